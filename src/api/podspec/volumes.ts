@@ -11,40 +11,6 @@ import { validateClaimSpec } from '../volumes/claim.ts';
 import { PATH_OF_ERRORS, PATH_OF_SECOND, validateDriverVolume } from '../volumes/drivers.ts';
 import { validateDownwardItems, validateItems, validateMode, validateProjections } from './files.ts';
 
-/** Volume sources in order of precedence: if several are set, the first one counts. */
-const SOURCES = [
-  'emptyDir',
-  'hostPath',
-  'gitRepo',
-  'gcePersistentDisk',
-  'awsElasticBlockStore',
-  'secret',
-  'nfs',
-  'iscsi',
-  'glusterfs',
-  'flocker',
-  'persistentVolumeClaim',
-  'rbd',
-  'cinder',
-  'cephfs',
-  'quobyte',
-  'downwardAPI',
-  'fc',
-  'flexVolume',
-  'configMap',
-  'azureFile',
-  'vsphereVolume',
-  'photonPersistentDisk',
-  'portworxVolume',
-  'azureDisk',
-  'storageos',
-  'projected',
-  'scaleIO',
-  'csi',
-  'ephemeral',
-  'image',
-] as const;
-
 /** `kubernetes-types` lacks this type. */
 export interface ImageSource {
   readonly reference?: string;
@@ -107,7 +73,7 @@ function validateSource(volume: Sourced, path: string, context: PodContext): Fie
   if (first === undefined) return [fieldError.required(path, 'must specify a volume type')];
   const at = `${path}.${PATH_OF_ERRORS[first] ?? first}`;
   return [
-    ...validateKnownSource({ name: volume.name, [first]: volume[first] }, at, path, context),
+    ...SOURCE_RULES[first](volume, at, path, context),
     ...validateDriverVolume(first, volume[first] ?? {}, at),
     ...validateInitiator(volume, first, path),
     ...others.map((field) =>
@@ -132,44 +98,69 @@ function validateInitiator({ name, iscsi }: Volume, first: string, path: string)
     : [];
 }
 
-/** `at` is the path of the source, `path` the path of the volume. */
-function validateKnownSource(volume: Sourced, at: string, path: string, context: PodContext): FieldError[] {
-  if (volume.emptyDir !== undefined) return validateEmptyDir(volume.emptyDir, at);
-  if (volume.hostPath !== undefined) return validateHostPath(volume.hostPath, at);
-  if (volume.secret !== undefined) {
-    return [
-      ...(isSet(volume.secret.secretName) ? [] : [fieldError.required(`${at}.secretName`)]),
-      ...validateMode(volume.secret.defaultMode, `${at}.defaultMode`),
-      ...validateItems(volume.secret.items, `${at}.items`),
-    ];
-  }
-  if (volume.configMap !== undefined) {
-    return [
-      ...(isSet(volume.configMap.name) ? [] : [fieldError.required(`${at}.name`)]),
-      ...validateMode(volume.configMap.defaultMode, `${at}.defaultMode`),
-      ...validateItems(volume.configMap.items, `${at}.items`),
-    ];
-  }
-  if (volume.downwardAPI !== undefined) {
-    return [
-      ...validateMode(volume.downwardAPI.defaultMode, `${at}.defaultMode`),
-      ...validateDownwardItems(volume.downwardAPI.items, at),
-    ];
-  }
-  if (volume.projected !== undefined) {
-    return [
-      ...validateMode(volume.projected.defaultMode, `${at}.defaultMode`),
-      ...validateProjections(volume.projected.sources, at),
-    ];
-  }
-  if (volume.persistentVolumeClaim !== undefined) {
-    return isSet(volume.persistentVolumeClaim.claimName) ? [] : [fieldError.required(`${at}.claimName`)];
-  }
-  if (volume.nfs !== undefined) return validateNfs(volume.nfs, at);
-  if (volume.csi !== undefined) return validateInlineCsi(volume.csi, at);
-  if (volume.ephemeral !== undefined) return validateEphemeral(volume, at, path, context);
-  if (volume.image !== undefined) return validateImage(volume.image, at, context);
-  return [];
+/** Rules of a source. `at` is the path of the source, `path` the path of the volume. */
+type SourceRule = (volume: Sourced, at: string, path: string, context: PodContext) => FieldError[];
+
+/** Sources whose rules, if any, are those of drivers (`volumes/drivers.ts`). */
+const byDriver: SourceRule = () => [];
+
+/** Volume sources and their rules in order of precedence: if several are set, the first one counts. */
+const SOURCE_RULES = {
+  emptyDir: ({ emptyDir }, at) => validateEmptyDir(emptyDir ?? {}, at),
+  hostPath: ({ hostPath }, at) => (hostPath === undefined ? [] : validateHostPath(hostPath, at)),
+  gitRepo: byDriver,
+  gcePersistentDisk: byDriver,
+  awsElasticBlockStore: byDriver,
+  secret: ({ secret }, at) => validateSecret(secret ?? {}, at),
+  nfs: ({ nfs }, at) => (nfs === undefined ? [] : validateNfs(nfs, at)),
+  iscsi: byDriver,
+  glusterfs: byDriver,
+  flocker: byDriver,
+  persistentVolumeClaim: ({ persistentVolumeClaim: claim }, at) =>
+    isSet(claim?.claimName) ? [] : [fieldError.required(`${at}.claimName`)],
+  rbd: byDriver,
+  cinder: byDriver,
+  cephfs: byDriver,
+  quobyte: byDriver,
+  downwardAPI: ({ downwardAPI }, at) => [
+    ...validateMode(downwardAPI?.defaultMode, `${at}.defaultMode`),
+    ...validateDownwardItems(downwardAPI?.items, at),
+  ],
+  fc: byDriver,
+  flexVolume: byDriver,
+  configMap: ({ configMap }, at) => validateConfigMap(configMap ?? {}, at),
+  azureFile: byDriver,
+  vsphereVolume: byDriver,
+  photonPersistentDisk: byDriver,
+  portworxVolume: byDriver,
+  azureDisk: byDriver,
+  storageos: byDriver,
+  projected: ({ projected }, at) => [
+    ...validateMode(projected?.defaultMode, `${at}.defaultMode`),
+    ...validateProjections(projected?.sources, at),
+  ],
+  scaleIO: byDriver,
+  csi: ({ csi }, at) => (csi === undefined ? [] : validateInlineCsi(csi, at)),
+  ephemeral: validateEphemeral,
+  image: ({ image }, at, _, context) => validateImage(image ?? {}, at, context),
+} satisfies Partial<Record<keyof Sourced, SourceRule>>;
+
+const SOURCES = Object.keys(SOURCE_RULES) as readonly (keyof typeof SOURCE_RULES)[];
+
+function validateSecret({ secretName, defaultMode, items }: NonNullable<Volume['secret']>, at: string): FieldError[] {
+  return [
+    ...(isSet(secretName) ? [] : [fieldError.required(`${at}.secretName`)]),
+    ...validateMode(defaultMode, `${at}.defaultMode`),
+    ...validateItems(items, `${at}.items`),
+  ];
+}
+
+function validateConfigMap({ name, defaultMode, items }: NonNullable<Volume['configMap']>, at: string): FieldError[] {
+  return [
+    ...(isSet(name) ? [] : [fieldError.required(`${at}.name`)]),
+    ...validateMode(defaultMode, `${at}.defaultMode`),
+    ...validateItems(items, `${at}.items`),
+  ];
 }
 
 export function validateHostPath({ path, type }: NonNullable<Volume['hostPath']>, at: string): FieldError[] {

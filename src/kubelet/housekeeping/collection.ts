@@ -8,7 +8,6 @@ import type { ContainerStatus } from '../../runtime/port.ts';
 import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
-import { imageSourceOf } from '../volumes/image-volumes.ts';
 
 /** Dead containers kept per name, for `logs --previous` and the last state. */
 const KEEP_DEAD = 1;
@@ -177,5 +176,5 @@ const imagesOf = (spec: Pod['spec']): string[] =>
     ...[...(spec?.initContainers ?? []), ...(spec?.containers ?? []), ...(spec?.ephemeralContainers ?? [])].map(
       ({ image = '' }) => image,
     ),
-    ...(spec?.volumes ?? []).map((volume) => imageSourceOf(volume)?.reference ?? ''),
+    ...(spec?.volumes ?? []).map(({ image }) => image?.reference ?? ''),
   ].filter((image) => image !== '');

@@ -14,7 +14,7 @@ import { withDevices } from '../core/pod-plan/devices.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';
 import type { ContainerDevices } from '../devices/node-devices.ts';
 import { nodeLimits } from '../resources/node-limits.ts';
-import { showsAddresses } from '../volumes/sources.ts';
+import { showsAddresses } from '../volumes/types/payload.ts';
 import { containerConfig } from './containers/container-config.ts';
 import { environmentOf } from './containers/environment.ts';
 import { runHook } from './containers/hooks.ts';

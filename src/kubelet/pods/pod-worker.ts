@@ -15,7 +15,7 @@ import {
   type WaitingReason,
 } from '../core/pod-plan/snapshot.ts';
 import { type PodStatus, podStatus } from '../core/pod-plan/status.ts';
-import { downwardFilesChange } from '../volumes/sources.ts';
+import { downwardFilesChange } from '../volumes/types/payload.ts';
 import { terminationMessage } from './containers/termination-message.ts';
 import { PodExecutor } from './pod-executor.ts';
 import { type Kept, releasePod } from './pod-release.ts';

@@ -21,6 +21,7 @@ import { schemaOfType } from '../../api/schema/index.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
+import { typeOf } from '../volumes/types/index.ts';
 
 const CONFIG_HASH = 'kubernetes.io/config.hash';
 export const CONFIG_MIRROR = 'kubernetes.io/config.mirror';
@@ -156,12 +157,8 @@ function apiDependency(pod: Pod): string | undefined {
   const spec = pod.spec;
   if ((spec?.serviceAccountName ?? spec?.serviceAccount ?? '') !== '') return 'a service account';
   for (const volume of spec?.volumes ?? []) {
-    if (volume.secret !== undefined) return 'a secret';
-    if (volume.configMap !== undefined) return 'a config map';
-    if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return 'a volume claim';
-    if (volume.projected?.sources?.some((source) => source.downwardAPI === undefined)) {
-      return 'secrets, config maps or tokens in a projected volume';
-    }
+    const object = typeOf(volume)?.apiObject?.(volume);
+    if (object !== undefined) return object;
   }
   for (const container of [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]) {
     for (const variable of container.env ?? []) {

@@ -8,12 +8,6 @@ import { reaches } from '../../api/volumes/match.ts';
 import type { ApiClient } from '../../client/types.ts';
 import { controllerOf } from '../../controllers/framework/core/ownership.ts';
 
-/** Returns undefined when the volume does not use a claim. */
-export function claimNameOf(pod: Pod, { name, persistentVolumeClaim, ephemeral }: Volume): string | undefined {
-  if (persistentVolumeClaim !== undefined) return persistentVolumeClaim.claimName;
-  return ephemeral === undefined ? undefined : `${pod.metadata?.name ?? ''}-${name}`;
-}
-
 /** The claim is not ready. The message is upstream's, without the prefix of failed mounts. */
 export class ClaimError extends Error {
   constructor(pod: Pod, volume: string, claim: string, problem: string) {

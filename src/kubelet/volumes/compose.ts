@@ -1,8 +1,9 @@
 /** Creates and connects the parts that manage the node's volumes. */
-import type { Node, Pod } from '../../api/generated/core/v1.ts';
+import type { ImageVolumeSource, Node, Pod } from '../../api/generated/core/v1.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { ApiClient } from '../../client/types.ts';
 import type { Trees } from '../../runtime/directory-removal/port.ts';
 import type { ImageStatus, Runtime } from '../../runtime/port.ts';
 import type { KubeletFiles } from '../files-port.ts';
@@ -19,15 +20,12 @@ import { CsiDrivers } from './csi/drivers.ts';
 import type { CsiConnector } from './csi/port.ts';
 import { StagedRecords } from './csi/staged-records.ts';
 import { CsiStaging } from './csi/staging.ts';
-import { CsiVolumes } from './csi/volumes.ts';
 import { VolumeExpansion } from './expansion.ts';
-import { type ImageSource, ImageVolumes } from './image-volumes.ts';
-import { LocalVolumes } from './local-volumes.ts';
-import { NetworkVolumes } from './network-volumes.ts';
-import { VolumePlugins } from './plugins.ts';
-import { type MountRecord, MountRecords } from './records.ts';
+import { recordedVolumes, VolumePlugins } from './plugins.ts';
+import { MountRecords } from './records.ts';
 import type { TokenSource } from './tokens.ts';
 import type { VolumeTools } from './tools-port.ts';
+import { isDurable } from './types/index.ts';
 import { VolumeUsages } from './usage.ts';
 
 /**
@@ -93,12 +91,12 @@ export interface NodeVolumesOptions extends VolumeDeps {
   readonly trees: Trees;
   /** Handlers of plug-ins other than volume drivers. */
   readonly pluginHandlers: ReadonlyMap<string, PluginHandler>;
-  readonly pullImage: (pod: Pod, source: ImageSource) => Promise<ImageStatus>;
+  readonly pullImage: (pod: Pod, source: ImageVolumeSource) => Promise<ImageStatus>;
 }
 
 export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   const { nodeName, node, directories, files, mounts, tools, events, clock, log } = options;
-  const records = new MountRecords(directories, files.pods, tools);
+  const records = new MountRecords(directories, files.pods, tools, isDurable);
   const claims = new ClaimVolumes(node);
   const drivers = new CsiDrivers({
     ...{ connect: options.connectCsi, nodeName, log: log.named('csi') },
@@ -121,29 +119,22 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   });
   const context = new CsiContext(options.tokens);
   const shared = { records, directories, files: files.volumes, foreign: files.foreign, mounts, tools };
-  const csi = new CsiVolumes({ ...shared, drivers, attachments, staging, context });
-  const local = new LocalVolumes({
-    ...shared,
-    onUnlimited: ({ persistent }) => {
-      log.v(4, 'volume size not enforced: no project quota', { volume: persistent?.metadata?.name ?? '' });
-    },
+  const types = recordedVolumes({
+    ...{ ...shared, attachments, drivers, staging, context, log },
+    ...{ runtime: options.runtime, pullImage: options.pullImage },
   });
-  const isReady = async (record: MountRecord): Promise<boolean> => {
-    if (record.kind === 'csi' && record.republish) return false;
-    if (record.block) return (await files.foreign.kindOf(record.path)) === 'BlockDevice' && record.kind !== 'loop';
-    return mounts.isMountPoint(record.path);
-  };
-  const network = new NetworkVolumes({
-    ...{ ...shared, attachments, reportSoon: () => staging.reportSoon() },
-    secretOf: (reference) => context.secretOf(reference),
-  });
+  const connected = [
+    drivers,
+    attachments,
+    context,
+    { connect: (client: ApiClient) => usages.connect(client) },
+    allocatable,
+  ];
+  const plugins = new VolumePlugins({ claims, records, types, connected, foreign: files.foreign, mounts });
   const usages = new VolumeUsages({
-    ...{ records, claims, csi, events, log: log.named('volumes'), nowMs: () => clock.nowMs() },
+    ...{ records, claims, plugins, events, log: log.named('volumes'), nowMs: () => clock.nowMs() },
     ...{ host: options.host, trees: options.trees, pod: options.pod },
   });
-  const connected = [drivers, attachments, context, usages, allocatable];
-  const images = new ImageVolumes({ ...shared, runtime: options.runtime, pull: options.pullImage });
-  const plugins = new VolumePlugins({ claims, records, csi, local, network, images, connected, isReady });
 
   const registrations = new PluginRegistrations({
     directory: directories.pluginRegistry,
@@ -178,8 +169,7 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
     expansion: new VolumeExpansion({
       claims,
       records,
-      csi,
-      local,
+      plugins,
       events,
       log: log.named('volumes'),
       nowMs: () => clock.nowMs(),

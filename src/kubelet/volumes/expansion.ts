@@ -2,8 +2,7 @@
  * Node part of expanding a claim: when the volume has its new size, expands the file system or device on this node and
  * updates the claim's status. Source: KEP-1790, pkg/volume/util/operationexecutor node_expander.go.
  */
-
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/generated/core/v1.ts';
+import type { PersistentVolumeClaim, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { awaitsNodeExpansion, expandedStatus, failedOnNode, startedOnNode } from '../../api/volumes/expansion.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -14,15 +13,13 @@ import type { ApiClient } from '../../client/types.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { ClaimVolumes } from './claims.ts';
 import { isFinal, isInfeasible } from './csi/port.ts';
-import type { CsiVolumes } from './csi/volumes.ts';
-import type { LocalVolumes } from './local-volumes.ts';
+import type { VolumePlugins } from './plugins.ts';
 import type { MountRecord, MountRecords } from './records.ts';
 
 export interface VolumeExpansionOptions {
   readonly claims: ClaimVolumes;
   readonly records: MountRecords;
-  readonly csi: CsiVolumes;
-  readonly local: LocalVolumes;
+  readonly plugins: Pick<VolumePlugins, 'expand'>;
   readonly events: KubeletEvents;
   readonly log: Log;
   readonly nowMs: () => number;
@@ -69,7 +66,7 @@ export class VolumeExpansion {
     try {
       const started = startedOnNode(claim);
       if (started !== undefined) await this.#patch(client, claim, started);
-      await this.#expand(record, persistent, parseBytes(size));
+      await this.#options.plugins.expand(record, persistent, parseBytes(size));
       this.#failed.delete(name);
       await this.#patch(client, claim, expandedStatus(claim, size));
     } catch (error) {
@@ -83,14 +80,6 @@ export class VolumeExpansion {
     const message = `MountVolume.NodeExpandVolume succeeded for volume "${persistent.metadata?.name ?? ''}"`;
     events.about({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claim }, 'Normal', DONE, message);
     if (pod !== undefined) events.pod(pod, 'Normal', DONE, message);
-  }
-
-  async #expand(record: MountRecord, persistent: PersistentVolume, bytes: number): Promise<void> {
-    const { csi, local } = this.#options;
-    if (record.kind === 'csi') await csi.expand(record, { persistent }, bytes);
-    else if (record.kind === 'local' || record.kind === 'loop') {
-      await local.expand(record, persistent.spec?.local?.path ?? '', bytes);
-    }
   }
 
   /** After a second final error, a claim that requests a different size is left to its resizer. */

@@ -1,24 +1,17 @@
 import type { Container, Pod, Volume, VolumeMount } from '../../api/generated/core/v1.ts';
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
-import { parseBytes, type Quantity } from '../../base/quantity.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { ContainerConfig, Mount, RuntimeFeatures } from '../../runtime/port.ts';
-import { podAmount } from '../core/cgroups/resources.ts';
 import { isRecursivelyReadOnly } from '../core/pod-plan/volume-mounts.ts';
-import type { ForeignFiles, VolumeFiles } from '../files-port.ts';
+import type { ForeignFiles } from '../files-port.ts';
 import { ExpansionBudget, expand, MAX_PATH_BYTES, MAX_VOLUME_BYTES } from '../pods/containers/expansion.ts';
-import type { PodDirectories } from '../pods/directories.ts';
-import type { Mounter } from '../port.ts';
 import { ClaimError } from './claims.ts';
 import { type ConfigReader, decodingOnce } from './config-objects.ts';
 import { AttachLimitError } from './csi/attachments.ts';
 import { CsiStepError } from './csi/volumes.ts';
-import { prepareHostPath } from './host-path.ts';
-import { imageSourceOf } from './image-volumes.ts';
 import type { VolumePlugins } from './plugins.ts';
-import { type PayloadInput, volumePayload } from './sources.ts';
-import type { TokenSource } from './tokens.ts';
+import { typeOf, unsupportedSource } from './types/index.ts';
+import type { DirectType, DirectVolumeHost, DirectVolumes, SetUpContext } from './types/type.ts';
 
 /** A volume could not be set up. The message is that of the FailedMount event. */
 export class VolumeError extends Error {
@@ -41,22 +34,17 @@ export interface PodAddresses {
   readonly hostIps: readonly string[];
 }
 
-export interface VolumeManagerOptions {
-  readonly directories: PodDirectories;
-  readonly files: VolumeFiles;
-  readonly foreign: ForeignFiles;
-  readonly mounts: Mounter;
+export interface VolumeManagerOptions extends DirectVolumeHost {
   readonly config: ConfigReader;
   readonly plugins: VolumePlugins;
-  readonly tokens: TokenSource;
-  readonly clock: Clock;
-  readonly allocatable: () => Readonly<Record<string, Quantity>>;
   readonly features: RuntimeFeatures;
 }
 
 /** Sets up, updates and tears down the volumes of pods. Source: pkg/kubelet/volumemanager and pkg/volume. */
 export class VolumeManager {
   private readonly options: VolumeManagerOptions;
+  private readonly directVolumes = new Map<DirectType, DirectVolumes>();
+
   constructor(options: VolumeManagerOptions) {
     this.options = options;
   }
@@ -67,24 +55,24 @@ export class VolumeManager {
 
   /** Idempotent. Also updates the content of projected volumes. A failing volume does not block the other volumes. */
   async setUp(pod: Pod, addresses: PodAddresses): Promise<void> {
-    const shared = {
+    const context: SetUpContext = {
+      ...addresses,
       config: decodingOnce(this.options.config),
       budget: new ExpansionBudget('config map, secret, downward API and projected volumes', MAX_VOLUME_BYTES),
     };
     const failures = new Map<Volume, VolumeError>();
     const setUp = async (volume: Volume): Promise<void> => {
       try {
-        await this.setUpVolume(pod, volume, addresses, shared);
+        await this.setUpVolume(pod, volume, context);
       } catch (error) {
         failures.set(volume, new VolumeError(volume.name, error));
       }
     };
     const volumes = pod.spec?.volumes ?? [];
-    const isForeign = (volume: Volume): boolean => this.options.plugins.isFor(volume);
-    const own = Promise.all(volumes.filter((volume) => !isForeign(volume)).map(setUp));
+    const direct = Promise.all(volumes.filter((volume) => !isRecorded(volume)).map(setUp));
     // Sequential, because two claims may lead to the same volume.
-    for (const volume of volumes.filter(isForeign)) await setUp(volume);
-    await own;
+    for (const volume of volumes.filter(isRecorded)) await setUp(volume);
+    await direct;
     // Checks end in any order. The event names the first failed volume in the pod's order.
     const first = volumes.find((volume) => failures.has(volume));
     const failure = first === undefined ? undefined : failures.get(first);
@@ -93,64 +81,16 @@ export class VolumeManager {
 
   /** Whether the pod's volumes need only the API server: no driver, tool, claim or registry. */
   areImmediate({ spec }: Pod): boolean {
-    return spec?.volumes?.every((volume) => !this.options.plugins.isFor(volume)) !== false;
+    return spec?.volumes?.some(isRecorded) !== true;
   }
 
-  private async setUpVolume(
-    pod: Pod,
-    volume: Volume,
-    addresses: PodAddresses,
-    shared: Pick<PayloadInput, 'config' | 'budget'>,
-  ): Promise<void> {
-    const uid = pod.metadata?.uid ?? '';
-    if (volume.hostPath !== undefined) {
-      await prepareHostPath(volume.hostPath, this.options.foreign);
-      return;
+  private async setUpVolume(pod: Pod, volume: Volume, context: SetUpContext): Promise<void> {
+    const type = typeOf(volume);
+    if (type === undefined) {
+      throw unsupportedSource(Object.keys(volume).find((field) => field !== 'name') ?? 'unknown');
     }
-    if (this.options.plugins.isFor(volume)) {
-      await this.options.plugins.setUp(pod, volume);
-      return;
-    }
-    const plugin = pluginOf(volume);
-    if (plugin === undefined) {
-      const kind = Object.keys(volume).find((field) => field !== 'name') ?? 'unknown';
-      throw new Error(`no volume plugin matched: ${kind} volumes are not supported on this node`);
-    }
-    const directory = this.options.directories.volume(uid, plugin, volume.name);
-    const fsGroup = pod.spec?.securityContext?.fsGroup;
-    if (volume.emptyDir !== undefined) {
-      const memory = volume.emptyDir.medium === 'Memory';
-      if (volume.emptyDir.medium?.startsWith('HugePages') === true) {
-        await this.hugePages(directory, hugePageBytes(pod, volume.emptyDir.medium));
-        return;
-      }
-      if (!memory && (volume.emptyDir.medium ?? '') !== '') {
-        throw new Error(`emptyDir medium ${volume.emptyDir.medium} is not supported`);
-      }
-      // A tmpfs keeps its default sticky bit, as upstream's.
-      const mode = memory ? 0o1777 : 0o777;
-      const made = await this.directory(directory, memory, mode, memory ? memorySize(pod, volume) : undefined);
-      // `fsGroupChangePolicy` applies only to volumes that outlive a pod.
-      if (made && fsGroup !== undefined) await this.options.files.ownByGroup(directory, fsGroup);
-      return;
-    }
-    const [payload] = await Promise.all([
-      volumePayload(
-        {
-          pod,
-          ...addresses,
-          ...shared,
-          tokens: this.options.tokens,
-          allocatable: this.options.allocatable(),
-        },
-        volume,
-      ),
-      this.directory(directory, plugin !== 'configmap', 0o755, undefined),
-    ]);
-    await this.options.files.writeAtomically(directory, payload ?? new Map(), {
-      nowMs: this.options.clock.nowMs(),
-      ...(fsGroup === undefined ? {} : { gid: fsGroup }),
-    });
+    if (type.way !== 'direct') await this.options.plugins.setUp(pod, volume);
+    else await this.direct(type).setUp(pod, volume, context);
   }
 
   /** Mounts of the container. Throws an Error whose message becomes that of CreateContainerConfigError. */
@@ -184,7 +124,7 @@ export class VolumeManager {
       mounts.push({
         hostPath,
         containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
-        readOnly: mount.readOnly === true || alwaysReadOnly(volume),
+        readOnly: mount.readOnly === true || typeOf(volume)?.isReadOnly?.(volume) === true,
         ...(recursiveReadOnly ? { recursiveReadOnly } : {}),
         propagation:
           mount.mountPropagation === 'Bidirectional'
@@ -210,7 +150,7 @@ export class VolumeManager {
       if (record?.block !== true || record.path === '') {
         throw new Error(`cannot find volume "${name}" to pass into container "${container.name}"`);
       }
-      const isReadOnly = volume?.persistentVolumeClaim?.readOnly === true;
+      const isReadOnly = volume !== undefined && typeOf(volume)?.isReadOnly?.(volume) === true;
       return { hostPath: record.path, containerPath: devicePath, permissions: isReadOnly ? 'r' : 'mrw' };
     });
   }
@@ -225,65 +165,38 @@ export class VolumeManager {
   }
 
   private filesOf(volume: Volume): ForeignFiles {
-    const { files, foreign, plugins } = this.options;
-    return volume.hostPath !== undefined || plugins.isFor(volume) ? foreign : files;
+    const { files, foreign } = this.options;
+    const type = typeOf(volume);
+    return isRecorded(volume) || (type?.way === 'direct' && type.isForeign === true) ? foreign : files;
   }
 
   private pathOf(pod: Pod, volume: Volume): string {
-    if (volume.hostPath !== undefined) return volume.hostPath.path;
-    const record = this.options.plugins.records.known(pod.metadata?.uid ?? '', volume.name);
+    const type = typeOf(volume);
+    if (type?.way === 'direct') return this.direct(type).pathOf(pod, volume);
+    const uid = pod.metadata?.uid ?? '';
+    const record = this.options.plugins.records.known(uid, volume.name);
     if (record !== undefined) return record.path;
-    const plugin = pluginOf(volume);
-    if (plugin === undefined) throw new Error(`volume "${volume.name}" is of a kind that is not supported`);
-    return this.options.directories.volume(pod.metadata?.uid ?? '', plugin, volume.name);
+    if (type?.way === 'claim') return this.options.directories.volume(uid, CLAIM_PLUGIN, volume.name);
+    throw new Error(`volume "${volume.name}" is of a kind that is not supported`);
   }
 
-  private async hugePages(path: string, pageSizeBytes: number): Promise<void> {
-    const { files, mounts } = this.options;
-    await files.makeDirectory(path);
-    if (!(await mounts.isMountPoint(path))) await mounts.hugetlbfs(path, { pageSizeBytes, mode: 0o777 });
+  private direct(type: DirectType): DirectVolumes {
+    const volumes = this.directVolumes.get(type) ?? type.create(this.options);
+    this.directVolumes.set(type, volumes);
+    return volumes;
   }
+}
 
-  /** Returns whether this call created it. */
-  private async directory(
-    path: string,
-    memory: boolean,
-    mode: number,
-    sizeBytes: number | undefined,
-  ): Promise<boolean> {
-    const { files, mounts } = this.options;
-    if (!memory) return files.makeDirectory(path, mode);
-    const isNew = await files.makeDirectory(path);
-    if (!isNew && (await mounts.isMountPoint(path))) return false;
-    await mounts.tmpfs(path, { mode, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
-    return true;
-  }
+/** Whether a driver, tool, claim or registry provides the volume. */
+function isRecorded(volume: Volume): boolean {
+  const type = typeOf(volume);
+  return type !== undefined && type.way !== 'direct';
 }
 
 /** Upstream's interval for calling drivers with `requiresRepublish` again. */
 const REPUBLISH_MS = 60_000;
+/** Directory of claims that were not set up, below the pod's volumes. */
 const CLAIM_PLUGIN = 'local-volume';
-
-function pluginOf(volume: Volume): string | undefined {
-  if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return CLAIM_PLUGIN;
-  if (volume.emptyDir !== undefined) return 'empty-dir';
-  if (volume.configMap !== undefined) return 'configmap';
-  if (volume.secret !== undefined) return 'secret';
-  if (volume.downwardAPI !== undefined) return 'downward-api';
-  if (volume.projected !== undefined) return 'projected';
-  return undefined;
-}
-
-const alwaysReadOnly = (volume: Volume): boolean =>
-  imageSourceOf(volume) !== undefined ||
-  volume.persistentVolumeClaim?.readOnly === true ||
-  volume.csi?.readOnly === true ||
-  volume.nfs?.readOnly === true ||
-  volume.iscsi?.readOnly === true ||
-  volume.configMap !== undefined ||
-  volume.secret !== undefined ||
-  volume.downwardAPI !== undefined ||
-  volume.projected !== undefined;
 
 function subPathOf(mount: VolumeMount, variables: ReadonlyMap<string, string>): string {
   if (mount.subPathExpr === undefined || mount.subPathExpr === '') return mount.subPath ?? '';
@@ -297,33 +210,4 @@ function subPathOf(mount: VolumeMount, variables: ReadonlyMap<string, string>): 
   const path = expand(mount.subPathExpr, lookup, budget);
   if (missing !== undefined) throw new Error(`missing value for "${missing}"`);
   return path;
-}
-
-/**
- * Page size of `HugePages-2Mi`, or for `HugePages` the only size that the pod requests. Source: pkg/volume/emptydir.
- */
-function hugePageBytes(pod: Pod, medium: string): number {
-  const named = /^HugePages-(.+)$/.exec(medium)?.[1];
-  const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];
-  const requested = new Set(
-    containers
-      .flatMap(({ resources }) => Object.keys({ ...resources?.limits, ...resources?.requests }))
-      .flatMap((name) => /^hugepages-(.+)$/.exec(name)?.[1] ?? []),
-  );
-  if (named !== undefined) {
-    if (!requested.has(named)) throw new Error(`medium ${medium}: no container of the pod requests hugepages-${named}`);
-    return parseBytes(named);
-  }
-  const [size, ...others] = requested;
-  if (size === undefined) throw new Error('medium HugePages: no container of the pod requests huge pages');
-  if (others.length > 0) throw new Error('medium HugePages: the pod requests pages of several sizes; name one of them');
-  return parseBytes(size);
-}
-
-/** The smaller limit of the volume and the pod. Without either, tmpfs defaults to half of the memory. */
-function memorySize(pod: Pod, volume: Volume): number | undefined {
-  const limits = [podAmount(pod, 'limits', 'memory')];
-  if (volume.emptyDir?.sizeLimit !== undefined) limits.push(parseBytes(volume.emptyDir.sizeLimit));
-  const set = limits.filter((limit) => limit > 0);
-  return set.length === 0 ? undefined : Math.min(...set);
 }

@@ -1,28 +1,29 @@
 /** Volumes that need a driver, a tool or a claim, selected by their source or by their record. */
-import type { Pod, Volume } from '../../api/generated/core/v1.ts';
+import type { PersistentVolume, Pod, Volume } from '../../api/generated/core/v1.ts';
 import { Turns } from '../../base/concurrency/keyed-turns.ts';
 import type { ApiClient } from '../../client/types.ts';
+import type { ForeignFiles } from '../files-port.ts';
+import type { Mounter } from '../port.ts';
 import type { ClaimVolumes } from './claims.ts';
-import { claimNameOf } from './claims.ts';
-import type { CsiVolumes } from './csi/volumes.ts';
-import { type ImageVolumes, imageSourceOf } from './image-volumes.ts';
-import type { LocalVolumes } from './local-volumes.ts';
-import type { NetworkVolumes } from './network-volumes.ts';
-import type { MountRecord, MountRecords, PlainMount } from './records.ts';
+import type { MountRecord, MountRecords } from './records.ts';
 import type { VolumeRequest } from './request.ts';
+import { claimTypeOf, RECORDED_TYPES, typeOf, unsupportedSource } from './types/index.ts';
+import { local } from './types/local.ts';
+import type { MeasuredUsage, RecordedType, RecordedVolumeHost, RecordedVolumes } from './types/type.ts';
 
 export interface VolumePluginsOptions {
   readonly claims: ClaimVolumes;
   readonly records: MountRecords;
-  readonly csi: CsiVolumes;
-  readonly local: LocalVolumes;
-  readonly network: NetworkVolumes;
-  readonly images: ImageVolumes;
+  readonly types: ReadonlyMap<RecordedType, RecordedVolumes>;
   /** Parts that read the API, beside the claims. */
   readonly connected: readonly { connect(client: ApiClient): void }[];
-  /** Whether the record's path exists and needs no call. */
-  readonly isReady: (record: MountRecord) => Promise<boolean>;
+  readonly foreign: Pick<ForeignFiles, 'kindOf'>;
+  readonly mounts: Pick<Mounter, 'isMountPoint'>;
 }
+
+/** Volumes of each recorded type. */
+export const recordedVolumes = (host: RecordedVolumeHost): ReadonlyMap<RecordedType, RecordedVolumes> =>
+  new Map(RECORDED_TYPES.map((type) => [type, type.create(host)]));
 
 export class VolumePlugins {
   readonly #options: VolumePluginsOptions;
@@ -42,17 +43,11 @@ export class VolumePlugins {
     for (const each of this.#options.connected) each.connect(client);
   }
 
-  isFor(volume: Volume): boolean {
-    const { persistentVolumeClaim, ephemeral, csi, nfs, iscsi } = volume;
-    const sources = [persistentVolumeClaim, ephemeral, csi, nfs, iscsi, imageSourceOf(volume)];
-    return sources.some((source) => source !== undefined);
-  }
-
   /** Idempotent. Volumes of running pods need neither the API server nor a driver after a restart of the kubelet. */
   async setUp(pod: Pod, volume: Volume): Promise<void> {
     const known = await this.#options.records.get(pod.metadata?.uid ?? '', volume.name);
-    if (known !== undefined && (await this.#options.isReady(known))) return;
-    const claimName = claimNameOf(pod, volume);
+    if (known !== undefined && (await this.#isReady(known))) return;
+    const claimName = claimTypeOf(volume)?.claimName(pod, volume);
     const bound = claimName === undefined ? {} : await this.#options.claims.resolve(pod, volume, claimName);
     const request: VolumeRequest = { pod, volume, ...bound };
     const name = request.persistent?.metadata?.name;
@@ -67,44 +62,65 @@ export class VolumePlugins {
     });
   }
 
-  async #setUp(request: VolumeRequest): Promise<void> {
-    const { csi, local, network, images } = this.#options;
-    const image = request.persistent === undefined ? imageSourceOf(request.volume) : undefined;
-    if (image !== undefined) return images.setUp(request, image);
-    const source = request.persistent?.spec ?? request.volume;
-    if (source.csi !== undefined) return csi.setUp(request);
-    if (source.nfs !== undefined) return network.setUpNfs(request, source.nfs);
-    if (source.iscsi !== undefined) return network.setUpIscsi(request, source.iscsi as never);
+  #setUp(request: VolumeRequest): Promise<void> {
+    const type = recordedTypeOf(request);
+    const volumes = type === undefined ? undefined : this.#options.types.get(type);
+    if (volumes !== undefined) return volumes.setUp(request);
     const { spec } = request.persistent ?? {};
-    if (spec?.local !== undefined || spec?.hostPath !== undefined) return local.setUp(request);
-    const kind = Object.keys(spec ?? {}).find((field) => SOURCES.has(field)) ?? 'unknown';
-    throw new Error(`no volume plugin matched: ${kind} volumes are not supported on this node`);
+    throw unsupportedSource(Object.keys(spec ?? {}).find((field) => FORMER_SOURCES.has(field)) ?? 'unknown');
+  }
+
+  /** Whether the record's path exists and needs no call. */
+  async #isReady(record: MountRecord): Promise<boolean> {
+    const volumes = this.#of(record);
+    if (volumes.republishes?.(record) === true) return false;
+    if (volumes.isReady !== undefined) return volumes.isReady(record);
+    const { foreign, mounts } = this.#options;
+    return record.block ? (await foreign.kindOf(record.path)) === 'BlockDevice' : mounts.isMountPoint(record.path);
   }
 
   /** Whether a driver of the pod requires periodic republishing. */
   republishes(uid: string): boolean {
-    return this.#options.records.ofPod(uid).some((record) => record.kind === 'csi' && record.republish);
+    return this.#options.records.ofPod(uid).some((record) => this.#of(record).republishes?.(record) === true);
   }
 
   /** Rejects while a driver or tool fails. Volumes that were not undone stay recorded. */
   async tearDown(uid: string): Promise<void> {
-    for (const record of await this.#options.records.all()) if (record.uid === uid) await this.#undo(record);
+    for (const record of await this.#options.records.all())
+      if (record.uid === uid) await this.#of(record).tearDown(record);
   }
 
-  #undo(record: MountRecord): Promise<void> {
-    const { csi, local, network } = this.#options;
-    switch (record.kind) {
-      case 'csi':
-        return csi.tearDown(record);
-      case 'nfs':
-      case 'iscsi':
-        return network.tearDown(record);
-      case 'image':
-        return this.#options.images.tearDown(record as PlainMount);
-      default:
-        return local.tearDown(record);
-    }
+  /** Whether the driver of the volume measures it. */
+  isMeasured(record: MountRecord): boolean {
+    return this.#of(record).usage !== undefined;
   }
+
+  /** Usage that the driver reports, if it does. */
+  async usage(record: MountRecord): Promise<MeasuredUsage | undefined> {
+    return this.#of(record).usage?.(record);
+  }
+
+  async expand(record: MountRecord, persistent: PersistentVolume, bytes: number): Promise<void> {
+    await this.#of(record).expand?.(record, persistent, bytes);
+  }
+
+  /** Records of another release with an unknown kind are unmounted like those of local volumes. */
+  #of({ kind, volume }: MountRecord): RecordedVolumes {
+    const type = RECORDED_TYPES.find(({ records }) => records.includes(kind)) ?? local;
+    const volumes = this.#options.types.get(type);
+    if (volumes === undefined) throw new Error(`volume ${volume}: kind ${kind} is not supported by this release`);
+    return volumes;
+  }
+}
+
+/** A claim's PersistentVolume selects the type, otherwise the volume does. */
+function recordedTypeOf({ persistent, volume }: VolumeRequest): RecordedType | undefined {
+  if (persistent === undefined) {
+    const type = typeOf(volume);
+    return type?.way === 'recorded' ? type : undefined;
+  }
+  const sources = persistent.spec as Readonly<Record<string, unknown>> | undefined;
+  return RECORDED_TYPES.find((type) => type.persistentSources.some((source) => sources?.[source] !== undefined));
 }
 
 /** Source: pkg/volume/util/operationexecutor operation_generator.go. */
@@ -112,7 +128,7 @@ const isForOnePod = ({ persistent }: VolumeRequest): boolean =>
   persistent?.spec?.accessModes?.join() === 'ReadWriteOncePod';
 
 /** Sources of PersistentVolumes that were once in-tree drivers of Kubernetes. */
-const SOURCES = new Set(
+const FORMER_SOURCES = new Set(
   'awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker gcePersistentDisk glusterfs photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos vsphereVolume'.split(
     ' ',
   ),

@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import type { PodFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
+import { claimKeyOf, isBlock, nameOf, type VolumeRequest } from './request.ts';
 import type { VolumeTools } from './tools-port.ts';
 
 interface Common {
@@ -58,13 +59,21 @@ export class MountRecords {
   readonly #directories: PodDirectories;
   readonly #files: PodFiles;
   readonly #tools: Pick<VolumeTools, 'read' | 'removeFile'>;
+  readonly #isDurable: (kind: MountRecord['kind']) => boolean;
   readonly #records = new Map<string, MountRecord>();
   #loaded: Promise<void> | undefined;
 
-  constructor(directories: PodDirectories, files: PodFiles, tools: Pick<VolumeTools, 'read' | 'removeFile'>) {
+  /** `isDurable`: records of the kind must survive a power failure. */
+  constructor(
+    directories: PodDirectories,
+    files: PodFiles,
+    tools: Pick<VolumeTools, 'read' | 'removeFile'>,
+    isDurable: (kind: MountRecord['kind']) => boolean,
+  ) {
     this.#directories = directories;
     this.#files = files;
     this.#tools = tools;
+    this.#isDurable = isDurable;
   }
 
   async get(uid: string, volume: string): Promise<MountRecord | undefined> {
@@ -90,9 +99,8 @@ export class MountRecords {
   async put(record: MountRecord): Promise<void> {
     await this.#load();
     // After a power failure these records name the volumes that must still be released from their driver or target.
-    const isForeign = record.kind === 'csi' || record.kind === 'iscsi';
     const text = JSON.stringify(record);
-    await (isForeign
+    await (this.#isDurable(record.kind)
       ? this.#files.replaceDurably(this.#path(record), text)
       : this.#files.replace(this.#path(record), text));
     this.#records.set(keyOf(record.uid, record.volume), record);
@@ -126,6 +134,20 @@ export class MountRecords {
       }
     }
   }
+}
+
+/** Fields that a record of every mounted volume has, except its kind. `plugin`: directory below the pod's volumes. */
+export function commonRecord(directories: PodDirectories, request: VolumeRequest, plugin: string): Common {
+  const uid = request.pod.metadata?.uid ?? '';
+  const claim = claimKeyOf(request);
+  return {
+    uid,
+    volume: request.volume.name,
+    name: nameOf(request),
+    block: isBlock(request),
+    path: directories.volume(uid, plugin, nameOf(request)),
+    ...(claim === undefined ? {} : { claim }),
+  };
 }
 
 const keyOf = (uid: string, volume: string): string => `${uid}/${volume}`;

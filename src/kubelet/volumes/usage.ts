@@ -13,27 +13,20 @@ import type { Trees } from '../../runtime/directory-removal/port.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { HostFacts } from '../port.ts';
 import type { ClaimVolumes } from './claims.ts';
-import type { CsiVolumes } from './csi/volumes.ts';
+import type { VolumePlugins } from './plugins.ts';
 import type { MountRecord, MountRecords } from './records.ts';
+import type { MeasuredUsage } from './types/type.ts';
 
-export interface VolumeUsage {
+export interface VolumeUsage extends MeasuredUsage {
   readonly volume: string;
   readonly claim: string;
   readonly atMs: number;
-  readonly capacityBytes: number;
-  readonly availableBytes: number;
-  readonly usedBytes: number;
-  readonly inodes?: number;
-  readonly inodesFree?: number;
-  readonly inodesUsed?: number;
-  /** Reason why the volume is unhealthy. */
-  readonly abnormal?: string;
 }
 
 export interface VolumeUsagesOptions {
   readonly records: MountRecords;
   readonly claims: ClaimVolumes;
-  readonly csi: CsiVolumes;
+  readonly plugins: Pick<VolumePlugins, 'isMeasured' | 'usage'>;
   readonly host: HostFacts;
   readonly trees: Trees;
   readonly events: KubeletEvents;
@@ -85,28 +78,18 @@ export class VolumeUsages {
   }
 
   async #measure(record: MountRecord, claim: string): Promise<VolumeUsage | undefined> {
-    const { csi, host, trees, nowMs } = this.#options;
+    const { plugins, host, trees, nowMs } = this.#options;
     const common = { volume: record.volume, claim, atMs: nowMs() };
-    if (record.kind === 'csi') {
-      const stats = await csi.stats(record);
-      const bytes = stats?.usage.find(({ unit }) => unit === 'bytes');
-      const inodes = stats?.usage.find(({ unit }) => unit === 'inodes');
-      if (stats === undefined || bytes === undefined) return undefined;
-      return {
-        ...common,
-        ...{ capacityBytes: bytes.total, availableBytes: bytes.available, usedBytes: bytes.used },
-        ...(inodes === undefined
-          ? {}
-          : { inodes: inodes.total, inodesFree: inodes.available, inodesUsed: inodes.used }),
-        ...(stats.abnormal === undefined ? {} : { abnormal: stats.abnormal }),
-      };
+    if (plugins.isMeasured(record)) {
+      const measured = await plugins.usage(record);
+      return measured === undefined ? undefined : { ...common, ...measured };
     }
     const disk = await host.foreignFileSystem(record.path);
     const whole = {
       ...{ capacityBytes: disk.capacityBytes, availableBytes: disk.availableBytes },
       ...{ inodes: disk.inodes, inodesFree: disk.inodesFree, inodesUsed: disk.inodes - disk.inodesFree },
     };
-    const limit = record.kind === 'local' ? record.limitBytes : undefined;
+    const limit = 'limitBytes' in record ? record.limitBytes : undefined;
     if (limit === undefined) return { ...common, ...whole, usedBytes: disk.capacityBytes - disk.availableBytes };
     const used = await trees.usage([record.path], { unit: 'bytes', timeoutMs: MEASURE_MS });
     const usedBytes = used.get(record.path) ?? 0;
@@ -117,14 +100,14 @@ export class VolumeUsages {
   }
 
   async #report(record: MountRecord, { abnormal, claim }: VolumeUsage): Promise<void> {
-    const { events, pod, claims } = this.#options;
+    const { events, pod, claims, plugins } = this.#options;
     const owner = pod(record.uid);
     const message = `Volume ${record.volume}: ${abnormal ?? 'The volume is healthy again'}`;
     const type = abnormal === undefined ? 'Normal' : 'Warning';
     if (owner !== undefined)
       events.pod(owner, type, abnormal === undefined ? 'VolumeConditionNormal' : ABNORMAL, message);
     const found = await claims.claim(claim);
-    if (record.kind !== 'local' || found === undefined || this.#client === undefined) return;
+    if (plugins.isMeasured(record) || found === undefined || this.#client === undefined) return;
     const others = (found.status?.conditions ?? []).filter((each) => each.type !== FULL);
     const lastTransitionTime = timestamp(this.#options.nowMs());
     const mine = { type: FULL, status: 'True', reason: ABNORMAL, message: abnormal ?? '', lastTransitionTime };

@@ -9,7 +9,9 @@ const EXECUTOR = `${KUBELET}/pods/pod-executor.ts`;
 const SANDBOX = `${KUBELET}/pods/pod-sandbox.ts`;
 const NETWORK = `${KUBELET}/pods/network-files.ts`;
 const ENVIRONMENT = 'src/kubelet/pods/containers/environment.ts';
-const SOURCES = `${KUBELET}/volumes/sources.ts`;
+const TYPES = `${KUBELET}/volumes/types`;
+const PAYLOAD = `${TYPES}/payload.ts`;
+const PROJECTED = `${TYPES}/projected.ts`;
 const VOLUMES = `${KUBELET}/volumes/manager.ts`;
 const CHECKS = `${KUBELET}/probes/checks.ts`;
 const HOOKS = 'src/kubelet/pods/containers/hooks.ts';
@@ -24,7 +26,7 @@ type Honoured = Readonly<Record<string, string>>;
 
 const KEY_REFERENCE: Honoured = { [ENVIRONMENT]: 'key name optional' };
 const ENV_REFERENCE: Honoured = { [ENVIRONMENT]: 'name optional' };
-const PROJECTION: Honoured = { [SOURCES]: 'name optional' };
+const PROJECTION: Honoured = { [PROJECTED]: 'name optional' };
 const PROBE_FIELDS = 'periodSeconds timeoutSeconds initialDelaySeconds successThreshold failureThreshold';
 
 /** Fields by type and by the file that reads them. */
@@ -66,27 +68,26 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     [`${KUBELET}/volumes/csi/volumes.ts`]: 'driver volumeAttributes',
     [`${KUBELET}/volumes/csi/capability.ts`]: 'fsType',
     [`${KUBELET}/volumes/csi/context.ts`]: 'nodePublishSecretRef',
-    [VOLUMES]: 'readOnly',
+    [`${TYPES}/csi.ts`]: 'readOnly',
   },
   ImageVolumeSource: { ['src/kubelet/pods/containers/image-puller.ts']: 'pullPolicy reference' },
-  NFSVolumeSource: { [`${KUBELET}/volumes/network-volumes.ts`]: 'path readOnly server' },
+  NFSVolumeSource: { [`${TYPES}/nfs.ts`]: 'path readOnly server' },
   ISCSIVolumeSource: {
-    [`${KUBELET}/volumes/network-volumes.ts`]:
+    [`${TYPES}/iscsi.ts`]:
       'chapAuthDiscovery chapAuthSession fsType initiatorName iqn iscsiInterface lun portals readOnly secretRef targetPortal',
   },
   PersistentVolumeClaimVolumeSource: {
-    [`${KUBELET}/volumes/claims.ts`]: 'claimName',
-    [`${KUBELET}/volumes/manager.ts`]: 'readOnly',
+    [`${TYPES}/claim.ts`]: 'claimName readOnly',
   },
   EnvVar: { [ENVIRONMENT]: 'name value' },
   ConfigMapKeySelector: KEY_REFERENCE,
   SecretKeySelector: KEY_REFERENCE,
   ObjectFieldSelector: {
     [ENVIRONMENT]: 'fieldPath',
-    [SOURCES]: 'fieldPath',
+    [PAYLOAD]: 'fieldPath',
     ['src/api/podspec/containers/env.ts']: 'apiVersion',
   },
-  ResourceFieldSelector: { [FIELD_PATH]: 'divisor resource', [SOURCES]: 'containerName' },
+  ResourceFieldSelector: { [FIELD_PATH]: 'divisor resource', [PAYLOAD]: 'containerName' },
   EnvFromSource: { [ENVIRONMENT]: 'prefix' },
   ConfigMapEnvSource: ENV_REFERENCE,
   SecretEnvSource: ENV_REFERENCE,
@@ -111,7 +112,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   },
   PodSecurityContext: {
     [CONFIG]: 'fsGroup runAsGroup runAsNonRoot runAsUser supplementalGroups supplementalGroupsPolicy',
-    [VOLUMES]: 'fsGroupChangePolicy',
+    [`${TYPES}/local.ts`]: 'fsGroupChangePolicy',
   },
   SeccompProfile: { [CONFIG]: 'localhostProfile type' },
   Capabilities: { [CONFIG]: 'add drop' },
@@ -145,17 +146,20 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
   LabelSelector: { [SELECTOR]: 'matchLabels' },
   LabelSelectorRequirement: { [SELECTOR]: 'key operator values' },
   Volume: { [VOLUMES]: 'name' },
-  ConfigMapVolumeSource: { [SOURCES]: 'defaultMode name optional' },
-  SecretVolumeSource: { [SOURCES]: 'defaultMode secretName optional' },
-  KeyToPath: { [SOURCES]: 'key mode path' },
-  DownwardAPIVolumeSource: { [SOURCES]: 'defaultMode' },
-  DownwardAPIVolumeFile: { [SOURCES]: 'mode path' },
-  EmptyDirVolumeSource: { [VOLUMES]: 'medium sizeLimit', ['src/kubelet/housekeeping/storage-limits.ts']: 'sizeLimit' },
-  HostPathVolumeSource: { [`${KUBELET}/volumes/host-path.ts`]: 'path type' },
-  ProjectedVolumeSource: { [SOURCES]: 'defaultMode' },
+  ConfigMapVolumeSource: { [`${TYPES}/config-map.ts`]: 'defaultMode name optional' },
+  SecretVolumeSource: { [`${TYPES}/secret.ts`]: 'defaultMode secretName optional' },
+  KeyToPath: { [PAYLOAD]: 'key mode path' },
+  DownwardAPIVolumeSource: { [`${TYPES}/downward-api.ts`]: 'defaultMode' },
+  DownwardAPIVolumeFile: { [PAYLOAD]: 'mode path' },
+  EmptyDirVolumeSource: {
+    [`${TYPES}/empty-dir.ts`]: 'medium sizeLimit',
+    ['src/kubelet/housekeeping/storage-limits.ts']: 'sizeLimit',
+  },
+  HostPathVolumeSource: { [`${TYPES}/host-path.ts`]: 'path type' },
+  ProjectedVolumeSource: { [PROJECTED]: 'defaultMode' },
   ConfigMapProjection: PROJECTION,
   SecretProjection: PROJECTION,
-  ServiceAccountTokenProjection: { [SOURCES]: 'audience expirationSeconds path' },
+  ServiceAccountTokenProjection: { [PROJECTED]: 'audience expirationSeconds path' },
 };
 
 /** Where a pod with the field is rejected: `pod` means the kubelet's admission, `mount` its volumes. */

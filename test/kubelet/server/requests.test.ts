@@ -12,7 +12,8 @@ import { hostsFile, parseResolvConf, podDns, podHostname } from '../../../src/ku
 import { statusPatch } from '../../../src/kubelet/pods/status-patch.ts';
 import { routeOf } from '../../../src/kubelet/server/routes.ts';
 import { decodeStaticPod } from '../../../src/kubelet/sources/static-pod.ts';
-import { volumePayload } from '../../../src/kubelet/volumes/sources.ts';
+import { configMap as configMapType } from '../../../src/kubelet/volumes/types/config-map.ts';
+import type { DirectVolumeHost } from '../../../src/kubelet/volumes/types/type.ts';
 
 describe('request paths of the kubelet server', () => {
   it('require the permission to run commands for every request form', () => {
@@ -248,18 +249,28 @@ describe('what containers find around them', () => {
     const data = new Map([['key', Buffer.alloc(1_000_000)]]);
     const none = async (): Promise<undefined> => undefined;
     const items = Array.from({ length: 10 }, (_, index) => ({ key: 'key', path: `file-${index}` }));
-    const input = {
-      pod,
+    const context = {
       config: { configMap: async () => data, secret: none, secretObject: none },
-      tokens: { token: async () => '' },
       podIps: [],
       hostIps: [],
-      allocatable: {},
       budget: budget(16 * 1024 * 1024),
     };
+    let written = 0;
+    const volumes = configMapType.create({
+      directories: { volume: () => '/v' },
+      files: {
+        makeDirectory: async () => true,
+        writeAtomically: async (_: string, files: ReadonlyMap<string, unknown>) => {
+          written += files.size;
+        },
+      },
+      clock: { nowMs: () => 0 },
+      allocatable: () => ({}),
+    } as unknown as DirectVolumeHost);
     const volume = { name: 'v', configMap: { name: 'm', items } };
-    assert.equal((await volumePayload(input, volume))?.size, 10);
-    await assert.rejects(volumePayload(input, volume), /more than 16777216 bytes/);
+    await volumes.setUp(pod, volume, context);
+    assert.equal(written, 10);
+    await assert.rejects(volumes.setUp(pod, volume, context), /more than 16777216 bytes/);
   });
 
   it('DNS options of a pod are read in linear time', () => {

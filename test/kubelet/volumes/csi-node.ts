@@ -10,6 +10,7 @@ import { StagedRecords } from '../../../src/kubelet/volumes/csi/staged-records.t
 import { CsiStaging } from '../../../src/kubelet/volumes/csi/staging.ts';
 import { CsiVolumes, type CsiVolumesOptions } from '../../../src/kubelet/volumes/csi/volumes.ts';
 import { type CsiMount, MountRecords } from '../../../src/kubelet/volumes/records.ts';
+import { isDurable } from '../../../src/kubelet/volumes/types/index.ts';
 import { ManualClock } from '../../client/clocks.ts';
 import { MemoryApi } from '../memory-api.ts';
 
@@ -123,7 +124,7 @@ export class CsiNodeLab {
       },
       object: async () => ({ spec: this.spec }),
     };
-    const records = new MountRecords(directories, files as never, tools as never);
+    const records = new MountRecords(directories, files as never, tools as never, isDurable);
     const staged = new StagedRecords({ mounts: records, directories, files, tools });
     const attachments = new Attachments({ nodeName: 'n1', node: () => this.node(), records, staged, clock });
     attachments.connect(this.api.client());

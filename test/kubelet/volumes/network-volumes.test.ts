@@ -12,10 +12,11 @@ import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';
 import { createVolumeTools } from '../../../src/kubelet/io/volume-tools/volume-tools.ts';
 import type { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
 import type { Mounter } from '../../../src/kubelet/port.ts';
-import { LocalVolumes } from '../../../src/kubelet/volumes/local-volumes.ts';
-import { NetworkVolumes } from '../../../src/kubelet/volumes/network-volumes.ts';
 import { type IscsiMount, type LoopMount, MountRecords } from '../../../src/kubelet/volumes/records.ts';
 import type { VolumeTools } from '../../../src/kubelet/volumes/tools-port.ts';
+import { isDurable } from '../../../src/kubelet/volumes/types/index.ts';
+import { IscsiVolumes } from '../../../src/kubelet/volumes/types/iscsi.ts';
+import { LocalVolumes } from '../../../src/kubelet/volumes/types/local.ts';
 
 const IQN = 'iqn.2001-04.com.example:disk';
 const turn = (ms = 5): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -28,7 +29,7 @@ class Host {
   readonly sessions = new Set<string>();
   readonly loops = new Map<string, string>();
   readonly records: MountRecords;
-  readonly network: NetworkVolumes;
+  readonly iscsi: IscsiVolumes;
   readonly local: LocalVolumes;
 
   readonly root: string;
@@ -90,20 +91,21 @@ class Host {
         this.mounted.set(path, device);
       },
     } as unknown as VolumeFiles;
-    this.records = new MountRecords(directories, createKubeletFiles(createMounter()).pods, tools);
+    this.records = new MountRecords(directories, createKubeletFiles(createMounter()).pods, tools, isDurable);
     const attachments = { report: async () => {}, waitInTree: () => this.attached(), forget: () => {} };
     const shared = { records: this.records, directories, files, foreign: files, mounts, tools };
-    this.network = new NetworkVolumes({ ...shared, secretOf: async () => ({}), attachments, reportSoon: () => {} });
-    this.local = new LocalVolumes({ ...shared, onUnlimited: () => {} });
+    const api = { context: { secretOf: async () => ({}) }, attachments, staging: { reportSoon: () => {} } };
+    this.iscsi = new IscsiVolumes({ ...shared, ...api });
+    this.local = new LocalVolumes({ ...shared, log: silentLog });
   }
 
   async setUp(uid: string, name: string, more: Partial<ISCSIVolumeSource> = {}): Promise<void> {
-    const source = { iqn: IQN, lun: name.charCodeAt(0), targetPortal: '192.0.2.1', ...more };
-    await this.network.setUpIscsi({ pod: { metadata: { uid } }, volume: { name } }, source);
+    const iscsi = { iqn: IQN, lun: name.charCodeAt(0), targetPortal: '192.0.2.1', ...more };
+    await this.iscsi.setUp({ pod: { metadata: { uid } }, volume: { name, iscsi } });
   }
   async tearDown(uid: string): Promise<void> {
     for (const record of await this.records.all()) {
-      if (record.uid === uid && record.kind === 'iscsi') await this.network.tearDown(record as IscsiMount);
+      if (record.uid === uid && record.kind === 'iscsi') await this.iscsi.tearDown(record as IscsiMount);
       if (record.uid === uid && record.kind === 'loop') await this.local.tearDown(record as LoopMount);
     }
   }

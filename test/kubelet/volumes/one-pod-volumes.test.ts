@@ -5,6 +5,7 @@ import type { VolumePluginsOptions } from '../../../src/kubelet/volumes/plugins.
 import { VolumePlugins } from '../../../src/kubelet/volumes/plugins.ts';
 import type { MountRecord } from '../../../src/kubelet/volumes/records.ts';
 import type { VolumeRequest } from '../../../src/kubelet/volumes/request.ts';
+import { nfs } from '../../../src/kubelet/volumes/types/nfs.ts';
 
 function lab(...accessModes: string[]) {
   const records = new Map<string, MountRecord>();
@@ -12,15 +13,20 @@ function lab(...accessModes: string[]) {
   const plugins = new VolumePlugins({
     claims: { resolve: async () => ({ persistent, claim: { metadata: { name: 'c', namespace: 'ns' } } }) },
     records: { get: async (uid: string) => records.get(uid), all: async () => [...records.values()] },
-    isReady: async () => true,
-    network: {
-      setUpNfs: async ({ pod, volume }: VolumeRequest) => {
-        await new Promise((resolve) => setTimeout(resolve, 5));
-        const uid = pod.metadata?.uid ?? '';
-        const record = { kind: 'nfs', uid, volume: volume.name, name: 'pv', block: false, path: '/', claim: 'ns/c' };
-        records.set(uid, record as MountRecord);
-      },
-    },
+    mounts: { isMountPoint: async () => true },
+    types: new Map([
+      [
+        nfs,
+        {
+          setUp: async ({ pod, volume }: VolumeRequest) => {
+            await new Promise((resolve) => setTimeout(resolve, 5));
+            const uid = pod.metadata?.uid ?? '';
+            const own = { kind: 'nfs', uid, volume: volume.name, name: 'pv', block: false, path: '/', claim: 'ns/c' };
+            records.set(uid, own as MountRecord);
+          },
+        },
+      ],
+    ]),
   } as unknown as VolumePluginsOptions);
   const volume = { name: 'v', persistentVolumeClaim: { claimName: 'c' } };
   const setUp = (uid: string): Promise<void> => plugins.setUp({ metadata: { uid } }, volume);

@@ -29,7 +29,7 @@ function lab(expand: () => Promise<void>) {
       persistentVolume: () => client.resource(resources.persistentVolumes).get('pv'),
     },
     records: { all: async () => [record] },
-    csi: { expand },
+    plugins: { expand },
     events: { about: () => {}, pod: () => {} },
     ...{ log: silentLog, nowMs: () => 0, pod: () => undefined },
   } as unknown as VolumeExpansionOptions);

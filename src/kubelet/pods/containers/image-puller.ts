@@ -1,4 +1,4 @@
-import type { Container, EphemeralContainer, Pod } from '../../../api/generated/core/v1.ts';
+import type { Container, EphemeralContainer, ImageVolumeSource, Pod } from '../../../api/generated/core/v1.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import {
@@ -10,7 +10,6 @@ import {
 } from '../../../runtime/port.ts';
 import { advanceBackOff, BACK_OFF, type BackOffEntry, backOffUntil, goSeconds } from '../../core/pod-plan/back-off.ts';
 import type { WaitingReason } from '../../core/pod-plan/snapshot.ts';
-import type { ImageSource } from '../../volumes/image-volumes.ts';
 import type { PodServices } from '../services.ts';
 import { podRegistryAuth } from './registry-auth.ts';
 
@@ -31,7 +30,7 @@ export class StartError extends Error {
 export function pullVolumeImage(
   services: Pick<PodServices, 'puller' | 'config' | 'credentials' | 'events'>,
   pod: Pod,
-  { reference = '', pullPolicy }: ImageSource,
+  { reference = '', pullPolicy }: ImageVolumeSource,
 ): Promise<ImageStatus> {
   const container = {
     name: '',

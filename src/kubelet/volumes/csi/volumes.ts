@@ -3,7 +3,7 @@
  * Source: pkg/volume/csi csi_mounter.go, csi_attacher.go, csi_block.go.
  */
 import { dirname, join } from 'node:path';
-import type { CSIPersistentVolumeSource } from '../../../api/generated/core/v1.ts';
+import type { CSIPersistentVolumeSource, PersistentVolume } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { ForeignFiles, VolumeFiles } from '../../files-port.ts';
@@ -12,12 +12,13 @@ import type { Mounter } from '../../port.ts';
 import type { CsiMount, MountRecords } from '../records.ts';
 import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from '../request.ts';
 import type { VolumeTools } from '../tools-port.ts';
+import type { MeasuredUsage, RecordedVolumes } from '../types/type.ts';
 import { updatePeriodMs } from './allocatable.ts';
 import { AttachLimitError, type Attachments, sha256 } from './attachments.ts';
 import { capabilityOf, groupOf, isOwnedByGroup } from './capability.ts';
 import { type CsiContext, hasTokensInSecrets, podInfoOf } from './context.ts';
 import type { CsiDrivers, RegisteredDriver } from './drivers.ts';
-import { type CsiVolumeStats, isFinal } from './port.ts';
+import { isFinal } from './port.ts';
 import type { CsiStaging } from './staging.ts';
 
 export interface CsiVolumesOptions {
@@ -43,7 +44,7 @@ export class CsiStepError extends Error {
   }
 }
 
-export class CsiVolumes {
+export class CsiVolumes implements RecordedVolumes {
   readonly #options: CsiVolumesOptions;
 
   constructor(options: CsiVolumesOptions) {
@@ -186,30 +187,42 @@ export class CsiVolumes {
   }
 
   /** Expands the file system on this node, if the driver supports it. */
-  async expand(record: CsiMount, request: Pick<VolumeRequest, 'persistent'>, bytes: number): Promise<void> {
+  async expand(record: CsiMount, persistent: PersistentVolume, bytes: number): Promise<void> {
     const { drivers, context, directories } = this.#options;
     const driver = drivers.get(record.driver);
     if (!driver.capabilities.has('EXPAND_VOLUME')) return;
-    const secrets = await context.secretOf(request.persistent?.spec?.csi?.nodeExpandSecretRef);
+    const secrets = await context.secretOf(persistent.spec?.csi?.nodeExpandSecretRef);
     await this.#options.staging.inTurn(record, () =>
       driver.node.expand({
         volumeId: record.volumeId,
         volumePath: directories.asDriversKnow(record.target),
         stagingPath: record.staging === '' ? '' : directories.asDriversKnow(record.staging),
         requiredBytes: bytes,
-        capability: capabilityOf(request, driver.capabilities),
+        capability: capabilityOf({ persistent }, driver.capabilities),
         secrets,
       }),
     );
   }
 
+  republishes({ republish }: CsiMount): boolean {
+    return republish;
+  }
+
   /** Returns undefined when the driver reports no statistics. */
-  async stats(record: CsiMount): Promise<CsiVolumeStats | undefined> {
+  async usage(record: CsiMount): Promise<MeasuredUsage | undefined> {
     const { drivers, directories } = this.#options;
     const driver = drivers.get(record.driver);
     if (!driver.capabilities.has('GET_VOLUME_STATS')) return undefined;
     const staging = record.staging === '' ? '' : directories.asDriversKnow(record.staging);
-    return driver.node.stats(record.volumeId, directories.asDriversKnow(record.target), staging);
+    const stats = await driver.node.stats(record.volumeId, directories.asDriversKnow(record.target), staging);
+    const bytes = stats.usage.find(({ unit }) => unit === 'bytes');
+    const inodes = stats.usage.find(({ unit }) => unit === 'inodes');
+    if (bytes === undefined) return undefined;
+    return {
+      ...{ capacityBytes: bytes.total, availableBytes: bytes.available, usedBytes: bytes.used },
+      ...(inodes === undefined ? {} : { inodes: inodes.total, inodesFree: inodes.available, inodesUsed: inodes.used }),
+      ...(stats.abnormal === undefined ? {} : { abnormal: stats.abnormal }),
+    };
   }
 
   async #isPublished({ block, path }: CsiMount): Promise<boolean> {

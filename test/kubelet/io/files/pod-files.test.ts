@@ -7,6 +7,7 @@ import { mock, test } from 'node:test';
 import { podFiles } from '../../../../src/kubelet/io/files/pod-files.ts';
 import { PodDirectories } from '../../../../src/kubelet/pods/directories.ts';
 import { type MountRecord, MountRecords } from '../../../../src/kubelet/volumes/records.ts';
+import { isDurable } from '../../../../src/kubelet/volumes/types/index.ts';
 
 const common = { uid: 'u', name: 'pv', path: '/p', block: false };
 const records: MountRecord[] = [
@@ -29,11 +30,11 @@ test('records of volumes of drivers and targets are flushed with their directori
     const flushed: number[] = [];
     for (const record of records) {
       const before = sync.mock.callCount();
-      await new MountRecords(directories, podFiles, tools).put(record);
+      await new MountRecords(directories, podFiles, tools, isDurable).put(record);
       flushed.push(sync.mock.callCount() - before);
     }
     assert.ok((flushed[0] ?? 0) > 1 && (flushed[1] ?? 0) > 0 && flushed[2] === 0, flushed.join());
-    const read = await new MountRecords(directories, podFiles, tools).all();
+    const read = await new MountRecords(directories, podFiles, tools, isDurable).all();
     assert.deepEqual(read.map(({ volume }) => volume).sort(), ['csi', 'iscsi', 'nfs']);
   } finally {
     sync.mock.restore();

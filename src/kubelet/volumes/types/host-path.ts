@@ -1,9 +1,21 @@
-import type { HostPathVolumeSource } from '../../api/generated/core/v1.ts';
-import type { ForeignFiles } from '../files-port.ts';
+/** Paths of the host. Source: pkg/volume/hostpath. */
+import type { HostPathVolumeSource } from '../../../api/generated/core/v1.ts';
+import type { ForeignFiles } from '../../files-port.ts';
+import type { DirectType } from './type.ts';
 
-/**
- * Checks or creates the path according to the volume's type. Throws with upstream's text. Source: pkg/volume/hostpath.
- */
+export const hostPath: DirectType = {
+  way: 'direct',
+  source: 'hostPath',
+  isForeign: true,
+  create: ({ foreign }) => ({
+    setUp: async (_, { hostPath: source }) => {
+      await prepareHostPath(source ?? { path: '' }, foreign);
+    },
+    pathOf: (_, { hostPath: source }) => source?.path ?? '',
+  }),
+};
+
+/** Checks or creates the path according to the volume's type. Throws with upstream's text. */
 export async function prepareHostPath(source: HostPathVolumeSource, files: ForeignFiles): Promise<string> {
   const { path } = source;
   if (path.split('/').includes('..')) throw new Error(`invalid path ${JSON.stringify(path)}: must not contain '..'`);

@@ -1,42 +1,40 @@
 /** Volumes at a path of this host: `local` and `hostPath` PersistentVolumes. Source: pkg/volume/{local,hostpath}. */
-
-import { annotationOf, PROVISIONED_BY } from '../../api/volumes/binding.ts';
-import { LOCAL_PROVISIONER } from '../../api/volumes/local.ts';
-import { Turns } from '../../base/concurrency/keyed-turns.ts';
-import { messageOf } from '../../base/errors.ts';
-import { parseBytes } from '../../base/quantity.ts';
-import type { ForeignFiles } from '../files-port.ts';
-import type { PodDirectories } from '../pods/directories.ts';
-import type { Mounter } from '../port.ts';
+import type { PersistentVolume } from '../../../api/generated/core/v1.ts';
+import { annotationOf, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
+import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
+import { Turns } from '../../../base/concurrency/keyed-turns.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { parseBytes } from '../../../base/quantity.ts';
+import type { LoopMount, PlainMount } from '../records.ts';
+import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from '../request.ts';
 import { prepareHostPath } from './host-path.ts';
-import type { LoopMount, MountRecords, PlainMount } from './records.ts';
-import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from './request.ts';
-import type { VolumeTools } from './tools-port.ts';
+import type { RecordedType, RecordedVolumeHost, RecordedVolumes } from './type.ts';
 
-export interface LocalVolumesOptions {
-  readonly records: MountRecords;
-  readonly directories: PodDirectories;
-  /** File operations on the content of volumes. */
-  readonly foreign: ForeignFiles;
-  readonly mounts: Mounter;
-  readonly tools: VolumeTools;
-  /** Called for a size limit that the file system cannot enforce. */
-  readonly onUnlimited: (request: VolumeRequest) => void;
-}
+export const local: RecordedType = {
+  way: 'recorded',
+  persistentSources: ['local', 'hostPath'],
+  records: ['local', 'loop'],
+  create: (host) => new LocalVolumes(host),
+};
 
-export class LocalVolumes {
-  readonly #options: LocalVolumesOptions;
+export type LocalVolumeHost = Pick<
+  RecordedVolumeHost,
+  'records' | 'directories' | 'foreign' | 'mounts' | 'tools' | 'log'
+>;
+
+export class LocalVolumes implements RecordedVolumes {
+  readonly #host: LocalVolumeHost;
   /** Serialized per file, so that an ending pod does not detach the loop device of the next pod. */
   readonly #loops = new Turns();
 
-  constructor(options: LocalVolumesOptions) {
-    this.#options = options;
+  constructor(host: LocalVolumeHost) {
+    this.#host = host;
   }
 
   /** Resolves a volume only once: running pods need no API server after a restart of the kubelet. */
   async setUp(request: VolumeRequest): Promise<void> {
     if (isBlock(request)) return this.#setUpBlock(request);
-    const { records, foreign } = this.#options;
+    const { records, foreign } = this.#host;
     const { local, hostPath } = request.persistent?.spec ?? {};
     const path = local === undefined ? await prepareHostPath(hostPath ?? { path: '' }, foreign) : local.path;
     if (local !== undefined) await this.#prepareDirectory(request, path);
@@ -59,14 +57,14 @@ export class LocalVolumes {
       volume: request.volume.name,
       name: nameOf(request),
       block: false,
-      path: this.#options.directories.volume(uid, 'local-volume', request.volume.name),
+      path: this.#host.directories.volume(uid, 'local-volume', request.volume.name),
       ...(isProvisioned(request) ? { limitBytes: bytesOf(request) } : {}),
       ...(claim === undefined ? {} : { claim }),
     };
   }
 
   async tearDown(record: PlainMount | LoopMount): Promise<void> {
-    const { tools, records } = this.#options;
+    const { tools, records } = this.#host;
     if (record.kind === 'loop') {
       await this.#loops.inTurn(record.file, async () => {
         if (!(await this.#isShared(record))) await tools.detachLoop(record.file);
@@ -79,10 +77,10 @@ export class LocalVolumes {
   }
 
   /** Sets the new size of a volume of the embedded provisioner. */
-  async expand(record: PlainMount | LoopMount, directory: string, bytes: number): Promise<void> {
-    const { tools, records } = this.#options;
+  async expand(record: PlainMount | LoopMount, { spec }: PersistentVolume, bytes: number): Promise<void> {
+    const { tools, records } = this.#host;
     if (record.kind !== 'loop') {
-      await tools.limitDirectory(directory, bytes);
+      await tools.limitDirectory(spec?.local?.path ?? '', bytes);
       await records.put({ ...record, limitBytes: bytes });
       return;
     }
@@ -91,17 +89,19 @@ export class LocalVolumes {
   }
 
   async #prepareDirectory(request: VolumeRequest, path: string): Promise<void> {
-    const { foreign, tools, onUnlimited } = this.#options;
+    const { foreign, tools, log } = this.#host;
     if (isProvisioned(request)) {
       await foreign.makeDirectory(path, 0o777);
-      if (!(await tools.limitDirectory(path, bytesOf(request)))) onUnlimited(request);
+      if (!(await tools.limitDirectory(path, bytesOf(request)))) {
+        log.v(4, 'volume size not enforced: no project quota', { volume: request.persistent?.metadata?.name ?? '' });
+      }
     }
     if ((await foreign.kindOf(path)) !== 'Directory') throw new Error(`path "${path}" does not exist`);
   }
 
   /** Uses a device directly, and a file, such as the provisioner's, through a loop device. */
   async #setUpBlock(request: VolumeRequest): Promise<void> {
-    const { records, foreign, tools } = this.#options;
+    const { records, foreign, tools } = this.#host;
     const file = request.persistent?.spec?.local?.path ?? request.persistent?.spec?.hostPath?.path ?? '';
     const claim = claimKeyOf(request);
     const shared = {
@@ -128,8 +128,15 @@ export class LocalVolumes {
     }
   }
 
+  /** A loop device may have been detached, so its set-up is repeated. */
+  async isReady(record: PlainMount | LoopMount): Promise<boolean> {
+    const { foreign, mounts } = this.#host;
+    if (!record.block) return mounts.isMountPoint(record.path);
+    return record.kind !== 'loop' && (await foreign.kindOf(record.path)) === 'BlockDevice';
+  }
+
   async #isShared({ file, uid, volume }: LoopMount): Promise<boolean> {
-    const all = await this.#options.records.all();
+    const all = await this.#host.records.all();
     return all.some(
       (each) => each.kind === 'loop' && each.file === file && (each.uid !== uid || each.volume !== volume),
     );
