@@ -11,14 +11,14 @@
  * | `soak` | simulations and damage to files with many seeds; only when named |
  * | `quick` | types, linter, unit tests without the slow files and one end-to-end file; only when named |
  */
-import { glob, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { glob } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import { helperBundle } from '../build/helpers.ts';
+import { Costs } from './runner/costs.ts';
+import { Gate, PROCESSES_AT_ONCE } from './runner/gate.ts';
 import { prepareHelm, prepareHost } from './runner/host.ts';
 import { nodeFiles } from './runner/node-files.ts';
 import { Results } from './runner/outcomes.ts';
-import { SLOW_FILES } from './runner/slow-files.ts';
 import { CHECKS, nodeStep } from './runner/steps.ts';
 import { tapFiles } from './runner/tap-files.ts';
 
@@ -30,14 +30,14 @@ const TIMEOUT_MS = 10 * 60_000;
 /** Some hosts of the lab are virtual machines without acceleration. */
 const LAB_TIMEOUT_MS = 30 * 60_000;
 const SOAK_TIMEOUT_MS = 60 * 60_000;
-/** Many unit tests wait for time limits of real processes. */
-const UNIT_FILES_AT_ONCE = Math.max(3, availableParallelism());
-/** Each file has its own network namespace and root. */
-const E2E_FILES_AT_ONCE = 2;
 const SOAKS = ['test/sim/**/simulation.test.ts', 'test/store/disk/flipped-bits.test.ts'];
 const QUICK_E2E = ['test/e2e/once.test.ts'];
 const QUICK_SECONDS = 2;
-const DURATIONS = join(root, 'dist/cache/test-seconds.json');
+/** Files that cannot run beside others with the same label. All others have network, cgroups and root of their own. */
+const LOCKS: Readonly<Record<string, readonly string[]>> = {
+  // Hosts with systemd share the bridge and the machines' names of systemd-nspawn.
+  'test/e2e/three-hosts.test.ts': ['nspawn'],
+};
 
 const wanted = process.argv.slice(2);
 const coverage = wanted.includes('--coverage');
@@ -49,14 +49,12 @@ if (unknown !== undefined) {
 }
 const parts = new Set<Part>(named.length === 0 ? PARTS : (named as Part[]));
 const results = new Results(root);
-const seconds: Record<string, number> = {
-  ...SLOW_FILES,
-  ...(await readFile(DURATIONS, 'utf8').then(
-    (text) => JSON.parse(text) as Record<string, number>,
-    () => ({}),
-  )),
-};
-const secondsOf = (path: string): number => seconds[relative(root, path)] ?? 0;
+const costs = await Costs.load(root);
+const secondsOf = (path: string): number => costs.of(relative(root, path)).seconds;
+const gate = await Gate.open(
+  (path) => costs.of(relative(root, path)),
+  (path) => LOCKS[relative(root, path)] ?? [],
+);
 
 /** The matching files, the slowest first. */
 async function files(patterns: readonly string[], except: RegExp | undefined = undefined): Promise<string[]> {
@@ -84,38 +82,43 @@ async function packagedFiles(): Promise<string[]> {
   return files(suites.map((part) => `test/${part}/**/*.test.ts`));
 }
 
-/** Builds the executable and runs the suites that need it. */
-async function runPackaged(): Promise<void> {
+/** Builds the executable and starts the suites that need it. The gate shares the processors among all files. */
+async function startPackaged(): Promise<void> {
   await Promise.all([
     parts.has('e2e') ? prepareHelm() : undefined,
     helperBundle(process.arch as 'x64' | 'arm64', join(root, 'dist', 'cache'), (line) => console.log(line)),
   ]);
   if (!(await step('build', ['build/package.ts']))) return;
   const isLab = parts.has('lab');
-  const run = tapFiles(root, isLab ? LAB_TIMEOUT_MS : TIMEOUT_MS, coverage);
-  await results.run(run, await packagedFiles(), isLab ? 1 : E2E_FILES_AT_ONCE);
+  packaged = results.run(
+    tapFiles(root, isLab ? LAB_TIMEOUT_MS : TIMEOUT_MS, coverage, gate),
+    await packagedFiles(),
+    isLab ? 1 : PROCESSES_AT_ONCE,
+  );
 }
 
 // Test files and the programs that they start load the same sources.
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'dist', 'cache', 'compiled');
 const needsPackage = (['e2e', 'attack', 'lab', 'quick'] as const).some((part) => parts.has(part));
-const node = nodeFiles(root, TIMEOUT_MS);
+const node = nodeFiles(root, TIMEOUT_MS, gate);
+let packaged = Promise.resolve();
 if (parts.has('check')) await checks(Object.keys(CHECKS));
 if (parts.has('quick')) await checks(['types', 'lint']);
 if (needsPackage || parts.has('unit')) await prepareHost(parts.has('e2e') || parts.has('attack'));
-if (parts.has('unit')) await results.run(node, await unitFiles(), UNIT_FILES_AT_ONCE);
+// The build would compete with the first test files.
+if (needsPackage) await startPackaged();
+if (parts.has('unit')) await results.run(node, await unitFiles(), PROCESSES_AT_ONCE);
 if (parts.has('quick')) {
   const fast = (await unitFiles()).filter((path) => secondsOf(path) <= QUICK_SECONDS);
-  await results.run(node, fast, UNIT_FILES_AT_ONCE);
+  await results.run(node, fast, PROCESSES_AT_ONCE);
 }
-// Beside the unit suite, time limits of pods and attacks expire on two cores.
-if (needsPackage) await runPackaged();
+await packaged;
 if (parts.has('soak')) {
   process.env['HYPEREDGE_SOAK'] = '1';
-  await results.run(nodeFiles(root, SOAK_TIMEOUT_MS), await files(SOAKS), 2);
+  await results.run(nodeFiles(root, SOAK_TIMEOUT_MS, gate), await files(SOAKS), 2);
 }
 await results.repeatFailed();
-await mkdir(dirname(DURATIONS), { recursive: true });
-await writeFile(DURATIONS, JSON.stringify({ ...seconds, ...results.seconds() }, undefined, 1));
+await costs.save(results.costs(await gate.cpuSeconds()));
+await gate.close();
 for (const line of results.lines()) console.log(line);
 process.exit(results.ok ? 0 : 1);

@@ -1,5 +1,5 @@
 /**
- * A `Store` that keeps an array of revisions and scans it for every request. It is the oracle for other implementations
+ * A `Store` that keeps an array of revisions and scans it for requests at old revisions. It is the oracle for other implementations
  * and the store of API server tests. It is not shipped.
  */
 import {
@@ -19,6 +19,11 @@ interface Change {
   readonly revision: Revision;
   readonly event: WatchEvent;
   readonly lease?: string | undefined;
+}
+
+interface State {
+  readonly kv: KeyValue;
+  readonly lease: string | undefined;
 }
 
 interface Watcher {
@@ -53,12 +58,17 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   let full = false;
   let closed = false;
 
-  const stateAt = (at: Revision): Map<string, { kv: KeyValue; lease: string | undefined }> => {
-    const state = new Map<string, { kv: KeyValue; lease: string | undefined }>();
+  const latest = new Map<string, State>();
+  const applyTo = (state: Map<string, State>, { event, lease }: Change): void => {
+    if (event.type === 'delete') state.delete(event.kv.key);
+    else state.set(event.kv.key, { kv: event.kv, lease });
+  };
+  const stateAt = (at: Revision): ReadonlyMap<string, State> => {
+    if (at === revision) return latest;
+    const state = new Map<string, State>();
     for (const change of changes) {
       if (change.revision > at) break;
-      if (change.event.type === 'delete') state.delete(change.event.kv.key);
-      else state.set(change.event.kv.key, { kv: change.event.kv, lease: change.lease });
+      applyTo(state, change);
     }
     return state;
   };
@@ -79,8 +89,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
       watcher.handler.closed(new StoreError('compacted', 'required revision has been compacted'));
       return;
     }
+    const first = changes.findLastIndex((c) => c.revision < watcher.next) + 1;
     const events = changes
-      .filter((c) => c.revision >= watcher.next && c.event.kv.key >= watcher.start && c.event.kv.key < watcher.end)
+      .slice(first)
+      .filter((c) => c.event.kv.key >= watcher.start && c.event.kv.key < watcher.end)
       .map((c) => c.event);
     watcher.next = Math.max(watcher.next, revision + 1);
     const last = events.at(-1);
@@ -94,7 +106,11 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const apply = (events: readonly { event: WatchEvent; lease?: string | undefined }[]): void => {
     if (events.length === 0) return;
     revision += 1;
-    for (const { event, lease } of events) changes.push({ revision, event, lease });
+    for (const { event, lease } of events) {
+      const change = { revision, event, lease };
+      changes.push(change);
+      applyTo(latest, change);
+    }
     for (const watcher of watchers) setImmediate(pump, watcher);
   };
 

@@ -1,17 +1,29 @@
 /** Test files under the runner of `node:test`, one process each. */
-import { relative } from 'node:path';
+
+import { join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import type { Gate } from './gate.ts';
 import type { FileOutcome, RunFiles } from './outcomes.ts';
-import { watchFiles } from './watchdog.ts';
+import { WATCH_MS, watchFiles } from './watchdog.ts';
 
 /** A file may take longer than each of its tests by this much. */
 const FILE_GRACE_MS = 60_000;
 
-/** `timeoutMs` limits each test. */
-export function nodeFiles(root: string, timeoutMs: number): RunFiles {
+/** A runner's own limit, which counts the time that a file waits at the gate. The watchdog's does not. */
+const WAITING_MS = 60 * 60_000;
+const GATE_CLIENT = join(import.meta.dirname, 'gate-client.ts');
+
+/** `timeoutMs` limits each file. */
+export function nodeFiles(root: string, timeoutMs: number, gate: Gate): RunFiles {
   return async (paths, concurrency) => {
-    const stream = run({ files: [...paths], concurrency, timeout: timeoutMs, cwd: root });
+    const stream = run({
+      files: [...paths],
+      concurrency,
+      timeout: timeoutMs + WAITING_MS,
+      cwd: root,
+      execArgv: [`--import=${GATE_CLIENT}`],
+    });
     const failed = new Map<string, string[]>();
     const found = new Map<string, FileOutcome>();
     stream.on('test:fail', (event) => {
@@ -34,9 +46,9 @@ export function nodeFiles(root: string, timeoutMs: number): RunFiles {
         failures: failed.get(file) ?? [],
       });
     });
-    const unwatch = watchFiles(new Set(paths), timeoutMs + FILE_GRACE_MS, (file, killed) =>
-      console.log(`${relative(root, file)} did not end in time; killed: ${killed.join(', ')}`),
-    );
+    const late = (file: string, killed: readonly string[]): void =>
+      console.log(`${relative(root, file)} did not end in time; killed: ${killed.join(', ')}`);
+    const unwatch = watchFiles(new Set(paths), timeoutMs + FILE_GRACE_MS, late, WATCH_MS, gate.isAdmitted);
     for await (const chunk of stream.compose(new spec())) process.stdout.write(chunk as string);
     unwatch();
     for (const file of paths)

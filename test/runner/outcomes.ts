@@ -1,5 +1,6 @@
 /** Results of test files, and the lines that end a run. */
 import { relative } from 'node:path';
+import type { Cost } from './costs.ts';
 
 export interface FileOutcome {
   readonly file: string;
@@ -90,13 +91,15 @@ export class Results {
     ];
   }
 
-  /** Seconds that each file took, by its path in the repository. */
-  seconds(): Record<string, number> {
-    const rounded = this.#outcomes.map(({ file, durationMs }): [string, number] => [
-      relative(this.#root, file),
-      Math.round(durationMs / 100) / 10,
-    ]);
-    return Object.fromEntries(rounded.sort(([left], [right]) => (left < right ? -1 : 1)));
+  /** Cost of each file, by its path in the repository. */
+  costs(cpuSeconds: ReadonlyMap<string, number>): Record<string, Cost> {
+    return Object.fromEntries(
+      this.#outcomes.map(({ file, durationMs }): [string, Cost] => {
+        const cpu = cpuSeconds.get(file);
+        const seconds = durationMs / 1000;
+        return [relative(this.#root, file), cpu === undefined ? { seconds } : { seconds, cpuSeconds: cpu }];
+      }),
+    );
   }
 
   get ok(): boolean {

@@ -2,14 +2,18 @@
 import { spawn } from 'node:child_process';
 import { join, relative, resolve } from 'node:path';
 import { Parser, type Result } from 'tap-parser';
+import type { Gate } from './gate.ts';
 import type { FileOutcome, RunFiles } from './outcomes.ts';
-import { watchFiles } from './watchdog.ts';
+import { WATCH_MS, watchFiles } from './watchdog.ts';
 
 /** Settings of `tap run`: the files use `node:test`, whose TAP it reads. Coverage is that of the sources they load. */
 const ARGUMENTS = ['--allow-empty-coverage', '--allow-incomplete-coverage', '--reporter=tap', '--timeout=0'];
 
+/** Loaded into each test file, in this order. */
+const CLIENTS = ['plain-environment.ts', 'gate-client.ts'];
+
 /** `timeoutMs` limits each file. `coverage`: collect it and write a report below `.tap`. */
-export function tapFiles(root: string, timeoutMs: number, coverage: boolean): RunFiles {
+export function tapFiles(root: string, timeoutMs: number, coverage: boolean, gate: Gate): RunFiles {
   return async (paths, concurrency) => {
     const found = new Map<string, FileOutcome>();
     const parser = new Parser();
@@ -22,9 +26,9 @@ export function tapFiles(root: string, timeoutMs: number, coverage: boolean): Ru
         print(relative(root, file), outcome);
       });
     });
-    const unwatch = watchFiles(new Set(paths), timeoutMs, (file, killed) =>
-      console.log(`${relative(root, file)} did not end in time; killed: ${killed.join(', ')}`),
-    );
+    const late = (file: string, killed: readonly string[]): void =>
+      console.log(`${relative(root, file)} did not end in time; killed: ${killed.join(', ')}`);
+    const unwatch = watchFiles(new Set(paths), timeoutMs, late, WATCH_MS, gate.isAdmitted);
     const child = spawn(
       process.execPath,
       [
@@ -32,7 +36,7 @@ export function tapFiles(root: string, timeoutMs: number, coverage: boolean): Ru
         'run',
         `--jobs=${concurrency}`,
         '--node-arg=--test-reporter=tap',
-        `--node-arg=--import=${join(import.meta.dirname, 'plain-environment.ts')}`,
+        ...CLIENTS.map((name) => `--node-arg=--import=${join(import.meta.dirname, name)}`),
         ...(coverage ? ['--coverage-report=text', '--coverage-report=html'] : ['--disable-coverage']),
         ...ARGUMENTS,
         ...paths,

@@ -4,7 +4,8 @@
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-const CHECK_MS = 2_000;
+/** Interval at which processes are read. */
+export const WATCH_MS = 2_000;
 
 interface Process {
   readonly pid: number;
@@ -62,13 +63,15 @@ interface Watched {
 /**
  * Watches the processes below this one that run one of `files`, which is their last argument. Kills such a process with
  * everything that it started, and every process that keeps its output open, `limitMs` after it was first seen.
- * `report` receives the file and the killed processes. Returns a function that ends the watch.
+ * `report` receives the file and the killed processes. The time before `isStarted` does not count. Returns a function
+ * that ends the watch.
  */
 export function watchFiles(
   files: ReadonlySet<string>,
   limitMs: number,
   report: (file: string, killed: readonly string[]) => void,
-  checkMs = CHECK_MS,
+  checkMs = WATCH_MS,
+  isStarted: (file: string) => boolean = () => true,
 ): () => void {
   const watched = new Map<string, Watched>();
   const own = new Set(outputs(process.pid));
@@ -76,7 +79,7 @@ export function watchFiles(
     const all = processes();
     for (const pid of descendants(process.pid, all)) {
       const file = all.find((each) => each.pid === pid)?.command.at(-1) ?? '';
-      if (!files.has(file) || watched.get(file)?.pid === pid) continue;
+      if (!files.has(file) || watched.get(file)?.pid === pid || !isStarted(file)) continue;
       // A runner may let the file write its errors to where this process writes.
       const output = new Set(outputs(pid)).difference(own);
       watched.set(file, { pid, output, startedMs: performance.now() });
