@@ -14,6 +14,7 @@
 import { glob } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { helperBundle } from '../build/helpers.ts';
+import { bundleTests } from './runner/bundle.ts';
 import { Costs } from './runner/costs.ts';
 import { Gate, PROCESSES_AT_ONCE } from './runner/gate.ts';
 import { prepareHelm, prepareHost } from './runner/host.ts';
@@ -97,6 +98,14 @@ async function startPackaged(): Promise<void> {
   );
 }
 
+/** Failed files run again from their sources, so that errors have the places in them. */
+async function runUnit(paths: readonly string[]): Promise<void> {
+  const sources = await bundleTests(root, paths);
+  gate.addBundles(sources);
+  const bundles = new Map([...sources].map(([bundle, source]) => [source, bundle]));
+  await results.run(nodeFiles(root, TIMEOUT_MS, gate, bundles), paths, PROCESSES_AT_ONCE, node);
+}
+
 // Test files and the programs that they start load the same sources.
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'dist', 'cache', 'compiled');
 const needsPackage = (['e2e', 'attack', 'lab', 'quick'] as const).some((part) => parts.has(part));
@@ -107,11 +116,8 @@ if (parts.has('quick')) await checks(['types', 'lint']);
 if (needsPackage || parts.has('unit')) await prepareHost(parts.has('e2e') || parts.has('attack'));
 // The build would compete with the first test files.
 if (needsPackage) await startPackaged();
-if (parts.has('unit')) await results.run(node, await unitFiles(), PROCESSES_AT_ONCE);
-if (parts.has('quick')) {
-  const fast = (await unitFiles()).filter((path) => secondsOf(path) <= QUICK_SECONDS);
-  await results.run(node, fast, PROCESSES_AT_ONCE);
-}
+if (parts.has('unit')) await runUnit(await unitFiles());
+if (parts.has('quick')) await runUnit((await unitFiles()).filter((path) => secondsOf(path) <= QUICK_SECONDS));
 await packaged;
 if (parts.has('soak')) {
   process.env['HYPEREDGE_SOAK'] = '1';

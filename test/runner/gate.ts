@@ -35,6 +35,8 @@ export class Gate {
   readonly #waiting = new Set<Visitor>();
   readonly #running = new Set<Visitor>();
   readonly #admitted = new Set<string>();
+  /** Source of each bundled test file. */
+  readonly #sources = new Map<string, string>();
   readonly #timer: NodeJS.Timeout;
   #lastAdmittedMs = 0;
   #times = processorTimes();
@@ -57,8 +59,17 @@ export class Gate {
     return gate;
   }
 
+  /** Registers bundled test files, which count as their sources. */
+  addBundles(sources: ReadonlyMap<string, string>): void {
+    for (const [bundled, source] of sources) this.#sources.set(bundled, source);
+  }
+
+  sourceOf(file: string): string {
+    return this.#sources.get(file) ?? file;
+  }
+
   /** Whether the file has been admitted; before that, its time limit does not apply. */
-  readonly isAdmitted = (file: string): boolean => this.#admitted.has(file);
+  readonly isAdmitted = (file: string): boolean => this.#admitted.has(this.sourceOf(file));
 
   /** CPU seconds of each file that has exited, with the children that it waited for. */
   async cpuSeconds(): Promise<ReadonlyMap<string, number>> {
@@ -67,7 +78,7 @@ export class Gate {
       text
         .split('\n')
         .filter((line) => line !== '')
-        .map((line): [string, number] => [line.slice(line.indexOf(' ') + 1), Number.parseFloat(line)]),
+        .map((line): [string, number] => [this.sourceOf(line.slice(line.indexOf(' ') + 1)), Number.parseFloat(line)]),
     );
   }
 
@@ -80,7 +91,8 @@ export class Gate {
 
   #visit(socket: Socket): void {
     let visitor: Visitor | undefined;
-    socket.setEncoding('utf8').once('data', (file: string) => {
+    socket.setEncoding('utf8').once('data', (path: string) => {
+      const file = this.sourceOf(path);
       const cost = this.#costOf(file);
       const cores = Math.min(coresOf(cost), availableParallelism());
       visitor = { file, cores, locks: this.#locksOf(file), waitsSinceMs: performance.now(), socket };

@@ -14,11 +14,17 @@ const FILE_GRACE_MS = 60_000;
 const WAITING_MS = 60 * 60_000;
 const GATE_CLIENT = join(import.meta.dirname, 'gate-client.ts');
 
-/** `timeoutMs` limits each file. */
-export function nodeFiles(root: string, timeoutMs: number, gate: Gate): RunFiles {
+/** `timeoutMs` limits each file. `bundles`: path of the bundle by path of the source, for files that have one. */
+export function nodeFiles(
+  root: string,
+  timeoutMs: number,
+  gate: Gate,
+  bundles: ReadonlyMap<string, string> = new Map(),
+): RunFiles {
   return async (paths, concurrency) => {
+    const started = paths.map((path) => bundles.get(path) ?? path);
     const stream = run({
-      files: [...paths],
+      files: started,
       concurrency,
       timeout: timeoutMs + WAITING_MS,
       cwd: root,
@@ -27,15 +33,16 @@ export function nodeFiles(root: string, timeoutMs: number, gate: Gate): RunFiles
     const failed = new Map<string, string[]>();
     const found = new Map<string, FileOutcome>();
     stream.on('test:fail', (event) => {
-      const file = event.file ?? '';
+      const file = gate.sourceOf(event.file ?? '');
       const list = failed.get(file) ?? [];
       const message = String(event.details.error.cause ?? event.details.error.message);
       if (!/^\d+ subtests? failed$/.test(message)) list.push(`${event.name}: ${message.slice(0, 600)}`);
       failed.set(file, list);
     });
-    stream.on('test:summary', ({ file, counts, duration_ms: durationMs }) => {
+    stream.on('test:summary', ({ file: path, counts, duration_ms: durationMs }) => {
       // The summary without a file is that of all files.
-      if (file === undefined) return;
+      if (path === undefined) return;
+      const file = gate.sourceOf(path);
       const skipped = counts.skipped + counts.todo;
       found.set(file, {
         file,
@@ -48,7 +55,7 @@ export function nodeFiles(root: string, timeoutMs: number, gate: Gate): RunFiles
     });
     const late = (file: string, killed: readonly string[]): void =>
       console.log(`${relative(root, file)} did not end in time; killed: ${killed.join(', ')}`);
-    const unwatch = watchFiles(new Set(paths), timeoutMs + FILE_GRACE_MS, late, WATCH_MS, gate.isAdmitted);
+    const unwatch = watchFiles(new Set(started), timeoutMs + FILE_GRACE_MS, late, WATCH_MS, gate.isAdmitted);
     for await (const chunk of stream.compose(new spec())) process.stdout.write(chunk as string);
     unwatch();
     for (const file of paths)

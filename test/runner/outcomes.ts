@@ -43,10 +43,16 @@ export class Results {
     }
   }
 
-  /** Runs test files; `repeatFailed` runs those that fail a second time. */
-  async run(runFiles: RunFiles, paths: readonly string[], concurrency: number): Promise<void> {
+  /** Runs test files; `repeatFailed` runs those that fail a second time, with `repeat`. */
+  async run(
+    runFiles: RunFiles,
+    paths: readonly string[],
+    concurrency: number,
+    repeat: RunFiles = runFiles,
+  ): Promise<void> {
     if (paths.length === 0) return;
-    for (const outcome of (await runFiles(paths, concurrency)).values()) this.#first.push({ outcome, runFiles });
+    for (const outcome of (await runFiles(paths, concurrency)).values())
+      this.#first.push({ outcome, runFiles: repeat });
   }
 
   /**
