@@ -28,6 +28,16 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/**
+ * Handler of a rejection that is ignored on purpose. `reason` states why nothing is lost: who else gets the error, or
+ * why the failure does not matter. It is for readers of the code and has no effect.
+ */
+export function ignore(_reason: string): (error: unknown) => void {
+  return doNothing;
+}
+
+function doNothing(): void {}
+
 /** Whether the file system is full, over quota or read-only. */
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;

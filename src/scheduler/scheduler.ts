@@ -2,7 +2,7 @@
  * Scheduler: watches pods without a node, decides with scheduler/core and binds through the API. Its informers are
  * filled before it leads, so that a standby takes over immediately.
  */
-import { messageOf } from '../base/errors.ts';
+import { ignore, messageOf } from '../base/errors.ts';
 import type { SchedulerDeps } from './deps.ts';
 import { startEpoch } from './epoch.ts';
 import { createSources } from './sources.ts';
@@ -48,7 +48,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     async stop() {
       stopping.abort();
       await deps.elector.stop();
-      await election?.catch(() => {});
+      await election?.catch(ignore('logged when the election ended'));
     },
   };
 }

@@ -48,6 +48,8 @@ const IMPURE_MEMBERS = new Set(['Date.now', 'Math.random']);
 const SHARED: readonly (readonly [pattern: RegExp, module: string, others?: RegExp])[] = [
   [/\.toISOString\(\)\.(?:replace\(|slice\(0, ?10\)|slice\(0, ?19\)\}Z)/, 'src/base/times.ts'],
 ];
+/** Errors that disappear. `ignore` of src/base/errors.ts takes the reason. */
+const SWALLOWED = /\.catch\(\(\) => \{\s*\}\)|catch(?: \(\w+\))? \{\s*\}/;
 /** Caches, outputs and logs that belong to a machine and not to the repository. */
 const OUTPUT = /(?:^|\/)\.(?:kube|cache|npm|tap)\/|(?:^|\/)(?:dist|node_modules|coverage)\/|\.(?:log|db|sqlite|tar)$/;
 
@@ -75,6 +77,8 @@ for (const path of tracked.filter((each) => /^(?:src|docs)\/.*\.(?:ts|md)$|^[A-Z
     for (const [pattern, module, others] of SHARED)
       if (path.startsWith('src/') && path !== module && others?.test(path) !== true && pattern.test(line))
         violations.push(`${place}: a copy of what ${module} does; use that module`);
+    if (path.endsWith('.ts') && SWALLOWED.test(line))
+      violations.push(`${place}: an error is ignored without a reason; handle it, or use ignore(reason)`);
     if ([...line].length > MAX_COLUMNS && isProse(path, line))
       violations.push(`${place}: ${[...line].length} columns; at most ${MAX_COLUMNS}`);
   }

@@ -2,6 +2,7 @@
  * Serves `/openapi/v2` and `/openapi/v3`. The documents are large, so they are built on demand, one at a time, with
  * pauses.
  */
+
 import { setImmediate as pause } from 'node:timers/promises';
 import { ApiError } from '../../api/meta/status.ts';
 import { besideKnown } from '../../api/openapi/foreign-v2.ts';
@@ -12,6 +13,7 @@ import { openapiV3, openapiV3Index, openapiV3Paths } from '../../api/openapi/v3.
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { openshiftDescriptions } from '../../api/schema/openshift/index.ts';
 import type { Descriptions } from '../../api/schema/types-format.ts';
+import { ignore } from '../../base/errors.ts';
 import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
 import { ForeignOpenApi, type ForeignPart } from '../aggregation/openapi-v2.ts';
 import { proxyRequest } from '../aggregation/proxy.ts';
@@ -86,7 +88,7 @@ export class OpenApi {
     if (known !== undefined && areSame(known.of, of)) return known.document as Promise<T>;
     const before = this.#last;
     const document = (async () => {
-      await before.catch(() => {});
+      await before.catch(ignore('the request for the former document gets its error'));
       const texts = await this.#describe();
       await pause();
       return make(texts);

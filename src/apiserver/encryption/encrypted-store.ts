@@ -1,6 +1,6 @@
 /** Store decorator that encrypts values as configured. Its users see plain values. */
 
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
   type Commit,
@@ -247,7 +247,7 @@ class OpeningHandler implements WatchHandler {
     }
     const ready = Promise.all(opened);
     // The rejection is handled when the event is delivered.
-    ready.catch(() => {});
+    ready.catch(ignore('handled when the event is delivered'));
     this.#after(async () => this.#outer.events(await ready, revision));
   }
 

@@ -1,4 +1,5 @@
 import { setImmediate as pause } from 'node:timers/promises';
+import { ignore } from '../../base/errors.ts';
 import { type KeyValue, prefixEnd, type Revision, type Store } from '../../store/port.ts';
 
 const PAGE = 1000;
@@ -24,7 +25,7 @@ export async function readPages(
     }
     const next = store.range(`${last.key}\0`, end, { limit: PAGE, revision });
     // The rejection is handled where the page is awaited.
-    next.catch(() => {});
+    next.catch(ignore('handled where the page is awaited'));
     // Lets the request be sent, which happens at the end of the turn.
     await pause();
     take(kvs);

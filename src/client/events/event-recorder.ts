@@ -3,7 +3,7 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { timestamp } from '../../base/times.ts';
 import { isConnectionError } from '../errors.ts';
@@ -46,7 +46,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   let dropped = 0;
 
   const drain = async (): Promise<void> => {
-    if (settleMs > 0) await sleep(clock, settleMs, flushing.signal).catch(() => {});
+    if (settleMs > 0) await sleep(clock, settleMs, flushing.signal).catch(ignore('an aborted pause ends early'));
     for (let event = queue.shift(); event !== undefined; event = queue.shift()) {
       const outcome = correlator.correlate(event, clock.nowMs());
       if (outcome.action === 'drop') log.v(4, 'event dropped by the spam filter', about(event));
@@ -101,7 +101,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       flushing.abort();
       if (draining !== undefined) {
         const late = new AbortController();
-        await Promise.race([draining, sleep(clock, FLUSH_MS, late.signal).catch(() => {})]);
+        await Promise.race([
+          draining,
+          sleep(clock, FLUSH_MS, late.signal).catch(ignore('an aborted pause ends early')),
+        ]);
         late.abort();
       }
       stopping.abort();

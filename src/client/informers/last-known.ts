@@ -5,7 +5,7 @@
  */
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { parseJson } from '../../base/json/json.ts';
 import type { Log } from '../../base/log.ts';
 import type { SealedFiles } from './sealed-files-port.ts';
@@ -125,7 +125,8 @@ class SealedLastKnown implements LastKnown {
       if (problem !== waiting.problem) log.warn('last known state not written', { set, error: problem });
       waiting.problem = problem;
       // A set that is too large is removed, because the stored one may be arbitrarily old.
-      if (error instanceof CodedError && error.code === 'too-large') await files.remove(set).catch(() => {});
+      if (error instanceof CodedError && error.code === 'too-large')
+        await files.remove(set).catch(ignore('the failed write is logged, and is repeated'));
     }
   }
 

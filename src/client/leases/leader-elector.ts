@@ -1,6 +1,6 @@
 import { isApiError } from '../../api/meta/status.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
-import { assert, messageOf } from '../../base/errors.ts';
+import { assert, ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { isConnectionError } from '../errors.ts';
 import { sleep } from '../transport.ts';
@@ -113,7 +113,7 @@ class LeaseElector implements FencedLeaderElector {
 
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the leader elector was stopped'));
-    await this.#running?.catch(() => {});
+    await this.#running?.catch(ignore('the caller of run() gets its error'));
   }
 
   async #hold(): Promise<boolean> {
@@ -220,7 +220,10 @@ class LeaseElector implements FencedLeaderElector {
 
   async #release(): Promise<void> {
     const late = new AbortController();
-    await Promise.race([this.#renewal, sleep(this.#clock, this.#retryPeriodMs, late.signal).catch(() => {})]);
+    await Promise.race([
+      this.#renewal,
+      sleep(this.#clock, this.#retryPeriodMs, late.signal).catch(ignore('an aborted pause ends early')),
+    ]);
     late.abort();
     const { lock } = this.#lease;
     try {

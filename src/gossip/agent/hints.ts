@@ -3,7 +3,7 @@
  * itself.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { GossipFacts, GossipHints, GossipMember } from '../../store/gossip-port.ts';
 import type { AgentEvent, AgentMember, StoreFacts } from '../membership/agent-port.ts';
@@ -86,7 +86,7 @@ class AgentGossipHints implements GossipHints {
     const late = new Promise<void>((resolve) => {
       limit = this.#clock.setTimer(FAREWELL_MS, resolve);
     });
-    await Promise.race([open.ask('retract').catch(() => {}), late]);
+    await Promise.race([open.ask('retract').catch(ignore('the hint of a host that cannot retract it expires')), late]);
     limit?.cancel();
     open.close();
   };

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { secretFileProblem } from '../../base/secret-file.ts';
 import type { KeyStore } from '../membership/port.ts';
 import { Keyring } from './keyring.ts';
@@ -89,7 +89,7 @@ function keyStore(path: string, keyring: Keyring): KeyStore {
         throw error;
       }
     });
-    last = next.catch(() => {});
+    last = next.catch(ignore('the caller of the change gets its error'));
     return next;
   };
   return {

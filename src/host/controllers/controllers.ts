@@ -2,7 +2,7 @@
  * Controller manager: runs all controllers under one Lease. Informers are filled before leadership is acquired, so that
  * a standby takes over immediately and the first start lists and acquires in parallel.
  */
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import { type ControllersDeps, DEFAULT_OPTIONS } from '../../controllers/framework/deps.ts';
 import { createHandle, startController } from '../../controllers/framework/framework.ts';
 import { controllers } from './registry.ts';
@@ -56,7 +56,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
     async stop() {
       stopping.abort();
       await deps.elector.stop();
-      await term?.catch(() => {});
+      await term?.catch(ignore('logged when the election ended'));
     },
   };
 }

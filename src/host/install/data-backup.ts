@@ -1,8 +1,10 @@
 /** Removes the data of this host, or moves it to a directory that later starts do not use. */
+
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
+import { ignore } from '../../base/errors.ts';
 import { pathsBelow, type Settings } from '../config/settings.ts';
 
 const run = promisify(execFile);
@@ -29,12 +31,12 @@ export async function backUpData(settings: Settings, purge: boolean, nowMs: numb
         moved = true;
       }
     } else for (const entry of entries) await removeEntry(join(path, entry));
-    await rmdir(path).catch(() => {});
+    await rmdir(path).catch(ignore('a mount point or a link is kept'));
   }
   await rm(paths.run, { recursive: true, force: true });
   // The directory is kept if it contains files of other programs.
   await rm(paths.nodeSysconfig, { force: true });
-  await rmdir(dirname(paths.nodeSysconfig)).catch(() => {});
+  await rmdir(dirname(paths.nodeSysconfig)).catch(ignore('files of other programs are kept'));
   return moved ? kept : undefined;
 }
 
@@ -71,7 +73,7 @@ async function move(from: string, to: string): Promise<void> {
 /** A mount point or a link is emptied and kept. */
 async function removeDirectory(path: string): Promise<void> {
   for (const entry of await readdir(path).catch(() => [])) await removeEntry(join(path, entry));
-  await rmdir(path).catch(() => {});
+  await rmdir(path).catch(ignore('a mount point or a link is kept'));
 }
 
 const removeEntry = (path: string): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 3 });

@@ -7,7 +7,7 @@ import { readFile, rm, rmdir } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ignore } from '../../base/errors.ts';
 import { MACHINE_NAMESPACE } from '../../openshift/machines/kinds/machine-types.ts';
 import { masterFiles } from '../../pki/index.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
@@ -63,7 +63,7 @@ export async function install(options: InstallOptions): Promise<number> {
     // A rejected installation leaves no configuration.
     if (configured && previous === undefined) {
       await rm(path, { force: true });
-      await rmdir(dirname(path)).catch(() => {});
+      await rmdir(dirname(path)).catch(ignore('other configuration files are kept'));
     } else await writeBootstrap(path, previous);
     throw error;
   });
@@ -87,7 +87,7 @@ export async function install(options: InstallOptions): Promise<number> {
   if (upgraded || ordered) await systemctl('daemon-reload');
   const running = (await serviceState()).active === 'active';
   if (!running || upgraded) {
-    await systemctl('reset-failed', SERVICE).catch(() => {});
+    await systemctl('reset-failed', SERVICE).catch(ignore('the unit may not have failed'));
     await systemctl('--no-block', running ? 'restart' : 'start', SERVICE);
     progress.step(`${SERVICE} ${running ? 'restarts with the new files; pods keep running' : 'starts'}`);
   }

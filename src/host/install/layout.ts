@@ -16,7 +16,7 @@ import {
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { LINK_NAMES } from '../../base/command-links.ts';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { isReleaseVersion } from '../../base/versions/release-version.ts';
 import { digestOf, GUARD_LINK } from '../../openshift/updates/io/index.ts';
 import { unitFile } from '../process/assets.ts';
@@ -110,7 +110,7 @@ export async function removeFiles(root: string): Promise<string[]> {
   for (const [name, target] of LINKS) if (await isOwnLink(join(root, name), target)) await remove(name);
   for (const name of [...FILES.keys(), EXECUTABLE, ...(await versionsBelow(root))]) await remove(name);
   // Debian has no such directory by default. A directory with other presets is kept.
-  await rmdir(join(root, 'etc/systemd/system-preset')).catch(() => {});
+  await rmdir(join(root, 'etc/systemd/system-preset')).catch(ignore('other presets are kept'));
   return removed;
 }
 

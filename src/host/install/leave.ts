@@ -2,8 +2,9 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pod } from '../../api/generated/core/v1.ts';
+import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
@@ -135,8 +136,15 @@ async function drain(client: ApiClient, nodeName: string, timeoutMs: number, pro
       if (deletionTimestamp !== undefined) continue;
       const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
       // Status 429 means that a PodDisruptionBudget does not allow the eviction yet.
-      if (late) await pods.delete(name, namespace).catch(() => {});
-      else await pods.createSubresource(name, namespace, 'eviction', eviction).catch(() => {});
+      if (late)
+        await pods.delete(name, namespace).catch((error: unknown) => {
+          if (!isApiError(error, 'NotFound'))
+            progress.note(`pod ${namespace}/${name} is not deleted: ${messageOf(error)}`);
+        });
+      else
+        await pods
+          .createSubresource(name, namespace, 'eviction', eviction)
+          .catch(ignore('the loop evicts the pods that are left again'));
     }
     if (late) {
       progress.note(`${left.length} pods were not evicted in time and are deleted`);

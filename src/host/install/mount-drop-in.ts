@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { readSchedule } from '../../store/config/snapshot-schedule.ts';
 import { resolvedLinks } from '../config/data-links.ts';
@@ -69,7 +69,7 @@ export async function removeMountDropIns(root: string): Promise<string[]> {
 async function removeFile(path: string): Promise<void> {
   await rm(path, { force: true });
   // A directory with drop-ins of an administrator is kept.
-  await rmdir(dirname(path)).catch(() => {});
+  await rmdir(dirname(path)).catch(ignore('drop-ins of an administrator are kept'));
 }
 
 /**

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import {
   type CgroupPath,
@@ -134,7 +134,7 @@ async function removeCgroups(
     const inUse = await Promise.all(at(path).map(hasChildren));
     if (inUse.includes(true)) continue;
     await serviceManager?.stop(sliceName(path));
-    for (const directory of at(path)) await rmdir(directory).catch(() => {});
+    for (const directory of at(path)) await rmdir(directory).catch(ignore('a cgroup in use is kept'));
   }
 }
 
@@ -154,5 +154,5 @@ async function cgroupMounts(): Promise<string[]> {
 async function removeEmpty(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => []))
     if (entry.isDirectory()) await removeEmpty(join(directory, entry.name));
-  await rmdir(directory).catch(() => {});
+  await rmdir(directory).catch(ignore('a cgroup with processes of other instances is kept'));
 }

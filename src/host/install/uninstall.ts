@@ -1,7 +1,7 @@
 /** `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: removes the whole installation. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { canonicalRoot, loadSettings, pathsBelow, type Settings } from '../config/settings.ts';
 import { removeOfferKeys } from '../join/offer-keys.ts';
 import { unlinkDriverRoot } from '../node/volumes.ts';
@@ -33,7 +33,8 @@ export function reset(options: RemovalOptions): Promise<number> {
     await stopEverything(settings, progress);
     await leave.finish().catch((error: unknown) => progress.note(messageOf(error)));
     await removeData(settings, options, progress);
-    if (settings.root === '/' && (await systemdRuns())) await systemctl('daemon-reload').catch(() => {});
+    if (settings.root === '/' && (await systemdRuns()))
+      await systemctl('daemon-reload').catch(ignore('the next installation makes systemd reload'));
     options.write('this host belongs to no cluster; run hyperedge install to use it again\n');
     return 0;
   });
@@ -48,15 +49,15 @@ export function uninstall(options: RemovalOptions): Promise<number> {
     await removeData(settings, options, progress);
     const systemd = settings.root === '/' && (await systemdRuns());
     // Without its unit file, an active slice would stay until the next boot.
-    if (systemd) await systemctl('stop', 'hyperedge.slice').catch(() => {});
+    if (systemd) await systemctl('stop', 'hyperedge.slice').catch(ignore('the slice may not exist'));
     const removed = [...(await removeMountDropIns(settings.root)), ...(await removeFiles(settings.root))];
     await unlinkDriverRoot(settings.root, settings.paths.volumes);
     if (settings.root === '/' && !(await isInUse(cacheDirectory())))
       await rm(cacheDirectory(), { recursive: true, force: true });
     await removeOfferKeys(settings.root);
     if (systemd) {
-      await systemctl('daemon-reload').catch(() => {});
-      await systemctl('reset-failed').catch(() => {});
+      await systemctl('daemon-reload').catch(ignore('systemd drops the removed unit at its next reload'));
+      await systemctl('reset-failed').catch(ignore('the unit may not have failed'));
     }
     progress.step(`${removed.length} files are removed`);
     return 0;

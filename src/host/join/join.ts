@@ -6,7 +6,7 @@
 import { access, mkdir } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ignore } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import { apiServerSkew, kubeletSkew } from '../../base/versions/version-skew.ts';
@@ -160,7 +160,9 @@ async function reach<T>(attempt: () => Promise<T>, { note, signal }: JoinContext
       if (isFinal || clock.monotonicMs() - beganMs > REACH_MS) throw error;
       if (!noted) note(`${error.message}; retrying`);
       noted = true;
-      await wait(RETRY_MS, undefined, { signal }).catch(() => {});
+      await wait(RETRY_MS, undefined, { signal }).catch(
+        ignore('the next attempt ends the loop if the signal is aborted'),
+      );
     }
   }
 }

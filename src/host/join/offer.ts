@@ -3,7 +3,7 @@
  * waits until a Machine has claimed it. As a node it continues to report, which also detects its release.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { type Log, silentLog } from '../../base/log.ts';
 import { type ApiClient, createApiClient } from '../../client/index.ts';
 import { createHostFacts } from '../../kubelet/io/host-facts/index.ts';
@@ -158,5 +158,5 @@ async function factsOf({ root }: Settings): Promise<Facts> {
 
 /** Randomized, so that many hosts do not report at once. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await wait(ms * (0.8 + 0.4 * random.random()), undefined, { signal }).catch(() => {});
+  await wait(ms * (0.8 + 0.4 * random.random()), undefined, { signal }).catch(ignore('an aborted pause ends early'));
 }

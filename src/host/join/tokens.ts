@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ignore } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { timestamp } from '../../base/times.ts';
 import type { ApiClient } from '../../client/index.ts';
@@ -83,7 +83,7 @@ export async function createToken({ root, roles: roleText, ttlMs, description }:
       const command = `hyperedge install --join ${server} --token ${token.text} --ca-hash ${caHash}`;
       return { token: token.text, roles, expires, caHash, server, command, warnings };
     } catch (error) {
-      await removeToken(client, token.id).catch(() => {});
+      await removeToken(client, token.id).catch(ignore('the first error is reported, and an unused token expires'));
       throw error;
     }
   });

@@ -1,4 +1,4 @@
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Kubelet } from '../../kubelet/index.ts';
 
@@ -61,7 +61,7 @@ export async function restartableKubelet(
     reloadCertificate: () => changing.then(() => current.reloadCertificate()),
     restart() {
       const done = changing.then(replace);
-      changing = done.catch(() => {});
+      changing = done.catch(ignore('the caller of the restart gets its error'));
       return done;
     },
     async stop(options) {

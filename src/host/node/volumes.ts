@@ -1,6 +1,8 @@
 /** Dependencies of the kubelet's volumes on this host: CSI drivers, registration sockets and the host's tools. */
+
 import { lstat, mkdir, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { ignore } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { VolumeDeps } from '../../kubelet/index.ts';
 import { createCsiConnector } from '../../kubelet/io/plugins/csi-driver.ts';
@@ -25,7 +27,7 @@ export function volumeDeps(log: Log): VolumeDeps {
 export async function linkDriverRoot(root: string, volumes: string): Promise<string | undefined> {
   const link = driverRoot(root);
   await mkdir(dirname(link), { recursive: true });
-  await symlink(volumes, link).catch(() => {});
+  await symlink(volumes, link).catch(ignore('the obstacle is inspected below'));
   const found = await lstat(link).catch(() => undefined);
   if (found?.isSymbolicLink() !== true) return undefined;
   return (await resolvedLinks(link)) === volumes ? link : undefined;

@@ -1,6 +1,8 @@
 /** Revisions of the control plane on a master: files, containers and the connection to the API. */
+
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ignore } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, createLeaderElector } from '../../client/index.ts';
 import type { Kubelet } from '../../kubelet/index.ts';
@@ -105,7 +107,7 @@ export async function prepareRevisions(
           }
         },
       });
-      void informers.startAndSync().catch(() => {});
+      void informers.startAndSync().catch(ignore('only stopping rejects; informers log and retry their own errors'));
       return async () => {
         await Promise.all([...electors].map((elector) => elector.stop()));
         await revisions.stop();

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { stat } from 'node:fs/promises';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -48,7 +48,7 @@ export function keepWatchdog(
   const beat = async (): Promise<void> => {
     if (isTouching) return;
     isTouching = true;
-    await touchFile().catch(() => {});
+    await touchFile().catch(ignore('the file only shows life; systemd is notified below'));
     isTouching = false;
     const failed = await notify(environment, socket, 'WATCHDOG=1');
     if (failed === undefined || logged) return;

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import { type Log, silentLog } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { masterFiles, writeWhole } from '../../pki/index.ts';
@@ -69,7 +69,11 @@ export function followHandover(
     });
     let reported = -1;
     try {
-      for (; !stopping.signal.aborted; await wait(POLL_MS, undefined, { signal: stopping.signal }).catch(() => {})) {
+      for (
+        ;
+        !stopping.signal.aborted;
+        await wait(POLL_MS, undefined, { signal: stopping.signal }).catch(ignore('an aborted wait ends the loop'))
+      ) {
         try {
           const ready = await mastersOf(opened.client, settings);
           if (ready.length !== reported) {

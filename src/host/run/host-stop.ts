@@ -1,5 +1,5 @@
 /** Stop of the host process: time limits, and detection of a machine shutdown. */
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServiceManager } from '../../kubelet/io/systemd/index.ts';
 import { within } from '../process/process.ts';
@@ -27,7 +27,7 @@ export async function isMachineShuttingDown(serviceManager: ServiceManager, log:
   const answer = serviceManager.goingDown();
   try {
     if (await within(answer, SYSTEMD_ANSWER_MS)) return await answer;
-    answer.catch(() => {});
+    answer.catch(ignore('a late answer is not used'));
     log.warn('systemd shutdown state unknown', { timeoutMs: SYSTEMD_ANSWER_MS });
   } catch (error) {
     log.warn('systemd shutdown state unknown', { error: messageOf(error) });

@@ -1,7 +1,7 @@
 /** One host process per root: a pid file that is created atomically and is stale once its process has exited. */
 import { link, mkdir, readFile, rm, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 
 export interface InstanceLock {
   release(): Promise<void>;
@@ -32,7 +32,7 @@ export async function takeInstanceLock(pidFile: string, root: string): Promise<I
       if (holder !== '' && (await identityOf(pid)) === holder) {
         throw new CodedError('in-use', `hyperedge already runs on ${root} with pid ${pid}; stop it first`);
       }
-      await unlink(pidFile).catch(() => {});
+      await unlink(pidFile).catch(ignore('the next attempt to create the file reports the obstacle'));
     }
     throw new CodedError('in-use', `another hyperedge is starting on ${root}`);
   } finally {
@@ -41,7 +41,8 @@ export async function takeInstanceLock(pidFile: string, root: string): Promise<I
 }
 
 async function release(pidFile: string, own: string): Promise<void> {
-  if ((await readFile(pidFile, 'utf8').catch(() => '')).trim() === own) await unlink(pidFile).catch(() => {});
+  if ((await readFile(pidFile, 'utf8').catch(() => '')).trim() === own)
+    await unlink(pidFile).catch(ignore('the next start removes a stale file'));
 }
 
 /** Pid and start time, because the pid alone may have been reused; '' if the process does not exist. */

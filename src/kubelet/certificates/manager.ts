@@ -4,7 +4,7 @@
  */
 import { whyRenew } from '../../base/certificate-life.ts';
 import type { Clock } from '../../base/clock.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { sleep } from '../../client/transport.ts';
 import type { ApiClient } from '../../client/types.ts';
@@ -78,7 +78,9 @@ export class CertificateManager {
         trouble = message;
         delayMs = RETRY_MS;
       }
-      await sleep(this.#options.clock, delayMs, AbortSignal.any([signal, this.#wake.signal])).catch(() => {});
+      await sleep(this.#options.clock, delayMs, AbortSignal.any([signal, this.#wake.signal])).catch(
+        ignore('an aborted wait continues with the loop, which checks the signal'),
+      );
     }
   }
 

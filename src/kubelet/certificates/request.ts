@@ -4,7 +4,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { encodeBase64 } from '../../api/validation/base64.ts';
 import type { Clock } from '../../base/clock.ts';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ignore } from '../../base/errors.ts';
 import { sleep } from '../../client/transport.ts';
 import type { ApiClient } from '../../client/types.ts';
 
@@ -55,7 +55,9 @@ export async function requestSignature(order: SignatureOrder, deps: SignatureDep
       announced = true;
       onWaiting(name);
     }
-    await sleep(clock, waitedMs > WAITING_MS ? SLOW_POLL_MS : POLL_MS, signal).catch(() => {});
+    await sleep(clock, waitedMs > WAITING_MS ? SLOW_POLL_MS : POLL_MS, signal).catch(
+      ignore('the signal is checked below'),
+    );
     if (signal.aborted) throw new CodedError('closed', `stopped before ${name} was approved`);
     request = await again(request);
   }

@@ -8,7 +8,7 @@ import { claimNameOf, podClaims } from '../../api/devices/pod-claims.ts';
 import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
 import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
 import { cdiEdits } from '../core/pod-plan/cdi.ts';
@@ -90,7 +90,7 @@ export class ClaimManager {
     const wanted = claimsOf(pod, container);
     if (claimNamesOf(pod).size === 0) return Promise.resolve(NO_EDITS);
     const next = this.#queue.then(() => this.#editsFor(pod, wanted));
-    this.#queue = next.catch(() => {});
+    this.#queue = next.catch(ignore('the caller gets the error'));
     return next;
   }
 
@@ -119,7 +119,7 @@ export class ClaimManager {
         if (state.pods.length === 0) await this.#unprepare(state);
       }
     });
-    this.#queue = next.catch(() => {});
+    this.#queue = next.catch(ignore('logged below'));
     return next.catch((error: unknown) =>
       this.#options.log.warn('claims not unprepared', { pod: podUid, error: messageOf(error) }),
     );

@@ -7,7 +7,7 @@ import { isBackedByDevices } from '../../api/devices/extended-resources.ts';
 import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { amountsOf, podRequests } from '../../api/podspec/scheduling/node-resources.ts';
 import type { Clock } from '../../base/clock.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { DeviceEdits } from '../core/pod-plan/devices.ts';
 import type { PluginHandler, RegisteredPlugin } from '../plugins/registrations.ts';
@@ -141,7 +141,7 @@ export class DeviceManager implements PluginHandler {
   allocate(pod: Pod, container: Container): Promise<readonly Allocation[]> {
     // Serialized, because the plug-in's preference is requested between reading and assigning the devices.
     const next = this.#queue.then(() => this.#allocate(pod, container));
-    this.#queue = next.catch(() => {});
+    this.#queue = next.catch(ignore('the caller gets the error'));
     return next;
   }
 

@@ -2,7 +2,9 @@
  * Detects file operations of the host process that do not complete. A hanging disk or file system blocks the threads
  * for file operations, so no pod starts and no log is read.
  */
+
 import type { Clock, Timer } from '../../base/clock.ts';
+import { ignore } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { HostFacts } from '../port.ts';
 
@@ -58,7 +60,7 @@ export class FileOperations {
       const timeout = Promise.withResolvers<T>();
       const timer = this.#options.clock.setTimer(BLOCKED_MS, () => timeout.resolve(value));
       // A late failure has no caller left to handle it.
-      reading.catch(() => {});
+      reading.catch(ignore('a late failure has no caller left'));
       try {
         return await Promise.race([reading, timeout.promise]);
       } finally {

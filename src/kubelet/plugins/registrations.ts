@@ -3,7 +3,7 @@
  * removed. Source: pkg/kubelet/pluginmanager.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { FileWatch } from '../port.ts';
 import type { PluginInfo, RegistrationSockets } from './port.ts';
@@ -140,7 +140,10 @@ export class PluginRegistrations {
       const delay = Math.min(RESCAN_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
       this.#known.set(socket, { stamp, failures, retryAtMs: clock.monotonicMs() + delay });
       log.v(failures === 1 ? 1 : 4, 'plug-in not registered', { socket, error: messageOf(error) });
-      if (plugin !== undefined) await sockets.notify(socket, messageOf(error)).catch(() => {});
+      if (plugin !== undefined)
+        await sockets
+          .notify(socket, messageOf(error))
+          .catch(ignore('the plug-in has ended; the failure is logged above'));
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { isHostRootImage, mayUseHostRoot, type PodSource } from '../../api/podspec/host-root-image.ts';
-import { isDiskFull, messageOf } from '../../base/errors.ts';
+import { ignore, isDiskFull, messageOf } from '../../base/errors.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';
 import { LABELS } from '../core/pod-plan/snapshot.ts';
 import { CONFIG_SOURCE } from '../sources/static-pod.ts';
@@ -82,7 +82,7 @@ export class PodSandbox {
     try {
       const cgroup = services.cgroups.ensurePod(pod);
       // Awaited together with the sandbox below.
-      cgroup.catch(() => {});
+      cgroup.catch(ignore('awaited together with the sandbox below'));
       // The sandbox needs the cgroup now only if it starts a process itself.
       if (pod.spec?.shareProcessNamespace === true) await cgroup;
       const [runtimeHandler, resolvConf, firstImageId] = await Promise.all([

@@ -3,7 +3,7 @@
  * written to the kernel. The pod's status records the allocation and survives a restart of this process.
  */
 import type { Container, Pod, ResourceRequirements } from '../../api/generated/core/v1.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
 import type { ResizeState } from '../core/pod-plan/status.ts';
@@ -106,7 +106,7 @@ export class PodResize {
     try {
       // When growing, the pod's limits must be raised first. When shrinking, they can only follow, so this first
       // attempt fails.
-      await services.cgroups.ensurePod(pod).catch(() => {});
+      await services.cgroups.ensurePod(pod).catch(ignore('limits that shrink are applied below'));
       for (const container of pending) await this.apply(pod, container, running);
       await services.cgroups.ensurePod(pod);
       this.current = undefined;

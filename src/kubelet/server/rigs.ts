@@ -1,7 +1,7 @@
 /** Console and power of this node's rigs. The API server has authorized the request and resolved the rig. */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Recording, RigHost } from '../../rigs/rig-host-port.ts';
 import type { ByteStream, ProcessStreams } from '../../runtime/port.ts';
@@ -86,7 +86,9 @@ export class RigRequests {
       if (this.#consoles.get(rig) === close) this.#consoles.delete(rig);
       line.destroy();
       ended.resolve(0);
-      void recording.close().catch(() => {});
+      void recording
+        .close()
+        .catch(ignore('the console has ended, and the recording is on disk as far as it was written'));
     };
     this.#consoles.set(rig, close);
     let isRecorded = true;

@@ -176,7 +176,10 @@ export class UpdateAgent {
   /** Called after the link was switched. From here on the guard watches. */
   async #restart(node: Node | undefined, record: SwitchRecord | undefined): Promise<void> {
     const { executables, log } = this.#deps;
-    if (record !== undefined) await this.#report(node, reportOf(record)).catch(() => {});
+    if (record !== undefined)
+      await this.#report(node, reportOf(record)).catch((error: unknown) =>
+        log.warn('update status not reported', { error: messageOf(error) }),
+      );
     this.#restarting = true;
     log.info('host process restarts for an update', { to: record?.to, phase: record?.phase });
     if (record?.phase === 'trying') await executables.startGuard();

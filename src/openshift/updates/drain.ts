@@ -2,7 +2,7 @@
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ignore } from '../../base/errors.ts';
 import type { ApiClient } from '../../client/types.ts';
 
 /** Annotation of a Node that an update has cordoned, to distinguish it from a cordon by an administrator. */
@@ -42,7 +42,9 @@ export async function drainOwnNode(host: DrainedHost, node: Node): Promise<void>
       if (deletionTimestamp !== undefined) continue;
       const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
       // 429: a PodDisruptionBudget currently rejects the eviction.
-      await pods.createSubresource(name, namespace, 'eviction', eviction).catch(() => {});
+      await pods
+        .createSubresource(name, namespace, 'eviction', eviction)
+        .catch(ignore('the loop evicts the pods that are left again'));
     }
     await new Promise<void>((resolve) => {
       clock.setTimer(POLL_MS, resolve);

@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ReadStream } from 'node:tty';
 import { promisify } from 'node:util';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import type { ByteStream } from '../../runtime/port.ts';
 
 const run = promisify(execFile);
@@ -50,7 +50,7 @@ export async function openSerial(path: string, baudRate: number): Promise<ByteSt
       if (closed.signal.aborted) return;
       closed.abort();
       input.destroy();
-      void output.close().catch(() => {});
+      void output.close().catch(ignore('the line is closed in any case'));
     },
   };
 }

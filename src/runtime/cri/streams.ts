@@ -4,7 +4,7 @@
  */
 import { PassThrough } from 'node:stream';
 import { WebSocket } from 'ws';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import { type AttachOptions, type ProcessStreams, RuntimeError } from '../port.ts';
 
 const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
@@ -25,7 +25,7 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
   if (options.stdout) outputs.set(CHANNEL.stdout, new PassThrough());
   if (options.stderr) outputs.set(CHANNEL.stderr, new PassThrough());
   const exited = Promise.withResolvers<number>();
-  exited.promise.catch(() => {});
+  exited.promise.catch(ignore('the caller that waits for the exit gets the error'));
   let verdict: number | undefined;
   socket.on('message', (data: Buffer) => {
     const channel = data[0] ?? 0;
@@ -61,14 +61,18 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
           // The v4 protocol has no message for the end of the input.
           end: () => {
             if (socket.protocol === PROTOCOLS[0])
-              void send(CHANNEL.close, Buffer.from([CHANNEL.stdin])).catch(() => {});
+              void send(CHANNEL.close, Buffer.from([CHANNEL.stdin])).catch(
+                ignore('the close event of the socket ends the session'),
+              );
           },
         }
       : undefined,
     stdout: outputs.get(CHANNEL.stdout),
     stderr: outputs.get(CHANNEL.stderr),
     resize: (columns, rows) =>
-      void send(CHANNEL.resize, Buffer.from(JSON.stringify({ Width: columns, Height: rows }))).catch(() => {}),
+      void send(CHANNEL.resize, Buffer.from(JSON.stringify({ Width: columns, Height: rows }))).catch(
+        ignore('the close event of the socket ends the session'),
+      ),
     exited: exited.promise,
     close: () => {
       verdict ??= KILLED;

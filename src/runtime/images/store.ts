@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JsonObject } from '../../api/meta/object.ts';
 import { isHostRootImage } from '../../api/podspec/host-root-image.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Trees } from '../directory-removal/port.ts';
 import type { HeldImage, ImageConfig, ImageStorePort } from '../oci/port.ts';
@@ -394,7 +394,7 @@ async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> 
   for (const name of await names(layout.tmp)) {
     const path = join(layout.tmp, name);
     if (path === layout.whiteoutDevice || (await isAlive(ownerOf(name)))) continue;
-    await keepPartials(layout, path).catch(() => {});
+    await keepPartials(layout, path).catch(ignore('an unusable partial download is fetched again'));
     await trees.remove(path);
   }
   for (const name of await names(layout.holds)) {

@@ -1,4 +1,6 @@
 /** Serializes work of the same key in call order. Work of different keys runs concurrently. */
+import { ignore } from '../../base/errors.ts';
+
 export interface KeyedLock {
   run<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
@@ -9,7 +11,7 @@ export function createKeyedLock(): KeyedLock {
     run(key, work) {
       const before = tails.get(key) ?? Promise.resolve();
       const result = before.then(work, work);
-      const tail = result.catch(() => {});
+      const tail = result.catch(ignore('the caller of the work gets its error'));
       tails.set(key, tail);
       void tail.then(() => {
         if (tails.get(key) === tail) tails.delete(key);

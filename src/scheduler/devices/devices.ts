@@ -10,6 +10,7 @@ import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { matchesTerm } from '../../api/podspec/node-terms.ts';
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
+import { ignore } from '../../base/errors.ts';
 import type { Informer } from '../../client/types.ts';
 import { rigOfDevice } from '../../rigs/kinds/fixtures.ts';
 import { RIG_GROUP, type Rig } from '../../rigs/kinds/rig-types.ts';
@@ -202,8 +203,10 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     this.#extended.delete(pod.uid);
     const made = this.#made.get(pod.uid) ?? this.#shown.get(pod.uid);
     this.#made.delete(pod.uid);
-    if (made !== undefined) void this.#writes.deleteExtended(pod, made).catch(() => {});
-    for (const claim of this.#claimsOf(pod)) void this.#writes.release(pod, claim).catch(() => {});
+    if (made !== undefined)
+      void this.#writes.deleteExtended(pod, made).catch(ignore('the garbage collector deletes the claim with its pod'));
+    for (const claim of this.#claimsOf(pod))
+      void this.#writes.release(pod, claim).catch(ignore('a reservation that is left is released when the pod ends'));
   }
 
   /**

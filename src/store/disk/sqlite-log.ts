@@ -6,7 +6,7 @@ import { createReadStream } from 'node:fs';
 import { rename, rm, stat, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { roomOn } from './ballast.ts';
 import { Journal } from './journal/journal.ts';
@@ -150,7 +150,7 @@ class SqliteLog implements StoreLog {
       if (last === undefined) return;
       // The thread reads the next rows while these are processed.
       reading = this.#request('load', { kind: 'load', after: last.revision, upTo });
-      reading.catch(() => {});
+      reading.catch(ignore('handled where the rows are awaited'));
       rows(some);
     }
   }
@@ -187,7 +187,7 @@ class SqliteLog implements StoreLog {
     this.#pending.add(journal.sequence, batch, record);
     if (!this.#prepared) {
       this.#prepared = true;
-      void this.#request('prepare', { kind: 'prepare' }).catch(() => {});
+      void this.#request('prepare', { kind: 'prepare' }).catch(ignore('preparing only saves time later'));
     }
     return { full: this.#full };
   }
@@ -220,7 +220,7 @@ class SqliteLog implements StoreLog {
     while (this.#pending.first <= lastInOther) await this.#absorbMore();
     journal.turn();
     // No caller waits for this. It reports its own errors.
-    this.#absorbMore().catch(() => {});
+    this.#absorbMore().catch(ignore('the next commit that needs the space runs into the same error and reports it'));
   }
 
   /** Commits to the database, for large batches and while the journal cannot grow. */

@@ -3,7 +3,7 @@
  * 0.43, "Authentication Protocol" and "Message Bus Specification".
  */
 import { connect, type Socket } from 'node:net';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ignore } from '../../base/errors.ts';
 import {
   decodeMessage,
   ERROR,
@@ -51,7 +51,7 @@ export class SystemBus {
     this.#socket.on('data', (part: Buffer) => this.#receive(part));
     this.#socket.on('error', (error) => this.close(new CodedError('systemd', `${path}: ${error.message}`)));
     this.#socket.on('close', () => this.close(new CodedError('systemd', `${path}: the bus closed the connection`)));
-    this.#greeted.promise.catch(() => {});
+    this.#greeted.promise.catch(ignore('callers get the error with which the bus was closed'));
     const uid = Buffer.from(String(process.geteuid?.() ?? 0)).toString('hex');
     this.#socket.write(`\0AUTH EXTERNAL ${uid}\r\n`);
   }

@@ -2,7 +2,7 @@
  * Plain HTTP beside gRPC on the same port: the rules for rejecting requests, and HTTP/1.1. `plain-call.ts` has HTTP/2.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { BytePieces } from './byte-pieces.ts';
 import type { HttpAnswer, RpcService } from './port.ts';
@@ -54,7 +54,7 @@ export class BodyGatherer {
 
   constructor() {
     // Prevents an unhandled rejection if the body is never requested.
-    this.#whole.promise.catch(() => {});
+    this.#whole.promise.catch(ignore('the reader of the body gets the error'));
   }
 
   /** Rejects with CodedError 'too-large', or 'closed' if the client disconnects first. */

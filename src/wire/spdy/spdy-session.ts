@@ -7,7 +7,7 @@
  * limits it. Receiving is limited by each stream's queue: while one is full, the socket is not read.
  */
 import type { Duplex } from 'node:stream';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ignore } from '../../base/errors.ts';
 import { type ByteQueue, createByteQueue } from './byte-queue.ts';
 import { CHANNEL_HIGH_WATER_BYTES, type Channel } from './channel.ts';
 import { createHeaderInflate } from './inflate.ts';
@@ -126,7 +126,7 @@ class ServerSpdySession implements SpdySession {
 
   /** A failed write is ignored: readers of data get the error of the lost connection. */
   #sendControl(frame: Buffer): void {
-    this.#writer.write(frame).catch(() => {});
+    this.#writer.write(frame).catch(ignore('readers of data get the error of the lost connection'));
   }
 
   #wakeSenders(state?: StreamState): void {
@@ -205,7 +205,7 @@ class ServerSpdySession implements SpdySession {
 
   /** Sends a response. No more frames are read until the client has taken it. */
   #reply(frame: Buffer): void {
-    this.#replied = this.#writer.write(frame).catch(() => {});
+    this.#replied = this.#writer.write(frame).catch(ignore('readers of data get the error of the lost connection'));
   }
 
   #openStream(payload: Buffer, headers: SpdyHeaders, flags: number): void {

@@ -1,5 +1,6 @@
 import { access, chmod, mkdir, open, readdir, readlink, rename, symlink, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { ignore } from '../../../base/errors.ts';
 import type { PodFiles } from '../../files-port.ts';
 
 export const podFiles: PodFiles = {
@@ -34,7 +35,7 @@ export const podFiles: PodFiles = {
   takeMessage,
   async link(target, path) {
     await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-    await unlink(path).catch(() => {});
+    await unlink(path).catch(ignore('the link may not exist; symlink() reports any other obstacle'));
     await symlink(target, path);
   },
   async removeDanglingLinks(directory) {
@@ -42,7 +43,7 @@ export const podFiles: PodFiles = {
       const link = join(directory, name);
       const target = await readlink(link).catch(() => undefined);
       if (target === undefined) continue;
-      await access(target).catch(() => unlink(link).catch(() => {}));
+      await access(target).catch(() => unlink(link).catch(ignore('another pass may have removed the link')));
     }
   },
 };

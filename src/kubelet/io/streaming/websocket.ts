@@ -1,8 +1,10 @@
 /** Exec, attach and port forwarding over WebSocket. */
+
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../../../base/clock.ts';
+import { ignore } from '../../../base/errors.ts';
 import type { AttachOptions, ByteStream, ProcessStreams } from '../../../runtime/port.ts';
 import { createWebSocketChannels } from '../../../wire/websocket/websocket-channels.ts';
 import {
@@ -92,7 +94,9 @@ export async function serveWebSocketRemoteCommand(
   const stdout = channels.channel(Channels.stdout);
   const stderr = channels.channel(Channels.stderr);
   // An empty message on the first readable channel informs the client that the session is open.
-  await (wanted.stdout ? stdout : wanted.stderr ? stderr : error).write(new Uint8Array()).catch(() => {});
+  await (wanted.stdout ? stdout : wanted.stderr ? stderr : error)
+    .write(new Uint8Array())
+    .catch(ignore('the session notices a lost connection itself'));
   await serveRemoteCommand(
     {
       version,
@@ -144,8 +148,8 @@ export async function serveWebSocketPortForward(
       // Both channels start with the port number (little endian), so that clients can identify them.
       const preamble = Buffer.alloc(2);
       preamble.writeUInt16LE(port);
-      await data.write(preamble).catch(() => {});
-      await error.write(preamble).catch(() => {});
+      await data.write(preamble).catch(ignore('the forwarding notices a lost connection itself'));
+      await error.write(preamble).catch(ignore('the forwarding notices a lost connection itself'));
       await forwardConnection(port, data, error, connect);
     }),
   );

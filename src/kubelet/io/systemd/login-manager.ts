@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { CodedError } from '../../../base/errors.ts';
+import { CodedError, ignore } from '../../../base/errors.ts';
 import { type Message, Reader } from '../../../wire/dbus/dbus-messages.ts';
 import { SystemBus } from '../../../wire/dbus/system-bus.ts';
 import { createManagerBus, type ManagerBus } from '../../../wire/dbus/systemd-manager.ts';
@@ -109,7 +109,7 @@ async function holdLock(program: string): Promise<ShutdownLock> {
   child.stdout.once('data', () => held.resolve());
   child.on('error', (error) => held.reject(new CodedError('systemd', `${program}: ${error.message}`)));
   child.on('close', () => held.reject(new CodedError('systemd', `${program}: ${said.trim() || 'ended early'}`)));
-  held.promise.catch(() => {});
+  held.promise.catch(ignore('awaited below'));
   await held.promise;
   child.stdout.resume();
   return { release: () => void child.stdin.end() };

@@ -2,6 +2,7 @@
  * Waits until the attach-detach controller has attached a volume to this node. Source: pkg/volume/csi csi_attacher.go,
  * pkg/kubelet/volumemanager/reconciler.
  */
+
 import { createHash } from 'node:crypto';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import type { VolumeAttachment, VolumeError } from '../../../api/generated/storage/v1.ts';
@@ -9,6 +10,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { attachmentNameOf, uniqueIscsiName, uniqueVolumeName } from '../../../api/volumes/attachment.ts';
 import type { Clock } from '../../../base/clock.ts';
+import { ignore } from '../../../base/errors.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { CsiMount, IscsiMount, MountRecords } from '../records.ts';
 import type { StagedRecords } from './staged-records.ts';
@@ -126,7 +128,7 @@ export class Attachments {
   /** Publishes the volumes in use, which are then not detached. Runs are serialized, so the last one wins. */
   report(): Promise<void> {
     const mine = this.#reporting.then(() => this.#report());
-    this.#reporting = mine.catch(() => {});
+    this.#reporting = mine.catch(ignore('the caller of the run gets its error'));
     return mine;
   }
 

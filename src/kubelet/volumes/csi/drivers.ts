@@ -1,8 +1,10 @@
 /** CSI drivers registered on this node, and its CSINode object. Source: pkg/volume/csi/nodeinfomanager. */
+
 import type { Node } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver, CSINode, CSINodeDriver } from '../../../api/generated/storage/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
+import { ignore } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../../base/names.ts';
 import type { ApiClient } from '../../../client/types.ts';
@@ -106,7 +108,7 @@ export class CsiDrivers implements PluginHandler {
   /** Serializes the updates, because all driver node IDs share one annotation. */
   #inOrder(work: () => Promise<void>): Promise<void> {
     const mine = this.#announcing.then(work);
-    this.#announcing = mine.catch(() => {});
+    this.#announcing = mine.catch(ignore('the caller of the update gets its error'));
     return mine;
   }
 

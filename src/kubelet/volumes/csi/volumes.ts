@@ -5,7 +5,7 @@
 import { dirname, join } from 'node:path';
 import type { CSIPersistentVolumeSource, PersistentVolume } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
-import { messageOf } from '../../../base/errors.ts';
+import { ignore, messageOf } from '../../../base/errors.ts';
 import type { ForeignFiles, VolumeFiles } from '../../files-port.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
 import type { Mounter } from '../../port.ts';
@@ -127,7 +127,9 @@ export class CsiVolumes implements RecordedVolumes {
     } catch (error) {
       if (!(error instanceof AttachLimitError)) throw error;
       if (updatePeriodMs(object) === undefined) throw error.cause;
-      await this.#options.drivers.refresh(record.driver).catch(() => {});
+      await this.#options.drivers
+        .refresh(record.driver)
+        .catch(ignore('the attach error is reported, and the next attempt refreshes again'));
       throw error;
     }
   }

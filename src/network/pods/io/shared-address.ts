@@ -3,8 +3,10 @@
  * by gratuitous ARP with `arp_notify`, by unsolicited neighbor advertisements with `ndisc_notify`. Source: kernel
  * documentation, networking/ip-sysctl.
  */
+
 import { writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
+import { ignore } from '../../../base/errors.ts';
 import { command } from './command.ts';
 
 export interface SharedAddressOptions {
@@ -49,7 +51,9 @@ export function createSharedAddress({ address, link, lifetimeSeconds }: SharedAd
     },
     extend,
     remove: async () => {
-      await command('ip', ['address', 'del', prefix, 'dev', link]).catch(() => {});
+      await command('ip', ['address', 'del', prefix, 'dev', link]).catch(
+        ignore('the address or the link may have been removed'),
+      );
     },
   };
 }

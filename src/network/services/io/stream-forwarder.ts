@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
 import { createServer, type Socket, connect as tcpConnect } from 'node:net';
 import { promisify } from 'node:util';
-import { messageOf } from '../../../base/errors.ts';
+import { ignore, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { resetSocket } from '../../../wire/connections/reset.ts';
 import type { Listener, PickTarget, StreamForwarder } from '../core/port.ts';
@@ -56,7 +56,9 @@ export function createStreamForwarder(options: ForwarderOptions): StreamForwarde
       await execute(ip, ['addr', 'replace', `${address}/32`, 'dev', await linkName()]);
     },
     async unbindAddress(address) {
-      await execute(ip, ['addr', 'del', `${address}/32`, 'dev', await linkName()]).catch(() => {});
+      await execute(ip, ['addr', 'del', `${address}/32`, 'dev', await linkName()]).catch(
+        ignore('the address may have been removed'),
+      );
     },
     listen: (protocol, address, port, pick) => {
       const { log, limits = LIMITS } = options;

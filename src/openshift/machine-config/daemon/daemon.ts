@@ -130,7 +130,10 @@ class Daemon implements MachineConfigDaemon {
       log.warn('machine config not applied; retrying', { config: desired, error: reason });
       const delayMs = Math.min(RETRY_MIN_MS * 2 ** (this.#failures - 1), RETRY_MAX_MS);
       this.#retry = clock.setTimer(delayMs, () => this.#wake());
-      if (!isApiError(error, 'ServiceUnavailable')) await this.#report(node, 'Degraded', reason).catch(() => {});
+      if (!isApiError(error, 'ServiceUnavailable'))
+        await this.#report(node, 'Degraded', reason).catch((error: unknown) =>
+          log.warn('machine config status not reported', { error: messageOf(error) }),
+        );
     }
   }
 

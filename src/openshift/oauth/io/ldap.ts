@@ -2,9 +2,11 @@
  * Verifies passwords with an LDAP server: searches the user, then binds as the entry with the password. The user name
  * is a value of the search, never a part of a filter's text. Source: RFC 4511, RFC 4516 (LDAP URLs).
  */
+
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { AndFilter, Client, EqualityFilter, FilterParser, InvalidCredentialsError, PresenceFilter } from 'ldapts';
+import { ignore } from '../../../base/errors.ts';
 import type { LdapPort } from '../port.ts';
 import { LdapFrames } from './ldap-frames.ts';
 
@@ -101,7 +103,7 @@ export const ldap: LdapPort = {
       );
       return { dn, values: new Map(values) };
     } finally {
-      await client.unbind().catch(() => {});
+      await client.unbind().catch(ignore('the answer is complete, and the connection is closed in any case'));
     }
   },
 };

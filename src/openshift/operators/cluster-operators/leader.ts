@@ -1,6 +1,6 @@
 /** Cluster operator on the master that holds its lease: maintains ClusterOperators and ClusterVersion. */
 import type { Clock, Timer } from '../../../base/clock.ts';
-import { messageOf } from '../../../base/errors.ts';
+import { ignore, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Competition } from '../../../client/leases/competition.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../../client/types.ts';
@@ -42,7 +42,7 @@ export function runClusterOperator(deps: ClusterOperatorDeps): () => Promise<voi
   ended.catch((error: unknown) => deps.log.error('election ended', { error: messageOf(error) }));
   return async () => {
     await deps.elector.stop();
-    await ended.catch(() => {});
+    await ended.catch(ignore('logged above'));
   };
 }
 

@@ -18,7 +18,7 @@ import {
   type ReleaseManifest,
   SIGNATURE_NAME,
 } from '../../../api/releases/manifest.ts';
-import { CodedError, messageOf } from '../../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../../base/errors.ts';
 import { flushDirectory } from './files.ts';
 import { signatureOf, verifyManifest } from './keys.ts';
 
@@ -60,7 +60,7 @@ export async function readBundle(
   const tar = extract();
   const source = createReadStream(path, { highWaterMark: 1 << 20 });
   // A failure of the source ends the extraction, which reports the error.
-  const fed = pipeline(source, tar).catch(() => {});
+  const fed = pipeline(source, tar).catch(ignore('the extraction reports the error'));
   let text: string | undefined;
   let read: ReadBundle | undefined;
   const left: ReleaseFile[] = [];

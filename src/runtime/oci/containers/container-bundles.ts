@@ -6,7 +6,7 @@ import {
   hostRootRefusal,
   isHostRootImage,
 } from '../../../api/podspec/host-root-image.ts';
-import { isDiskFull, messageOf } from '../../../base/errors.ts';
+import { ignore, isDiskFull, messageOf } from '../../../base/errors.ts';
 import { type ContainerConfig, RuntimeError } from '../../port.ts';
 import { cgroupsOf } from '../cgroups.ts';
 import { runCommand } from '../command.ts';
@@ -75,7 +75,7 @@ export class ContainerBundles {
     const prepared = this.#prepared.get(sandboxId);
     if (prepared === undefined) return;
     this.#prepared.delete(sandboxId);
-    await prepared.root.catch(() => {});
+    await prepared.root.catch(ignore('the caller that prepared the root gets its error'));
     await this.discard(prepared.id);
   }
 

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf } from '../../../base/errors.ts';
+import { ignore, messageOf } from '../../../base/errors.ts';
 import { RuntimeError } from '../../port.ts';
 import { wasOomKilled } from '../cgroups.ts';
 import { runCommand } from '../command.ts';
@@ -76,7 +76,9 @@ export class ContainerEnds {
     // Without its own pid namespace, other processes may have survived the first one. Also, an exit file may have been
     // missed.
     const { runc } = this.#context.handlers.of(record);
-    await runCommand(runc.path, [...runc.globalArgs, 'kill', '--all', id, 'KILL']).catch(() => {});
+    await runCommand(runc.path, [...runc.globalArgs, 'kill', '--all', id, 'KILL']).catch(
+      ignore('settle() finds out whether the container has ended'),
+    );
     await this.settle(id);
     if (!this.#isOver(id)) throw new RuntimeError('internal', `container ${id} does not end after SIGKILL`);
   }

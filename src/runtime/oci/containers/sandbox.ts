@@ -6,7 +6,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
-import { isDiskFull } from '../../../base/errors.ts';
+import { ignore, isDiskFull } from '../../../base/errors.ts';
 import { MASKED_PATHS, READONLY_PATHS } from '../../../base/masked-paths.ts';
 import type { IdMapping, SandboxConfig } from '../../port.ts';
 import { runCommand } from '../command.ts';
@@ -124,7 +124,8 @@ export async function tearDown(
   sandbox: Pick<SandboxRecord, 'id' | 'pidHolder'>,
 ): Promise<void> {
   const runDirectory = join(paths.runSandboxes, sandbox.id);
-  if (sandbox.pidHolder !== undefined) await runc.deleteForce(holderId(sandbox.id)).catch(() => {});
+  if (sandbox.pidHolder !== undefined)
+    await runc.deleteForce(holderId(sandbox.id)).catch(ignore('the holder may not exist'));
   await unmountBelow(runDirectory);
   await rm(runDirectory, { recursive: true, force: true });
 }

@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { together } from '../../../base/concurrency/all-or-first-error.ts';
-import { messageOf } from '../../../base/errors.ts';
+import { ignore, messageOf } from '../../../base/errors.ts';
 import { RuntimeError, type SandboxConfig, type SandboxStatus } from '../../port.ts';
 import { createKeyedLock } from '../keyed-lock.ts';
 import type { PodEndpoint } from '../port.ts';
@@ -181,9 +181,11 @@ export class Sandboxes {
 
   /** Removes the remains of a sandbox that could not be created. */
   async #clear(id: string): Promise<void> {
-    const { deps, paths, runc } = this.#context;
+    const { deps, log, paths, runc } = this.#context;
     await this.#containers.discardRoot(id);
-    await deps.network.detach(id).catch(() => {});
+    await deps.network
+      .detach(id)
+      .catch((error: unknown) => log.warn('pod network not detached', { sandbox: id, error: messageOf(error) }));
     await tearDown(paths, runc, { id, pidHolder: { pid: 0, start: '' } });
     await rm(this.directory(id), { recursive: true, force: true });
     this.#directories.forget(id);
@@ -206,7 +208,7 @@ export class Sandboxes {
   }
 
   async #stopLocked(id: string): Promise<void> {
-    await this.#joining.get(id)?.catch(() => {});
+    await this.#joining.get(id)?.catch(ignore('the start that joins gets its error'));
     const record = this.#records.get(id);
     if (record === undefined) return;
     await Promise.all(this.#containers.inSandbox(id).map((container) => this.#containers.stop(container.id, 0)));

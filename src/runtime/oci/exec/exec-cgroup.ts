@@ -3,9 +3,11 @@
  * session or parent the process chooses, so that all of them can be killed. It also charges the exec's monitor to the
  * container.
  */
+
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
+import { ignore } from '../../../base/errors.ts';
 import type { ContainerCgroups } from '../cgroups.ts';
 import { killQuietly } from '../processes.ts';
 
@@ -99,7 +101,9 @@ export async function chargeToPod(cgroups: ContainerCgroups, pid: number): Promi
       const pod = dirname(directory);
       if (controller !== 'unified') return put(pod, 'cgroup.procs', String(pid));
       const serving = join(pod, SERVING);
-      await mkdir(serving, { recursive: true, mode: 0o755 }).catch(() => {});
+      await mkdir(serving, { recursive: true, mode: 0o755 }).catch(
+        ignore('the write below fails, and is ignored, if the cgroup could not be created'),
+      );
       await put(serving, 'cgroup.procs', String(pid));
     }),
   );
@@ -152,4 +156,6 @@ const pause = (clock: Clock): Promise<void> =>
 
 /** Errors are ignored: the controller may be absent, or the process may have exited. */
 const put = (directory: string, file: string, text: string): Promise<void> =>
-  writeFile(join(directory, file), text, { flag: 'r+' }).catch(() => {});
+  writeFile(join(directory, file), text, { flag: 'r+' }).catch(
+    ignore('the controller may be absent, or the process may have exited'),
+  );

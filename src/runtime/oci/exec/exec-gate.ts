@@ -3,11 +3,13 @@
  * container's state directory is read and then executes the container's program. Source: runc's libcontainer,
  * `Container.exec` and `execFifo`.
  */
+
 import { constants, open as openFd } from 'node:fs';
 import { stat, unlink } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { ignore } from '../../../base/errors.ts';
 
 const POLL_MS = 100;
 const open = promisify(openFd);
@@ -27,7 +29,7 @@ export async function openGate(stateDirectory: string, isAlive: () => Promise<bo
     return false;
   }
   if (!(await isWritten(new Socket({ fd, readable: true, writable: false }), isAlive))) return false;
-  await unlink(path).catch(() => {});
+  await unlink(path).catch(ignore('the runtime removes it with the container'));
   return true;
 }
 

@@ -2,12 +2,14 @@
  * Pipes of an exec without a terminal. The process gets them directly, so no program has to stay in between. They are
  * fifos, because Node's own pipes are sockets, which a process cannot reopen as `/dev/stdout`.
  */
+
 import { execFile } from 'node:child_process';
 import { close, constants, open } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Clock } from '../../../base/clock.ts';
+import { ignore } from '../../../base/errors.ts';
 import type { AttachOptions } from '../../port.ts';
 import { childEnvironment } from '../command.ts';
 import { type InputSink, inputSink, outputPipe } from '../streams/streams.ts';
@@ -54,7 +56,9 @@ export async function openPipes(work: string, wanted: AttachOptions, clock: Cloc
   if (paths.length > 0) await run('mkfifo', ['-m', '600', ...paths], { env: { ...childEnvironment } });
   const open = new Map<(typeof names)[number], { readonly theirs: number; readonly ours: Socket }>();
   const release = (): Promise<void> =>
-    Promise.all([...open.values()].map(({ theirs }) => closeFd(theirs).catch(() => {}))).then(() => {});
+    Promise.all(
+      [...open.values()].map(({ theirs }) => closeFd(theirs).catch(ignore('the descriptor is closed already'))),
+    ).then(() => {});
   try {
     for (const name of names) open.set(name, await openEnds(join(work, name), name === 'stdin'));
   } catch (error) {
@@ -116,7 +120,7 @@ function readOutput(socket: Socket, clock: Clock): ExecOutput {
     }
   };
   void read()
-    .catch(() => {})
+    .catch(ignore('an unreadable pipe ends the output'))
     .finally(() => {
       ended = true;
       socket.destroy();

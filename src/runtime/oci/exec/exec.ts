@@ -2,10 +2,12 @@
  * Runs further processes in a container. A monitor waits for the process, because `runc exec` would wait for as long as
  * any child holds the pipes. All processes of an exec are in their own cgroup below the container's.
  */
+
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../../../base/clock.ts';
+import { ignore } from '../../../base/errors.ts';
 import {
   type ExecOptions,
   type ExecResult,
@@ -220,5 +222,5 @@ function drain(
       if (size > maxBytes + FREE_DRAIN_BYTES) await pause(clock, DRAIN_PAUSE_MS);
     }
   };
-  return { ended: read().catch(() => {}), bytes: () => Buffer.concat(parts) };
+  return { ended: read().catch(ignore('an unreadable stream ends the output')), bytes: () => Buffer.concat(parts) };
 }

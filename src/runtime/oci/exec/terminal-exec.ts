@@ -3,11 +3,13 @@
  * writes the output in log format to a fifo that this process reads; a slow client therefore blocks the process. Input
  * and window size are sent as for a container.
  */
+
 import { execFile } from 'node:child_process';
 import { close, constants, open } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { ignore } from '../../../base/errors.ts';
 import { childEnvironment } from '../command.ts';
 import type { Runc } from '../runc.ts';
 import {
@@ -62,7 +64,7 @@ export async function execWithTerminal(deps: TerminalExecDeps, start: ExecStart,
       stdout: output.readable,
       stderr: undefined,
       resize: (columns, rows) => {
-        if (!over) void resizeTerminal(bundle, columns, rows).catch(() => {});
+        if (!over) void resizeTerminal(bundle, columns, rows).catch(ignore('the terminal may have closed'));
       },
     },
     monitored,
@@ -87,7 +89,7 @@ function readOutput(fd: number): { readonly readable: AsyncIterable<Uint8Array>;
     for await (const chunk of socket) await pipe.push(Buffer.concat(parse(chunk).map(({ content }) => content)));
   };
   void read()
-    .catch(() => {})
+    .catch(ignore('a lost connection ends the output'))
     .finally(() => pipe.end());
   return {
     readable: pipe.readable,

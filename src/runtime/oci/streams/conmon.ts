@@ -8,7 +8,7 @@ import { constants } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { messageOf } from '../../../base/errors.ts';
+import { ignore, messageOf } from '../../../base/errors.ts';
 import { type ProcessStreams, RuntimeError } from '../../port.ts';
 import { childEnvironment } from '../command.ts';
 import { killTree } from '../processes.ts';
@@ -218,7 +218,7 @@ function launchMonitor(
     child.on('error', (error) => reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error })));
   });
   // Prevents an unhandled rejection while no caller waits for it.
-  failed.catch(() => {});
+  failed.catch(ignore('the caller that waits for the end gets the error'));
   const close = (): void => {
     child.stderr?.destroy();
     child.unref();

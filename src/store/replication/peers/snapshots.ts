@@ -2,7 +2,7 @@
  * Sends snapshots to members that are behind the log: the rows as of one index, in pieces, followed by raft's message.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
-import { CodedError, messageOf } from '../../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { NodeId } from '../../core/raft/index.ts';
 import type { SnapshotHead, StoreLog } from '../../disk/port.ts';
@@ -149,7 +149,7 @@ export class Snapshots {
   /** Stores a received piece. Resolves with the last revision stored without a gap. Throws CodedError, WireError. */
   receive(piece: SnapshotPiece): Promise<number> {
     const done = this.#receiving.then(() => this.#takeIn(piece));
-    this.#receiving = done.catch(() => {});
+    this.#receiving = done.catch(ignore('the sender of the piece gets its error'));
     return done;
   }
 

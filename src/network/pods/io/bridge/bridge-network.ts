@@ -11,7 +11,7 @@ import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ReservedPort } from '../../../../api/kinds/nodes/nodes/host-ports.ts';
 import { type Network, networkText, parseNetwork } from '../../../../base/addresses/networks.ts';
-import { messageOf } from '../../../../base/errors.ts';
+import { ignore, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import { ownTransaction } from '../../../../base/own-transaction.ts';
 import type { PodEndpoint, PodNetwork } from '../../../../runtime/oci/port.ts';
@@ -422,13 +422,19 @@ class NftBridgeNetwork implements BridgeNetwork {
     const ranges = this.#ranges;
     this.#ranges = [];
     await this.#reconciling;
-    await this.#forwarding.remove().catch(() => {});
+    await this.#forwarding
+      .remove()
+      .catch((error: unknown) => this.#log.v(2, 'forwarding rules not removed', { error: messageOf(error) }));
     for (const attachment of [...this.#attachments.values()]) await this.#forget(attachment);
-    await command(this.#ip, ['link', 'del', this.#bridge]).catch(() => {});
+    await command(this.#ip, ['link', 'del', this.#bridge]).catch((error: unknown) =>
+      this.#log.v(2, 'bridge not removed', { bridge: this.#bridge, error: messageOf(error) }),
+    );
     for (const { family } of ranges) {
       if (this.#unfiltered.has(family)) continue;
       const table = `table ${family === 4 ? 'ip' : 'ip6'} ${this.#options.nftTable}`;
-      await command(this.#nft, ['-f', '-'], ownTransaction(`add ${table}\ndelete ${table}\n`)).catch(() => {});
+      await command(this.#nft, ['-f', '-'], ownTransaction(`add ${table}\ndelete ${table}\n`)).catch((error: unknown) =>
+        this.#log.v(2, 'table not removed', { table, error: messageOf(error) }),
+      );
     }
   }
 
@@ -461,7 +467,7 @@ class NftBridgeNetwork implements BridgeNetwork {
         }
       }
     });
-    this.#filtering = next.catch(() => {});
+    this.#filtering = next.catch(ignore('the caller gets the error'));
     return next;
   }
 
@@ -476,7 +482,7 @@ class NftBridgeNetwork implements BridgeNetwork {
 
   async #forget(attachment: Attachment): Promise<void> {
     this.#plugged.delete(attachment.sandboxId);
-    await this.#repairing.get(attachment.sandboxId)?.catch(() => {});
+    await this.#repairing.get(attachment.sandboxId)?.catch(ignore('the repair reports its own errors'));
     await command(this.#ip, ['link', 'del', attachment.link]).catch((error: unknown) => {
       // The removal of the other end's namespace may have removed the pair.
       if (!/Cannot find device/.test(messageOf(error))) throw error;

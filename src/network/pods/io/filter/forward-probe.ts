@@ -8,7 +8,7 @@ import { createSocket } from 'node:dgram';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Network, networkText } from '../../../../base/addresses/networks.ts';
-import { messageOf } from '../../../../base/errors.ts';
+import { ignore, messageOf } from '../../../../base/errors.ts';
 import { gatewayText } from '../bridge/bridge-link.ts';
 import { command } from '../command.ts';
 
@@ -137,8 +137,10 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
       return `forwarded packets of pods are dropped by ${rule}; accept ${networkText(range)} there`;
     },
     async remove() {
-      await command(ip, ['link', 'del', out]).catch(() => {});
-      await command(nft, ['-f', '-'], `add table inet ${table}\ndelete table inet ${table}\n`).catch(() => {});
+      await command(ip, ['link', 'del', out]).catch(ignore('the link may not exist'));
+      await command(nft, ['-f', '-'], `add table inet ${table}\ndelete table inet ${table}\n`).catch(
+        ignore('the kernel may have no nftables; then there is no table'),
+      );
     },
   };
 }
