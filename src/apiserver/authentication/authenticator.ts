@@ -5,6 +5,7 @@
 
 import { ApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiServerConfig, CertificateSettings, Followed, IdentitySettings } from '../config/server-config.ts';
@@ -114,7 +115,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     config.tokenWebhook === undefined
       ? undefined
       : new TokenWebhookClient(config.tokenWebhook, deps, tokens.defaultAudiences);
-  const remembered = new Map<string, { readonly user: UserInfo; readonly untilMs: number }>();
+  const remembered = new BoundedMap<string, { readonly user: UserInfo; readonly untilMs: number }>(MAX_REMEMBERED);
   let configured: IdentitySettings['tokenIssuers'];
   let known: readonly IssuerTokens[] = [];
   /** Rebuilt when the configuration changes, which discards the cache of verified tokens. */
@@ -141,7 +142,6 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
       if (found === undefined) continue;
       // The issuers may have been reconfigured during the await.
       if (issuersNow() !== issuers) return undefined;
-      if (remembered.size >= MAX_REMEMBERED) remembered.clear();
       remembered.set(token, { user: found.user, untilMs: Math.min(found.expiresMs, clock.nowMs() + REMEMBER_MS) });
       return found.user;
     }

@@ -3,9 +3,11 @@
  * openshift/oauth-apiserver pkg/tokenvalidation; openshift/library-go pkg/oauth/oauthserviceaccountclient and
  * pkg/crypto.
  */
+
 import { createHash } from 'node:crypto';
 import type { Secret } from '../../api/generated/core/v1.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
 import { INACTIVITY_SECONDS, type OAuthAccessToken } from '../../openshift/oauth/kinds/oauth/types.ts';
 import type { Group, User } from '../../openshift/oauth/kinds/users/types.ts';
@@ -52,7 +54,7 @@ export class OAuthTokens {
   readonly #cache: WatchCache;
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #noteUse: (name: string, seconds: number) => void;
-  readonly #remembered = new Map<string, Remembered>();
+  readonly #remembered = new BoundedMap<string, Remembered>(MAX_REMEMBERED);
 
   /** `noteUse` extends an inactivity limit to the given number of seconds after creation. */
   constructor(cache: WatchCache, clock: Pick<Clock, 'nowMs'>, noteUse: (name: string, seconds: number) => void) {
@@ -84,7 +86,6 @@ export class OAuthTokens {
       this.#remembered.delete(token);
       return undefined;
     }
-    if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.clear();
     this.#remembered.set(token, { object, token: stored, from, groupsChange, user });
     return user;
   }

@@ -6,6 +6,7 @@
 import type { Secret } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { dateText } from '../../base/times.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
@@ -106,7 +107,7 @@ export class ServiceAccountTokens {
   readonly #options: ServiceAccountTokensOptions;
   #signing: ReturnType<typeof loadSigningKey>;
   #keys: readonly VerificationKey[] = [];
-  readonly #verified = new Map<string, Verified>();
+  readonly #verified = new BoundedMap<string, Verified>(MAX_CACHED_TOKENS);
 
   constructor(options: ServiceAccountTokensOptions) {
     this.#options = options;
@@ -175,11 +176,6 @@ export class ServiceAccountTokens {
     if (verified === undefined) {
       verified = this.#verify(token);
       if (verified === undefined) return undefined;
-      if (this.#verified.size >= MAX_CACHED_TOKENS) {
-        // Evicts the oldest entry; a Map keeps insertion order.
-        const [oldest] = this.#verified.keys();
-        if (oldest !== undefined) this.#verified.delete(oldest);
-      }
       this.#verified.set(token, verified);
     }
     const nowMs = this.#options.nowMs();

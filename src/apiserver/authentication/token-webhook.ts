@@ -1,7 +1,9 @@
 /** Token authentication webhook. Source: k8s.io/apiserver/plugin/pkg/authenticator/token/webhook. */
+
 import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { callRemoteWithRetry, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
 import type { TokenIdentity } from './service-accounts.ts';
 
@@ -26,7 +28,7 @@ export class TokenWebhookClient {
   readonly #webhook: TokenWebhook;
   readonly #deps: RemoteDeps;
   readonly #defaultAudiences: readonly string[];
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new BoundedMap<string, Kept>(MAX_KEPT);
   readonly #pending = new Map<string, Promise<TokenIdentity | undefined>>();
 
   constructor(webhook: TokenWebhook, deps: RemoteDeps, defaultAudiences: readonly string[]) {
@@ -60,11 +62,6 @@ export class TokenWebhookClient {
   }
 
   #keep(key: string, identity: TokenIdentity | undefined): void {
-    if (this.#kept.size >= MAX_KEPT) {
-      const [oldest] = this.#kept.keys();
-      if (oldest !== undefined) this.#kept.delete(oldest);
-    }
-    this.#kept.delete(key);
     this.#kept.set(key, { identity, untilMs: this.#deps.clock.monotonicMs() + this.#webhook.cacheMs });
   }
 

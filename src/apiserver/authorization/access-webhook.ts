@@ -1,6 +1,8 @@
 /** Authorization webhook. Source: k8s.io/apiserver/plugin/pkg/authorizer/webhook. */
+
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type Action, type Decision, isPathAction, type SelectorTerm } from '../core/authorization/types.ts';
@@ -38,7 +40,7 @@ export class AccessWebhookClient {
   readonly #webhook: AccessWebhook;
   readonly #deps: WebhookDeps;
   readonly #name: string;
-  readonly #kept = new Map<string, { readonly opinion: Decision; readonly untilMs: number }>();
+  readonly #kept = new BoundedMap<string, { readonly opinion: Decision; readonly untilMs: number }>(MAX_KEPT);
 
   constructor(name: string, webhook: AccessWebhook, deps: WebhookDeps) {
     this.#name = name;
@@ -92,11 +94,6 @@ export class AccessWebhookClient {
   }
 
   #keep(key: string, opinion: Decision, ms: number): void {
-    if (this.#kept.size >= MAX_KEPT) {
-      const [oldest] = this.#kept.keys();
-      if (oldest !== undefined) this.#kept.delete(oldest);
-    }
-    this.#kept.delete(key);
     this.#kept.set(key, { opinion, untilMs: this.#deps.clock.monotonicMs() + ms });
   }
 

@@ -3,8 +3,10 @@
  * (`impersonate:MODE` with `impersonate-on:MODE:VERB`). Sources: k8s.io/apiserver/pkg/endpoints/filters/impersonation;
  * KEP-5284.
  */
+
 import { type ApiError, errors, isApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { extraOf, valuesOf } from '../authentication/front-proxy.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { HttpRequest } from '../port.ts';
@@ -25,7 +27,7 @@ export class Impersonation {
   /**
    * Last successful mode by user. It is tried first, so that a user with all permissions is not checked for every mode.
    */
-  readonly #modes = new Map<string, Mode>();
+  readonly #modes = new BoundedMap<string, Mode>(MAX_REMEMBERED);
 
   constructor(authorization: Authorization) {
     this.#authorization = authorization;
@@ -62,7 +64,7 @@ export class Impersonation {
     if (!mode.applies(asked, user)) return next(undefined);
     const done = (never: ApiError | undefined): UserInfo | Promise<UserInfo> => {
       if (never !== undefined) return next(never);
-      this.#remember(user.name, mode);
+      this.#modes.set(user.name, mode);
       note.impersonation = mode === LEGACY ? '' : mode.verb;
       return mode.become(asked);
     };
@@ -73,11 +75,6 @@ export class Impersonation {
     } catch (error) {
       return next(error);
     }
-  }
-
-  #remember(name: string, mode: Mode): void {
-    if (this.#modes.size >= MAX_REMEMBERED) this.#modes.clear();
-    this.#modes.set(name, mode);
   }
 }
 

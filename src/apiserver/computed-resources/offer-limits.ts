@@ -4,6 +4,7 @@
  */
 
 import { ApiError } from '../../api/meta/status.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import type { RestContext } from '../rest/context.ts';
 
 interface Rate {
@@ -31,7 +32,7 @@ const RETRY_SECONDS = 5;
 
 class Limits {
   readonly #writes: Bucket;
-  readonly #shares = new Map<string, Share>();
+  readonly #shares = new BoundedMap<string, Share>(MAX_ADDRESSES);
 
   constructor(nowMs: number) {
     this.#writes = { tokens: WRITES.burst, atMs: nowMs };
@@ -48,14 +49,12 @@ class Limits {
   #shareOf(source: string, nowMs: number): Share {
     let share = this.#shares.get(source);
     if (share === undefined) {
-      const [oldest] = this.#shares.keys();
-      if (this.#shares.size >= MAX_ADDRESSES && oldest !== undefined) this.#shares.delete(oldest);
       share = {
         offers: { tokens: OFFERS.burst, atMs: nowMs },
         writes: { tokens: WRITES_OF_ONE.burst, atMs: nowMs },
       };
-    } else this.#shares.delete(source);
-    // Re-inserted at the end, so that the least recently used address is evicted first.
+    }
+    // Set again, so that the least recently used address is evicted first.
     this.#shares.set(source, share);
     return share;
   }

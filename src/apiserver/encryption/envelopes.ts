@@ -2,7 +2,9 @@
  * Envelope encryption with a KMS plug-in: this server generates a seed, the plug-in encrypts it, and each value is
  * stored with the encrypted seed. Source: k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2; KEP-3299.
  */
+
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { Reader, Writer } from '../../wire/protobuf/protobuf.ts';
 import { aesGcm, type Cipher, derivedAesGcm } from './ciphers.ts';
 import type { KmsEncrypted, KmsPlugin } from './kms-port.ts';
@@ -30,7 +32,7 @@ interface Writing {
 export class Envelopes {
   readonly #plugin: KmsPlugin;
   readonly #nowMs: () => number;
-  readonly #known = new Map<string, Cipher>();
+  readonly #known = new BoundedMap<string, Cipher>(MAX_SEEDS);
   readonly #pending = new Map<string, Promise<Cipher>>();
   #writing: Writing | undefined;
   #renewing: Promise<Writing> | undefined;
@@ -76,7 +78,7 @@ export class Envelopes {
     if (source.ciphertext.length === 0 || source.ciphertext.length > MAX_SEED_SOURCE)
       throw new Error(`the KMS plug-in returned ${source.ciphertext.length} bytes; the maximum is ${MAX_SEED_SOURCE}`);
     const writing = { cipher: derivedAesGcm(seed), source, checkedMs: this.#nowMs() };
-    this.#remember(cacheKey({ ...source, sourceType: DERIVED_SEED }), writing.cipher);
+    this.#known.set(cacheKey({ ...source, sourceType: DERIVED_SEED }), writing.cipher);
     this.#writing = writing;
     return writing;
   }
@@ -98,21 +100,13 @@ export class Envelopes {
         .decrypt(envelope, randomUUID())
         .then((secret) => {
           const cipher = envelope.sourceType === DERIVED_SEED ? derivedAesGcm(secret) : aesGcm(secret);
-          this.#remember(key, cipher);
+          this.#known.set(key, cipher);
           return cipher;
         })
         .finally(() => this.#pending.delete(key));
       this.#pending.set(key, asked);
     }
     return asked;
-  }
-
-  #remember(key: string, cipher: Cipher): void {
-    if (this.#known.size >= MAX_SEEDS) {
-      const [oldest] = this.#known.keys();
-      if (oldest !== undefined) this.#known.delete(oldest);
-    }
-    this.#known.set(key, cipher);
   }
 }
 

@@ -2,7 +2,9 @@
  * Content negotiation: the form of a response that the client accepts. Source:
  * k8s.io/apiserver/pkg/endpoints/handlers/negotiation and the Table and PartialObjectMetadata transforms.
  */
+
 import { ApiError } from '../../api/meta/status.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { PROTOBUF } from './protobuf/table.ts';
 
 export interface AnswerForm {
@@ -18,10 +20,10 @@ const YAML: AnswerForm = { format: 'yaml', as: 'object', version: '' };
 const MESSAGE: AnswerForm = { format: 'protobuf', as: 'object', version: '' };
 const MAX_ACCEPT = 4096;
 const MAX_MEMO = 256;
-type Memo = Map<string, AnswerForm | null>;
+type Memo = BoundedMap<string, AnswerForm | null>;
 const memos: { readonly [tables in 'withTables' | 'without']: { readonly protobuf: Memo; readonly other: Memo } } = {
-  withTables: { protobuf: new Map(), other: new Map() },
-  without: { protobuf: new Map(), other: new Map() },
+  withTables: { protobuf: new BoundedMap(MAX_MEMO), other: new BoundedMap(MAX_MEMO) },
+  without: { protobuf: new BoundedMap(MAX_MEMO), other: new BoundedMap(MAX_MEMO) },
 };
 
 /**
@@ -36,7 +38,6 @@ export function negotiate(accept: string | undefined, protobuf: boolean, tables 
   let form = memo.get(accept);
   if (form === undefined) {
     form = parse(accept, protobuf, tables);
-    if (memo.size >= MAX_MEMO) memo.clear();
     memo.set(accept, form);
   }
   if (form === null) throw notAcceptable(accept, protobuf, streams);

@@ -1,4 +1,5 @@
 import type { Event } from '../../api/generated/core/v1.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 
 /**
  * Decides whether an event is written as new, counted on an earlier one, merged into a combined one, or dropped. This
@@ -38,9 +39,9 @@ interface Similar {
 }
 
 export class EventCorrelator {
-  readonly #buckets = new LruMap<Bucket>(MAX_ENTRIES);
-  readonly #similar = new LruMap<Similar>(MAX_ENTRIES);
-  readonly #written = new LruMap<Written>(MAX_ENTRIES);
+  readonly #buckets = new BoundedMap<string, Bucket>(MAX_ENTRIES);
+  readonly #similar = new BoundedMap<string, Similar>(MAX_ENTRIES);
+  readonly #written = new BoundedMap<string, Written>(MAX_ENTRIES);
 
   /** `event` must have count 1 and its own time stamps and name. */
   correlate(event: Event, nowMs: number): Correlation {
@@ -119,26 +120,4 @@ function subjectKey(event: Event): string {
 
 function similarKey(event: Event): string {
   return [subjectKey(event), event.type, event.reason, event.reportingComponent, event.reportingInstance].join('\0');
-}
-
-/** A map that evicts the least recently set entry. */
-class LruMap<V> {
-  readonly #entries = new Map<string, V>();
-  readonly #limit: number;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  get(key: string): V | undefined {
-    return this.#entries.get(key);
-  }
-
-  set(key: string, value: V): void {
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
-    if (this.#entries.size <= this.#limit) return;
-    const oldest = this.#entries.keys().next();
-    if (oldest.done !== true) this.#entries.delete(oldest.value);
-  }
 }

@@ -1,7 +1,9 @@
 /** Reports traffic for idled services, so that the controllers scale their workloads up. */
+
 import type { Service } from '../../api/generated/core/v1.ts';
 import { NEED_PODS } from '../../api/kinds/network/services/idling.ts';
 import { objectKey } from '../../api/meta/object.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { EventRecorder } from '../types.ts';
 
@@ -13,18 +15,13 @@ export type NeedPods = (service: Service) => void;
 
 /** The returned function is cheap enough to be called for every request. */
 export function createNeedPods(recorder: EventRecorder, clock: Clock): NeedPods {
-  const reported = new Map<string, number>();
+  const reported = new BoundedMap<string, number>(MAX_REPORTED);
   return (service) => {
     // The resource version makes a service that is idled again a new case.
     const key = `${objectKey(service)} ${service.metadata?.resourceVersion ?? ''}`;
     const nowMs = clock.monotonicMs();
     const last = reported.get(key);
     if (last !== undefined && nowMs - last < AGAIN_MS) return;
-    reported.delete(key);
-    if (reported.size >= MAX_REPORTED) {
-      const [oldest] = reported.keys();
-      if (oldest !== undefined) reported.delete(oldest);
-    }
     reported.set(key, nowMs);
     const about = { apiVersion: 'v1', kind: 'Service', ...service };
     recorder.event(about, 'Normal', NEED_PODS, `The service ${objectKey(service)} needs pods.`);

@@ -2,7 +2,9 @@
  * Authentication and authorization of requests to the kubelet. Source: kubelet authentication/authorization (webhook
  * mode), KEP-2862 subresources.
  */
+
 import { createHash } from 'node:crypto';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -28,8 +30,8 @@ export class Access {
   private readonly clock: Clock;
   private readonly log: Log;
   private client: ApiClient | undefined;
-  private readonly tokens = new Map<string, Cached<Caller>>();
-  private readonly decisions = new Map<string, Cached<boolean>>();
+  private readonly tokens = new BoundedMap<string, Cached<Caller>>(MAX_CACHED);
+  private readonly decisions = new BoundedMap<string, Cached<boolean>>(MAX_CACHED);
 
   constructor(options: { readonly nodeName: string; readonly clock: Clock; readonly log: Log }) {
     this.nodeName = options.nodeName;
@@ -95,7 +97,7 @@ export class Access {
     }
   }
 
-  private fresh<T>(cache: Map<string, Cached<T>>, key: string): T | undefined {
+  private fresh<T>(cache: BoundedMap<string, Cached<T>>, key: string): T | undefined {
     const entry = cache.get(key);
     if (entry === undefined) return undefined;
     if (entry.untilMs > this.clock.monotonicMs()) return entry.value;
@@ -103,11 +105,7 @@ export class Access {
     return undefined;
   }
 
-  private keep<T>(cache: Map<string, Cached<T>>, key: string, value: T, ttlMs: number): void {
-    if (cache.size >= MAX_CACHED) {
-      const [oldest] = cache.keys();
-      if (oldest !== undefined) cache.delete(oldest);
-    }
+  private keep<T>(cache: BoundedMap<string, Cached<T>>, key: string, value: T, ttlMs: number): void {
     cache.set(key, { value, untilMs: this.clock.monotonicMs() + ttlMs });
   }
 }

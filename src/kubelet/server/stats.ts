@@ -4,6 +4,7 @@
  */
 
 import type { Pod } from '../../api/generated/core/v1.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { timestamp } from '../../base/times.ts';
 import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
@@ -44,7 +45,7 @@ export class StatsProvider {
   private readonly services: PodServices;
   private readonly pods: PodManager;
   private readonly volumes: (uid: string) => readonly VolumeUsage[];
-  private readonly samples = new Map<string, { previous: Sample | undefined; latest: Sample }>();
+  private readonly samples = new BoundedMap<string, { previous: Sample | undefined; latest: Sample }>(MAX_SAMPLES);
 
   constructor(services: PodServices, pods: PodManager, volumes: (uid: string) => readonly VolumeUsage[]) {
     this.services = services;
@@ -112,7 +113,6 @@ export class StatsProvider {
     const sample = { atMs, nanoSeconds };
     const known = this.samples.get(key);
     if (known === undefined) {
-      if (this.samples.size >= MAX_SAMPLES) this.samples.clear();
       this.samples.set(key, { previous: undefined, latest: sample });
     } else if (atMs - known.latest.atMs >= MIN_RATE_WINDOW_MS) {
       known.previous = known.latest;

@@ -2,7 +2,9 @@
  * Computes the response to a message. Responses for the cluster's zone are encoded once per question and cached until
  * the zone changes.
  */
+
 import { ipFamilyOf } from '../../base/addresses/addresses.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
 import {
   CLASS_IN,
@@ -71,7 +73,7 @@ const TYPE_NAMES = new Map<number, RecordType | 'ANY'>([
 
 export class Responder {
   readonly #deps: ResponderDeps;
-  readonly #answers = new Map<string, EncodedAnswer>();
+  readonly #answers = new BoundedMap<string, EncodedAnswer>(MAX_ANSWERS);
   readonly #scratch = Buffer.alloc(MAX_QUESTION_BYTES);
   #turn = 0;
 
@@ -145,7 +147,6 @@ export class Responder {
         additionals: found.additionals,
       },
     );
-    if (this.#answers.size >= MAX_ANSWERS) this.#answers.clear();
     this.#answers.set(key, answer);
     return completeAnswer(message, query, answer, limit, this.#turn++);
   }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -30,7 +31,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
   const addresses = new Set<string>();
   /** Current ports by ID. Listeners read it at each connection, so a change of backends does not affect a listener. */
   const ports = new Map<string, ServicePort>();
-  const affinity = new Map<string, Map<string, { target: ForwardTarget; untilMs: number }>>();
+  const affinity = new Map<string, BoundedMap<string, { target: ForwardTarget; untilMs: number }>>();
 
   const pickFor =
     (id: string, external: boolean): PickTarget =>
@@ -42,7 +43,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
       if (chosen === undefined || port.affinitySeconds === 0) return chosen;
       let clients = affinity.get(id);
       if (clients === undefined) {
-        clients = new Map();
+        clients = new BoundedMap(MAX_AFFINITY_CLIENTS);
         affinity.set(id, clients);
       }
       const nowMs = deps.clock.monotonicMs();
@@ -52,10 +53,8 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         sticky.untilMs > nowMs &&
         endpoints.some((each) => each.ip === sticky.target.ip && each.port === sticky.target.port);
       const target = usable ? sticky.target : { ip: chosen.ip, port: chosen.port };
-      // Deletes first, so that the map is in order of last use and the oldest client is evicted when it is full.
-      clients.delete(clientIp);
+      // The client that was served the longest time ago is evicted when the map is full.
       clients.set(clientIp, { target, untilMs: nowMs + port.affinitySeconds * 1_000 });
-      if (clients.size > MAX_AFFINITY_CLIENTS) clients.delete(clients.keys().next().value ?? '');
       return target;
     };
 

@@ -2,6 +2,7 @@
  * Discovery documents of OpenID providers, cached because anonymous users can start logins. Source: OpenID Connect
  * Discovery 1.0.
  */
+import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { WebPort } from './port.ts';
 
@@ -20,7 +21,9 @@ const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as co
 export class Discoveries {
   readonly #web: WebPort;
   readonly #clock: Clock;
-  readonly #known = new Map<string, { readonly document: Promise<Discovery>; readonly untilMs: number }>();
+  readonly #known = new BoundedMap<string, { readonly document: Promise<Discovery>; readonly untilMs: number }>(
+    MAX_KEPT,
+  );
 
   constructor(web: WebPort, clock: Clock) {
     this.#web = web;
@@ -33,7 +36,6 @@ export class Discoveries {
     const nowMs = this.#clock.monotonicMs();
     const known = this.#known.get(key);
     if (known !== undefined && nowMs < known.untilMs) return known.document;
-    if (this.#known.size >= MAX_KEPT) this.#known.clear();
     const document = this.#read(issuer, ca);
     this.#known.set(key, { document, untilMs: nowMs + KEPT_MS });
     document.catch(() => {

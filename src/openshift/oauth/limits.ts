@@ -4,6 +4,7 @@
  */
 
 import { peerNetwork } from '../../base/addresses/addresses.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 
 /** `burst`: failures allowed at once. `seconds`: time until one more is allowed. */
 const SOURCE = { burst: 40, seconds: 2 };
@@ -17,7 +18,7 @@ interface Bucket {
 
 export class FailureLimits {
   readonly #nowMs: () => number;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets = new BoundedMap<string, Bucket>(MAX_KEYS);
 
   /** `nowMs` returns monotonic time. */
   constructor(nowMs: () => number) {
@@ -73,9 +74,6 @@ export class FailureLimits {
     const bucket = this.#current(key, seconds);
     if (bucket !== undefined) bucket.failures += 1;
     else {
-      // Evicts the oldest entry, so that a flood of names does not grow the map.
-      const oldest = this.#buckets.size >= MAX_KEYS ? this.#buckets.keys().next().value : undefined;
-      if (oldest !== undefined) this.#buckets.delete(oldest);
       this.#buckets.set(key, { failures: 1, sinceMs: this.#nowMs() });
     }
   }

@@ -8,6 +8,7 @@ import { DYN } from '../../api/cel/types.ts';
 import { Opaque } from '../../api/cel/values.ts';
 import type { Device } from '../../api/devices/types.ts';
 import type { JsonObject } from '../../api/meta/object.ts';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { tryParseQuantity } from '../../base/quantity.ts';
 
 /** Upstream's cost limit of one evaluation. */
@@ -35,7 +36,7 @@ const DEVICE: JsonReader = {
 };
 
 export class DeviceSelectors {
-  readonly #programs = new Map<string, Program | undefined>();
+  readonly #programs = new BoundedMap<string, Program | undefined>(MAX_PROGRAMS);
 
   /** Also false when the expression cannot be compiled or evaluated for the device. */
   meets(expression: string, driver: string, device: Device): boolean {
@@ -51,7 +52,6 @@ export class DeviceSelectors {
 
   #program(expression: string): Program | undefined {
     if (this.#programs.has(expression)) return this.#programs.get(expression);
-    if (this.#programs.size >= MAX_PROGRAMS) this.#programs.clear();
     let program: Program | undefined;
     try {
       program = compile(expression, { functions: standardFunctions(), variables: new Map([['device', DYN]]) });

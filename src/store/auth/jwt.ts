@@ -2,6 +2,7 @@
  * JSON web tokens (RFC 7519) of etcd's auth, with the claims `username`, `revision` and `exp`. The signing method is
  * configured and never taken from the token. Source: etcd server/auth/jwt.go and options.go; algorithms of RFC 7518 §3.
  */
+
 import {
   constants,
   createHmac,
@@ -12,6 +13,7 @@ import {
   timingSafeEqual,
   verify,
 } from 'node:crypto';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { AuthError } from '../core/auth/errors.ts';
@@ -84,13 +86,12 @@ export function jwtTokens(options: JwtOptions, clock: Clock): Tokens {
   const { method, signKey, verifyKey, ttlMs } = options;
   const header = encode({ alg: method.name, typ: 'JWT' });
   // Claims of verified tokens, because a client sends the same token with each request.
-  const checked = new Map<string, Claims>();
+  const checked = new BoundedMap<string, Claims>(MAX_REMEMBERED);
   const claimsOf = (token: string): Claims | undefined => {
     const known = checked.get(token);
     if (known !== undefined) return known;
     const claims = verified(token, method, verifyKey);
     if (claims === undefined) return undefined;
-    if (checked.size >= MAX_REMEMBERED) checked.clear();
     checked.set(token, claims);
     return claims;
   };

@@ -1,6 +1,8 @@
 /** TLS settings of a listener, and their reloading when files are replaced. */
+
 import type { X509Certificate } from 'node:crypto';
 import { createServer as createTlsServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 
@@ -44,7 +46,7 @@ const MAX_REFUSALS = 256;
 /** Logs the first, tenth, hundredth … rejection of a client, because rejected clients retry forever. */
 class Refusals {
   readonly #log: Log;
-  readonly #times = new Map<string, number>();
+  readonly #times = new BoundedMap<string, number>(MAX_REFUSALS);
 
   constructor(log: Log) {
     this.#log = log;
@@ -53,7 +55,6 @@ class Refusals {
   logFailure(client: string | undefined, cause: string): void {
     const key = `${client} ${cause}`;
     const times = (this.#times.get(key) ?? 0) + 1;
-    if (times === 1 && this.#times.size >= MAX_REFUSALS) this.#times.clear();
     this.#times.set(key, times);
     this.#log.v(Number.isInteger(Math.log10(times)) ? 2 : 4, 'connection refused', { client, cause, times });
   }

@@ -1,5 +1,6 @@
 /** String functions. Sources: cel-spec (strings), cel-go's ext/strings.go, k8s.io/apiserver/pkg/cel/library (regex). */
 
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
 import { declare, declareIn, type Overload, perCharacter, times, walks } from '../functions.ts';
@@ -45,15 +46,13 @@ const CLAUSES_COST = 16;
 const finding = { cost: (sizes: readonly number[]) => matching.cost(sizes) * 16, estimate: matching.cost };
 
 /** Compiled patterns. Most patterns are literals in expressions, so few are used repeatedly. */
-const compiled = new Map<string, Regexp>();
-const MAX_COMPILED = 256;
+const compiled = new BoundedMap<string, Regexp>(256);
 
 export function regexp(pattern: string): Regexp {
   const known = compiled.get(pattern);
   if (known !== undefined) return known;
   try {
     const made = guarded(compileRegexp(pattern));
-    if (compiled.size >= MAX_COMPILED) compiled.delete(compiled.keys().next().value ?? '');
     compiled.set(pattern, made);
     return made;
   } catch (error) {

@@ -1,4 +1,5 @@
 /** Timestamps and durations. Source: cel-spec (timestamps), Go's time.ParseDuration. */
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { declare, type Overload } from '../functions.ts';
 import { spend } from '../meter.ts';
 import { Duration, EvaluationError, Timestamp } from '../values.ts';
@@ -89,8 +90,7 @@ function inZone({ ns }: Timestamp, zone: string): Date {
 }
 
 /** Cached, because creating one is expensive and few zones are used. */
-const formats = new Map<string, Intl.DateTimeFormat>();
-const MAX_FORMATS = 64;
+const formats = new BoundedMap<string, Intl.DateTimeFormat>(64);
 
 function formatOf(zone: string): Intl.DateTimeFormat {
   const known = formats.get(zone);
@@ -108,7 +108,6 @@ function formatOf(zone: string): Intl.DateTimeFormat {
       minute: 'numeric',
       second: 'numeric',
     });
-    if (formats.size >= MAX_FORMATS) formats.clear();
     formats.set(zone, format);
     return format;
   } catch {

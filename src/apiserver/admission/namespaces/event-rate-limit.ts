@@ -5,6 +5,7 @@
 
 import type { Event } from '../../../api/generated/core/v1.ts';
 import { ApiError } from '../../../api/meta/status.ts';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import type { EventLimit } from '../settings.ts';
@@ -31,23 +32,19 @@ class Bucket {
 /** One limit with a bucket per key. The least recently used bucket is dropped when the cache is full. */
 class Enforcer {
   readonly #limit: EventLimit;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets: BoundedMap<string, Bucket>;
 
   constructor(limit: EventLimit) {
     this.#limit = limit;
+    this.#buckets = new BoundedMap(limit.cacheSize);
   }
 
   /** Returns the message of the rejection; undefined if the request is within the limit. */
   check(request: AdmissionRequest, nowMs: number): string | undefined {
-    const { type, burst, cacheSize } = this.#limit;
+    const { type, burst } = this.#limit;
     const key = keyOf(type, request);
     const bucket = this.#buckets.get(key) ?? new Bucket(burst, nowMs);
-    this.#buckets.delete(key);
     this.#buckets.set(key, bucket);
-    if (this.#buckets.size > cacheSize) {
-      const oldest = this.#buckets.keys().next();
-      if (oldest.done !== true) this.#buckets.delete(oldest.value);
-    }
     return bucket.take(this.#limit, nowMs) ? undefined : `limit reached on type ${type} for key ${key}`;
   }
 }

@@ -7,6 +7,7 @@
 
 import { CATCH_ALL, EXEMPT, mandatoryLevels, mandatorySchemas } from '../../../api/flow-control/defaults.ts';
 import type { FlowSchema, PriorityLevelConfiguration } from '../../../api/generated/flowcontrol/v1.ts';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type AllocationClass, allocate } from './allocation.ts';
 import { FlowCounters } from './counters.ts';
 import { FlowRequest } from './flow-queue.ts';
@@ -25,7 +26,7 @@ export interface Flows<T> {
   readonly uid: string;
   readonly level: PriorityLevel<T>;
   readonly counters: FlowCounters;
-  readonly hands: Map<string, readonly number[]>;
+  readonly hands: BoundedMap<string, readonly number[]>;
 }
 
 interface Candidate<T> {
@@ -117,7 +118,7 @@ export class FlowControl<T> {
         counters = new FlowCounters(level.name, name);
         level.counters.set(name, counters);
       }
-      return [{ schema, name, uid, level, counters, hands: new Map() }];
+      return [{ schema, name, uid, level, counters, hands: new BoundedMap(MAX_HANDS) }];
     });
     this.#candidates = new WeakMap();
   }
@@ -210,7 +211,6 @@ export class FlowControl<T> {
     if (hand === undefined) {
       const { queuing } = flows.level.queues;
       if (queuing.type !== 'queue') return NO_HAND;
-      if (flows.hands.size >= MAX_HANDS) flows.hands.clear();
       hand = dealHand(flowHash(flows.name, distinguisher), queuing.queues, queuing.handSize);
       flows.hands.set(distinguisher, hand);
     }

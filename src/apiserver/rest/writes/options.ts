@@ -1,6 +1,8 @@
 /** Parses and validates query parameters of reads and writes. */
+
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import { ApiError } from '../../../api/meta/status.ts';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import {
   everything,
   type FieldSelector,
@@ -196,9 +198,8 @@ export function parseWriteOptions(kind: string, query: URLSearchParams, userAgen
   };
 }
 
-const MAX_REMEMBERED_AGENTS = 256;
 const MAX_REMEMBERED_AGENT = 512;
-const usual = new Map<string | undefined, WriteOptions>();
+const usual = new BoundedMap<string | undefined, WriteOptions>(256);
 
 /** Options of a write without query parameters, cached per user agent. */
 function usualOptions(userAgent: string | undefined): WriteOptions {
@@ -206,7 +207,6 @@ function usualOptions(userAgent: string | undefined): WriteOptions {
   if (options === undefined) {
     options = { dryRun: false, validation: 'Warn', fieldManager: managerOfUserAgent(userAgent), force: false };
     if ((userAgent ?? '').length > MAX_REMEMBERED_AGENT) return options;
-    if (usual.size >= MAX_REMEMBERED_AGENTS) usual.clear();
     usual.set(userAgent, options);
   }
   return options;

@@ -2,8 +2,10 @@
  * The kubelet's credential provider plug-ins: programs that read a CredentialProviderRequest from standard input and
  * print the credentials of an image's registry. Source: KEP-2133, k8s.io/kubelet/pkg/apis/credentialprovider/v1.
  */
+
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -37,7 +39,7 @@ export function createCredentialProviders(options: {
   readonly nowMs: () => number;
   readonly log: Log;
 }): CredentialProviders {
-  const cache = new Map<string, { readonly answer: Answer; readonly untilMs: number }>();
+  const cache = new BoundedMap<string, { readonly answer: Answer; readonly untilMs: number }>(MAX_CACHED);
 
   const ask = async (provider: ProviderConfig, image: string): Promise<Answer> => {
     const registry = image.split('/', 1)[0] ?? '';
@@ -47,7 +49,6 @@ export function createCredentialProviders(options: {
     }
     const answer = readAnswer(await runPlugin(join(options.directory, provider.name), provider, image), provider);
     if (answer.durationMs > 0) {
-      if (cache.size >= MAX_CACHED) cache.clear();
       const key = { Image: `i ${image}`, Registry: `r ${registry}`, Global: 'g' }[answer.cacheKeyType] ?? `i ${image}`;
       cache.set(`${provider.name} ${key}`, { answer, untilMs: options.nowMs() + answer.durationMs });
     }

@@ -2,6 +2,7 @@
  * Selects a server of a route: first the pool by weight, then the server by the route's algorithm. State is kept by
  * route and server, so that a new table does not reset it. Source: HAProxy's configuration manual, `balance`, `cookie`.
  */
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { fnv, hashNumber } from './hash.ts';
 import type { Backend, Balancing, Choice, Client, Endpoint, Pool } from './port.ts';
 
@@ -27,9 +28,9 @@ export class Balancer implements Balancing {
   readonly #inFlight = new Map<string, number>();
   /** By route, the state of smooth weighted round robin for each pool, and its next server. */
   readonly #turns = new Map<string, Map<string, { left: number; next: number }>>();
-  readonly #sources = new Map<string, Counts>();
+  readonly #sources = new BoundedMap<string, Counts>(MAX_SOURCES);
   /** Cookie values by server; as many as there are servers. */
-  readonly #cookies = new Map<string, string>();
+  readonly #cookies = new BoundedMap<string, string>(MAX_SOURCES);
 
   constructor(random: () => number) {
     this.#random = random;
@@ -105,10 +106,6 @@ export class Balancer implements Balancing {
     const key = `${id} ${address}`;
     const known = this.#sources.get(key);
     if (known !== undefined) return known;
-    if (this.#sources.size >= MAX_SOURCES) {
-      const [oldest] = this.#sources.keys();
-      if (oldest !== undefined) this.#sources.delete(oldest);
-    }
     const counts = { open: 0, connections: 0, connectionsSinceMs: nowMs, requests: 0, requestsSinceMs: nowMs };
     this.#sources.set(key, counts);
     return counts;
@@ -130,7 +127,6 @@ export class Balancer implements Balancing {
     const of = `${id} ${key}`;
     let cookie = this.#cookies.get(of);
     if (cookie === undefined) {
-      if (this.#cookies.size >= MAX_SOURCES) this.#cookies.clear();
       cookie = fnv(of);
       this.#cookies.set(of, cookie);
     }

@@ -1,6 +1,8 @@
 /** Validates certificates of routes and caches their TLS contexts. */
+
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Certificate } from '../core/port.ts';
 import type { CertificateJudge } from '../port.ts';
@@ -12,12 +14,11 @@ const MAX_PEM_BYTES = 256 * 1024;
 
 /** Verdicts do not depend on time: an expired certificate is served, as in OpenShift's router. */
 export function createCertificateJudge(): CertificateJudge {
-  const verdicts = new Map<string, string | undefined>();
+  const verdicts = new BoundedMap<string, string | undefined>(REMEMBERED);
   return ({ certificate = '', key = '', caCertificate = '', destinationCACertificate = '' }) => {
     const text = JSON.stringify([certificate, key, caCertificate, destinationCACertificate]);
     if (verdicts.has(text)) return verdicts.get(text);
     const verdict = judge(certificate, key, caCertificate, destinationCACertificate);
-    if (verdicts.size >= REMEMBERED) verdicts.clear();
     verdicts.set(text, verdict);
     return verdict;
   };
@@ -57,7 +58,7 @@ function bundleProblem(text: string): string | undefined {
 }
 
 export class SecureContexts {
-  readonly #known = new Map<string, SecureContext | undefined>();
+  readonly #known = new BoundedMap<string, SecureContext | undefined>(REMEMBERED);
 
   /** Returns undefined for a certificate and key that TLS rejects. */
   of({ certificate, key }: Certificate): SecureContext | undefined {
@@ -69,7 +70,6 @@ export class SecureContexts {
     } catch {
       context = undefined;
     }
-    if (this.#known.size >= REMEMBERED) this.#known.clear();
     this.#known.set(text, context);
     return context;
   }

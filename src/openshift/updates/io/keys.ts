@@ -1,7 +1,9 @@
 /** Keys and signatures of releases: Ed25519. Source: RFC 8032; PEM by RFC 8410. */
+
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { announcementName } from '../../../api/releases/announcement.ts';
 import { parseManifest, SIGNATURE_NAME } from '../../../api/releases/manifest.ts';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { VerifiedRelease, VerifyRelease } from '../releases-port.ts';
 
@@ -59,11 +61,11 @@ export function verifyManifest(text: string, signature: string, keys: readonly K
 
 /** `keys` returns the currently trusted keys. */
 export function createVerifier(keys: () => readonly KeyObject[]): VerifyRelease {
-  let known = new Map<string, VerifiedRelease>();
+  const known = new BoundedMap<string, VerifiedRelease>(MAX_REMEMBERED);
   let knownKeys: readonly KeyObject[] = [];
   return ({ name, text, signature }) => {
     const now = keys();
-    if (now !== knownKeys || known.size > MAX_REMEMBERED) known = new Map();
+    if (now !== knownKeys) known.clear();
     knownKeys = now;
     const id = `${name}\n${signature}\n${sha256Of(text)}`;
     let result = known.get(id);

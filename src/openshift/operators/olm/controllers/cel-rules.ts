@@ -6,6 +6,7 @@ import { constraintFunctions } from '../../../../api/cel/library/index.ts';
 import { Budget, type Program } from '../../../../api/cel/part.ts';
 import { DYN, listOf, mapOf, STRING } from '../../../../api/cel/types.ts';
 import type { JsonValue } from '../../../../api/meta/object.ts';
+import { BoundedMap } from '../../../../base/bounded-map.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import type { PropertyRules } from '../core/index.ts';
 
@@ -18,7 +19,7 @@ type Compiled = { readonly program: Program } | { readonly mistake: string };
 
 /** Evaluates rules. A rule that fails to compile or evaluate is satisfied by no operator. */
 export class CelRules implements PropertyRules {
-  readonly #compiled = new Map<string, Compiled>();
+  readonly #compiled = new BoundedMap<string, Compiled>(MAX_PROGRAMS);
   /** Cache, because a search evaluates the same rules repeatedly. */
   readonly #outcomes = new WeakMap<object, Map<string, boolean>>();
 
@@ -52,7 +53,6 @@ export class CelRules implements PropertyRules {
   #compile(rule: string): Compiled {
     let compiled = this.#compiled.get(rule);
     if (compiled !== undefined) return compiled;
-    if (this.#compiled.size >= MAX_PROGRAMS) this.#compiled.clear();
     try {
       const variables = new Map([['properties', PROPERTIES]]);
       const program = compile(rule, { functions: constraintFunctions(), variables });
