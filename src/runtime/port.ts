@@ -4,6 +4,8 @@
  * implementation passes `test/conformance/runtime.ts`. IDs are opaque. Calls are idempotent where CRI's are: stopping
  * or removing a missing object succeeds.
  */
+import type { ContainerFieldValues, SecurityFieldValues } from '../api/podspec/fields/table.ts';
+
 export interface Runtime {
   version(): Promise<{ readonly runtimeName: string; readonly runtimeVersion: string }>;
   features(): Promise<RuntimeFeatures>;
@@ -187,7 +189,8 @@ export interface Mount {
   readonly propagation: 'private' | 'hostToContainer' | 'bidirectional';
 }
 
-export interface ContainerConfig {
+/** Has a property per entry of `CONTAINER_FIELDS`, beside those that are not read from a field. */
+export interface ContainerConfig extends ContainerFieldValues {
   readonly name: string;
   /** Counts restarts of this container in this pod; part of the log file name. */
   readonly attempt: number;
@@ -199,7 +202,6 @@ export interface ContainerConfig {
   /** Undefined for the image's entrypoint. */
   readonly command?: readonly string[];
   readonly args?: readonly string[];
-  readonly workingDir?: string;
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly mounts: readonly Mount[];
   readonly devices: readonly {
@@ -213,36 +215,17 @@ export interface ContainerConfig {
   readonly logPath: string;
   /** Size at which the log is truncated, even if it has not been read. Absent for no limit. */
   readonly logLimitBytes?: number;
-  readonly stdin: boolean;
-  readonly stdinOnce: boolean;
-  readonly tty: boolean;
-  /** `SIGUSR1`, `SIGRTMIN+3` …; undefined for the image's stop signal. */
-  readonly stopSignal?: string;
   readonly resources: LinuxResources;
   readonly security: ContainerSecurity;
   /** ID of a running container of the same sandbox whose PID namespace is joined. */
   readonly pidNamespaceOf?: string;
 }
 
-export interface ContainerSecurity {
-  readonly privileged: boolean;
-  readonly runAsUser?: number;
-  readonly runAsGroup?: number;
-  readonly supplementalGroups: readonly number[];
-  /** Excludes the groups of the user in the image's /etc/group. */
-  readonly strictSupplementalGroups?: boolean;
-  readonly readOnlyRootFilesystem: boolean;
-  readonly allowPrivilegeEscalation: boolean;
-  readonly addCapabilities: readonly string[];
-  readonly dropCapabilities: readonly string[];
+/** Has a property per entry of `SECURITY_FIELDS`, beside the seccomp profile. */
+export interface ContainerSecurity extends SecurityFieldValues {
   readonly seccomp: 'runtime/default' | 'unconfined' | 'localhost';
   /** Only for `localhost`: file with the profile, a `linux.seccomp` of the runtime specification. */
   readonly seccompProfile?: string;
-  /** Undefined for no profile. With `localhost`, the profile is loaded on the host. */
-  readonly appArmor?:
-    | { readonly type: 'runtime/default' | 'unconfined' }
-    | { readonly type: 'localhost'; readonly profile: string };
-  readonly procMount: 'default' | 'unmasked';
 }
 
 export interface LinuxResources {

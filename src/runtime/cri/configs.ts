@@ -1,13 +1,8 @@
 /** Translates pod and container configurations into messages of the container runtime interface. */
+import { withFields } from '../../api/podspec/fields/field.ts';
+import { CONTAINER_FIELDS, CRI_PROFILES, SECURITY_FIELDS } from '../../api/podspec/fields/table.ts';
 import { unknownCapability } from '../../base/capability-names.ts';
-import { MASKED_PATHS, READONLY_PATHS } from '../../base/masked-paths.ts';
-import {
-  type ContainerConfig,
-  type ContainerSecurity,
-  type LinuxResources,
-  RuntimeError,
-  type SandboxConfig,
-} from '../port.ts';
+import { type ContainerConfig, type LinuxResources, RuntimeError, type SandboxConfig } from '../port.ts';
 import type { Draft } from './codec.ts';
 import type { createContainer, linuxResources, sandboxConfig } from './messages.ts';
 
@@ -15,8 +10,6 @@ import type { createContainer, linuxResources, sandboxConfig } from './messages.
 const NAMESPACE = { pod: 0, container: 1, node: 2, target: 3 } as const;
 const PROTOCOL = { TCP: 0, UDP: 1, SCTP: 2 } as const;
 const PROPAGATION = { private: 0, hostToContainer: 1, bidirectional: 2 } as const;
-const PROFILE = { 'runtime/default': 0, unconfined: 1, localhost: 2 } as const;
-const STRICT_GROUPS = 1;
 
 /** Annotations that the kubelet adds to sandboxes and containers for its own use and hides from its callers. */
 export const NOTES = {
@@ -71,7 +64,7 @@ export function sandboxDraft(config: SandboxConfig): Draft<typeof sandboxConfig>
       cgroupParent: config.cgroupParent,
       security: {
         namespaces: namespaceOption(config),
-        seccomp: { type: PROFILE['runtime/default'] },
+        seccomp: { type: CRI_PROFILES['runtime/default'] },
         privileged: config.privileged,
       },
       sysctls: config.sysctls,
@@ -134,63 +127,43 @@ export function containerDraft(
   if (unknown !== undefined) throw new RuntimeError('create-failed', `unknown capability ${JSON.stringify(unknown)}`);
   const mapping = sandbox.userNamespace;
   const mappings = mapping === undefined ? undefined : [{ ...mapping, containerId: 0 }];
+  const message = {
+    metadata: { name: config.name, attempt: config.attempt },
+    image: { image: config.imageId },
+    command: config.command,
+    args: config.args,
+    env: config.env.map(({ name, value }) => ({ key: name, value })),
+    mounts: config.mounts.map((mount) => ({
+      containerPath: mount.containerPath,
+      hostPath: mount.hostPath,
+      readOnly: mount.readOnly,
+      propagation: PROPAGATION[mount.propagation],
+      recursiveReadOnly: mount.recursiveReadOnly === true,
+      uidMappings: mappings,
+      gidMappings: mappings,
+    })),
+    devices: config.devices,
+    labels: config.labels,
+    annotations: {
+      ...config.annotations,
+      [NOTES.image]: config.image,
+      ...(config.stopSignal === undefined ? {} : { [NOTES.stopSignal]: config.stopSignal }),
+    },
+    logPath: config.logPath,
+    linux: { resources: resourcesDraft(config.resources), security: securityDraft(sandbox, config) },
+  };
+  const withContainer = withFields(message, CONTAINER_FIELDS, config, 'cri');
   return {
     sandboxId,
     sandbox: sandboxDraft(sandbox),
-    config: {
-      metadata: { name: config.name, attempt: config.attempt },
-      image: { image: config.imageId },
-      command: config.command,
-      args: config.args,
-      workingDir: config.workingDir,
-      env: config.env.map(({ name, value }) => ({ key: name, value })),
-      mounts: config.mounts.map((mount) => ({
-        containerPath: mount.containerPath,
-        hostPath: mount.hostPath,
-        readOnly: mount.readOnly,
-        propagation: PROPAGATION[mount.propagation],
-        recursiveReadOnly: mount.recursiveReadOnly === true,
-        uidMappings: mappings,
-        gidMappings: mappings,
-      })),
-      devices: config.devices,
-      labels: config.labels,
-      annotations: {
-        ...config.annotations,
-        [NOTES.image]: config.image,
-        ...(config.stopSignal === undefined ? {} : { [NOTES.stopSignal]: config.stopSignal }),
-      },
-      logPath: config.logPath,
-      stdin: config.stdin,
-      stdinOnce: config.stdinOnce,
-      tty: config.tty,
-      linux: { resources: resourcesDraft(config.resources), security: securityDraft(sandbox, config) },
-    },
+    config: withFields(withContainer, SECURITY_FIELDS, config.security, 'cri'),
   };
 }
 
-function securityDraft(sandbox: SandboxConfig, { security, pidNamespaceOf }: ContainerConfig) {
-  const plain = security.privileged || security.procMount === 'unmasked';
-  return {
-    capabilities: { add: security.addCapabilities, drop: security.dropCapabilities },
-    privileged: security.privileged,
-    namespaces: namespaceOption(sandbox, pidNamespaceOf),
-    ...(security.runAsUser === undefined ? {} : { runAsUser: { value: security.runAsUser } }),
-    ...(security.runAsGroup === undefined ? {} : { runAsGroup: { value: security.runAsGroup } }),
-    readOnlyRoot: security.readOnlyRootFilesystem,
-    supplementalGroups: security.supplementalGroups,
-    supplementalGroupsPolicy: security.strictSupplementalGroups === true ? STRICT_GROUPS : 0,
-    noNewPrivileges: !security.allowPrivilegeEscalation && !security.privileged,
-    maskedPaths: plain ? [] : MASKED_PATHS,
-    readOnlyPaths: plain ? [] : READONLY_PATHS,
-    seccomp: profile(security.privileged ? 'unconfined' : security.seccomp, security.seccompProfile),
-    ...appArmorOf(security),
-  };
-}
+/** Parts of the security context that are not in the table of fields. */
+const securityDraft = (sandbox: SandboxConfig, { security, pidNamespaceOf }: ContainerConfig) => ({
+  namespaces: namespaceOption(sandbox, pidNamespaceOf),
+  seccomp: profile(security.privileged ? 'unconfined' : security.seccomp, security.seccompProfile),
+});
 
-const profile = (type: keyof typeof PROFILE, localhostRef = '') => ({ type: PROFILE[type], localhostRef });
-
-function appArmorOf({ appArmor }: ContainerSecurity) {
-  if (appArmor === undefined) return {};
-  return { appArmor: profile(appArmor.type, appArmor.type === 'localhost' ? appArmor.profile : '') };
-}
+const profile = (type: keyof typeof CRI_PROFILES, localhostRef = '') => ({ type: CRI_PROFILES[type], localhostRef });

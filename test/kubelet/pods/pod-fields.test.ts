@@ -7,8 +7,11 @@ import { test } from 'node:test';
 import type { Container, EphemeralContainer, Pod } from '../../../src/api/generated/core/v1.ts';
 import { failuresOf } from '../../../src/api/meta/field-error.ts';
 import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
+import { HONOURED } from '../../../src/api/podspec/fields/honoured.ts';
+import { CONTAINER_FIELDS, SECURITY_FIELDS } from '../../../src/api/podspec/fields/table.ts';
 import { validatePod } from '../../../src/api/podspec/validate.ts';
 import { type SchemaNode, schemaOfType } from '../../../src/api/schema/index.ts';
+import { KUBERNETES_VERSION } from '../../../src/base/versions/version.ts';
 import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';
 import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';
 import {
@@ -18,7 +21,7 @@ import {
 import { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
 import { VolumeManager } from '../../../src/kubelet/volumes/manager.ts';
 import { realClock } from '../lab.ts';
-import { FORBIDDEN_BY_VALIDATION, HONOURED, REFUSED, type Refusal } from './pod-fields.ts';
+import { FORBIDDEN_BY_VALIDATION, REFUSED, type Refusal } from './pod-fields.ts';
 
 interface Refused extends Refusal {
   /** Path below `spec`, such as `containers[].volumeDevices`. */
@@ -31,11 +34,26 @@ interface Walk {
   /** Every `Type.field` that was visited. */
   readonly met: Set<string>;
   readonly missing: Set<string>;
+  /** Paths of honoured fields. */
+  readonly paths: Set<string>;
 }
 
 const shortName = (typeName: string): string => typeName.slice(typeName.lastIndexOf('.') + 1);
+/** Field names of an entry, with the release that introduced them. */
+const tokens = (text: string): [field: string, since: string][] =>
+  text.split(' ').map((token) => {
+    const [field = '', since = '1.0'] = token.split('@');
+    return [field, since];
+  });
 const honouredBy = (type: string, field: string): string[] =>
-  Object.entries(HONOURED[type] ?? {}).flatMap(([file, fields]) => (fields.split(' ').includes(field) ? [file] : []));
+  Object.entries(HONOURED[type] ?? {}).flatMap(([file, fields]) =>
+    tokens(fields).some(([name]) => name === field) ? [file] : [],
+  );
+
+const RUNTIME_FIELDS = [...Object.values(CONTAINER_FIELDS), ...Object.values(SECURITY_FIELDS)];
+/** Path in the table of the fields that go to the runtime, which names only `containers[]`. */
+const inTable = (path: string): string => path.replace(/^(?:init|ephemeral)Containers\[\]/, 'containers[]');
+const isForRuntime = (path: string): boolean => RUNTIME_FIELDS.some((entry) => entry.path === inTable(path));
 
 function walk(node: SchemaNode, path: string, into: Walk): void {
   if (node.kind !== 'object') return;
@@ -49,7 +67,7 @@ function walk(node: SchemaNode, path: string, into: Walk): void {
     const refusal = REFUSED[type]?.[field];
     if (refusal !== undefined) into.refused.push({ ...refusal, path: plain });
     else if (FORBIDDEN_BY_VALIDATION[type]?.includes(field) === true) into.forbidden.push(plain);
-    else if (honouredBy(type, field).length > 0) continue;
+    else if (honouredBy(type, field).length > 0 || isForRuntime(plain)) into.paths.add(inTable(plain));
     else if (below.kind === 'object') walk(below, at, into);
     else into.missing.add(`${type}.${field}`);
   }
@@ -58,7 +76,7 @@ function walk(node: SchemaNode, path: string, into: Walk): void {
 function walked(): Walk {
   const schema = schemaOfType('io.k8s.api.core.v1.PodSpec');
   assert.ok(schema !== undefined);
-  const found: Walk = { refused: [], forbidden: [], met: new Set(), missing: new Set() };
+  const found: Walk = { refused: [], forbidden: [], met: new Set(), missing: new Set(), paths: new Set() };
   walk(schema, '', found);
   return found;
 }
@@ -93,11 +111,11 @@ const ephemeral = (pod: Pod): EphemeralContainer | undefined => pod.spec?.epheme
 const SELINUX = { selinux: true };
 
 test('lists exactly the fields of the schema in the table', () => {
-  const { met, missing } = walked();
+  const { met, missing, paths, refused } = walked();
   assert.deepEqual([...missing], [], 'neither honoured nor refused');
   const listed = [
     ...Object.entries(HONOURED).flatMap(([type, files]) =>
-      Object.values(files).flatMap((fields) => fields.split(' ').map((field) => `${type}.${field}`)),
+      Object.values(files).flatMap((fields) => tokens(fields).map(([field]) => `${type}.${field}`)),
     ),
     ...[
       REFUSED,
@@ -111,6 +129,12 @@ test('lists exactly the fields of the schema in the table', () => {
     [],
     'no such field can be reached',
   );
+  const reached = new Set([...paths, ...refused.map(({ path }) => path)]);
+  assert.deepEqual(
+    RUNTIME_FIELDS.filter(({ path }) => !reached.has(path)),
+    [],
+    'no such path can be reached',
+  );
 });
 
 const asObject = (list: readonly string[]): Fields => Object.fromEntries(list.map((each) => [each, true]));
@@ -121,8 +145,18 @@ test('finds each honoured field in the listed source file', async () => {
     for (const [file, fields] of Object.entries(files)) {
       const text = texts.get(file) ?? (await readFile(join(import.meta.dirname, '../../..', file), 'utf8'));
       texts.set(file, text);
-      for (const field of fields.split(' ')) assert.match(text, new RegExp(`\\b${field}\\b`), `${type}.${field}`);
+      for (const [field] of tokens(fields)) assert.match(text, new RegExp(`\\b${field}\\b`), `${type}.${field}`);
     }
+  }
+});
+
+test('declares the release that introduced each honoured field', () => {
+  const listed = Object.values(HONOURED).flatMap((files) => Object.values(files).flatMap(tokens));
+  const releases = [...listed.map(([, since]) => since), ...RUNTIME_FIELDS.map(({ since }) => since)];
+  const latest = Number(KUBERNETES_VERSION.minor);
+  for (const release of releases) {
+    const minor = Number(/^1\.(\d+)$/.exec(release)?.[1]);
+    assert.ok(minor >= 0 && minor <= latest, release);
   }
 });
 

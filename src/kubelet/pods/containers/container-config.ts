@@ -3,7 +3,9 @@
  * kuberuntime_container_linux.go, security_context.go.
  */
 import { join } from 'node:path';
-import type { AppArmorProfile, Container, EphemeralContainer, Pod } from '../../../api/generated/core/v1.ts';
+import type { Container, EphemeralContainer, Pod } from '../../../api/generated/core/v1.ts';
+import { readFields } from '../../../api/podspec/fields/field.ts';
+import { CONTAINER_FIELDS, SECURITY_FIELDS } from '../../../api/podspec/fields/table.ts';
 import { parseBytes } from '../../../base/quantity.ts';
 import type { ContainerConfig, ContainerSecurity, ImageStatus, LinuxResources, Mount } from '../../../runtime/port.ts';
 import { amountOf, CPU_PERIOD_US, oomScoreAdjOf, quotaOfMilli, sharesOfMilli } from '../../core/cgroups/resources.ts';
@@ -56,7 +58,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     ...(container.args === undefined || container.args.length === 0
       ? {}
       : { args: container.args.map((part) => expand(part, lookup, budget)) }),
-    ...(container.workingDir === undefined || container.workingDir === '' ? {} : { workingDir: container.workingDir }),
+    ...readFields(CONTAINER_FIELDS, { pod, container }),
     env: input.env,
     mounts: input.mounts,
     devices: input.devices,
@@ -74,10 +76,6 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     },
     logPath: `${container.name}/${attempt}.log`,
     logLimitBytes: input.logLimitBytes,
-    stdin: container.stdin === true,
-    stdinOnce: container.stdinOnce === true,
-    tty: container.tty === true,
-    ...stopSignalOf(container),
     resources: containerResources(pod, container, input),
     security: security(pod, container, image, input),
     ...(input.pidNamespaceOf === undefined ? {} : { pidNamespaceOf: input.pidNamespaceOf }),
@@ -136,12 +134,6 @@ function unifiedFiles(pod: Pod, container: Container, node: NodeLimits): Pick<Li
   return Object.keys(unified).length === 0 ? {} : { unified };
 }
 
-/** kubernetes-types stops before KEP-4960's field. */
-function stopSignalOf({ lifecycle }: Container): Pick<ContainerConfig, 'stopSignal'> {
-  const { stopSignal } = (lifecycle ?? {}) as { readonly stopSignal?: string };
-  return stopSignal === undefined ? {} : { stopSignal };
-}
-
 function security(
   pod: Pod,
   container: Container,
@@ -150,41 +142,17 @@ function security(
 ): ContainerSecurity {
   const own = container.securityContext ?? {};
   const shared = pod.spec?.securityContext ?? {};
-  const { supplementalGroupsPolicy } = shared as { readonly supplementalGroupsPolicy?: string };
-  const runAsUser = own.runAsUser ?? shared.runAsUser;
-  const runAsGroup = own.runAsGroup ?? shared.runAsGroup;
-  verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, runAsUser, image);
-  const privileged = own.privileged === true;
+  const fields = readFields(SECURITY_FIELDS, { pod, container });
+  verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, fields.runAsUser, image);
   const profile = own.seccompProfile ?? shared.seccompProfile;
   const profileType = profile?.type ?? (seccompDefault ? 'RuntimeDefault' : 'Unconfined');
-  return {
-    privileged,
-    ...(runAsUser === undefined ? {} : { runAsUser }),
-    ...(runAsGroup === undefined ? {} : { runAsGroup }),
-    supplementalGroups: [
-      ...(shared.fsGroup === undefined ? [] : [shared.fsGroup]),
-      ...(shared.supplementalGroups ?? []),
-    ],
-    strictSupplementalGroups: supplementalGroupsPolicy === 'Strict',
-    readOnlyRootFilesystem: own.readOnlyRootFilesystem === true,
-    allowPrivilegeEscalation: own.allowPrivilegeEscalation !== false,
-    addCapabilities: own.capabilities?.add ?? [],
-    dropCapabilities: own.capabilities?.drop ?? [],
-    ...seccompOf(privileged ? 'Unconfined' : profileType, join(seccompProfileRoot, profile?.localhostProfile ?? '')),
-    ...appArmorOf(own.appArmorProfile ?? shared.appArmorProfile),
-    procMount: own.procMount === 'Unmasked' ? 'unmasked' : 'default',
-  };
+  const path = join(seccompProfileRoot, profile?.localhostProfile ?? '');
+  return { ...fields, ...seccompOf(fields.privileged ? 'Unconfined' : profileType, path) };
 }
 
 function seccompOf(type: string, path: string): Pick<ContainerSecurity, 'seccomp' | 'seccompProfile'> {
   if (type === 'Localhost') return { seccomp: 'localhost', seccompProfile: path };
   return { seccomp: type === 'RuntimeDefault' ? 'runtime/default' : 'unconfined' };
-}
-
-function appArmorOf(profile: AppArmorProfile | undefined): Pick<ContainerSecurity, 'appArmor'> {
-  if (profile === undefined) return {};
-  if (profile.type === 'Localhost') return { appArmor: { type: 'localhost', profile: profile.localhostProfile ?? '' } };
-  return { appArmor: { type: profile.type === 'RuntimeDefault' ? 'runtime/default' : 'unconfined' } };
 }
 
 function verifyNonRoot(

@@ -3,7 +3,8 @@
  * the host is an argument.
  */
 
-import { MASKED_PATHS, READONLY_PATHS } from '../../../base/masked-paths.ts';
+import { withFields } from '../../../api/podspec/fields/field.ts';
+import { CONTAINER_FIELDS, SECURITY_FIELDS } from '../../../api/podspec/fields/table.ts';
 import { type ContainerConfig, type LinuxResources, RuntimeError } from '../../port.ts';
 import type { SandboxRecord } from '../containers/records.ts';
 import type { ImageConfig } from '../port.ts';
@@ -79,19 +80,16 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
     openFiles = own.openFilesHard;
   }
 
-  const process: OciProcess = {
-    terminal: config.tty,
+  const process = {
     user: input.user,
     args: commandLine(config, input.image),
     env: environment(config, input.image, sandbox.hostname),
-    cwd: config.workingDir || input.image.workingDir || '/',
+    cwd: input.image.workingDir || '/',
     capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
     rlimits: [{ type: 'RLIMIT_NOFILE', hard: openFiles, soft: openFiles }],
-    noNewPrivileges: !security.allowPrivilegeEscalation && !security.privileged,
     oomScoreAdj,
     ...(input.appArmor === undefined ? {} : { apparmorProfile: input.appArmor }),
   };
-  const unmasked = security.privileged || security.procMount === 'unmasked';
   const propagation = rootPropagation(config.mounts);
   const linux = {
     namespaces: namespaceList(input),
@@ -115,7 +113,6 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
           ],
     },
     devices: input.devices.map(({ permissions: _, ...device }) => device),
-    ...(unmasked ? {} : { maskedPaths: MASKED_PATHS, readonlyPaths: READONLY_PATHS }),
     ...seccompFilter(input, capabilities),
     ...(propagation === undefined ? {} : { rootfsPropagation: propagation }),
     ...(input.namespaces.net !== undefined || input.namespaces.ipc !== undefined ? { sysctl: sandbox.sysctls } : {}),
@@ -129,7 +126,8 @@ export function buildSpec(input: SpecInput): { readonly spec: object; readonly w
     linux,
     annotations: {},
   };
-  return { spec, warnings };
+  const withContainer = withFields(spec, CONTAINER_FIELDS, config, 'oci');
+  return { spec: withFields(withContainer, SECURITY_FIELDS, security, 'oci'), warnings };
 }
 
 function seccompFilter({ config, seccomp, nodeArch }: SpecInput, capabilities: readonly string[]): object {
