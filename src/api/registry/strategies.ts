@@ -37,7 +37,7 @@ interface SpecStatusRules<T extends KubeObject> {
   readonly validateCreate?: (object: T) => FieldError[];
   readonly validateUpdate?: (object: T, old: T) => FieldError[];
   readonly validateStatusUpdate?: (object: T, old: T) => FieldError[];
-  readonly prepareForStatusUpdate?: (object: T, old: T) => void;
+  readonly prepareForStatusUpdate?: (object: T, old: T, context: StrategyContext) => void;
   readonly warnings?: (object: T, old: T | undefined) => string[];
 }
 
@@ -66,10 +66,10 @@ export function specStatusStrategies<T extends KubeObject>(
       ...(rules.warnings === undefined ? {} : { warnings: rules.warnings }),
     },
     statusStrategy: {
-      prepareForUpdate(object, old) {
+      prepareForUpdate(object, old, context) {
         restorePart(object, old, 'spec');
         keepGeneration(object, old);
-        rules.prepareForStatusUpdate?.(object, old);
+        rules.prepareForStatusUpdate?.(object, old, context);
       },
       ...(rules.validateStatusUpdate === undefined ? {} : { validateUpdate: rules.validateStatusUpdate }),
     },

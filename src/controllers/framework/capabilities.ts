@@ -21,6 +21,8 @@ export interface Capabilities {
   readonly rootCaPem: string;
   /** Cluster data published for joining hosts. Undefined: no host can join. */
   readonly clusterFacts: ControllersDeps['clusterFacts'];
+  /** Address of a node's host in the gossip ring; undefined if it is not a member or there is no ring. */
+  readonly ringAddress: (nodeName: string) => string | undefined;
   /** Undefined when there is no router. */
   readonly router: RouterFacts | undefined;
   /** Merges fragments of machine configurations, and hashes them. */
@@ -61,6 +63,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     signer: deps.signer,
     rootCaPem: deps.rootCaPem,
     clusterFacts: deps.clusterFacts,
+    ringAddress: deps.ringAddress ?? (() => undefined),
     router: deps.router,
     machineConfig: deps.machineConfig,
     machines: deps.machines,

@@ -27,6 +27,8 @@ export interface ControllersDeps {
   readonly rootCaPem: string;
   /** Cluster data published for joining hosts. Undefined: no host can join. */
   readonly clusterFacts?: ClusterFacts;
+  /** Address of a node's host in the gossip ring. Undefined without a ring. */
+  readonly ringAddress?: (nodeName: string) => string | undefined;
   /** Undefined when another installation serves the routes. */
   readonly router?: RouterFacts;
   readonly machineConfig: MachineConfigFacts;

@@ -62,6 +62,10 @@ export function followRing({ socket, clock, log }: RingOptions): RingView {
       listener = changed;
       if (members.size > 0) emit();
     },
+    addressOf: (name) => {
+      const member = members.get(name);
+      return member?.state === 'alive' ? /^\[?(.*?)\]?:\d+$/.exec(member.address)?.[1] : undefined;
+    },
     storeLeader: () => leaderOf([...members.values()]),
     stop: () => {
       stopped = true;

@@ -15,6 +15,7 @@ import { serviceAccountController } from '../../controllers/identity/service-acc
 import { accountSecretsController } from '../../controllers/identity/service-account-secrets/controller.ts';
 import { tokenSecretController } from '../../controllers/identity/service-account-token/controller.ts';
 import { serviceCaController } from '../../controllers/identity/service-ca/controller.ts';
+import { addressRecordsController } from '../../controllers/identity/signing-requests/address-records-controller.ts';
 import { csrApprovingController } from '../../controllers/identity/signing-requests/approving-controller.ts';
 import { csrCleanerController } from '../../controllers/identity/signing-requests/cleaner-controller.ts';
 import { csrSigningController } from '../../controllers/identity/signing-requests/signing-controller.ts';
@@ -94,6 +95,7 @@ export const controllers: readonly ControllerSpec[] = [
   disruptionController,
   horizontalPodAutoscalerController,
   csrApprovingController,
+  addressRecordsController,
   csrSigningController,
   clusterInfoController,
   bootstrapSignerController,

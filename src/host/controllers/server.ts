@@ -145,6 +145,7 @@ export async function startControllers({
       () => installedPair(dirname(at(signer.certFile))),
       config.masterPublicURL === undefined ? [] : [new URL(config.masterPublicURL).hostname],
     ),
+    ringAddress: (name) => view?.addressOf(name),
     machineConfig: machineConfigFacts(() => view?.storeLeader()),
   });
   const scheduler = createScheduler({

@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
+import { APPROVED_ANNOTATION } from '../../api/kinds/nodes/nodes/serving-addresses.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createEventRecorder, type EventRecorder, type InformerFactory, type LastKnown } from '../../client/index.ts';
@@ -157,10 +158,10 @@ async function startLocked(options: HostOptions, lock: InstanceLock, reserve: Di
   const network = await hostPodNetwork({ settings, log, progress }, runtime, informers, nodeName);
   joinMasters(gossip, balancer, informers, settings);
   const stopPublishing = publishKeyring(settings, gossip, log.named('gossip'));
-  const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, log.named('node-roles'));
   runtime.policies.open(settings, informers, nodeName, log);
   const streaming = createStreamingServer({ clock, log });
   const addresses = createNodeAddresses(settings, nodeConfig, log.named('addresses'));
+  const stopRoleLabels = keepMasterLabel(settings, informers, nodeName, addresses, log.named('node-roles'));
   const versions = followVersions(api.client, log.named('versions'));
   const certificates = await nodeCertificates(settings, nodeName, api.client, time, log.named('certificates'));
   const restorer = createNetworkRestorer(runtime.network, clock, log.named('network'));
@@ -338,14 +339,21 @@ function hostPodNetwork(
   });
 }
 
-/** Labels the Node of a master. Returns the function that stops it. */
-function keepMasterLabel(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): () => void {
+/** Labels the Node of a master and records its addresses. Returns the function that stops it. */
+function keepMasterLabel(
+  settings: Settings,
+  informers: InformerFactory,
+  nodeName: string,
+  addresses: Pick<NodeAddresses, 'current'>,
+  log: Log,
+): () => void {
   if (!settings.roles.has('master')) return () => {};
   const { adminKubeconfig } = masterFiles(settings.root);
   return keepNodeRoleLabels({
     informers,
     nodeName,
     labels: { 'node-role.kubernetes.io/master': 'true' },
+    annotations: () => ({ [APPROVED_ANNOTATION]: [nodeName, ...addresses.current()].join(',') }),
     openAdmin: () => openClient(adminKubeconfig, 'hyperedge', { clock, random, log }),
     clock,
     log,

@@ -1,6 +1,6 @@
 /**
- * Sets the node-role labels, which are the ROLES column of `kubectl get nodes`. NodeRestriction forbids a kubelet to
- * set them on its own Node, so the host uses the administrator's credentials.
+ * Sets the node-role labels, which are the ROLES column of `kubectl get nodes`, and annotations. NodeRestriction forbids
+ * a kubelet to set them on its own Node, so the host uses the administrator's credentials.
  */
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
@@ -13,6 +13,8 @@ export interface NodeRoleLabelsOptions {
   readonly informers: InformerFactory;
   readonly nodeName: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** Annotations with their current values. */
+  readonly annotations?: () => Readonly<Record<string, string>>;
   /** Opens a client with the administrator's credentials. Throws the CodedErrors of its kubeconfig. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
   readonly clock: Clock;
@@ -21,7 +23,7 @@ export interface NodeRoleLabelsOptions {
 
 const RETRY_MS = 2_000;
 
-/** Sets missing labels whenever the Node is added or updated. Returns a function that stops this. */
+/** Sets missing labels and differing annotations whenever the Node is added or updated. Returns a function that stops this. */
 export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
   const { nodeName, labels, clock, log } = options;
   let busy = false;
@@ -29,14 +31,17 @@ export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
   const label = async (): Promise<void> => {
     const admin = await options.openAdmin();
     try {
-      await admin.client.resource(resources.nodes).patch(nodeName, undefined, 'merge', { metadata: { labels } });
+      const metadata = { labels, annotations: options.annotations?.() ?? {} };
+      await admin.client.resource(resources.nodes).patch(nodeName, undefined, 'merge', { metadata });
     } finally {
       await admin.close();
     }
   };
   const setMissing = (node: Node): void => {
     const missing = Object.keys(labels).some((name) => node.metadata?.labels?.[name] === undefined);
-    if (!missing || busy) return;
+    const annotations = Object.entries(options.annotations?.() ?? {});
+    const differs = annotations.some(([name, value]) => node.metadata?.annotations?.[name] !== value);
+    if ((!missing && !differs) || busy) return;
     busy = true;
     label()
       .catch((error: unknown) => {

@@ -3,6 +3,7 @@
  * other hosts. Sources: decision 0004; RFC 7348.
  */
 import type { Node } from '../../api/generated/core/v1.ts';
+import { ownAddressesOf } from '../../api/kinds/nodes/nodes/own-addresses.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -163,11 +164,11 @@ class NodePodRoutes implements PodRoutes {
     const own = { ...listed, addresses: await ownAddresses() };
     // The host of a Node without addresses or ranges has just been registered.
     const peers = all.filter(
-      ({ node, podCidrs, addresses }) => node !== config.nodeName && podCidrs.length > 0 && addresses.length > 0,
+      ({ node, podCidrs, isReported }) => node !== config.nodeName && podCidrs.length > 0 && isReported,
     );
     const addresses = [...new Set(peers.flatMap((peer) => peer.addresses))].sort();
     const [paths, linkMtu, present] = await Promise.all([
-      this.#paths(addresses),
+      this.#paths([...new Set([...addresses, ...peers.flatMap(({ unproven = [] }) => unproven)])].sort()),
       own.addresses[0] === undefined ? undefined : kernel.linkMtu(own.addresses[0]),
       kernel.observe(),
     ]);
@@ -222,11 +223,19 @@ class NodePodRoutes implements PodRoutes {
 const nodesOf = (informers: InformerFactory) =>
   informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
 
-function peerOf({ metadata, spec, status }: Node): Peer {
+function peerOf(node: Node): Peer & { readonly isReported: boolean } {
+  const { metadata, spec, status } = node;
+  const reported = (status?.addresses ?? []).filter(({ type }) => type === 'InternalIP').map(({ address }) => address);
+  const { internal } = ownAddressesOf(node);
   const podCidrs = spec?.podCIDRs ?? (spec?.podCIDR === undefined || spec.podCIDR === '' ? [] : [spec.podCIDR]);
   return {
     node: metadata?.name ?? '',
-    addresses: (status?.addresses ?? []).filter(({ type }) => type === 'InternalIP').map(({ address }) => address),
+    addresses: internal,
+    // A connection proves only one address, so a second family usually has no record.
+    unproven: internal.length === 0 ? [] : reported.filter((each) => !internal.some((own) => isSameFamily(own, each))),
+    isReported: reported.length > 0,
     podCidrs,
   };
 }
+
+const isSameFamily = (left: string, right: string): boolean => left.includes(':') === right.includes(':');

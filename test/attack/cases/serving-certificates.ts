@@ -115,6 +115,16 @@ export const cases: readonly AttackCase[] = [
         const annotations = { [`hyperedge.dev/${annotation}`]: wanted.join() };
         assert.equal((await node.send('PATCH', path, { metadata: { annotations } })).code, 403, annotation);
       }
+      // Its Node is Ready, so the addresses of services of type LoadBalancer would include the reported ones.
+      const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+      const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now };
+      assert.equal((await node.send('PATCH', `${path}/status`, { status: { conditions: [ready] } })).code, 200);
+      await lab.pods.apply({
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: NODE, namespace: 'default' },
+        spec: { type: 'LoadBalancer', ports: [{ port: 7_777 }] },
+      });
       const serving = { signerName: 'kubernetes.io/kubelet-serving', usage: 'server auth' };
       for (const [at, name] of wanted.entries())
         await node.order({
@@ -124,6 +134,12 @@ export const cases: readonly AttackCase[] = [
       await new Promise((resolve) => setTimeout(resolve, PENDING_MS));
       for (const [at, name] of wanted.entries())
         assert.equal(await node.certificate(`${NODE}-${at}`, 0), undefined, `${name} is not approved`);
+      const service = await lab.pods.kubectl('get', 'service', NODE, '-o', 'json');
+      assert.ok(
+        masterAddresses.some((each) => service.includes(`"ip": "${each}"`)),
+        service,
+      );
+      assert.ok(!service.includes('10.99.99.99'), service);
       // The node's own name is approved, and signed by an authority that is only trusted for kubelets.
       await node.order({ ...serving, name: `${NODE}-own`, dns: [NODE], ips: [] });
       const own = await node.certificate(`${NODE}-own`, 20_000);
@@ -132,6 +148,7 @@ export const cases: readonly AttackCase[] = [
       const issued = new X509Certificate(own);
       assert.equal(issued.verify(new X509Certificate(await readFile(ca.cert)).publicKey), false);
       assert.ok(issued.verify(new X509Certificate(await readFile(kubeletCaBundle)).publicKey));
+      await lab.pods.kubectl('delete', 'service', NODE);
       await lab.pods.kubectl('delete', 'node', NODE);
     },
   },

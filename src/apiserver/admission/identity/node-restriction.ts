@@ -105,9 +105,11 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
       throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to modify ownerReferences`);
     }
   }
-  const annotation = PROTECTED_ANNOTATIONS.find(
-    (each) => node.metadata?.annotations?.[each] !== old?.metadata?.annotations?.[each],
-  );
+  const annotation = PROTECTED_ANNOTATIONS.find((each) => {
+    const [now, before] = [node.metadata?.annotations?.[each], old?.metadata?.annotations?.[each]];
+    // The API server adds an empty record to a new Node.
+    return now !== before && !(before === undefined && now === '');
+  });
   if (annotation !== undefined) throw forbid(request, `is not allowed to modify annotations: ${annotation}`);
   const wrong = changedLabels(node, old).filter((label) => !mayKubeletLabel(label));
   if (wrong.length > 0) {

@@ -7,7 +7,11 @@ import type { CertificateSigningRequest } from '../../../api/generated/certifica
 import type { Node, Secret } from '../../../api/generated/core/v1.ts';
 import { isOurSigner, NODE_PREFIX, SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import type { CertificateRequestFacts } from '../../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
-import { APPROVED_ANNOTATION, PROTECTED_ANNOTATIONS } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
+import {
+  APPROVED_ANNOTATION,
+  PROTECTED_ANNOTATIONS,
+  SOURCE_EXTRA,
+} from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { timestamp } from '../../../base/times.ts';
@@ -74,7 +78,11 @@ export const csrApprovingController: ControllerSpec = {
           request,
           facts,
           node,
-          evidence: await evidenceFor(request, nodeName),
+          evidence: await evidenceFor(
+            request.spec?.extra?.[SOURCE_EXTRA]?.[0],
+            request.spec?.signerName === SIGNER.kubeletServing,
+            nodeName,
+          ),
           tokenEndsAtMs: tokenId === undefined ? undefined : await tokenEnd(tokenId),
         },
         handle.plan().nowMs,

@@ -1,7 +1,4 @@
 /** Collects the evidence that proves the names of kubelet serving certificates. */
-import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
-import { SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
-import { SOURCE_EXTRA } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
@@ -16,10 +13,13 @@ export const EVIDENCE = {
   uses: ['clusterFacts', 'router'],
 } as const satisfies Access;
 
-/** Must be called while the controller is prepared. */
+/**
+ * Must be called while the controller is prepared. `source` is the address that sent the request. With `isServing` false
+ * the evidence has no inventory and no ranges of ServiceCIDRs.
+ */
 export function servingEvidence(
   handle: ControllerHandle,
-): (request: CertificateSigningRequest, nodeName: string) => Promise<ServingEvidence> {
+): (source: string | undefined, isServing: boolean, nodeName: string) => Promise<ServingEvidence> {
   const nodes = handle.informer(resources.nodes);
   const endpoints = handle.informer(resources.endpoints, {
     namespace: 'default',
@@ -51,12 +51,11 @@ export function servingEvidence(
       .flatMap(({ spec }) => sshAddressOf(spec?.bmc?.address ?? '')?.host ?? []);
   }
 
-  return async (request, nodeName) => {
-    const isServing = request.spec?.signerName === SIGNER.kubeletServing;
+  return async (source, isServing, nodeName) => {
     const ranges = isServing ? await all(resources.serviceCidrs) : [];
     const servers = endpoints.get('default/kubernetes')?.subsets ?? [];
     return {
-      source: request.spec?.extra?.[SOURCE_EXTRA]?.[0],
+      source,
       inventory: isServing ? await inventoryOf(nodeName) : [],
       nodes: nodes.list(),
       apiServers: servers.flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)),

@@ -9,5 +9,7 @@ export interface RingView {
   follow(changed: (members: readonly RingMemberState[]) => void): void;
   /** Name of the node whose member leads the store. Undefined when none is observed. */
   storeLeader(): string | undefined;
+  /** Address of a living member. */
+  addressOf(name: string): string | undefined;
   stop(): void;
 }

@@ -11,8 +11,10 @@ export type Backend = 'auto' | 'routes' | 'vxlan';
 
 export interface Peer {
   readonly node: string;
-  /** InternalIPs, the primary one first. */
+  /** Trusted InternalIPs, the primary one first. */
   readonly addresses: readonly string[];
+  /** InternalIPs of another family without a record. They are used only as next hops for the node's own pods. */
+  readonly unproven?: readonly string[];
   readonly podCidrs: readonly string[];
 }
 
@@ -94,6 +96,7 @@ function wayTo(peer: Peer, input: OverlayInput): Way | string {
     const tunneled = input.backend === 'vxlan' || (input.backend === 'auto' && path.gateway !== undefined);
     return { peer, address, underlay, path, tunneled, mtu: path.mtu - (tunneled ? VXLAN_OVERHEAD[underlay] : 0) };
   }
+  if (peer.addresses.length === 0) return 'none of its addresses is approved';
   return sorted.length === 0 ? 'it has no InternalIP outside of the pod network' : `no route to ${sorted.join(', ')}`;
 }
 
@@ -166,7 +169,9 @@ export function planOverlay(input: OverlayInput): OverlayPlan {
 function waysTo(peer: Peer, input: OverlayInput): Way[] | string {
   const first = wayTo(peer, input);
   if (typeof first === 'string') return first;
-  const others = peer.addresses.filter((address) => familyOf(address) !== first.underlay);
+  const others = [...peer.addresses, ...(peer.unproven ?? [])].filter(
+    (address) => familyOf(address) !== first.underlay,
+  );
   const second = others.length === 0 ? 'none' : wayTo({ ...peer, addresses: others }, input);
   return typeof second === 'string' ? [first] : [first, second];
 }

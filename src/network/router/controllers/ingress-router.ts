@@ -6,6 +6,7 @@
 import type { Node, Secret, Service } from '../../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import type { Ingress, IngressClass } from '../../../api/generated/networking/v1.ts';
+import { ownAddressesOf } from '../../../api/kinds/nodes/nodes/own-addresses.ts';
 import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
@@ -349,7 +350,7 @@ async function reportGateways(
 const addressesOf = (nodes: readonly Node[]): string[] =>
   nodes
     .filter(isReady)
-    .flatMap(({ status }) => status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? [])
+    .flatMap((node) => ownAddressesOf(node).internal[0] ?? [])
     .sort();
 
 async function reportIngress(

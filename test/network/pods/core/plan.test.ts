@@ -258,3 +258,22 @@ test('changes any plan into any other, with an empty second difference', () => {
     assert.deepEqual(sorted(applied(state, overlayChanges(NONE, state))), sorted(NONE));
   }
 });
+
+test('uses an address without a record only as next hop of its family, never for a tunnel', () => {
+  const paths = new Map([
+    ['192.0.2.11', routed()],
+    ['2001:db8::b', direct()],
+  ]);
+  const peer: Peer = { ...near, podCidrs: ['10.128.2.0/23', 'fd01:0:0:2::/64'], unproven: ['2001:db8::b'] };
+  const mine: Peer = { ...own, podCidrs: ['10.128.0.0/23', 'fd01:0:0:1::/64'] };
+  const { overlay, problems } = planOverlay(input({ own: mine, peers: [peer], paths }));
+  assert.deepEqual(problems, []);
+  assert.deepEqual(
+    overlay.forwards.map(({ destination }) => destination),
+    ['192.0.2.11'],
+  );
+  assert.ok(ways(overlay).includes('fd01:0:0:2::/64 2001:db8::b@eth0 1500'), ways(overlay).join());
+  const untrusted = planOverlay(input({ peers: [{ ...near, addresses: [], unproven: [] }] }));
+  assert.deepEqual(untrusted.problems, [{ node: 'b', why: 'none of its addresses is approved' }]);
+  assert.deepEqual(ways(untrusted.overlay), ['10.128.0.0/14 unreachable']);
+});

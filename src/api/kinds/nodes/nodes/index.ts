@@ -2,8 +2,9 @@
 import type { Node } from '../../../generated/core/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
-import type { KindDefinition } from '../../../registry/definition.ts';
+import type { KindDefinition, StrategyContext } from '../../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../registry/strategies.ts';
+import { APPROVED_ANNOTATION, SOURCE_ANNOTATION } from './serving-addresses.ts';
 import { validateNode, validateNodeUpdate } from './validation.ts';
 
 const ROLE_PREFIX = 'node-role.kubernetes.io/';
@@ -13,10 +14,18 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
   generations: false,
   // A kubelet sends the measured status when it registers its Node.
   initialStatus: (node) => node.status ?? {},
-  prepareForCreate: (node) => dropConfigSource(node, undefined),
-  prepareForUpdate: dropConfigSource,
-  prepareForStatusUpdate(node, old) {
+  prepareForCreate(node, context) {
+    dropConfigSource(node, undefined);
+    annotate(node, APPROVED_ANNOTATION, node.metadata?.annotations?.[APPROVED_ANNOTATION] ?? '');
+    recordSource(node, context);
+  },
+  prepareForUpdate(node, old, context) {
+    dropConfigSource(node, old);
+    recordSource(node, context);
+  },
+  prepareForStatusUpdate(node, old, context) {
     if (old.status?.config === undefined) delete node.status?.config;
+    recordSource(node, context);
   },
   validate: validateNode,
   warnings: ({ spec }, old) => [
@@ -34,6 +43,16 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
 function dropConfigSource(node: Node, old: Node | undefined): void {
   if (old?.spec?.configSource === undefined) delete node.spec?.configSource;
   if (old === undefined) delete node.status?.config;
+}
+
+/** Records from which address the node itself writes. */
+function recordSource(node: Node, { user, sourceAddress }: StrategyContext): void {
+  if (sourceAddress !== undefined && user.name === `system:node:${node.metadata?.name}`)
+    annotate(node, SOURCE_ANNOTATION, sourceAddress);
+}
+
+function annotate(node: Node, annotation: string, value: string): void {
+  node.metadata = { ...node.metadata, annotations: { ...node.metadata?.annotations, [annotation]: value } };
 }
 
 export function nodeRoles(node: Node): string[] {

@@ -14,8 +14,8 @@ export interface OwnAddresses {
 }
 
 /**
- * Reported addresses in canonical form, without those that contradict the node's records. External addresses require a
- * record; internal addresses are accepted if the node has no records.
+ * Reported addresses in canonical form, without those that the node's records do not contain. Internal addresses of a
+ * Node of an earlier release, which has no record yet, are accepted until the controllers write one.
  */
 export function ownAddressesOf(node: Node): OwnAddresses {
   const approved = namesIn(node, APPROVED_ANNOTATION);
