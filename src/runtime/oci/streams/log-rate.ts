@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ContainerRecord } from '../containers/records.ts';
+import { createResumer, type Resumer } from './resume-on-exit.ts';
 
 /** Log bytes per second and burst size of a container. */
 const RATE = 4 << 20;
@@ -36,6 +37,8 @@ export class LogRate {
   readonly #log: Log;
   readonly #written: (monitorPid: number) => number | undefined;
   readonly #signal: Signal;
+  /** Ends pauses if this process is killed. */
+  readonly #resumer: Resumer;
   readonly #writers = new Map<string, Writer>();
   #timer: Timer | undefined;
 
@@ -52,6 +55,7 @@ export class LogRate {
     this.#log = options.log;
     this.#written = options.written ?? bytesWritten;
     this.#signal = options.signal ?? signalProcess;
+    this.#resumer = createResumer(options.log);
   }
 
   /** Resumes monitors that an earlier host process paused, and starts the checks. */
@@ -65,6 +69,7 @@ export class LogRate {
     this.#timer?.cancel();
     for (const { record, isPaused } of this.#writers.values()) if (isPaused) this.#signal(record, 'SIGCONT');
     this.#writers.clear();
+    this.#resumer.stop();
   }
 
   #limited(): readonly ContainerRecord[] {
@@ -99,13 +104,22 @@ export class LogRate {
     writer.written = written;
     writer.checkedMs = nowMs;
     if (writer.left < 0 && !writer.isPaused) {
+      // Before the signal, so that no kill of this process falls between them.
+      writer.isPaused = true;
+      this.#recordPauses();
       writer.isPaused = this.#signal(record, 'SIGSTOP');
       this.#log.v(2, 'container log throttled', { container: name, id });
     } else if (writer.left >= 0 && writer.isPaused) {
       writer.isPaused = false;
       this.#signal(record, 'SIGCONT');
+      this.#recordPauses();
     }
     return writer.left < BURST / 2;
+  }
+
+  #recordPauses(): void {
+    const paused = [...this.#writers.values()].filter(({ isPaused }) => isPaused);
+    this.#resumer.set(paused.map(({ record }) => record.monitorPid));
   }
 }
 
