@@ -146,6 +146,39 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     }
   });
 
+  test('keep pods from the machine config server, also by link-local addresses', async () => {
+    const ports = [22_623, 22_999];
+    const server = spawn(
+      'ip',
+      [
+        'netns',
+        'exec',
+        two.netns,
+        process.execPath,
+        '-e',
+        `for (const port of [${ports}]) require('net').createServer((s) => s.end()).listen(port, '::');`,
+      ],
+      { stdio: 'ignore' },
+    );
+    const connect = (to: string, port: number): Promise<string> =>
+      run(
+        ...['ip', 'netns', 'exec', neighbor.netns, process.execPath, '-e'],
+        `const end = (text) => { console.log(text); process.exit(); };
+         require('net').connect(${port}, '${to}').on('connect', () => end('open')).on('error', (e) => end(e.code));
+         setTimeout(() => end('no answer'), 2000);`,
+      );
+    try {
+      for (const to of ['10.128.24.1', 'fd01:0:0:12::1', 'fe80::1%eth0']) {
+        await eventually(`${to} answers`, async () =>
+          (await connect(to, 22_999)).trim() === 'open' ? true : undefined,
+        );
+        assert.notEqual((await connect(to, 22_623)).trim(), 'open', to);
+      }
+    } finally {
+      server.kill('SIGKILL');
+    }
+  });
+
   test('ignore router advertisements of a pod', async () => {
     const [, link = ''] = /(ve[0-9a-f]{11})@/.exec(await two.ip('link')) ?? [];
     const setting = `/proc/sys/net/ipv6/conf/${link}/accept_ra`;

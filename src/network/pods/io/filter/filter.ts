@@ -75,10 +75,12 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
       : []),
     ...podLinkGuards(range.family, cluster),
     // Machine configurations contain secrets of hosts, so pods cannot reach a machine config server, as in OpenShift.
-    ...['forward', 'input'].map(
-      (hook) =>
-        `  chain config_guard_${hook} { type filter hook ${hook} priority -5; ${ip} saddr ${podCidr} tcp dport { ${CONFIG_SERVER_PORTS} } reject with tcp reset; }`,
-    ),
+    // The link matches too, because a pod also has a link-local address of IPv6.
+    ...['forward', 'input'].map((hook) => {
+      const reject = `tcp dport { ${CONFIG_SERVER_PORTS} } reject with tcp reset`;
+      const rules = `iifgroup ${POD_LINK_GROUP} ${reject}; ${ip} saddr ${podCidr} ${reject}`;
+      return `  chain config_guard_${hook} { type filter hook ${hook} priority -5; ${rules}; }`;
+    }),
     '  chain postrouting {',
     '    type nat hook postrouting priority 90;',
     `    meta mark and ${HOST_PORT_MARK} != 0 ct status dnat masquerade`,
