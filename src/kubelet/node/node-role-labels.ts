@@ -1,6 +1,6 @@
 /**
- * Sets the node-role labels, which are the ROLES column of `kubectl get nodes`, and annotations. NodeRestriction forbids
- * a kubelet to set them on its own Node, so the host uses the administrator's credentials.
+ * Sets the node-role labels, which are the ROLES column of `kubectl get nodes`, and annotations. NodeRestriction
+ * forbids a kubelet to set them on its own Node, so the host uses the administrator's credentials.
  */
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
@@ -23,7 +23,10 @@ export interface NodeRoleLabelsOptions {
 
 const RETRY_MS = 2_000;
 
-/** Sets missing labels and differing annotations whenever the Node is added or updated. Returns a function that stops this. */
+/**
+ * Sets missing labels and differing annotations whenever the Node is added or updated. Returns a function that stops
+ * this.
+ */
 export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
   const { nodeName, labels, clock, log } = options;
   let busy = false;

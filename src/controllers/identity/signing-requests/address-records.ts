@@ -17,7 +17,10 @@ export interface AddressRecordPlan {
 
 const NOTHING: AddressRecordPlan = { record: undefined, problem: undefined };
 
-/** `ringAddress`: address of the node's host in the gossip ring. It proves an address only for nodes of an earlier release. */
+/**
+ * `ringAddress`: address of the node's host in the gossip ring. It proves an address only for nodes of an earlier
+ * release.
+ */
 export function planAddressRecord(
   node: Node,
   evidence: ServingEvidence,

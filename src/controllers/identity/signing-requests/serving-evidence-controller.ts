@@ -14,8 +14,8 @@ export const EVIDENCE = {
 } as const satisfies Access;
 
 /**
- * Must be called while the controller is prepared. `source` is the address that sent the request. With `isServing` false
- * the evidence has no inventory and no ranges of ServiceCIDRs.
+ * Must be called while the controller is prepared. `source` is the address that sent the request. With `isServing`
+ * false the evidence has no inventory and no ranges of ServiceCIDRs.
  */
 export function servingEvidence(
   handle: ControllerHandle,
