@@ -11,7 +11,7 @@ export const SOURCE_EXTRA = 'hyperedge.dev/source-address';
  * Annotation of a Node: source address of its kubelet's last write of the Node, as the API server observed it. The API
  * server overwrites it in every write of the node.
  */
-export const SOURCE_ANNOTATION = SOURCE_EXTRA;
+export const SOURCE_ANNOTATION = 'hyperedge.dev/source-address';
 
 /** Annotation of a Node: addresses and names that an administrator assigns to the node, separated by commas. */
 export const DECLARED_ANNOTATION = 'hyperedge.dev/serving-addresses';
