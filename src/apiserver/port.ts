@@ -19,6 +19,8 @@ export type HttpRequest = IncomingMessage & {
    * body has already started to arrive as a stream. Absent for HTTP/2, where bodies are always streams.
    */
   takeBody?(take: BodyTaker): boolean;
+  /** Stream of an HTTP/2 request. */
+  readonly stream?: { readonly endAfterHeaders: boolean; close(code: number): void };
 };
 export type HttpResponse = ServerResponse;
 

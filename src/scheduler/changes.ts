@@ -43,9 +43,8 @@ export function isPodRelevant(pod: Pod, old: Pod): boolean {
   );
 }
 
-/** Claims created from the pod's templates. kubernetes-types lacks the field. */
-const claimStatuses = ({ status }: Pod): unknown =>
-  (status as { readonly resourceClaimStatuses?: unknown } | undefined)?.resourceClaimStatuses;
+/** Claims created from the pod's templates. */
+const claimStatuses = ({ status }: Pod): unknown => status?.resourceClaimStatuses;
 
 export function differs(a: unknown, b: unknown): boolean {
   return a !== b && JSON.stringify(a) !== JSON.stringify(b);

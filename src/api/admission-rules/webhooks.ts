@@ -43,7 +43,7 @@ export function setWebhookDefaults(webhook: MutatingWebhook): void {
 }
 
 /** Alias for v1beta1, whose defaults differ from v1. */
-export const olderWebhooks: KindAlias<never> = {
+export const olderWebhooks = <T extends KubeObject>(): KindAlias<T> => ({
   group: 'admissionregistration.k8s.io',
   version: 'v1beta1',
   deprecated: { since: '1.16', removed: '1.22' },
@@ -56,10 +56,10 @@ export const olderWebhooks: KindAlias<never> = {
       if (!isSet(webhook.sideEffects)) webhook.sideEffects = 'Unknown';
       if ((webhook.admissionReviewVersions ?? []).length === 0) webhook.admissionReviewVersions = ['v1beta1'];
     }
-    return configuration as never;
+    return object as T;
   },
   convertFrom: (configuration) => configuration,
-};
+});
 
 export const webhookStrategy: WriteStrategy<Configuration> = {
   prepareForCreate(configuration) {

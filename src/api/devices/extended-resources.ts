@@ -2,7 +2,7 @@
  * Extended resources that device classes provide. The scheduler creates a claim for a pod's requests. Source: KEP-5004;
  * k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache; core/v1 PodStatus.
  */
-import type { Pod } from '../generated/core/v1.ts';
+import type { Pod, PodExtendedResourceClaimStatus } from '../generated/core/v1.ts';
 import { isExtended } from '../podspec/containers/resources.ts';
 import type { DeviceClass } from './types.ts';
 
@@ -11,21 +11,9 @@ export const DEVICE_CLASS_PREFIX = 'deviceclass.resource.kubernetes.io/';
 /** `true` on claims that the scheduler created for extended resources of a pod. */
 export const EXTENDED_CLAIM_ANNOTATION = 'resource.kubernetes.io/extended-resource-claim';
 
-export interface RequestMapping {
-  readonly containerName: string;
-  readonly resourceName: string;
-  /** Name of the request in the claim. */
-  readonly requestName: string;
-}
-
-export interface ExtendedClaimStatus {
-  readonly requestMappings: readonly RequestMapping[];
-  readonly resourceClaimName: string;
-}
-
-/** Undefined if no resource of the pod is backed by devices. `kubernetes-types` lacks the field. */
-export const extendedClaimStatus = ({ status }: Pod): ExtendedClaimStatus | undefined =>
-  (status as { readonly extendedResourceClaimStatus?: ExtendedClaimStatus } | undefined)?.extendedResourceClaimStatus;
+/** Undefined if no resource of the pod is backed by devices. */
+export const extendedClaimStatus = ({ status }: Pod): PodExtendedResourceClaimStatus | undefined =>
+  status?.extendedResourceClaimStatus;
 
 /** Whether a claim provides the resource to a container of the pod. Otherwise a device plugin does. */
 export const isBackedByDevices = (pod: Pod, resource: string): boolean =>

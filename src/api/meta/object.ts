@@ -4,12 +4,12 @@ import type { ObjectMeta as UpstreamObjectMeta } from '../generated/meta/v1.ts';
 /** Metadata of an object. `name` and `uid` are set on every object that was read from the API. */
 export type ObjectMeta = UpstreamObjectMeta;
 
-/** Any API object in JSON form, with apiVersion and kind. */
-export interface KubeObject {
+/** Any API object in JSON form, with apiVersion and kind. An alias, because it is assignable to `JsonObject`. */
+export type KubeObject = {
   apiVersion?: string;
   kind?: string;
   metadata?: ObjectMeta;
-}
+};
 
 /** A JSON object. In parsed documents `__proto__` is an ordinary own property, never a prototype. */
 export type JsonObject = { [field: string]: JsonValue };

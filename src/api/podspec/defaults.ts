@@ -13,7 +13,6 @@ import type {
 } from '../generated/core/v1.ts';
 import { isSet } from '../meta/validation.ts';
 import { setPodResourceDefaults } from './pod-resources.ts';
-import type { ImageSource } from './volumes.ts';
 
 /** Default mode of files from secrets, config maps, downward API and projected volumes. */
 const DEFAULT_FILE_MODE = 0o644;
@@ -140,7 +139,7 @@ function setVolumeDefaults(volume: Volume): void {
       setDownwardDefaults(source.downwardAPI?.items);
     }
   }
-  const { image } = volume as { image?: ImageSource };
+  const { image } = volume;
   if (image !== undefined && !isSet(image.pullPolicy)) image.pullPolicy = pullPolicyOf(image.reference ?? '');
   if (volume.iscsi !== undefined && !isSet(volume.iscsi.iscsiInterface)) volume.iscsi.iscsiInterface = 'default';
   const claim = volume.ephemeral?.volumeClaimTemplate?.spec;

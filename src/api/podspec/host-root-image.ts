@@ -76,9 +76,8 @@ export function hostRootFields(pod: Pod): string[] {
   for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const)
     for (const [index, container] of (pod.spec?.[list] ?? []).entries())
       if (!mayNameHostRoot(pod, container)) look(`spec.${list}[${index}].image`, container.image);
-  // `kubernetes-types` lacks `image` volumes.
-  const volumes = (pod.spec?.volumes ?? []) as readonly { readonly image?: { readonly reference?: unknown } }[];
-  for (const [index, { image }] of volumes.entries()) look(`spec.volumes[${index}].image.reference`, image?.reference);
+  for (const [index, { image }] of (pod.spec?.volumes ?? []).entries())
+    look(`spec.volumes[${index}].image.reference`, image?.reference);
   return fields;
 }
 

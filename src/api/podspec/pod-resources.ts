@@ -23,9 +23,8 @@ const SUPPORTED = ['cpu', HUGE_PAGES, 'memory'];
 
 const isSupported = (name: string): boolean => name === 'cpu' || name === 'memory' || name.startsWith(HUGE_PAGES);
 
-/** `kubernetes-types` lacks `spec.resources`. */
 export function podResourcesOf(spec: PodSpec | undefined): ResourceRequirements | undefined {
-  return (spec as { resources?: ResourceRequirements } | undefined)?.resources;
+  return spec?.resources;
 }
 
 function amountsOf(container: Container, part: Part): Sums {

@@ -5,8 +5,19 @@
 
 import { ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../base/names.ts';
-import { type ExtendedClaimStatus, extendedClaimStatus, type RequestMapping } from '../devices/extended-resources.ts';
-import type { ContainerStatus, Pod, PodCondition, PodSpec } from '../generated/core/v1.ts';
+import { extendedClaimStatus } from '../devices/extended-resources.ts';
+import type {
+  Container,
+  ContainerExtendedResourceRequest,
+  ContainerStatus,
+  LinuxContainerUser,
+  Pod,
+  PodCondition,
+  PodExtendedResourceClaimStatus,
+  PodSpec,
+  PodStatus,
+  ResourceStatus,
+} from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateImmutable } from '../meta/validation.ts';
 import { addressWarnings } from '../validation/address-warnings.ts';
@@ -17,39 +28,22 @@ const SYSTEM_CONDITIONS = new Set(['PodScheduled', 'Ready', 'Initialized']);
 /** User and group IDs are unsigned 31-bit integers. */
 const MAX_ID = 2 ** 31 - 1;
 
-/** Adds a field that `kubernetes-types` lacks. */
-type Condition = PodCondition & { observedGeneration?: number };
-interface Health {
-  readonly name: string;
-  readonly resources?: readonly { readonly resourceID: string; readonly health?: string }[];
-}
-interface LinuxUser {
-  readonly uid?: number;
-  readonly gid?: number;
-  readonly supplementalGroups?: readonly number[];
-}
-type Status = ContainerStatus & {
-  readonly allocatedResourcesStatus?: readonly Health[];
-  readonly user?: { readonly linux?: LinuxUser };
-};
-type PodStatus = NonNullable<Pod['status']> & { observedGeneration?: number };
-
 /** Keeps observedGeneration fields that an older client does not send. */
 export function preserveGenerations(pod: Pod, old: Pod): void {
-  const now = pod.status as PodStatus | undefined;
-  const before = old.status as PodStatus | undefined;
+  const now = pod.status;
+  const before = old.status;
   if (now === undefined || before === undefined) return;
   if ((now.observedGeneration ?? 0) === 0 && before.observedGeneration !== undefined) {
     now.observedGeneration = before.observedGeneration;
   }
   const seen = new Map<string, (number | undefined)[]>();
-  for (const condition of (before.conditions ?? []) as Condition[]) {
+  for (const condition of before.conditions ?? []) {
     const generations = seen.get(condition.type) ?? [];
     generations.push(condition.observedGeneration);
     seen.set(condition.type, generations);
   }
   const taken = new Map<string, number>();
-  for (const condition of (now.conditions ?? []) as Condition[]) {
+  for (const condition of now.conditions ?? []) {
     const place = taken.get(condition.type) ?? 0;
     taken.set(condition.type, place + 1);
     const generation = seen.get(condition.type)?.[place];
@@ -91,20 +85,11 @@ const LISTS = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainer
 const ipOf = (each: { readonly ip?: string }): string => each.ip ?? '';
 
 function validateConditions(conditions: readonly PodCondition[] | undefined, path: string): FieldError[] {
-  return ((conditions ?? []) as readonly Condition[]).flatMap((condition, index) => {
+  return (conditions ?? []).flatMap((condition, index) => {
     const errors = validateNonNegative(condition.observedGeneration, `${path}[${index}].observedGeneration`);
     if (SYSTEM_CONDITIONS.has(condition.type)) return errors;
     return [...errors, ...validateNameRule(condition.type ?? '', qualifiedNameErrors, `${path}[${index}].Type`)];
   });
-}
-
-/** Adds fields that `kubernetes-types` lacks. */
-interface Rules {
-  readonly name: string;
-  readonly restartPolicy?: string;
-  readonly restartPolicyRules?: readonly {
-    readonly exitCodes?: { readonly operator?: string; readonly values?: readonly number[] };
-  }[];
 }
 
 /** Rejects that a terminated container without a restart changes to another state. */
@@ -112,7 +97,7 @@ function validateStates(now: PodStatus, before: PodStatus, spec: PodSpec): Field
   const owners = { containerStatuses: spec.containers, initContainerStatuses: spec.initContainers };
   return LISTS.flatMap((list) => {
     const containers = new Map(
-      (list === 'ephemeralContainerStatuses' ? [] : ((owners[list] ?? []) as Rules[])).map((each) => [each.name, each]),
+      (list === 'ephemeralContainerStatuses' ? [] : (owners[list] ?? [])).map((each) => [each.name, each]),
     );
     const policy = list === 'ephemeralContainerStatuses' ? 'Never' : spec.restartPolicy;
     const alive = new Set(
@@ -129,7 +114,7 @@ function validateStates(now: PodStatus, before: PodStatus, spec: PodSpec): Field
   });
 }
 
-function mayRestart(container: Rules | undefined, podPolicy: string | undefined, exitCode: number): boolean {
+function mayRestart(container: Container | undefined, podPolicy: string | undefined, exitCode: number): boolean {
   for (const { exitCodes } of container?.restartPolicyRules ?? []) {
     const listed = exitCodes?.values?.includes(exitCode) === true;
     if (exitCodes !== undefined && listed === (exitCodes.operator === 'In')) return true;
@@ -159,7 +144,7 @@ function validateClaims(pod: Pod): FieldError[] {
 function validateExtendedClaim(pod: Pod): FieldError[] {
   const status = extendedClaimStatus(pod);
   if (status === undefined) return [];
-  const { requestMappings = [], resourceClaimName = '' }: Partial<ExtendedClaimStatus> = status;
+  const { requestMappings = [], resourceClaimName = '' }: Partial<PodExtendedResourceClaimStatus> = status;
   const at = 'status.extendedResourceClaimStatus';
   const errors: FieldError[] = [];
   if (requestMappings.length === 0) {
@@ -171,7 +156,11 @@ function validateExtendedClaim(pod: Pod): FieldError[] {
   const where = (list: string): string => `spec.initContainers.${list} or spec.containers.${list}`;
   const seen = new Set<string>();
   for (const [index, mapping] of requestMappings.entries()) {
-    const { containerName = '', resourceName = '', requestName = '' }: Partial<RequestMapping> = mapping;
+    const {
+      containerName = '',
+      resourceName = '',
+      requestName = '',
+    }: Partial<ContainerExtendedResourceRequest> = mapping;
     const place = `${at}.requestMappings[${index}]`;
     const container = containers.get(containerName);
     if (container === undefined) {
@@ -230,7 +219,7 @@ function validateStatuses(
   const owners = new Map(
     [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])].map((each) => [each.name, each]),
   );
-  return ((statuses ?? []) as readonly Status[]).flatMap((status, index) => {
+  return (statuses ?? []).flatMap((status, index) => {
     const at = `status.${list}[${index}]`;
     const errors = validateUser(status.user?.linux, `${at}.linux`, spec?.os?.name);
     const allocated = status.allocatedResourcesStatus ?? [];
@@ -242,7 +231,7 @@ function validateStatuses(
     const resources = owners.get(status.name)?.resources;
     const known = owners.has(status.name);
     const claims = new Set(
-      ((resources?.claims ?? []) as readonly { name: string; request?: string }[]).map(({ name, request }) =>
+      (resources?.claims ?? []).map(({ name, request }) =>
         isSet(request) ? `claim:${name}/${request}` : `claim:${name}`,
       ),
     );
@@ -262,7 +251,7 @@ function validateStatuses(
   });
 }
 
-function validateHealth({ resources = [] }: Health, path: string): FieldError[] {
+function validateHealth({ resources = [] }: ResourceStatus, path: string): FieldError[] {
   const ids = new Set<string>();
   return resources.flatMap(({ resourceID, health = '' }, index) => {
     const at = `${path}.resources[${index}]`;
@@ -274,7 +263,7 @@ function validateHealth({ resources = [] }: Health, path: string): FieldError[] 
   });
 }
 
-function validateUser(user: LinuxUser | undefined, path: string, os: string | undefined): FieldError[] {
+function validateUser(user: LinuxContainerUser | undefined, path: string, os: string | undefined): FieldError[] {
   if (user === undefined) return [];
   if (os === 'windows') return [fieldError.forbidden(path, 'cannot be set for a windows pod')];
   const id = (value: number, at: string): FieldError[] =>

@@ -151,19 +151,12 @@ function validateHostnameOverride(spec: PodSpec & { readonly hostnameOverride?: 
   return errors;
 }
 
-/** Adds fields that `kubernetes-types` lacks. */
-interface PodClaim {
-  readonly name: string;
-  readonly resourceClaimName?: string;
-  readonly resourceClaimTemplateName?: string;
-}
-
 const CLAIM_SOURCES = ['resourceClaimName', 'resourceClaimTemplateName'] as const;
 
 function validateResourceClaims(spec: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set<string>();
-  ((spec.resourceClaims ?? []) as readonly PodClaim[]).forEach((claim, index) => {
+  (spec.resourceClaims ?? []).forEach((claim, index) => {
     const at = `${path}[${index}]`;
     if (!isSet(claim.name)) errors.push(fieldError.required(`${at}.name`));
     else if (names.has(claim.name)) errors.push(fieldError.duplicate(`${at}.name`, claim.name));

@@ -2,7 +2,7 @@
 
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import { tryParseQuantity } from '../../base/quantity.ts';
-import type { Volume } from '../generated/core/v1.ts';
+import type { ImageVolumeSource, Volume } from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateAnnotations, validateLabels } from '../meta/validation.ts';
 import { validateDriverName } from '../validation/csi.ts';
@@ -10,13 +10,6 @@ import { validateNameRule, validateNoBacksteps, validateOneOf } from '../validat
 import { validateClaimSpec } from '../volumes/claim.ts';
 import { PATH_OF_ERRORS, PATH_OF_SECOND, validateDriverVolume } from '../volumes/drivers.ts';
 import { validateDownwardItems, validateItems, validateMode, validateProjections } from './files.ts';
-
-/** `kubernetes-types` lacks this type. */
-export interface ImageSource {
-  readonly reference?: string;
-  pullPolicy?: string;
-}
-type Sourced = Volume & { readonly image?: ImageSource };
 
 /** Valid volumes by name. */
 export type Volumes = ReadonlyMap<string, Volume>;
@@ -68,7 +61,7 @@ const HOST_PATH_TYPES = [
   'Socket',
 ];
 
-function validateSource(volume: Sourced, path: string, context: PodContext): FieldError[] {
+function validateSource(volume: Volume, path: string, context: PodContext): FieldError[] {
   const [first, ...others] = SOURCES.filter((field) => volume[field] !== undefined);
   if (first === undefined) return [fieldError.required(path, 'must specify a volume type')];
   const at = `${path}.${PATH_OF_ERRORS[first] ?? first}`;
@@ -99,7 +92,7 @@ function validateInitiator({ name, iscsi }: Volume, first: string, path: string)
 }
 
 /** Rules of a source. `at` is the path of the source, `path` the path of the volume. */
-type SourceRule = (volume: Sourced, at: string, path: string, context: PodContext) => FieldError[];
+type SourceRule = (volume: Volume, at: string, path: string, context: PodContext) => FieldError[];
 
 /** Sources whose rules, if any, are those of drivers (`volumes/drivers.ts`). */
 const byDriver: SourceRule = () => [];
@@ -143,7 +136,7 @@ const SOURCE_RULES = {
   csi: ({ csi }, at) => (csi === undefined ? [] : validateInlineCsi(csi, at)),
   ephemeral: validateEphemeral,
   image: ({ image }, at, _, context) => validateImage(image ?? {}, at, context),
-} satisfies Partial<Record<keyof Sourced, SourceRule>>;
+} satisfies Partial<Record<keyof Volume, SourceRule>>;
 
 const SOURCES = Object.keys(SOURCE_RULES) as readonly (keyof typeof SOURCE_RULES)[];
 
@@ -212,7 +205,7 @@ function validateEphemeral(volume: Volume, at: string, path: string, { podName }
   return errors;
 }
 
-function validateImage({ reference, pullPolicy }: ImageSource, at: string, { isPod }: PodContext): FieldError[] {
+function validateImage({ reference, pullPolicy }: ImageVolumeSource, at: string, { isPod }: PodContext): FieldError[] {
   return [
     ...(isPod && !isSet(reference) ? [fieldError.required(`${at}.reference`)] : []),
     ...validateOneOf(pullPolicy, ['Always', 'IfNotPresent', 'Never'], `${at}.pullPolicy`),

@@ -126,7 +126,7 @@ function charge(
     const state = quotas[index];
     const delta = deltas.get(index);
     if (state === undefined || delta === undefined) continue;
-    const hard = amountsOf(state.quota.status?.hard as never);
+    const hard = amountsOf(state.quota.status?.hard);
     const requested = pick(delta, (name) => hard.has(name));
     if (requested.size === 0) continue;
     const after = new Map(state.used);

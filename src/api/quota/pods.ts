@@ -48,7 +48,7 @@ export function podConstraint(required: readonly string[], pod: Pod): string | u
   if (podLevel(pod, 'requests').size > 0 || podLevel(pod, 'limits').size > 0) return undefined;
   const missing = new Map<string, Set<string>>();
   for (const { name, resources } of [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])]) {
-    const said = charged(amountsOf(resources?.requests as never), amountsOf(resources?.limits as never));
+    const said = charged(amountsOf(resources?.requests), amountsOf(resources?.limits));
     for (const resource of required) {
       if (!REQUIRED.has(resource) || said.has(resource)) continue;
       missing.set(resource, (missing.get(resource) ?? new Set()).add(name));
@@ -92,13 +92,13 @@ function podTotal(pod: Pod, kind: Kind): Map<string, Quantity> {
       raiseTo(peak, sidecars);
     } else {
       const together = new Map(sidecars);
-      addTo(together, amountsOf(container.resources?.[kind] as never));
+      addTo(together, amountsOf(container.resources?.[kind]));
       raiseTo(peak, together);
     }
   }
   raiseTo(total, peak);
   for (const [name, quantity] of podLevel(pod, kind)) total.set(name, quantity);
-  for (const [name, quantity] of amountsOf(pod.spec?.overhead as never)) {
+  for (const [name, quantity] of amountsOf(pod.spec?.overhead)) {
     const present = total.get(name);
     if (present !== undefined) total.set(name, addQuantity(present, quantity));
     else if (kind === 'requests') total.set(name, quantity);

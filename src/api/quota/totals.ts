@@ -27,7 +27,7 @@ export function calculateUsage(
 ): Amounts {
   const hard = Object.keys(quota.spec?.hard ?? {});
   const scopes = scopesOf(quota);
-  const before = amountsOf(quota.status?.used as never);
+  const before = amountsOf(quota.status?.used);
   const used = new Map<string, Quantity>();
   for (const name of hard) used.set(name, quantityOf(0));
   for (const kind of countedKinds(quota)) {
@@ -61,7 +61,7 @@ export interface QuotaPlan {
  * reserved usage for objects that are not stored, or not visible here, yet.
  */
 export function planStatus(quota: ResourceQuota, reckoned: Amounts, mayLower: boolean): QuotaPlan {
-  const before = amountsOf(quota.status?.used as never);
+  const before = amountsOf(quota.status?.used);
   const used = new Map<string, Quantity>();
   let isHeldBack = false;
   for (const [name, quantity] of reckoned) {
@@ -72,9 +72,7 @@ export function planStatus(quota: ResourceQuota, reckoned: Amounts, mayLower: bo
   }
   const { hard } = quota.status ?? {};
   const isSaid =
-    hard !== undefined &&
-    sameAmounts(amountsOf(quota.spec?.hard as never), amountsOf(hard as never)) &&
-    sameAmounts(used, before);
+    hard !== undefined && sameAmounts(amountsOf(quota.spec?.hard), amountsOf(hard)) && sameAmounts(used, before);
   const status = isSaid ? undefined : { hard: { ...quota.spec?.hard }, used: listOf(used) };
   return { status, isHeldBack };
 }

@@ -1,13 +1,19 @@
 /** Aliases for versions that differ from the stored version in name only. */
+import type { KubeObject } from '../meta/object.ts';
 import type { KindAlias, KindDefinition } from './definition.ts';
 
 /** An identical version without a deprecation warning. */
-export function otherVersion(group: string, version: string): KindAlias<never> {
-  return { group, version, identical: true, convertTo: (object) => object as never, convertFrom: (object) => object };
+export function otherVersion<T extends KubeObject>(group: string, version: string): KindAlias<T> {
+  return { group, version, identical: true, convertTo: (object) => object as T, convertFrom: (object) => object };
 }
 
 /** An identical beta version. `since` and `removed` are the Kubernetes releases that deprecated and removed it. */
-export function sameShape(group: string, version: string, since: string, removed: string): KindAlias<never> {
+export function sameShape<T extends KubeObject>(
+  group: string,
+  version: string,
+  since: string,
+  removed: string,
+): KindAlias<T> {
   return { ...otherVersion(group, version), deprecated: { since, removed } };
 }
 

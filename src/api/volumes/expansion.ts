@@ -1,12 +1,6 @@
 /** Status of a claim during volume expansion. Source: KEP-1790, KEP-284; k8s.io/api core/v1 ClaimResourceStatus. */
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../generated/core/v1.ts';
 
-/** `kubernetes-types` lacks the fields of KEP-1790. */
-export interface ExpandingStatus {
-  allocatedResources?: Record<string, string> | null;
-  allocatedResourceStatuses?: Record<string, string> | null;
-}
-
 export const RESIZING = 'Resizing';
 export const FILE_SYSTEM_RESIZE_PENDING = 'FileSystemResizePending';
 const NODE_RESIZE_ERROR = 'NodeResizeError';
@@ -15,7 +9,7 @@ const PENDING_ON_NODE = 'NodeResizePending';
 const IN_PROGRESS_ON_NODE = 'NodeResizeInProgress';
 
 export const resizeStatusOf = ({ status }: PersistentVolumeClaim): string | undefined =>
-  (status as ExpandingStatus | undefined)?.allocatedResourceStatuses?.['storage'];
+  status?.allocatedResourceStatuses?.['storage'];
 
 /** Whether the volume has its new size and the node must now grow the file system. */
 export function awaitsNodeExpansion(claim: PersistentVolumeClaim): boolean {
@@ -30,7 +24,7 @@ export const withoutResizing = (
 
 /** Merge patch for the status of a claim that has grown to `size`. allocatedResources stay, because quotas use them. */
 export function expandedStatus({ status }: PersistentVolumeClaim, size: string): object {
-  const { storage: _done, ...others } = (status as ExpandingStatus | undefined)?.allocatedResourceStatuses ?? {};
+  const { storage: _done, ...others } = status?.allocatedResourceStatuses ?? {};
   return {
     capacity: { ...status?.capacity, storage: size },
     allocatedResourceStatuses: Object.keys(others).length === 0 ? null : { ...others, storage: null },

@@ -32,7 +32,7 @@ export class Mutation {
     const left = this.#left;
     if (left === undefined) return;
     this.#left = undefined;
-    if (!jsonEqual(left as JsonValue, object as unknown as JsonValue)) for (const each of this.seen) this.due.add(each);
+    if (!jsonEqual(left as JsonValue, object)) for (const each of this.seen) this.due.add(each);
   }
 }
 

@@ -179,7 +179,7 @@ function bodyOf(request: HttpRequest, headers: OutgoingHttpHeaders): boolean {
   }
   const length = request.headers['content-length'];
   if (length !== undefined) return length !== '0';
-  const { stream } = request as unknown as { stream?: { readonly endAfterHeaders: boolean } };
+  const { stream } = request;
   const chunked = stream === undefined ? request.headers['transfer-encoding'] !== undefined : !stream.endAfterHeaders;
   if (chunked) headers['transfer-encoding'] = 'chunked';
   return chunked;

@@ -103,7 +103,7 @@ export function userOfClaims(rules: ClaimRules, claims: Claims): UserInfo {
     ...(uid === undefined ? {} : { uid }),
     ...(Object.keys(extra).length === 0 ? {} : { extra }),
   };
-  const shown = { username: name, uid: uid ?? '', groups, extra } as unknown as JsonValue;
+  const shown = { username: name, uid: uid ?? '', groups, extra };
   holdAll(rules.userRules, (expression) => evaluate(expression, shown));
   return user;
 }

@@ -44,7 +44,7 @@ interface Entry {
 function schemaIn(object: CachedObject, version: string): JsonValue | undefined {
   const { versions } = object.parse<CustomResourceDefinition>().spec;
   const schema = versions.find((each) => each.name === version)?.schema?.openAPIV3Schema;
-  return schema as unknown as JsonValue | undefined;
+  return schema;
 }
 
 /** Storage prefix of the custom resources, without `/registry/`. */

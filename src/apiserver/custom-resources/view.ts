@@ -75,7 +75,7 @@ export class VersionView implements ObjectView {
 
   #read(object: CachedObject): JsonObject {
     const stored = object.parse();
-    const document = stored as unknown as JsonObject;
+    const document = stored;
     if (stored.apiVersion !== this.#storageVersion) this.#stale.add(object);
     const definition = this.#definitionOf(stored.apiVersion ?? '');
     if (definition === undefined) return document;
@@ -112,7 +112,7 @@ export class VersionView implements ObjectView {
 
   toStorage(object: KubeObject): KubeObject | Promise<KubeObject> {
     if (object.apiVersion === this.#storageVersion) return object;
-    const converted = this.#converter.convert([object as unknown as JsonObject], this.#storageVersion);
+    const converted = this.#converter.convert([object], this.#storageVersion);
     const only = (documents: JsonObject[]): KubeObject => (documents[0] ?? object) as KubeObject;
     return converted instanceof Promise ? converted.then(only) : only(converted);
   }

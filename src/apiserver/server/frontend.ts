@@ -355,7 +355,7 @@ export class Frontend {
       if (request.httpVersionMajor < 2) {
         if (!request.complete) request.socket.end();
       } else {
-        const { stream } = request as unknown as { stream?: { close(code: number): void } };
+        const { stream } = request;
         stream?.close(0);
       }
     });

@@ -6,7 +6,7 @@
 import { extendedClaimStatus } from '../../api/devices/extended-resources.ts';
 import { claimNameOf, podClaims } from '../../api/devices/pod-claims.ts';
 import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
-import type { Container, Pod } from '../../api/generated/core/v1.ts';
+import type { Container, ResourceClaim as ContainerClaim, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -272,14 +272,9 @@ function claimNamesOf(pod: Pod): ReadonlyMap<string, string> {
   return names;
 }
 
-interface WantedClaim {
-  readonly name: string;
-  readonly request?: string;
-}
-
-/** Pod claims that the container references. kubernetes-types lacks the `request` field. */
-function claimsOf(pod: Pod, { name: containerName, resources: given }: Container): readonly WantedClaim[] {
-  const own = (given?.claims ?? []) as readonly WantedClaim[];
+/** Pod claims that the container references. */
+function claimsOf(pod: Pod, { name: containerName, resources: given }: Container): readonly ContainerClaim[] {
+  const own = given?.claims ?? [];
   const mapped = extendedClaimStatus(pod)?.requestMappings ?? [];
   const extended = mapped
     .filter((each) => each.containerName === containerName && Object.hasOwn(given?.requests ?? {}, each.resourceName))

@@ -87,10 +87,7 @@ function withoutHugePages(allocatable: Record<string, Quantity>): Record<string,
 const asText = (quantities: Readonly<Record<string, Quantity>>): Record<string, string> =>
   Object.fromEntries(Object.entries(quantities).map(([name, quantity]) => [name, formatQuantity(quantity)]));
 
-/** kubernetes-types stops before KEP-3619's field. */
-type FeaturedStatus = NodeStatus & { readonly features: { readonly supplementalGroupsPolicy: boolean } };
-
-export function nodeStatus(input: NodeStatusInput): FeaturedStatus {
+export function nodeStatus(input: NodeStatusInput): NodeStatus {
   const { config, info } = input;
   const capacity = capacityOf(config, info, input.disk);
   const devices = [...(input.devices ?? [])];

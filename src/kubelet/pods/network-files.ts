@@ -64,9 +64,7 @@ export function podDns(
 
 const unique = (values: readonly string[]): string[] => [...new Set(values)];
 
-/** kubernetes-types stops before KEP-4762's field. */
-const overrideOf = (pod: Pod): string =>
-  (pod.spec as { hostnameOverride?: string } | undefined)?.hostnameOverride ?? '';
+const overrideOf = (pod: Pod): string => pod.spec?.hostnameOverride ?? '';
 
 /** Host name of the pod: its override, its `hostname` or its name, truncated to the kernel's limit. */
 export function podHostname(pod: Pod, nodeHostname: string): string {

@@ -1,4 +1,4 @@
-import type { Pod } from '../../api/generated/core/v1.ts';
+import type { Pod, PodStatus } from '../../api/generated/core/v1.ts';
 import type { PodSource } from '../../api/podspec/host-root-image.ts';
 import { MAX_TIMER_MS, type Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -14,7 +14,7 @@ import {
   startedContainers,
   type WaitingReason,
 } from '../core/pod-plan/snapshot.ts';
-import { type PodStatus, podStatus } from '../core/pod-plan/status.ts';
+import { podStatus } from '../core/pod-plan/status.ts';
 import { downwardFilesChange } from '../volumes/types/payload.ts';
 import { terminationMessage } from './containers/termination-message.ts';
 import { PodExecutor } from './pod-executor.ts';

@@ -14,11 +14,6 @@ import type { PodServices } from './services.ts';
 
 type Resources = Pick<ResourceRequirements, 'limits' | 'requests'>;
 
-/** kubernetes-types stops before KEP-1287's field. */
-type Resizable = Container & {
-  readonly resizePolicy?: readonly { readonly resourceName: string; readonly restartPolicy: string }[];
-};
-
 export interface ResizeHost {
   readonly services: PodServices;
   /** Stops the container, so that it restarts with its allocated resources. */
@@ -154,7 +149,7 @@ function partOf(resources: ResourceRequirements | undefined): Resources {
 
 const same = (a: Resources, b: Resources): boolean => canonicalJson(a) === canonicalJson(b);
 
-function needsRestart(container: Resizable, before: Resources, after: Resources): boolean {
+function needsRestart(container: Container, before: Resources, after: Resources): boolean {
   const changed = (name: string): boolean =>
     before.limits?.[name] !== after.limits?.[name] || before.requests?.[name] !== after.requests?.[name];
   return (container.resizePolicy ?? []).some(

@@ -1,4 +1,4 @@
-import type { Pod } from '../../api/generated/core/v1.ts';
+import type { Pod, PodStatus } from '../../api/generated/core/v1.ts';
 import { ApiError, isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -6,7 +6,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
-import { type PodStatus, RESIZE_CONDITIONS } from '../core/pod-plan/status.ts';
+import { RESIZE_CONDITIONS } from '../core/pod-plan/status.ts';
 import { essentialPatch, statusPatch } from './status-patch.ts';
 
 interface Entry {

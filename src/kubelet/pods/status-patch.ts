@@ -1,6 +1,6 @@
-import type { PodCondition } from '../../api/generated/core/v1.ts';
+import type { PodCondition, PodStatus } from '../../api/generated/core/v1.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
-import { isKubeletCondition, type PodStatus, RESIZE_CONDITIONS } from '../core/pod-plan/status.ts';
+import { isKubeletCondition, RESIZE_CONDITIONS } from '../core/pod-plan/status.ts';
 
 /**
  * Fields that the kubelet may remove. Other components own the remaining ones, such as nominatedNodeName and resize.
@@ -73,11 +73,8 @@ function changedConditions(from: readonly PodCondition[], to: readonly PodCondit
   return changed;
 }
 
-/** kubernetes-types stops before KEP-5067's field. */
-type Condition = PodCondition & { observedGeneration?: number };
-
 /** Fields missing in `to` are ignored: the API server keeps a generation and adds `lastProbeTime: null`. */
-function sameCondition(from: Condition, to: Condition): boolean {
+function sameCondition(from: PodCondition, to: PodCondition): boolean {
   return (
     (to.observedGeneration ?? from.observedGeneration) === from.observedGeneration &&
     from.status === to.status &&

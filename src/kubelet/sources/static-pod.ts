@@ -106,8 +106,7 @@ function staticPodOf(manifest: object, context: StaticPodContext): Pod {
 /** Returns the canonical form that the API server would store. Throws if the API server would reject the pod. */
 function validated(pod: Pod, context: StaticPodContext): Pod {
   const schema = schemaOfType('io.k8s.api.core.v1.Pod');
-  const [wrong] =
-    schema === undefined ? [] : pruneAndCheck(schema, pod as unknown as Record<string, unknown>).typeErrors;
+  const [wrong] = schema === undefined ? [] : pruneAndCheck(schema, pod).typeErrors;
   if (wrong !== undefined) throw refused(context, wrong);
   setPodDefaults(pod);
   fillAppArmorFields(pod);

@@ -3,6 +3,7 @@ import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';
+import { type Decoded, fields, isValid, list, nullable, object, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type LastKnown, withoutVersions } from '../../client/informers/last-known.ts';
@@ -50,12 +51,9 @@ interface Entry {
 }
 
 /** Saved object and the pods that used it. Survives a restart of the process. */
-interface KeptObject {
-  readonly key: string;
-  readonly users: readonly string[];
-  /** null: the object did not exist. */
-  readonly object: KubeObject | null;
-}
+/** `object` is null if the object did not exist. */
+const KEPT = object({ key: text, users: list(text), object: nullable<KubeObject>(fields) });
+type KeptObject = Decoded<typeof KEPT>;
 
 const RETRY_MS = 2_000;
 /** Time after a failed connection during which a known object is not requested again. */
@@ -193,7 +191,8 @@ export class ConfigObjects implements ConfigReader {
 
   private async remember(): Promise<void> {
     for (const record of (await this.lastKnown?.read(SET)) ?? []) {
-      const { key, users, object } = record as unknown as KeptObject;
+      if (!isValid(KEPT, record)) continue;
+      const { key, users, object } = record;
       const entry = this.entries.get(key) ?? newEntry(object);
       for (const user of users) entry.users.add(user);
       this.entries.set(key, entry);

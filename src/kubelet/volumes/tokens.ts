@@ -2,6 +2,7 @@ import type { Pod, ServiceAccount } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';
+import { type Decoded, isValid, number, object, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { LastKnown } from '../../client/informers/last-known.ts';
@@ -24,12 +25,8 @@ interface Token extends IssuedToken {
 }
 
 /** Saved token that survives a restart of the process. */
-interface KeptToken {
-  readonly key: string;
-  readonly token: string;
-  readonly issuedAtMs: number;
-  readonly expiresAtMs: number;
-}
+const KEPT = object({ key: text, token: text, issuedAtMs: number, expiresAtMs: number });
+type KeptToken = Decoded<typeof KEPT>;
 
 interface TokenAnswer {
   readonly status?: { readonly token?: string; readonly expirationTimestamp?: string };
@@ -139,8 +136,8 @@ export class TokenSource {
 
   private async remember(): Promise<void> {
     for (const record of (await this.lastKnown?.read(SET)) ?? []) {
-      const { key, token, issuedAtMs, expiresAtMs } = record as unknown as KeptToken;
-      if (this.cache.has(key)) continue;
+      if (!isValid(KEPT, record) || this.cache.has(record.key)) continue;
+      const { key, token, issuedAtMs, expiresAtMs } = record;
       const lifetimeMs = lifetimeOf(token) ?? expiresAtMs - issuedAtMs;
       const ageMs = Math.max(0, this.clock.nowMs() - issuedAtMs);
       const issuedMs = this.clock.monotonicMs() - ageMs;

@@ -245,7 +245,7 @@ function waitingFor(
     const { rigName, selector } = claim.spec ?? {};
     const wanted =
       rigName === undefined
-        ? selector !== undefined && matchesLabels(labelSelectorOf(selector as never), metadata?.labels)
+        ? selector !== undefined && matchesLabels(labelSelectorOf(selector), metadata?.labels)
         : rigName === metadata?.name;
     return wanted ? [claim] : [];
   });

@@ -112,12 +112,15 @@ class Removal {
 const below = (directory: FileHandle, name: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`/proc/self/fd/${directory.fd}/`), name]);
 
+/** With the encoding `buffer`, names are bytes, contrary to the type that Node declares. */
+const bytesOf = (name: string | Buffer): Buffer => (typeof name === 'string' ? Buffer.from(name) : name);
+
 /** Names are bytes, because some are not valid UTF-8. */
 async function* batchesOf(directory: FileHandle): AsyncGenerator<readonly Entry[]> {
   const entries = await opendir(`/proc/self/fd/${directory.fd}`, { encoding: 'buffer' as 'utf8', bufferSize: BATCH });
   let batch: Entry[] = [];
   for await (const entry of entries) {
-    batch.push({ name: entry.name as unknown as Buffer, directory: entry.isDirectory() });
+    batch.push({ name: bytesOf(entry.name), directory: entry.isDirectory() });
     if (batch.length < BATCH) continue;
     yield batch;
     batch = [];

@@ -1,7 +1,8 @@
 /** Writes to device claims. Source: pkg/scheduler/framework/plugins/dynamicresources. */
 
-import { EXTENDED_CLAIM_ANNOTATION, type RequestMapping } from '../../api/devices/extended-resources.ts';
+import { EXTENDED_CLAIM_ANNOTATION } from '../../api/devices/extended-resources.ts';
 import type { ResourceClaim } from '../../api/devices/types.ts';
+import type { ContainerExtendedResourceRequest } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import { resources } from '../../api/resources.ts';
@@ -49,7 +50,11 @@ export class ClaimWrites {
   }
 
   /** Records the request mappings, from which the kubelet assigns devices to containers. */
-  async recordExtended({ pod }: PodInfo, claim: ResourceClaim, requestMappings: readonly RequestMapping[]) {
+  async recordExtended(
+    { pod }: PodInfo,
+    claim: ResourceClaim,
+    requestMappings: readonly ContainerExtendedResourceRequest[],
+  ) {
     const { name = '', namespace, uid } = pod.metadata ?? {};
     const status = {
       extendedResourceClaimStatus: { requestMappings, resourceClaimName: claim.metadata?.name ?? '' },

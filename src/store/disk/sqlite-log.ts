@@ -47,7 +47,7 @@ export function createSqliteLog(options: SqliteLogOptions): StoreLog {
 }
 
 interface PendingRequest {
-  resolve(value: never): void;
+  resolve(value: unknown): void;
   reject(error: Error): void;
 }
 
@@ -422,7 +422,7 @@ class SqliteLog implements StoreLog {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise<WorkerAnswers[K]>((resolve, reject) => {
-      this.#requests.set(id, { resolve: resolve as (value: never) => void, reject });
+      this.#requests.set(id, { resolve: resolve as (value: unknown) => void, reject });
       worker.postMessage({ id, request }, memory);
     });
   }
@@ -431,7 +431,7 @@ class SqliteLog implements StoreLog {
     const asked = this.#requests.get(reply.id);
     this.#requests.delete(reply.id);
     if (!('failure' in reply)) {
-      asked?.resolve(reply.value as never);
+      asked?.resolve(reply.value);
       return;
     }
     const { code, message, fatal } = reply.failure;

@@ -5,16 +5,13 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { busyboxLayer, writeDockerArchive } from '../../../build/docker-archive.ts';
-import type { Pod, PodSpec } from '../../../src/api/generated/core/v1.ts';
+import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { assignments, idle, pod, shell } from '../../e2e/pods/lab.ts';
 import type { AttackLab } from '../lab.ts';
 import type { AttackCase } from '../port.ts';
 
 const run = promisify(execFile);
 const ENDS_WITHIN_MS = 15_000;
-
-/** Adds fields that `kubernetes-types` lacks. */
-const spec = (fields: object): Partial<PodSpec> => fields as Partial<PodSpec>;
 
 /** A variable from a file in a volume (KEP-3721). */
 const FROM_FILE: object = { env: [{ name: 'A', valueFrom: { fileKeyRef: { volumeName: 'v', path: 'p', key: 'A' } } }] };
@@ -118,20 +115,17 @@ export const cases: readonly AttackCase[] = [
     attack: async (lab) => {
       await importImages(lab);
       const groups = (policy: string): Pod =>
-        pod(
-          `groups-${policy.toLowerCase()}`,
-          spec({
-            restartPolicy: 'Never',
-            securityContext: { runAsUser: 1000, supplementalGroups: [7], supplementalGroupsPolicy: policy },
-            containers: [shell('id -G', { image: 'hyperedge.local/groups:1' })],
-          }),
-        );
+        pod(`groups-${policy.toLowerCase()}`, {
+          restartPolicy: 'Never',
+          securityContext: { runAsUser: 1000, supplementalGroups: [7], supplementalGroupsPolicy: policy },
+          containers: [shell('id -G', { image: 'hyperedge.local/groups:1' })],
+        });
       await lab.pods.apply(groups('Merge'), groups('Strict'));
       const reported: unknown[] = [];
       for (const name of ['groups-merge', 'groups-strict']) {
         const over = await lab.pods.over(name);
         const [status] = over.status?.containerStatuses ?? [];
-        reported.push((status as { readonly user?: { readonly linux?: object } } | undefined)?.user?.linux);
+        reported.push(status?.user?.linux);
       }
       assert.equal((await lab.pods.logs('groups-merge')).trim(), '1000 7 4242');
       assert.equal((await lab.pods.logs('groups-strict')).trim(), '1000 7');

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Pod } from '../../../src/api/generated/core/v1.ts';
+import type { Pod, PodStatus } from '../../../src/api/generated/core/v1.ts';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { schemaOf } from '../../../src/api/schema/index.ts';
 import { strategicMergePatch } from '../../../src/apiserver/core/patch/index.ts';
-import type { PodStatus } from '../../../src/kubelet/core/pod-plan/status.ts';
 import { environmentOf, serviceEnvironment } from '../../../src/kubelet/pods/containers/environment.ts';
 import { ExpansionBudget, expand } from '../../../src/kubelet/pods/containers/expansion.ts';
 import { hostsFile, parseResolvConf, podDns, podHostname } from '../../../src/kubelet/pods/network-files.ts';

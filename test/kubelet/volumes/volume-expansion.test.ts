@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PersistentVolumeClaim } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
-import type { ExpandingStatus } from '../../../src/api/volumes/expansion.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { CsiError } from '../../../src/kubelet/volumes/csi/port.ts';
 import { VolumeExpansion, type VolumeExpansionOptions } from '../../../src/kubelet/volumes/expansion.ts';
@@ -35,7 +34,7 @@ function lab(expand: () => Promise<void>) {
   } as unknown as VolumeExpansionOptions);
   expansion.connect(client);
   const claim = (): PersistentVolumeClaim | undefined => api.get(resources.persistentVolumeClaims, 'ns/c');
-  const status = () => claim()?.status as (ExpandingStatus & PersistentVolumeClaim['status']) | undefined;
+  const status = () => claim()?.status;
   const request = (storage: string): void => {
     const present = claim();
     if (present === undefined) return;

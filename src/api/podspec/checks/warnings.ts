@@ -139,7 +139,7 @@ function* volumeWarnings(spec: PodSpec, at: string): Generator<string> {
   for (const [index, volume] of (spec.volumes ?? []).entries()) {
     const place = `${at}.volumes[${index}]`;
     for (const [field, why] of Object.entries(VOLUMES)) {
-      if ((volume as unknown as Record<string, unknown>)[field] === undefined) continue;
+      if ((volume as Record<string, unknown>)[field] === undefined) continue;
       yield `${place}.${VOLUME_NAMES[field] ?? field}: ${why}`;
     }
     const claim = volume.ephemeral?.volumeClaimTemplate?.spec;

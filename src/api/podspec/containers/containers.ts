@@ -105,7 +105,7 @@ export function validateEphemeralContainers(context: ContainerContext, path: str
       errors.push(fieldError.forbidden(`${at}.${field}`, 'cannot be set for an Ephemeral Container'));
     };
     for (const field of NOT_FOR_EPHEMERAL) {
-      const value = (container as unknown as Readonly<Record<string, unknown>>)[field];
+      const value = (container as Readonly<Record<string, unknown>>)[field];
       if (value !== undefined && !(field === 'resources' && Object.keys(value as object).length === 0)) forbid(field);
     }
     (container.volumeMounts ?? []).forEach((mount, position) => {
@@ -224,17 +224,11 @@ function validateResizePolicy(
   return errors;
 }
 
-/** `kubernetes-types` lacks this type. */
-interface RestartRule {
-  readonly action?: string;
-  readonly exitCodes?: { readonly operator?: string; readonly values?: readonly number[] };
-}
-
 const RESTART_ACTIONS: readonly string[] = ['Restart', 'RestartAllContainers'];
 
 /** Validates the restart policy and rules of a container, which may differ from the pod's policy. */
 function validateRestarts(container: Container, at: string): FieldError[] {
-  const { restartPolicy, restartPolicyRules } = container as Container & { restartPolicyRules?: RestartRule[] };
+  const { restartPolicy, restartPolicyRules } = container;
   const errors = validateOneOf(restartPolicy, RESTART_POLICIES, `${at}.restartPolicy`, false);
   const rules = restartPolicyRules ?? [];
   if (rules.length === 0) return errors;

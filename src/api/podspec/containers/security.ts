@@ -2,13 +2,7 @@
  * Validation of security contexts. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateSecurityContext,
  * validatePodSpecSecurityContext.
  */
-import type {
-  AppArmorProfile,
-  PodSecurityContext,
-  PodSpec,
-  SeccompProfile,
-  SecurityContext,
-} from '../../generated/core/v1.ts';
+import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, utf8Length } from '../../meta/validation.ts';
 import { validateLocalPath, validateOneOf } from '../../validation/scalars.ts';
@@ -59,11 +53,8 @@ export function validateSecurityContext(
   return errors;
 }
 
-/** Adds fields that `kubernetes-types` lacks. */
-type PodContext = PodSecurityContext & { supplementalGroupsPolicy?: string; seLinuxChangePolicy?: string };
-
 export function validatePodSecurityContext(spec: PodSpec, path: string): FieldError[] {
-  const context: PodContext = spec.securityContext ?? {};
+  const context = spec.securityContext ?? {};
   const at = `${path}.securityContext`;
   const errors: FieldError[] = [];
   if (context.fsGroup !== undefined) errors.push(...validateId(context.fsGroup, `${at}.fsGroup`));

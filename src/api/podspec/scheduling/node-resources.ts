@@ -59,7 +59,7 @@ export function heldRequests(pod: Pod): Amounts {
     ({ type, status, reason }) => type === 'PodResizePending' && status === 'True' && reason === 'Infeasible',
   );
   return total(pod, (container) => {
-    const status = known.get(container.name) as ResizeStatus | undefined;
+    const status = known.get(container.name);
     const requested = amountsOf(container.resources?.requests);
     if (status?.resources?.requests === undefined) return requested;
     const held: MutableAmounts = isInfeasible ? new Map() : requested;
@@ -71,14 +71,8 @@ export function heldRequests(pod: Pod): Amounts {
 
 export const reportsResources = ({ status }: Pod): boolean =>
   [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].some(
-    (each) => (each as ResizeStatus).resources !== undefined,
+    (each) => each.resources !== undefined,
   );
-
-/** Fields of a container's status that kubernetes-types lacks. */
-interface ResizeStatus {
-  readonly resources?: { readonly requests?: ResourceList };
-  readonly allocatedResources?: ResourceList;
-}
 
 /** Resources that must be free on a node for this pod. */
 export function podRequests(pod: Pod): Amounts {

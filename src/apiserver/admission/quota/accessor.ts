@@ -212,7 +212,7 @@ export class QuotaAccessor {
 
 function stateOf(object: CachedObject): Known {
   const quota = object.shared<ResourceQuota>() as ResourceQuota;
-  return { object, name: object.name, quota, used: amountsOf(quota.status?.used as never) };
+  return { object, name: object.name, quota, used: amountsOf(quota.status?.used) };
 }
 
 interface Decision {

@@ -72,7 +72,7 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
         ? counted?.list(namespace).map((each) => each.shared<KubeObject>() as KubeObject)
         : undefined;
     const { total } = clusterTotals(quota, namespaces, objects, clock.nowMs());
-    return { name: quota.metadata?.name ?? '', quota: asResourceQuota(quota), used: amountsOf(total?.used as never) };
+    return { name: quota.metadata?.name ?? '', quota: asResourceQuota(quota), used: amountsOf(total?.used) };
   }
 
   async function settle(request: AdmissionRequest, object: KubeObject): Promise<void> {

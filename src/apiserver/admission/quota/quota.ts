@@ -39,7 +39,7 @@ export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
    * Rejects a status with lower usage while objects are being stored that the quota controller cannot have seen yet.
    */
   function checkStatus({ kind, namespace, name, object, old }: AdmissionRequest): void {
-    const used = (quota: unknown) => amountsOf((quota as ResourceQuota | undefined)?.status?.used as never);
+    const used = (quota: unknown) => amountsOf((quota as ResourceQuota | undefined)?.status?.used);
     const now = used(object);
     const isLess = [...used(old)].some(([each, before]) => (now.get(each)?.nanos ?? 0n) < before.nanos);
     if (isLess && accessor.isUnsettled(namespace, name)) {

@@ -162,7 +162,7 @@ async function patched(
   if (form !== 'merge')
     throw errors.badRequest('image stream tags support only merge patches; send application/merge-patch+json');
   const { body } = await readPatch(context, exchange, form, request);
-  return mergePatch(current() as object as JsonObject, body as JsonObject) as object as KubeObject;
+  return mergePatch(current(), body as JsonObject) as KubeObject;
 }
 
 async function listTags(

@@ -453,7 +453,8 @@ function bare(object: JsonObject | undefined): JsonObject {
 function unmanaged(object: JsonObject): JsonObject {
   const metadata = field(object, 'metadata');
   if (!isObject(metadata) || !Object.hasOwn(metadata, 'managedFields')) return object;
-  return { ...object, metadata: { ...metadata, managedFields: undefined } as unknown as JsonObject };
+  const rest: Readonly<Record<string, JsonValue | undefined>> = { ...metadata, managedFields: undefined };
+  return { ...object, metadata: rest as JsonObject };
 }
 
 /** `object` with these managed fields and its own copy of metadata. Without entries the field is absent. */

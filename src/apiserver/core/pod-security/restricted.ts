@@ -81,7 +81,7 @@ function capabilities(pod: PodLike): Violation | undefined {
 
 function restrictedVolumes({ spec }: PodLike): Violation | undefined {
   const isSet = (volume: Volume, type: string): boolean =>
-    Object.hasOwn(volume, type) && (volume as unknown as Record<string, unknown>)[type] !== undefined;
+    Object.hasOwn(volume, type) && (volume as Record<string, unknown>)[type] !== undefined;
   const bad = (spec.volumes ?? []).filter((volume) => !ALLOWED_VOLUMES.some((type) => isSet(volume, type)));
   if (bad.length === 0) return undefined;
   const types = unique(bad.map((volume) => FORBIDDEN_VOLUMES.find((type) => isSet(volume, type)) ?? 'unknown'));

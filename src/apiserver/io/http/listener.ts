@@ -2,7 +2,7 @@
  * One TLS port for HTTP/2 and HTTP/1.1. kubectl and client-go use HTTP/2; upgrades (SPDY, WebSocket) and most load
  * generators use HTTP/1.1. A client certificate is requested but optional, because a client may send a token instead.
  */
-import type { IncomingMessage, ServerOptions } from 'node:http';
+import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http';
 import {
   createSecureServer,
   type Http2SecureServer,
@@ -53,6 +53,11 @@ Object.defineProperty(Http2Response.prototype, 'destroyed', {
 
 /** Depends on the connection. The version in a request line can be anything the client writes. */
 const isHttp2 = (request: unknown): request is Http2ServerRequest => request instanceof Http2ServerRequest;
+
+/** The compatibility API of HTTP/2 has the members of HTTP/1.1 that are used. */
+const requestOf = (request: IncomingMessage | Http2ServerRequest): HttpRequest => request as unknown as HttpRequest;
+const responseOf = (response: ServerResponse | Http2ServerResponse | WebSocketAnswer): HttpResponse =>
+  response as unknown as HttpResponse;
 
 const isHttp1 = (protocol: string): boolean => protocol === 'http/1.1';
 
@@ -122,9 +127,9 @@ class HttpsListener implements Listener {
     this.#server.prependListener('secureConnection', (socket) => this.#secured(socket));
     this.#server.on('session', (session) => this.#begun(session));
     this.#server.on('request', (request, response) => {
-      const answer = response as unknown as HttpResponse;
+      const answer = responseOf(response);
       if (isHttp2(request)) this.#requested2(request, answer);
-      else this.#requested1(request as unknown as HttpRequest, answer);
+      else this.#requested1(requestOf(request), answer);
     });
     this.#server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) =>
       this.#upgraded(request, duplex as TLSSocket, head),
@@ -236,7 +241,7 @@ class HttpsListener implements Listener {
       connection.inFlight -= 1;
       if (stream.rstCode > 0) connection.streamReset();
     });
-    this.#options.request(request as unknown as HttpRequest, response, connection);
+    this.#options.request(requestOf(request), response, connection);
   }
 
   #upgraded(request: IncomingMessage, socket: TLSSocket, head: Buffer): void {
@@ -251,7 +256,7 @@ class HttpsListener implements Listener {
       return;
     }
     connection.inFlight += 1;
-    const inMessages = () => new WebSocketAnswer(request, socket, head) as unknown as HttpResponse;
+    const inMessages = () => responseOf(new WebSocketAnswer(request, socket, head));
     this.#options.upgrade(request, socket, head, connection, inMessages);
   }
 }

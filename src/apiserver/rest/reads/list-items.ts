@@ -3,6 +3,7 @@
  * k8s.io/apimachinery's typed and unstructured lists.
  */
 
+import type { KubeObject } from '../../../api/meta/object.ts';
 import { parseJson } from '../../../base/json/json.ts';
 import type { ByteSource } from '../../http/stream-body.ts';
 import { bytesAs, type ServedKind } from '../../pipeline/kinds.ts';
@@ -90,10 +91,10 @@ function* between(head: Buffer, parts: Iterable<Buffer>, tail: Buffer): Generato
 }
 
 /** Like `listItems`, for a parsed object. */
-export function listItem<T extends object>(kind: ServedKind, object: T): T {
+export function listItem(kind: ServedKind, object: KubeObject): KubeObject {
   if (kind.definition.custom !== undefined) return object;
-  const { apiVersion: _a, kind: _k, ...rest } = object as T & { apiVersion?: unknown; kind?: unknown };
-  return rest as unknown as T;
+  const { apiVersion: _a, kind: _k, ...rest } = object;
+  return rest;
 }
 
 export function* joined(parts: Iterable<Buffer>): Generator<Buffer> {

@@ -1,7 +1,7 @@
 /** The scale subresource: the number of replicas of an object as an object of its own. */
 import type { Scale } from '../../../api/generated/autoscaling/v1.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
-import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
+import type { JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import type { ScaleMapping } from '../../../api/registry/definition.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { fieldOf, isObject, setFieldOf } from '../../../api/structural/schema.ts';
@@ -41,7 +41,7 @@ export function applyScale(mapping: ScaleMapping, object: KubeObject, scale: Sca
   }
   const path = mapping.specReplicasPath.split('.').filter((part) => part !== '');
   const last = path.pop();
-  let target = object as unknown as JsonObject;
+  let target = object;
   for (const part of path) {
     const known = fieldOf(target, part);
     const below = isObject(known) ? known : {};
@@ -52,7 +52,7 @@ export function applyScale(mapping: ScaleMapping, object: KubeObject, scale: Sca
 }
 
 function numberAt(object: KubeObject, path: string): number {
-  let value: JsonValue | undefined = object as unknown as JsonObject;
+  let value: JsonValue | undefined = object;
   for (const part of path.split('.')) {
     if (part !== '') value = isObject(value) ? fieldOf(value, part) : undefined;
   }

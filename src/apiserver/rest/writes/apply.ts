@@ -71,7 +71,7 @@ export async function applyObject(
     checkOwnedVersions(kind, live);
     const configuration = {
       live,
-      applied: applied as unknown as JsonObject,
+      applied: applied,
       force: request.options.force,
       manager: request.options.fieldManager,
       apiVersion: kind.apiVersion,
@@ -79,18 +79,18 @@ export async function applyObject(
       nowIso: timestamp(context.clock.nowMs()),
       resetFields: resetFields(request),
       versions: versionsOf(context, kind, kind.apiVersion),
-      decode: (object: JsonObject) => decodeObject(kind, object, [], 'Ignore', []) as unknown as JsonObject,
+      decode: (object: JsonObject) => decodeObject(kind, object, [], 'Ignore', []),
       ...(request.subresource === '' ? {} : { subresource: request.subresource }),
     };
     const object = large ? runSteps(applySteps({ ...configuration, large })) : applyServerSide(configuration);
-    return object as unknown as KubeObject | Promise<KubeObject>;
+    return object as KubeObject | Promise<KubeObject>;
   };
   for (let attempt = 1; ; attempt++) {
     try {
       const { object } = await updateObject(context, request, {
         strategy,
         owned: true,
-        next: (current, large) => merged(current as unknown as JsonObject, large),
+        next: (current, large) => merged(current, large),
       });
       return { object, created: false };
     } catch (error) {

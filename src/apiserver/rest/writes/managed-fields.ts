@@ -43,7 +43,7 @@ export function setOwners(object: KubeObject, owners: ManagedFields): void {
 export function keepOwners(object: KubeObject, before: ManagedFields, warnings: string[]): void {
   const after = object.metadata?.managedFields;
   if (after === before) return;
-  const fault = faultOfManagedFields(after as unknown as JsonValue | undefined);
+  const fault = faultOfManagedFields(after);
   if (fault === undefined) return;
   setOwners(object, before);
   warnings.push(
@@ -71,7 +71,7 @@ export function trackWrite(
   }
   const note = (fields: readonly JsonValue[]): undefined => {
     if (fields.length === 0) delete metadata.managedFields;
-    else metadata.managedFields = fields as unknown as NonNullable<typeof metadata.managedFields>;
+    else metadata.managedFields = fields as NonNullable<ManagedFields>;
   };
   const write = {
     manager: request.options.fieldManager,
@@ -94,5 +94,5 @@ export function trackWrite(
 /** A stored object in the version of the request. */
 function asWritten(kind: ServedKind, object: KubeObject): JsonObject {
   const written = kind.alias === undefined ? object : fromStored(kind, structuredClone(object));
-  return written as unknown as JsonObject;
+  return written;
 }

@@ -12,8 +12,8 @@ export function versionsOf(context: RestContext, kind: ServedKind, written: stri
   const convert = (object: JsonObject, from: string, to: string) => {
     const [source, target] = [inVersion(kind, from), inVersion(kind, to)];
     if (source === undefined || target === undefined) return undefined;
-    const copy = structuredClone(object) as unknown as KubeObject;
-    return { object: fromStored(target, toStored(source, copy)) as unknown as JsonObject, schema: target.schema };
+    const copy = structuredClone(object) as KubeObject;
+    return { object: fromStored(target, toStored(source, copy)), schema: target.schema };
   };
   return {
     to: (object, apiVersion) => convert(object, written, apiVersion),

@@ -69,7 +69,7 @@ export function patchObject(
   return updateObject(context, request, {
     strategy,
     next: (current, large) => {
-      const patched = laid(form, current as unknown as JsonObject, patch, request);
+      const patched = laid(form, current, patch, request);
       const decoded = (): KubeObject => {
         const warnings: string[] = [];
         if (kind.definition.custom !== undefined) checkNamesItself(request, patched);

@@ -84,7 +84,7 @@ function patchScale(
   if (form === 'apply') return apply(context, exchange, request, mapping, patch);
   return write(context, exchange, request, mapping, {
     next(current) {
-      const before = scaleOf(mapping, current) as unknown as JsonObject;
+      const before = scaleOf(mapping, current);
       const merged = (scale: JsonObject): JsonObject => mergePatch(scale, patch);
       const patched =
         form === 'json' ? jsonPatch(before, patch) : form === 'strategic' ? ofSameKind(before, merged) : merged(before);
@@ -117,8 +117,8 @@ function apply(
       const live = scaleOf(mapping, current) as KubeObject;
       const owners = ownersOfScale(managedOf(current), mapping.specReplicasPath);
       const scale = applyServerSide({
-        live: { ...live, metadata: { ...live.metadata, managedFields: owners } } as unknown as JsonObject,
-        applied: applied as unknown as JsonObject,
+        live: { ...live, metadata: { ...live.metadata, managedFields: owners } },
+        applied: applied,
         force: request.options.force,
         manager: request.options.fieldManager,
         apiVersion: scaleKind.apiVersion,
@@ -140,8 +140,7 @@ interface ScaleChange {
   readonly owned?: boolean;
 }
 
-const managedOf = (object: KubeObject): JsonValue | undefined =>
-  object.metadata?.managedFields as unknown as JsonValue | undefined;
+const managedOf = (object: KubeObject): JsonValue | undefined => object.metadata?.managedFields;
 
 async function write(
   context: RestContext,

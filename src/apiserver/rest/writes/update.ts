@@ -198,7 +198,7 @@ async function store(write: Update): Promise<void> {
 function toChange(old: KubeObject): KubeObject {
   const { managedFields } = old.metadata ?? {};
   const bare = managedFields === undefined ? old : { ...old, metadata: { ...old.metadata, managedFields: [] } };
-  const copy = clone(bare as object as JsonObject) as KubeObject;
+  const copy = clone(bare) as KubeObject;
   if (managedFields !== undefined) metadataOf(copy).managedFields = [...managedFields];
   return copy;
 }

@@ -1,6 +1,6 @@
 /** Handlers of create, update, patch, delete and deletecollection. */
 import { fieldError } from '../../../api/meta/field-error.ts';
-import type { JsonObject, JsonValue, KubeList, KubeObject } from '../../../api/meta/object.ts';
+import type { JsonValue, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { clone } from '../../core/patch/document.ts';
@@ -57,7 +57,7 @@ export const update: Handler = async (context, exchange, kind, info) => {
     const updated = await updateObject(context, request, {
       strategy,
       versionRequired: true,
-      next: () => clone(object as object as JsonObject) as object as KubeObject,
+      next: () => clone(object) as KubeObject,
     });
     sendObject(context, exchange, kind, updated.object, form, 200);
   } catch (error) {

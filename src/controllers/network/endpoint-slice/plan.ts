@@ -181,9 +181,7 @@ function hintsOf(service: Service, nodeName: string | undefined, zone: string | 
   const distribution = service.spec?.trafficDistribution;
   const forZones = zone === undefined ? {} : { forZones: [{ name: zone }] };
   if (distribution === 'PreferSameNode' && nodeName !== undefined && nodeName !== '') {
-    // The types of `kubernetes-types` lack hints for nodes.
-    const hints = { forNodes: [{ name: nodeName }], ...forZones };
-    return { hints };
+    return { hints: { forNodes: [{ name: nodeName }], ...forZones } };
   }
   const bySameZone = distribution === 'PreferClose' || distribution === 'PreferSameZone';
   return bySameZone && zone !== undefined ? { hints: forZones } : {};

@@ -4,7 +4,7 @@
  */
 
 import type { ResourceClaim, ResourceClaimTemplate } from '../../../api/devices/types.ts';
-import type { Pod } from '../../../api/generated/core/v1.ts';
+import type { Pod, PodResourceClaim, PodResourceClaimStatus } from '../../../api/generated/core/v1.ts';
 import { controllerReference, isControlledBy } from '../../framework/core/ownership.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 
@@ -12,25 +12,8 @@ import { isPodTerminal } from '../../framework/core/pods.ts';
 export const POD_CLAIM_ANNOTATION = 'resource.kubernetes.io/pod-claim-name';
 export const CLAIM_FINALIZER = 'resource.kubernetes.io/delete-protection';
 
-export interface PodClaim {
-  readonly name: string;
-  readonly resourceClaimName?: string;
-  readonly resourceClaimTemplateName?: string;
-}
-
-export interface PodClaimStatus {
-  readonly name: string;
-  readonly resourceClaimName?: string;
-}
-
-/** Fields of KEP-4381, which kubernetes-types lacks. */
-type DevicePod = Pod & {
-  readonly spec?: { readonly resourceClaims?: readonly PodClaim[] };
-  readonly status?: { readonly resourceClaimStatuses?: readonly PodClaimStatus[] };
-};
-
-export const claimsOf = (pod: Pod): readonly PodClaim[] => (pod as DevicePod).spec?.resourceClaims ?? [];
-const statusesOf = (pod: Pod): readonly PodClaimStatus[] => (pod as DevicePod).status?.resourceClaimStatuses ?? [];
+export const claimsOf = (pod: Pod): readonly PodResourceClaim[] => pod.spec?.resourceClaims ?? [];
+const statusesOf = (pod: Pod): readonly PodResourceClaimStatus[] => pod.status?.resourceClaimStatuses ?? [];
 
 /** Whether the pod no longer holds claims: it has finished, or was deleted before it was bound. */
 export function isPodDone(pod: Pod): boolean {
@@ -38,14 +21,14 @@ export function isPodDone(pod: Pod): boolean {
 }
 
 /** Name of the claim, if known. */
-export function claimNameOf(pod: Pod, claim: PodClaim): string | undefined {
+export function claimNameOf(pod: Pod, claim: PodResourceClaim): string | undefined {
   return claim.resourceClaimName ?? statusesOf(pod).find(({ name }) => name === claim.name)?.resourceClaimName;
 }
 
 export interface PodPlan {
   readonly create: readonly { readonly entry: string; readonly claim: ResourceClaim }[];
   /** Entries of `status.resourceClaimStatuses` for existing claims. */
-  readonly record: readonly PodClaimStatus[];
+  readonly record: readonly PodResourceClaimStatus[];
   /** Allocated claims used by a pod that has a node, although the scheduler did not reserve them. */
   readonly reserve: readonly ResourceClaim[];
   readonly problems: readonly string[];
@@ -59,7 +42,7 @@ export interface PodSnapshot {
 
 export function planPodClaims(pod: Pod, { claims, template }: PodSnapshot): PodPlan {
   const create: { entry: string; claim: ResourceClaim }[] = [];
-  const record: PodClaimStatus[] = [];
+  const record: PodResourceClaimStatus[] = [];
   const reserve: ResourceClaim[] = [];
   const problems: string[] = [];
   if (isPodDone(pod) || pod.metadata?.deletionTimestamp !== undefined) return { create, record, reserve, problems };

@@ -5,12 +5,7 @@
 
 import type { PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import { annotationOf, isFullyBound, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
-import {
-  type ExpandingStatus,
-  FILE_SYSTEM_RESIZE_PENDING,
-  resizeStatusOf,
-  withoutResizing,
-} from '../../../api/volumes/expansion.ts';
+import { FILE_SYSTEM_RESIZE_PENDING, resizeStatusOf, withoutResizing } from '../../../api/volumes/expansion.ts';
 import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
 import { compareQuantity, quantityOf, tryParseQuantity } from '../../../base/quantity.ts';
 import { timestamp } from '../../../base/times.ts';
@@ -36,7 +31,7 @@ export function planExpansion(
   const hasGrown = compareQuantity(sizeOf(wanted), sizeOf(claim.status.capacity?.['storage'])) <= 0;
   if (wanted === undefined || hasGrown) return KEEP;
   if (annotationOf(volume, PROVISIONED_BY) !== LOCAL_PROVISIONER) return external(volume);
-  const allocated = (claim.status as ExpandingStatus).allocatedResources?.['storage'];
+  const allocated = claim.status?.allocatedResources?.['storage'];
   if (allocated !== wanted) return { kind: 'status', status: resizing(claim, wanted, nowMs) };
   if (compareQuantity(sizeOf(volume.spec?.capacity?.['storage']), sizeOf(wanted)) < 0) {
     return { kind: 'volume', volume: { ...volume, spec: { ...volume.spec, capacity: { storage: wanted } } } };

@@ -28,9 +28,9 @@ export function podAmount(pod: Pod, side: Side, resource: string): number {
   return withOverhead(pod, side, resource, whole > 0 ? whole : containersAmount(pod, side, resource));
 }
 
-/** Pod-level amount of KEP-2837, a field that kubernetes-types lacks; 0 if not set. */
+/** Pod-level amount (KEP-2837); 0 if not set. */
 export function podLevelAmount(pod: Pod, side: Side, resource: string): number {
-  const { resources } = (pod.spec ?? {}) as { readonly resources?: Container['resources'] };
+  const resources = pod.spec?.resources;
   return resources === undefined ? 0 : amountOf({ name: '', resources }, side, resource);
 }
 

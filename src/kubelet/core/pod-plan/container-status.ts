@@ -25,12 +25,6 @@ import {
 } from './snapshot.ts';
 import { isRecursivelyReadOnly } from './volume-mounts.ts';
 
-/** Fields of KEP-3619 and KEP-4960, which kubernetes-types lacks. */
-type ReportedStatus = ApiContainerStatus & {
-  stopSignal?: string;
-  user?: { readonly linux: { readonly uid: number; readonly gid: number; readonly supplementalGroups?: number[] } };
-};
-
 export interface ContainerStatuses {
   readonly init: ApiContainerStatus[];
   readonly containers: ApiContainerStatus[];
@@ -135,7 +129,7 @@ function mountStatuses(container: Container | EphemeralContainer, recursive: boo
 }
 
 /** Allocated resources as in the spec, and the user of the container. */
-function allotment(container: Container | EphemeralContainer, latest: ContainerStatus): Partial<ReportedStatus> {
+function allotment(container: Container | EphemeralContainer, latest: ContainerStatus): Partial<ApiContainerStatus> {
   const { requests, limits } = container.resources ?? {};
   const { user, stopSignal } = latest;
   return {

@@ -3,40 +3,28 @@
  * rules. Source: KEP-5307 (container restart rules), KEP-5532 (restart of all containers);
  * pkg/kubelet/container/helpers.go ShouldContainerBeRestarted.
  */
-import type { Container, EphemeralContainer, Pod } from '../../../api/generated/core/v1.ts';
+import type { Container, ContainerRestartRule, EphemeralContainer, Pod } from '../../../api/generated/core/v1.ts';
 import type { ContainerStatus } from '../../../runtime/port.ts';
 import { containersOf, initContainersOf, type RestartPolicy, restartPolicyOf } from './snapshot.ts';
 
 const RESTART_ALL = 'RestartAllContainers';
 
-/** Fields of KEP-5307, which kubernetes-types lacks. */
-interface Restartable {
-  readonly restartPolicy?: string;
-  readonly restartPolicyRules?: readonly {
-    readonly action: string;
-    readonly exitCodes?: { readonly operator: string; readonly values?: readonly number[] };
-  }[];
-}
-
 /** The container's own policy, otherwise its pod's. Ephemeral containers never restart. */
 export function policyOf(pod: Pod, container: Container | EphemeralContainer): RestartPolicy {
   if (pod.spec?.ephemeralContainers?.some((each) => each.name === container.name) === true) return 'Never';
-  const own = (container as Restartable).restartPolicy;
+  const own = container.restartPolicy;
   return own === 'Always' || own === 'OnFailure' || own === 'Never' ? own : restartPolicyOf(pod);
 }
 
 /** Whether a container with this exit code restarts. The first matching rule decides. */
 export function restartsAfter(pod: Pod, container: Container | EphemeralContainer, exitCode: number): boolean {
-  const { restartPolicy, restartPolicyRules = [] } = container as Restartable;
+  const { restartPolicy, restartPolicyRules = [] } = container;
   if (restartPolicy !== undefined && restartPolicyRules.some((rule) => matches(rule, exitCode))) return true;
   const policy = policyOf(pod, container);
   return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);
 }
 
-function matches(
-  { action, exitCodes }: NonNullable<Restartable['restartPolicyRules']>[number],
-  exitCode: number,
-): boolean {
+function matches({ action, exitCodes }: ContainerRestartRule, exitCode: number): boolean {
   if ((action !== 'Restart' && action !== RESTART_ALL) || exitCodes === undefined) return false;
   const listed = (exitCodes.values ?? []).includes(exitCode);
   return exitCodes.operator === 'In' ? listed : exitCodes.operator === 'NotIn' && !listed;
@@ -48,7 +36,7 @@ function lastTrigger(pod: Pod, containers: readonly ContainerStatus[]): number |
   for (const { name, state, exitCode, finishedAtMs } of containers) {
     if (state !== 'exited') continue;
     const spec = [...initContainersOf(pod), ...containersOf(pod)].find((each) => each.name === name);
-    const rule = (spec as Restartable | undefined)?.restartPolicyRules?.find((each) => matches(each, exitCode));
+    const rule = spec?.restartPolicyRules?.find((each) => matches(each, exitCode));
     if (rule?.action === RESTART_ALL) atMs = Math.max(atMs ?? 0, finishedAtMs);
   }
   return atMs;

@@ -1,8 +1,7 @@
 /**
  * Computes the PodStatus to report from snapshot and plan. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus.
  */
-
-import type { PodStatus as ApiPodStatus, Pod, PodCondition } from '../../../api/generated/core/v1.ts';
+import type { Pod, PodCondition, PodStatus } from '../../../api/generated/core/v1.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { timestamp } from '../../../base/times.ts';
 import { podConditions } from './conditions.ts';
@@ -11,10 +10,6 @@ import { phaseOf } from './phase.ts';
 import type { PodPlan } from './plan.ts';
 import { type RestartRound, restartRound } from './restart.ts';
 import { type PodSnapshot, readySandboxes } from './snapshot.ts';
-
-/** Field of KEP-5067, which kubernetes-types lacks. */
-export type PodStatus = ApiPodStatus & { observedGeneration?: number };
-type Condition = PodCondition & { observedGeneration?: number };
 
 /** Reason why a pod does not have the requested resources (KEP-1287). */
 export interface ResizeState {
@@ -189,7 +184,7 @@ function roundCondition({ snapshot, previous, nowMs }: StatusInput, round: Resta
 /** A resize in progress keeps the generation with which it started. */
 function resizeCondition({ snapshot, resize, previous, nowMs }: StatusInput): PodCondition[] {
   if (resize === undefined) return [];
-  const before = previous.conditions?.find((condition) => condition.type === resize.type) as Condition | undefined;
+  const before = previous.conditions?.find((condition) => condition.type === resize.type);
   const begun = resize.type === 'PodResizeInProgress' ? before?.observedGeneration : undefined;
   const generation = begun === undefined ? observedGeneration(snapshot.pod) : { observedGeneration: begun };
   const lastTransitionTime = before?.lastTransitionTime ?? timestamp(nowMs);

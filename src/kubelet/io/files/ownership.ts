@@ -36,7 +36,7 @@ async function ownTree(handle: FileHandle, found: Stats, gid: number, path: stri
   if (!found.isDirectory()) return;
   // Names are bytes, because some are not valid UTF-8.
   for await (const { name } of await opendir(self, { encoding: 'buffer' as 'utf8' })) {
-    const entry = await openEntry(Buffer.concat([Buffer.from(`${self}/`), name as unknown as Buffer]));
+    const entry = await openEntry(Buffer.concat([Buffer.from(`${self}/`), bytesOf(name)]));
     if (entry === undefined) continue;
     try {
       await ownTree(entry, await entry.stat(), gid, path, depth + 1);
@@ -55,3 +55,6 @@ async function openEntry(path: Buffer): Promise<FileHandle | undefined> {
     throw error;
   }
 }
+
+/** With the encoding `buffer`, names are bytes, contrary to the type that Node declares. */
+const bytesOf = (name: string | Buffer): Buffer => (typeof name === 'string' ? Buffer.from(name) : name);

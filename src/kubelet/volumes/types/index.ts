@@ -46,7 +46,7 @@ export function claimTypeOf(volume: Volume): ClaimType | undefined {
 }
 
 const isSet = (volume: Volume, source: string): boolean =>
-  (volume as unknown as Readonly<Record<string, unknown>>)[source] !== undefined;
+  (volume as Readonly<Record<string, unknown>>)[source] !== undefined;
 
 const DURABLE = new Set<string>(
   RECORDED_TYPES.filter(({ durable }) => durable === true).flatMap(({ records }) => records),

@@ -7,7 +7,7 @@ import { createServer as createHttpServer, type Server as HttpServer, type Incom
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createSecureContext, type TLSSocket } from 'node:tls';
+import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
 import { peerAddress } from '../../../base/addresses/addresses.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -163,16 +163,16 @@ class NodeProxy implements RoutingProxy {
       minVersion: 'TLSv1.2' as const,
       handshakeTimeout: HEADER_TIMEOUT_MS,
       settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEADER_BYTES },
-      SNICallback: (name: string, callback: (error: Error | null, context?: never) => void) => {
+      SNICallback: (name: string, callback: (error: Error | null, context?: SecureContext) => void) => {
         const found = this.#view.tls(name.toLowerCase());
         if (found.kind === 'refused') return callback(new Error('no certificate can be served for the name'));
         const certificate = found.kind === 'terminate' ? found.certificate : undefined;
         const context = certificate === undefined ? undefined : this.#contexts.of(certificate);
-        callback(null, context as never);
+        callback(null, context);
       },
     };
     const server = createSecureServer(options, (request, response) => {
-      this.#pending.done(this.#rawSocketOf(request.socket as unknown as TLSSocket));
+      this.#pending.done(this.#rawSocketOf(request.socket as TLSSocket));
       this.#proxy.handle(request, response, true);
     });
     server.on('upgrade', (request: IncomingMessage, client: Duplex, head: Buffer) => {

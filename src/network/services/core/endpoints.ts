@@ -82,12 +82,8 @@ const isReady = ({ conditions }: Endpoint): boolean => conditions?.ready !== fal
 const isServingLast = ({ conditions }: Endpoint): boolean =>
   conditions?.serving === true && conditions.terminating === true;
 
-/** The types of `kubernetes-types` lack hints for nodes. */
 function hintsOf({ hints }: Endpoint): Hints {
-  const { forZones = [], forNodes = [] } = (hints ?? {}) as {
-    forZones?: { name?: string }[];
-    forNodes?: { name?: string }[];
-  };
+  const { forZones = [], forNodes = [] } = hints ?? {};
   const names = (list: readonly { name?: string }[]): string[] => list.map(({ name = '' }) => name);
   return { zones: names(forZones), nodes: names(forNodes) };
 }

@@ -2,7 +2,7 @@
  * Annotation with which workloads follow tags of image streams. Source: openshift/library-go pkg/image/trigger; OKD's
  * documentation "Triggering updates on image stream changes".
  */
-import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
+import type { JsonValue, KubeObject } from '../../../api/meta/object.ts';
 
 export const TRIGGERS = 'image.openshift.io/triggers';
 const MAX_TRIGGERS = 100;
@@ -73,7 +73,7 @@ export function planTriggers<T extends KubeObject>(
     const image = pullSpec(namespace ?? object.metadata?.namespace ?? '', name);
     if (image === undefined) continue;
     const target = changed ?? structuredClone(object);
-    let at: JsonValue | undefined = target as unknown as JsonObject;
+    let at: JsonValue | undefined = target;
     for (const step of path) at = field(at, step);
     const list = field(at, container.list);
     const found = Array.isArray(list)

@@ -20,7 +20,7 @@ import {
 import { checkRunningKernel, planChange } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import { type DriftWatch, watchDrift } from './drift.ts';
-import { type AppliedConfig, type ConfigTrial, jsonOf, NO_NOTE, type Note, noteOf } from './host-record.ts';
+import { type AppliedConfig, type ConfigTrial, NO_NOTE, type Note, noteOf } from './host-record.ts';
 import { annotationOf, cutReason, setDesiredDrain, setNodeState } from './node-state.ts';
 import { desiredPolicies } from './policies.ts';
 import { type Settling, watchSettling } from './settling.ts';
@@ -167,7 +167,7 @@ class Daemon implements MachineConfigDaemon {
       ...(previous === undefined ? {} : { before: from }),
     };
     const next: Note = { applied: to, trial };
-    await files.apply(plan.tree, jsonOf(next));
+    await files.apply(plan.tree, next);
     this.#settling?.stop();
     this.#settling = undefined;
     this.#note = next;
@@ -189,7 +189,7 @@ class Daemon implements MachineConfigDaemon {
   }
 
   async #keep(note: Note): Promise<void> {
-    await this.#options.files.note(jsonOf(note));
+    await this.#options.files.note(note);
     this.#note = note;
   }
 
@@ -234,7 +234,7 @@ class Daemon implements MachineConfigDaemon {
     const plan = await planChange(applied, from, policies, this.#options);
     if (plan.unreconcilable !== undefined) throw new Error(`${reason}; ${plan.unreconcilable}`);
     const next: Note = { applied: from, ...rest, failed: { name: failed?.name ?? applied.name ?? '', reason } };
-    await files.apply(plan.tree, jsonOf(next));
+    await files.apply(plan.tree, next);
     this.#note = next;
     await carryOut(applied, from, policies, this.#options).catch((error: unknown) =>
       log.warn('rollback incomplete', { error: messageOf(error) }),

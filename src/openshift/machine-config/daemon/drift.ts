@@ -4,7 +4,7 @@ import { resources } from '../../../api/resources.ts';
 import { ON_DRIFT } from '../kinds/machine-config-types.ts';
 import { planChange } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
-import { jsonOf, type Note } from './host-record.ts';
+import type { Note } from './host-record.ts';
 
 interface DriftParts {
   note(): Note;
@@ -55,7 +55,7 @@ export function watchDrift(options: MachineConfigDaemonOptions, parts: DriftPart
       if (!(await mayRepair(applied.name ?? '')) && !forced) return reason;
       const plan = await planChange(applied, applied, {}, options);
       if (plan.unreconcilable !== undefined) return reason;
-      await files.apply(plan.tree, jsonOf(parts.note()));
+      await files.apply(plan.tree, parts.note());
       if (differences.some((line) => line.includes('/etc/systemd/system/'))) await units?.daemonReload();
       log.info('config drift repaired', { config: applied.name, files: differences.length });
       parts.event(node, 'Normal', 'ConfigDriftRepaired', `${differences.length} files restored to ${applied.name}`);

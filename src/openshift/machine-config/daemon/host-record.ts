@@ -1,5 +1,4 @@
 /** State of the daemon on disk, saved together with the files that it describes. */
-import type { JsonValue } from '../../../api/meta/object.ts';
 import type { DisruptionPolicies, MachineConfigSpec } from '../core/ignition/index.ts';
 
 /** Config on the host. Without a name the host has no config. */
@@ -37,7 +36,4 @@ export type ConfigTrial = NonNullable<Note['trial']>;
 
 export const NO_NOTE: Note = { applied: {} };
 
-export const noteOf = (value: JsonValue | undefined): Note =>
-  value === undefined || value === null ? NO_NOTE : (value as unknown as Note);
-
-export const jsonOf = (note: Note): JsonValue => note as unknown as JsonValue;
+export const noteOf = (value: unknown): Note => (value === undefined || value === null ? NO_NOTE : (value as Note));

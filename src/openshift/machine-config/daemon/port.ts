@@ -1,21 +1,20 @@
 /** Ports of the machine config daemon to its host. */
-import type { JsonValue } from '../../../api/meta/object.ts';
 import type { BootLoader, Tree, UnitFile } from '../core/ignition/port.ts';
 
 /** Files that configs have written on this host, and the original files. Calls are serialized. */
 export interface HostFiles {
   /**
-   * Completes or reverts a change that a power failure has interrupted, and returns the note of the effective change.
-   * Throws CodedErrors.
+   * Completes or reverts a change that a power failure has interrupted, and returns the note of the effective change,
+   * undefined if there is none. Throws CodedErrors.
    */
-  open(): Promise<JsonValue | undefined>;
+  open(): Promise<unknown>;
   /**
    * Writes the tree, restores the originals of files that are no longer in it, and replaces the note, all or nothing.
    * Throws CodedErrors that name the file.
    */
-  apply(tree: Tree, note: JsonValue): Promise<void>;
+  apply(tree: Tree, note: unknown): Promise<void>;
   /** Replaces only the note. */
-  note(note: JsonValue): Promise<void>;
+  note(note: unknown): Promise<void>;
   /** Differences from the applied tree, one line per file, without contents. */
   differences(): Promise<readonly string[]>;
   /**

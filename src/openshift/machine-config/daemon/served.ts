@@ -8,7 +8,7 @@ import { CodedError } from '../../../base/errors.ts';
 import { fileText, type IgnitionConfig, type MachineConfigSpec, parseIgnition } from '../core/ignition/index.ts';
 import { CURRENT_CONFIG } from '../kinds/machine-config-types.ts';
 import { type ChangeParts, planChange } from './change.ts';
-import { type AppliedConfig, jsonOf, noteOf } from './host-record.ts';
+import { type AppliedConfig, noteOf } from './host-record.ts';
 
 /** Files that the server adds to the config of the pool. */
 const ANNOTATIONS = '/etc/machine-config-daemon/node-annotations.json';
@@ -28,7 +28,7 @@ export async function applyServedConfig(text: string, parts: ChangeParts): Promi
   if (plan.unreconcilable !== undefined)
     throw new CodedError('unreconcilable', `${served.name}: ${plan.unreconcilable}`);
   const trial = { from: {}, bootId: await parts.kernel.bootId(), policies: {}, mayCutOff: true };
-  await parts.files.apply(plan.tree, jsonOf({ applied: served, trial }));
+  await parts.files.apply(plan.tree, { applied: served, trial });
   return served.name;
 }
 

@@ -1,6 +1,5 @@
 /** The files of a host that configs manage: their current and original contents, and changes of both. */
 import { dirname } from 'node:path';
-import type { JsonValue } from '../../../api/meta/object.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { Entry, Tree, UnitFile } from '../core/ignition/port.ts';
 import type { HostFiles } from '../daemon/port.ts';
@@ -33,7 +32,7 @@ type Original =
 
 interface State {
   readonly version: 1;
-  readonly note: JsonValue;
+  readonly note: unknown;
   readonly entries: Readonly<Record<string, Recorded>>;
   readonly originals: Readonly<Record<string, Original>>;
   /** Directories that were created for entries, parents first. */
@@ -161,7 +160,7 @@ async function planChange(
   state: State,
   tree: Tree,
   accounts: Accounts,
-  note: JsonValue,
+  note: unknown,
 ): Promise<{ readonly next: State; readonly batch: Batch }> {
   const entries: Record<string, Recorded> = {};
   const originals: Record<string, Original> = {};

@@ -18,6 +18,8 @@ interface Inner {
   _decodeLongHeader(bytes: Buffer): void;
 }
 
+const innerOf = (parser: Extract): Inner => parser as unknown as Inner;
+
 const ATTRIBUTE = 'SCHILY.xattr.';
 const SPACE = 0x20;
 /** Attributes by the `pax` object of an entry's header. */
@@ -25,7 +27,7 @@ const captured = new WeakMap<object, ReadonlyMap<string, Buffer>>();
 
 /** Exceeding a limit throws in the parser, which ends the archive with the error. */
 export function boundExtendedHeaders(parser: Extract, limits: HeaderLimits): void {
-  const inner = parser as unknown as Inner;
+  const inner = innerOf(parser);
   const decode = inner._decodeLongHeader.bind(parser);
   let global = 0;
   let total = 0;
@@ -47,7 +49,7 @@ const isRestored = (name: string): boolean =>
 
 /** Captures the attributes of entries for `attributesOf`. */
 export function captureAttributes(parser: Extract): void {
-  const inner = parser as unknown as Inner;
+  const inner = innerOf(parser);
   const decode = inner._decodeLongHeader.bind(parser);
   inner._decodeLongHeader = (bytes) => {
     decode(bytes);

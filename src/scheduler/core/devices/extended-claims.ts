@@ -3,13 +3,9 @@
  * Source: KEP-5004; pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
  */
 
-import {
-  EXTENDED_CLAIM_ANNOTATION,
-  mayBeDevices,
-  type RequestMapping,
-} from '../../../api/devices/extended-resources.ts';
+import { EXTENDED_CLAIM_ANNOTATION, mayBeDevices } from '../../../api/devices/extended-resources.ts';
 import type { DeviceRequest, ResourceClaim } from '../../../api/devices/types.ts';
-import type { Container, Pod } from '../../../api/generated/core/v1.ts';
+import type { Container, ContainerExtendedResourceRequest, Pod } from '../../../api/generated/core/v1.ts';
 import { type Amounts, amountsOf } from '../../../api/podspec/scheduling/node-resources.ts';
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
 import type { DeviceLister } from './device-lister.ts';
@@ -17,7 +13,7 @@ import type { DeviceLister } from './device-lister.ts';
 export interface ExtendedClaim {
   /** Claim to create, without a name. */
   readonly claim: ResourceClaim;
-  readonly mappings: readonly RequestMapping[];
+  readonly mappings: readonly ContainerExtendedResourceRequest[];
 }
 
 /** Whether devices provide the resource on a node. A device plug-in's resource has precedence. */
@@ -38,7 +34,7 @@ export function extendedClaimOn(pod: PodInfo, allocatable: Amounts, lister: Devi
   const names = classedResources(pod, lister).filter((name) => isFromDevices(name, allocatable, lister));
   if (names.length === 0) return undefined;
   const requests: DeviceRequest[] = [];
-  const mappings: RequestMapping[] = [];
+  const mappings: ContainerExtendedResourceRequest[] = [];
   for (const name of names) {
     const shares = sharesOf(pod.pod, name, lister.classOfResource(name)?.metadata?.name ?? '');
     requests.push(...shares.requests);
@@ -79,9 +75,9 @@ function sharesOf(
   pod: Pod,
   resource: string,
   deviceClassName: string,
-): { readonly requests: DeviceRequest[]; readonly mappings: RequestMapping[] } {
+): { readonly requests: DeviceRequest[]; readonly mappings: ContainerExtendedResourceRequest[] } {
   const members = membersOf(pod);
-  const mappings: RequestMapping[] = [];
+  const mappings: ContainerExtendedResourceRequest[] = [];
   const map = ({ container }: Member, requestName: string): void => {
     mappings.push({ containerName: container.name, resourceName: resource, requestName });
   };

@@ -1,5 +1,5 @@
 /** Simulation that executes plans at once, to test pods without a runtime. */
-import type { Pod } from '../../../../src/api/generated/core/v1.ts';
+import type { Pod, PodStatus } from '../../../../src/api/generated/core/v1.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../../src/kubelet/core/pod-plan/back-off.ts';
 import { containerHash } from '../../../../src/kubelet/core/pod-plan/hash.ts';
 import { type PodAction, type PodPlan, planPod } from '../../../../src/kubelet/core/pod-plan/plan.ts';
@@ -9,7 +9,7 @@ import {
   type ProbeVerdicts,
   startedContainers,
 } from '../../../../src/kubelet/core/pod-plan/snapshot.ts';
-import { type PodStatus, podStatus } from '../../../../src/kubelet/core/pod-plan/status.ts';
+import { podStatus } from '../../../../src/kubelet/core/pod-plan/status.ts';
 import type { ContainerStatus, SandboxStatus } from '../../../../src/runtime/port.ts';
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };

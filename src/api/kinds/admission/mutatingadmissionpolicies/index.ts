@@ -9,6 +9,7 @@ import {
   validateMutatedOperations,
   validatePolicyBasics,
 } from '../../../admission-rules/policies.ts';
+import type { Mutation } from '../../../generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 import { isSet } from '../../../meta/validation.ts';
@@ -17,13 +18,6 @@ import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../../registry/strategies.ts';
 import { otherVersion } from '../../../registry/versions.ts';
 import { validateOneOf } from '../../../validation/scalars.ts';
-
-/** `kubernetes-types` does not have this kind yet. */
-interface Mutation {
-  patchType?: string;
-  applyConfiguration?: { expression?: string };
-  jsonPatch?: { expression?: string };
-}
 
 interface Policy extends KubeObject {
   spec?: PolicySpec & { mutations?: Mutation[]; reinvocationPolicy?: string };

@@ -22,7 +22,7 @@ export const mutatingWebhookConfigurations: KindDefinition<MutatingWebhookConfig
   schemaName: 'io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration',
   storagePrefix: 'mutatingwebhookconfigurations',
   allowUnconditionalUpdate: false,
-  aliases: [olderWebhooks],
+  aliases: [olderWebhooks()],
   setDefaults(configuration) {
     for (const webhook of configuration.webhooks ?? []) {
       setWebhookDefaults(webhook);

@@ -22,7 +22,7 @@ export const validatingWebhookConfigurations: KindDefinition<ValidatingWebhookCo
   schemaName: 'io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration',
   storagePrefix: 'validatingwebhookconfigurations',
   allowUnconditionalUpdate: false,
-  aliases: [olderWebhooks],
+  aliases: [olderWebhooks()],
   setDefaults(configuration) {
     for (const webhook of configuration.webhooks ?? []) setWebhookDefaults(webhook);
   },

@@ -35,8 +35,7 @@ export function setCondition(definition: CustomResourceDefinition, condition: Co
   }
   if (known.status === condition.status && known.reason === condition.reason && known.message === condition.message)
     return false;
-  if (known.status !== condition.status)
-    known.lastTransitionTime = now as unknown as NonNullable<typeof known.lastTransitionTime>;
+  if (known.status !== condition.status) known.lastTransitionTime = now;
   Object.assign(known, condition);
   return true;
 }

@@ -47,7 +47,7 @@ function noteStorageVersion(definition: CustomResourceDefinition): void {
 function acceptedNames(definition: CustomResourceDefinition): void {
   definition.status ??= {};
   // Initial status until the naming controller accepts the names. As upstream, the empty fields are present.
-  definition.status.conditions ??= null as never;
+  if (definition.status.conditions === undefined) Object.assign(definition.status, { conditions: null });
   definition.status.acceptedNames ??= { plural: '', kind: '' };
 }
 

@@ -4,7 +4,7 @@
  * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from '../../../generated/apiextensions/v1.ts';
-import type { JsonValue } from '../../../meta/object.ts';
+import type { JsonObject } from '../../../meta/object.ts';
 import { type ParsedSchema, parseSchema, type Schema } from '../../../structural/schema.ts';
 import { commonParts } from './v1beta1.ts';
 
@@ -50,10 +50,10 @@ export const schemaPathOf = (path: string): string =>
 const parsed = new WeakMap<object, { readonly path: string; readonly schema: ParsedSchema }>();
 
 /** `path` is the error path of the schema. */
-export function parsedSchema(raw: object, path: string): ParsedSchema {
+export function parsedSchema(raw: JsonObject, path: string): ParsedSchema {
   const known = parsed.get(raw);
   if (known?.path === path) return known.schema;
-  const schema = parseSchema(raw as unknown as JsonValue, schemaPathOf(path));
+  const schema = parseSchema(raw, schemaPathOf(path));
   parsed.set(raw, { path, schema });
   return schema;
 }

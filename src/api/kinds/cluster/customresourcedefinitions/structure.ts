@@ -1,7 +1,6 @@
 /** The NonStructuralSchema condition. Source: k8s.io/apiextensions-apiserver/pkg/controller/nonstructuralschema. */
 import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
-import type { JsonValue } from '../../../meta/object.ts';
 import { parseSchema } from '../../../structural/schema.ts';
 import { structuralErrors } from '../../../structural/structural-rules.ts';
 import type { Condition } from './conditions.ts';
@@ -22,7 +21,7 @@ export function structureCondition(definition: CustomResourceDefinition): Condit
     const raw = schema?.openAPIV3Schema;
     if (raw === undefined) continue;
     const path = `spec.versions[${index}].schema.openAPIV3Schema`;
-    const parsed = parseSchema(raw as unknown as JsonValue, path);
+    const parsed = parseSchema(raw, path);
     if (parsed.unsupported !== undefined) {
       const why = `OpenAPIV3Schema '${parsed.unsupported.replace('$schema', 'schema')}' is not supported`;
       const message = `failed to check validation schema for version ${name}: ${why}`;

@@ -38,7 +38,7 @@ function columnOf(declared: CustomResourceColumnDefinition): Column<KubeObject>[
         declared.description ?? `Custom resource definition column (in JSONPath format): ${declared.jsonPath}`,
       ...(declared.format === undefined ? {} : { format: declared.format }),
       ...(declared.priority === undefined ? {} : { priority: declared.priority }),
-      cell: (object, nowMs) => cell(type, path.all(object as unknown as JsonValue), nowMs),
+      cell: (object, nowMs) => cell(type, path.all(object), nowMs),
     },
   ];
 }

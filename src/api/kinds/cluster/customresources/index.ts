@@ -105,7 +105,7 @@ class VersionSchema {
 
 const OPEN_SCHEMA = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
-const asJson = (object: KubeObject): JsonObject => object as unknown as JsonObject;
+const asJson = (object: KubeObject): JsonObject => object;
 
 /** Kind definition of one version of a custom resource. It uses the accepted names. */
 export function customKind(

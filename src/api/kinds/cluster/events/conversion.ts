@@ -19,7 +19,7 @@ const TO_CORE: ReadonlyMap<string, string> = new Map(RENAMED);
 const FROM_CORE: ReadonlyMap<string, string> = new Map(RENAMED.map(([events, core]) => [core, events]));
 
 export function eventToCore(object: KubeObject): CoreEvent {
-  return rename(object, TO_CORE) as object as CoreEvent;
+  return rename(object, TO_CORE) as CoreEvent;
 }
 
 export function eventFromCore(object: CoreEvent): KubeObject {

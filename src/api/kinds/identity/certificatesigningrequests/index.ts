@@ -45,7 +45,7 @@ function durationText(request: Request): string {
 const older: KindAlias<Request> = {
   ...sameShape('certificates.k8s.io', 'v1beta1', '1.19', '1.22'),
   convertTo(object) {
-    const request = object as unknown as Request;
+    const request = object as Request;
     if (request.spec !== undefined) request.spec.usages ??= ['digital signature', 'key encipherment'];
     for (const condition of request.status?.conditions ?? []) {
       if (!isSet(condition.status)) condition.status = 'True';

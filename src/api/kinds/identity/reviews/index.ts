@@ -20,7 +20,7 @@ const AUTHENTICATION = 'authentication.k8s.io';
 const AUTHORIZATION = 'authorization.k8s.io';
 
 /** Alias for v1beta1, in which two kinds have a differently named field. */
-function olderReview(group: string, kind: string): KindAlias<never> {
+function olderReview<T extends KubeObject>(group: string, kind: string): KindAlias<T> {
   const since = kind === 'SelfSubjectReview' ? '1.28' : '1.19';
   const removed = kind === 'SelfSubjectReview' ? '1.31' : '1.22';
   if (kind !== 'SubjectAccessReview' && kind !== 'LocalSubjectAccessReview') {
@@ -36,7 +36,7 @@ function olderReview(group: string, kind: string): KindAlias<never> {
     group,
     version: 'v1beta1',
     deprecated: { since, removed },
-    convertTo: (object) => renamed(object, 'group', 'groups') as never,
+    convertTo: (object) => renamed(object, 'group', 'groups') as T,
     convertFrom: (object) => renamed(object, 'groups', 'group'),
   };
 }

@@ -7,7 +7,7 @@ import {
   labelValueErrors,
   qualifiedNameErrors,
 } from '../../../../base/names.ts';
-import type { Endpoint, EndpointPort, EndpointSlice } from '../../../generated/discovery/v1.ts';
+import type { Endpoint, EndpointPort, EndpointSlice, ForNode } from '../../../generated/discovery/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { nextGeneration } from '../../../meta/object.ts';
@@ -77,7 +77,7 @@ function validateEndpoint(endpoint: Endpoint, type: string, path: string): Field
   if (endpoint.hostname !== undefined) {
     errors.push(...validateNameRule(endpoint.hostname, dns1123LabelErrors, `${path}.hostname`));
   }
-  const hints: Hints = endpoint.hints ?? {};
+  const hints = endpoint.hints ?? {};
   return [
     ...errors,
     ...validateHints(hints.forZones, labelValueErrors, `${path}.hints.forZones`),
@@ -99,14 +99,8 @@ function validateDomain(address: string, at: string): FieldError[] {
   return long === undefined ? [] : [fieldError.invalid(at, long, dns1123LabelErrors(long).join(','))];
 }
 
-/** `kubernetes-types` lacks `forNodes`. */
-interface Hints {
-  readonly forZones?: readonly { readonly name?: string }[];
-  readonly forNodes?: readonly { readonly name?: string }[];
-}
-
 function validateHints(
-  hints: Hints['forZones'] = [],
+  hints: readonly ForNode[] = [],
   rule: (name: string) => readonly string[],
   path: string,
 ): FieldError[] {

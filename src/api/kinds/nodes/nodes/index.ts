@@ -1,5 +1,5 @@
 /** Nodes. Source: k8s.io/kubernetes/pkg/registry/core/node. */
-import type { Node } from '../../../generated/core/v1.ts';
+import type { Node, NodeSystemInfo } from '../../../generated/core/v1.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition, StrategyContext } from '../../../registry/definition.ts';
@@ -121,9 +121,9 @@ export const nodes: KindDefinition<Node> = {
     Object.assign(node, { status });
     status.daemonEndpoints ??= {};
     status.daemonEndpoints.kubeletEndpoint ??= { Port: 0 };
-    const info = (status.nodeInfo ?? {}) as Record<string, string>;
+    const info: Partial<NodeSystemInfo> = status.nodeInfo ?? {};
     for (const field of NODE_INFO) info[field] ??= '';
-    status.nodeInfo = info as unknown as NonNullable<typeof status.nodeInfo>;
+    status.nodeInfo = info as NodeSystemInfo;
     if (status?.capacity !== undefined && status.allocatable === undefined) status.allocatable = { ...status.capacity };
   },
   strategy,

@@ -13,25 +13,22 @@ const MAX_TOKEN_SECONDS = 2 ** 32;
 const MIN_PERIOD_SECONDS = 10;
 const FLAGS = ['attachRequired', 'podInfoOnMount', 'storageCapacity'] as const;
 
-/** Adds fields that `kubernetes-types` does not have yet. */
-interface Spec extends CSIDriverSpec {
-  nodeAllocatableUpdatePeriodSeconds?: number;
-  serviceAccountTokenInSecrets?: boolean;
-  preventPodSchedulingIfMissing?: boolean;
-}
-
 /**
  * Drops the field of the feature gate VolumeLimitScaling, which is off by default in 1.36, unless the stored object
  * uses it.
  */
 function dropUnsupported(driver: CSIDriver, old?: CSIDriver): void {
-  const before: Spec = old?.spec ?? {};
-  const spec: Spec = driver.spec ?? {};
+  const before: CSIDriverSpec = old?.spec ?? {};
+  const spec: CSIDriverSpec = driver.spec ?? {};
   if (before.preventPodSchedulingIfMissing === undefined) delete spec.preventPodSchedulingIfMissing;
 }
 
 function validate({ spec = {} }: CSIDriver): FieldError[] {
-  const { tokenRequests, serviceAccountTokenInSecrets, nodeAllocatableUpdatePeriodSeconds: period }: Spec = spec;
+  const {
+    tokenRequests,
+    serviceAccountTokenInSecrets,
+    nodeAllocatableUpdatePeriodSeconds: period,
+  }: CSIDriverSpec = spec;
   const errors = FLAGS.filter((field) => spec[field] === undefined).map((field) =>
     fieldError.required(`spec.${field}`),
   );

@@ -226,10 +226,7 @@ function validateTarget(target: MetricTarget | undefined, path: string, rule: Ta
   return errors;
 }
 
-/** Adds `tolerance`, which `kubernetes-types` lacks. */
-type Rules = HPAScalingRules & { tolerance?: string };
-
-function validateRules(rules: Rules | undefined, path: string): FieldError[] {
+function validateRules(rules: HPAScalingRules | undefined, path: string): FieldError[] {
   if (rules === undefined) return [];
   const errors: FieldError[] = [];
   const window = rules.stabilizationWindowSeconds;

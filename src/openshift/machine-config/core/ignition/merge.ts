@@ -25,7 +25,7 @@ const NODES = ['directories', 'files', 'links'];
 
 /** Both configs must be valid. The result may be invalid if a directory of one is a file of the other. */
 export function mergeIgnition(parent: IgnitionConfig, child: IgnitionConfig): IgnitionConfig {
-  return mergeFields(parent as unknown as Fields, child as unknown as Fields) as unknown as IgnitionConfig;
+  return mergeFields({ ...parent }, { ...child }) as object as IgnitionConfig;
 }
 
 function mergeFields(parent: Fields, child: Fields): Fields {
