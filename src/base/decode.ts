@@ -23,6 +23,7 @@ const scalar = <T>(holds: (value: unknown) => boolean, problem: string): Schema<
 
 export const text: Schema<string> = scalar((value) => typeof value === 'string', 'must be a string');
 export const number: Schema<number> = scalar((value) => typeof value === 'number', 'must be a number');
+export const integer: Schema<number> = scalar(Number.isInteger, 'must be an integer');
 export const flag: Schema<boolean> = scalar((value) => typeof value === 'boolean', 'must be true or false');
 /** Any value, for fields that are checked where they are used. */
 export const anything: Schema<unknown> = scalar(() => true, '');
@@ -90,6 +91,11 @@ export function object<F extends Readonly<Record<string, Field>>>(
     },
   };
 }
+
+/**
+ * Schema of a record that only this product writes: the fields of `schema` are checked, the others are those of T.
+ */
+export const own = <T>(schema: Schema<unknown>): Schema<T> => ({ faultOf: (value) => schema.faultOf(value) });
 
 /** Returns `value` with its type. `what` names the file or message in errors. Throws CodedError 'bad-value'. */
 export function decode<T>(schema: Schema<T>, value: unknown, what: string): T {

@@ -1,4 +1,5 @@
 /** Records which container has which devices, in a file that survives a restart of the kubelet. */
+import { decodeJson, flag, list, map, object, oneOf, own, text } from '../../base/decode.ts';
 import type { DeviceEdits } from '../core/pod-plan/devices.ts';
 import { NO_EDITS } from '../core/pod-plan/devices.ts';
 
@@ -58,6 +59,24 @@ interface CheckpointFile {
   })[];
 }
 
+const CHECKPOINT = own<CheckpointFile>(
+  object({
+    version: oneOf(1),
+    resources: list(text),
+    allocations: list(
+      object({
+        podUid: text,
+        container: text,
+        isInit: flag,
+        resource: text,
+        ids: list(text),
+        edits: object({ annotations: map(text) }),
+        cdiDevices: list(text),
+      }),
+    ),
+  }),
+);
+
 export function writeCheckpoint(allocations: Allocations, resources: readonly string[]): string {
   const file: CheckpointFile = {
     version: 1,
@@ -71,10 +90,8 @@ export function writeCheckpoint(allocations: Allocations, resources: readonly st
 }
 
 /** Throws an Error for a file that this kubelet did not write. */
-export function readCheckpoint(text: string, into: Allocations): readonly string[] {
-  const file = JSON.parse(text) as CheckpointFile;
-  if (file.version !== 1 || !Array.isArray(file.allocations) || !Array.isArray(file.resources))
-    throw new Error('not a device checkpoint of version 1');
+export function readCheckpoint(content: string, into: Allocations): readonly string[] {
+  const file = decodeJson(CHECKPOINT, content, 'device checkpoint');
   for (const each of file.allocations) {
     const { edits } = each;
     into.set({

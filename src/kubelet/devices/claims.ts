@@ -8,6 +8,7 @@ import { claimNameOf, podClaims } from '../../api/devices/pod-claims.ts';
 import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
 import type { Container, ResourceClaim as ContainerClaim, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
+import { type Decoded, decodeJson, list, object, oneOf, optional, text } from '../../base/decode.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
@@ -28,21 +29,25 @@ export interface OwnDriver {
   unprepare(claim: ClaimReference): void;
 }
 
-interface Prepared {
-  readonly request: string;
-  readonly driver: string;
-  readonly pool: string;
-  readonly device: string;
-  readonly cdiDevices: readonly string[];
-  readonly shareId?: string;
-}
+const PREPARED = object({
+  request: text,
+  driver: text,
+  pool: text,
+  device: text,
+  cdiDevices: list(text),
+  shareId: optional(text),
+});
+type Prepared = Decoded<typeof PREPARED>;
 
-interface ClaimState {
-  readonly claim: ClaimReference;
-  readonly drivers: readonly string[];
-  readonly devices: readonly Prepared[];
-  readonly pods: string[];
-}
+const STATE = object({
+  claim: object({ namespace: text, name: text, uid: text }),
+  drivers: list(text),
+  devices: list(PREPARED),
+  pods: list(text),
+});
+type ClaimState = Omit<Decoded<typeof STATE>, 'pods'> & { readonly pods: string[] };
+
+const CHECKPOINT = object({ version: oneOf(1), claims: list(STATE) });
 
 export interface ClaimManagerOptions {
   readonly plugins: Pick<DraPlugins, 'plugin'>;
@@ -71,11 +76,10 @@ export class ClaimManager {
   async start(): Promise<void> {
     const { checkpoint, log } = this.#options;
     try {
-      const text = await checkpoint.read();
-      if (text === undefined) return;
-      const file = JSON.parse(text) as { readonly version?: number; readonly claims?: readonly ClaimState[] };
-      if (file.version !== 1 || !Array.isArray(file.claims)) throw new Error('not a claim checkpoint of version 1');
-      for (const state of file.claims) this.#states.set(state.claim.uid, state);
+      const content = await checkpoint.read();
+      if (content === undefined) return;
+      const { claims } = decodeJson(CHECKPOINT, content, 'claim checkpoint');
+      for (const state of claims) this.#states.set(state.claim.uid, { ...state, pods: [...state.pods] });
     } catch (error) {
       log.error('prepared claims lost: checkpoint not read', { error: messageOf(error) });
     }

@@ -2,7 +2,9 @@
  * Records of volumes that each pod has mounted through a driver or a host tool. They are written before the first call,
  * so that a restarted kubelet and the orphan collection can undo incomplete work.
  */
+
 import { join } from 'node:path';
+import { decodeJson, flag, object, oneOf, optional, own, text } from '../../base/decode.ts';
 import type { PodFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import { claimKeyOf, isBlock, nameOf, type VolumeRequest } from './request.ts';
@@ -152,10 +154,22 @@ export function commonRecord(directories: PodDirectories, request: VolumeRequest
 
 const keyOf = (uid: string, volume: string): string => `${uid}/${volume}`;
 
+const RECORD = own<MountRecord>(
+  object({
+    kind: oneOf('csi', 'loop', 'local', 'nfs', 'image', 'iscsi'),
+    uid: text,
+    volume: text,
+    name: text,
+    path: text,
+    block: flag,
+    claim: optional(text),
+  }),
+);
+
 /** Parses the kubelet's own file, which is replaced atomically. A file emptied by a full disk is ignored. */
-function parse(text: string): MountRecord | undefined {
+function parse(content: string): MountRecord | undefined {
   try {
-    return JSON.parse(text) as MountRecord;
+    return decodeJson(RECORD, content, 'mount record');
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@
 import { withFields } from '../../api/podspec/fields/field.ts';
 import { CONTAINER_FIELDS, CRI_PROFILES, SECURITY_FIELDS } from '../../api/podspec/fields/table.ts';
 import { unknownCapability } from '../../base/capability-names.ts';
+import { decodeJson, flag, number, object, own, text as string } from '../../base/decode.ts';
 import { type ContainerConfig, type LinuxResources, RuntimeError, type SandboxConfig } from '../port.ts';
 import type { Draft } from './codec.ts';
 import type { createContainer, linuxResources, sandboxConfig } from './messages.ts';
@@ -72,6 +73,10 @@ export function sandboxDraft(config: SandboxConfig): Draft<typeof sandboxConfig>
   };
 }
 
+const KEPT = own<Omit<SandboxConfig, 'labels' | 'annotations'>>(
+  object({ name: string, namespace: string, uid: string, attempt: number, hostNetwork: flag }),
+);
+
 /**
  * Reads the configuration that a sandbox was created with. Throws RuntimeError 'create-failed' if another client
  * created the sandbox.
@@ -79,7 +84,7 @@ export function sandboxDraft(config: SandboxConfig): Draft<typeof sandboxConfig>
 export function configOf(annotations: Readonly<Record<string, string>>): SandboxConfig {
   const text = annotations[NOTES.sandbox];
   if (text === undefined) throw new RuntimeError('create-failed', 'the pod sandbox was not made by this kubelet');
-  const kept = JSON.parse(text) as Omit<SandboxConfig, 'labels' | 'annotations'>;
+  const kept = decodeJson(KEPT, text, NOTES.sandbox);
   return { ...kept, labels: {}, annotations: {} };
 }
 

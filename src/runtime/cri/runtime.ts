@@ -1,5 +1,7 @@
 /** Implements the container runtime port over the container runtime interface (CRI) of containerd and CRI-O. */
+
 import type { Clock, Timer } from '../../base/clock.ts';
+import { decodeJson, list, number, object, optional, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { RpcCode } from '../../wire/grpc/port.ts';
@@ -337,11 +339,18 @@ async function missingAsUndefined<T>(work: Promise<T>): Promise<T | undefined> {
 
 const ignoreMissing = async (work: Promise<unknown>): Promise<void> => void (await missingAsUndefined(work));
 
+const SANDBOX_INFO = object({
+  runtimeSpec: optional(
+    object({
+      linux: optional(object({ namespaces: optional(list(object({ type: text, path: optional(text) }))) })),
+    }),
+  ),
+});
+const CONTAINER_INFO = object({ pid: optional(number), sandboxID: optional(text) });
+
 /** Path of the pod's network namespace. Throws RuntimeError 'network' if the runtime does not report it. */
 function networkIn(info: Readonly<Record<string, string>>): string {
-  const { runtimeSpec } = JSON.parse(info['info'] ?? '{}') as {
-    readonly runtimeSpec?: { readonly linux?: { readonly namespaces?: readonly { type: string; path?: string }[] } };
-  };
+  const { runtimeSpec } = decodeJson(SANDBOX_INFO, info['info'] ?? '{}', 'info of a sandbox');
   const path = runtimeSpec?.linux?.namespaces?.find(({ type }) => type === 'network')?.path;
   if (path === undefined) throw new RuntimeError('network', 'the container runtime does not report network namespaces');
   return path;
@@ -374,7 +383,7 @@ function describeContainer(
 ): ContainerStatus {
   const { annotations, metadata, user } = status;
   const stopSignal = annotations[NOTES.stopSignal];
-  const more = JSON.parse(info['info'] ?? '{}') as { readonly pid?: number; readonly sandboxID?: string };
+  const more = decodeJson(CONTAINER_INFO, info['info'] ?? '{}', 'info of a container');
   const state = STATES[status.state] ?? 'unknown';
   return {
     id: status.id,

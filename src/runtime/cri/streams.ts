@@ -2,8 +2,10 @@
  * Exec and attach streams from the streaming server of a container runtime, over a WebSocket. Source:
  * k8s.io/kubelet/pkg/cri/streaming; k8s.io/apimachinery remotecommand v4 and v5.
  */
+
 import { PassThrough } from 'node:stream';
 import { WebSocket } from 'ws';
+import { decodeJson, list, nullable, object, optional, text } from '../../base/decode.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import { type AttachOptions, type ProcessStreams, RuntimeError } from '../port.ts';
 
@@ -81,18 +83,18 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
   };
 }
 
-interface Verdict {
-  readonly status?: string;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly details?: { readonly causes?: readonly { readonly reason?: string; readonly message?: string }[] };
-}
+const VERDICT = object({
+  status: optional(text),
+  details: optional(
+    nullable(object({ causes: optional(nullable(list(object({ reason: optional(text), message: optional(text) })))) })),
+  ),
+});
 
 /** Exit code in the runtime's final status; 1 if the status is a failure without a code or cannot be parsed. */
-function exitCodeIn(text: string): number {
+function exitCodeIn(status: string): number {
   try {
-    const { status, details } = JSON.parse(text) as Verdict;
-    if (status === 'Success') return 0;
+    const { status: verdict, details } = decodeJson(VERDICT, status, 'status');
+    if (verdict === 'Success') return 0;
     const code = Number(details?.causes?.find(({ reason }) => reason === 'ExitCode')?.message ?? 1);
     return Number.isInteger(code) ? code : 1;
   } catch {

@@ -1,5 +1,7 @@
 /** Read-only queries of the store, for processes that must not write to it. */
+
 import { join } from 'node:path';
+import { decodeJson, fields, nullable, object, optional } from '../../base/decode.ts';
 import type { Trees } from '../directory-removal/port.ts';
 import { readImage, readRef, storeLayout } from './layout.ts';
 import { parseReference } from './reference.ts';
@@ -24,11 +26,12 @@ export async function findImage(root: string, trees: Trees, image: string): Prom
   };
 }
 
+const LABELLED = object({ config: optional(object({ Labels: optional(nullable(fields)) })) });
+
 function labelsOf(raw: string | undefined): Record<string, string> {
   try {
-    const { config } = JSON.parse(raw ?? '{}') as { config?: { Labels?: unknown } };
-    const labels = config?.Labels;
-    if (typeof labels !== 'object' || labels === null) return {};
+    const { config } = decodeJson(LABELLED, raw ?? '{}', 'image');
+    const labels = config?.Labels ?? {};
     return Object.fromEntries(
       Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
     );

@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JsonObject } from '../../api/meta/object.ts';
 import { isHostRootImage } from '../../api/podspec/host-root-image.ts';
+import { decodeJson, fields, own } from '../../base/decode.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Trees } from '../directory-removal/port.ts';
@@ -86,6 +87,8 @@ export interface ImageStore extends ImageStorePort {
 export function createImageStore(deps: ImageStoreDeps): ImageStore {
   return new EmbeddedImageStore(deps);
 }
+
+const CONFIG = own<JsonObject>(fields);
 
 class EmbeddedImageStore implements ImageStore {
   readonly #deps: ImageStoreDeps;
@@ -274,7 +277,7 @@ class EmbeddedImageStore implements ImageStore {
     const stored = await this.#find(image);
     if (stored === undefined) return undefined;
     const { config, sizeBytes } = stored;
-    const { config: written, ...raw } = stored.raw === undefined ? {} : (JSON.parse(stored.raw) as JsonObject);
+    const { config: written, ...raw } = stored.raw === undefined ? {} : decodeJson(CONFIG, stored.raw, 'image');
     const own = { Entrypoint: [...config.entrypoint], Cmd: [...config.cmd], Env: [...config.env] };
     const kept = { User: config.user, WorkingDir: config.workingDir };
     const Config = typeof written === 'object' && written !== null ? written : { ...own, ...kept };

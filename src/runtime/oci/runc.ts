@@ -1,11 +1,15 @@
 /** Command line of the OCI runtime; the same for runc and crun. */
+
 import { randomBytes } from 'node:crypto';
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { decodeJson, list, object, optional, text } from '../../base/decode.ts';
 import type { LinuxResources } from '../port.ts';
 import { runCommand } from './command.ts';
 import { openGate } from './exec/exec-gate.ts';
 import { type CgroupDriver, linuxResources } from './spec/spec.ts';
+
+const FEATURES = object({ mountOptions: optional(list(text)) });
 
 export interface Runc {
   readonly path: string;
@@ -47,8 +51,7 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
     },
     async mountOptions() {
       try {
-        const { mountOptions = [] } = JSON.parse(await runCommand(path, ['features'])) as { mountOptions?: string[] };
-        return mountOptions;
+        return decodeJson(FEATURES, await runCommand(path, ['features']), 'runc features').mountOptions ?? [];
       } catch {
         return [];
       }

@@ -5,7 +5,8 @@
 
 import type { ControllerRevision } from '../../../api/generated/apps/v1.ts';
 import type { PodTemplateSpec } from '../../../api/generated/core/v1.ts';
-import type { KubeObject } from '../../../api/meta/object.ts';
+import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import { decodeJson, fields, object, own } from '../../../base/decode.ts';
 import { timeMs } from '../../../base/times.ts';
 import { canonicalJson, semanticEqual } from './equality.ts';
 import { controllerReference } from './ownership.ts';
@@ -48,11 +49,11 @@ export function planRevision(owner: RevisionOwner, revisions: readonly Controlle
  * Strategic merge patch that restores the template, which kubectl sends for an undo. Its keys are sorted as in Go,
  * because clients find the current revision by comparing bytes.
  */
-function revisionData(template: PodTemplateSpec | undefined): { spec: { template: object } } {
-  return JSON.parse(canonicalJson({ spec: { template: { ...template, $patch: 'replace' } } })) as {
-    spec: { template: object };
-  };
+function revisionData(template: PodTemplateSpec | undefined): JsonObject {
+  return decodeJson(DATA, canonicalJson({ spec: { template: { ...template, $patch: 'replace' } } }), 'revision');
 }
+
+const DATA = own<JsonObject>(object({ spec: fields }));
 
 function newRevision(owner: RevisionOwner, data: object, revision: number): ControllerRevision {
   const { name = '', namespace = '', annotations } = owner.object.metadata ?? {};

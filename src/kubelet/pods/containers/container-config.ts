@@ -134,14 +134,6 @@ function unifiedFiles(pod: Pod, container: Container, node: NodeLimits): Pick<Li
   return Object.keys(unified).length === 0 ? {} : { unified };
 }
 
-<<<<<<< HEAD
-=======
-function stopSignalOf({ lifecycle }: Container): Pick<ContainerConfig, 'stopSignal'> {
-  const stopSignal = lifecycle?.stopSignal;
-  return stopSignal === undefined ? {} : { stopSignal };
-}
-
->>>>>>> 1fb1d9645 (api: use the generated types instead of casts)
 function security(
   pod: Pod,
   container: Container,
@@ -150,38 +142,12 @@ function security(
 ): ContainerSecurity {
   const own = container.securityContext ?? {};
   const shared = pod.spec?.securityContext ?? {};
-<<<<<<< HEAD
   const fields = readFields(SECURITY_FIELDS, { pod, container });
   verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, fields.runAsUser, image);
   const profile = own.seccompProfile ?? shared.seccompProfile;
   const profileType = profile?.type ?? (seccompDefault ? 'RuntimeDefault' : 'Unconfined');
   const path = join(seccompProfileRoot, profile?.localhostProfile ?? '');
   return { ...fields, ...seccompOf(fields.privileged ? 'Unconfined' : profileType, path) };
-=======
-  const runAsUser = own.runAsUser ?? shared.runAsUser;
-  const runAsGroup = own.runAsGroup ?? shared.runAsGroup;
-  verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, runAsUser, image);
-  const privileged = own.privileged === true;
-  const profile = own.seccompProfile ?? shared.seccompProfile;
-  const profileType = profile?.type ?? (seccompDefault ? 'RuntimeDefault' : 'Unconfined');
-  return {
-    privileged,
-    ...(runAsUser === undefined ? {} : { runAsUser }),
-    ...(runAsGroup === undefined ? {} : { runAsGroup }),
-    supplementalGroups: [
-      ...(shared.fsGroup === undefined ? [] : [shared.fsGroup]),
-      ...(shared.supplementalGroups ?? []),
-    ],
-    strictSupplementalGroups: shared.supplementalGroupsPolicy === 'Strict',
-    readOnlyRootFilesystem: own.readOnlyRootFilesystem === true,
-    allowPrivilegeEscalation: own.allowPrivilegeEscalation !== false,
-    addCapabilities: own.capabilities?.add ?? [],
-    dropCapabilities: own.capabilities?.drop ?? [],
-    ...seccompOf(privileged ? 'Unconfined' : profileType, join(seccompProfileRoot, profile?.localhostProfile ?? '')),
-    ...appArmorOf(own.appArmorProfile ?? shared.appArmorProfile),
-    procMount: own.procMount === 'Unmasked' ? 'unmasked' : 'default',
-  };
->>>>>>> 1fb1d9645 (api: use the generated types instead of casts)
 }
 
 function seccompOf(type: string, path: string): Pick<ContainerSecurity, 'seccomp' | 'seccompProfile'> {

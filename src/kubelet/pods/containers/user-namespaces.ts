@@ -2,8 +2,10 @@
  * Allocates user and group ID ranges for pods with `hostUsers: false` (KEP-127). Each pod gets 65,536 exclusive IDs,
  * stored in a file of the pod for the next kubelet. Source: pkg/kubelet/userns/userns_manager.go.
  */
+
 import { join } from 'node:path';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { type Decoded, decodeJson, list, number, object } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { IdMapping, RuntimeFeatures } from '../../../runtime/port.ts';
 import type { KubeletDeps } from '../../deps.ts';
@@ -16,11 +18,8 @@ const MAX_ID = 2 ** 32 - 1;
 
 type Needs = Pick<KubeletDeps, 'config' | 'files' | 'trees' | 'log'>;
 
-interface Mapping {
-  readonly hostId: number;
-  readonly containerId: number;
-  readonly length: number;
-}
+const MAPPINGS = object({ uidMappings: list(object({ hostId: number, containerId: number, length: number })) });
+type Mapping = Decoded<typeof MAPPINGS>['uidMappings'][number];
 
 export class UserNamespaces {
   readonly #deps: Needs;
@@ -110,9 +109,9 @@ export async function openUserNamespaces(
 const hostIdOf = (range: number): number => FIRST + range * LENGTH;
 
 /** Throws an Error for an invalid file. */
-function rangeIn(text: string): number {
-  const { uidMappings } = JSON.parse(text) as { readonly uidMappings?: readonly Partial<Mapping>[] };
-  const [first, ...more] = uidMappings ?? [];
+function rangeIn(content: string): number {
+  const { uidMappings } = decodeJson(MAPPINGS, content, 'user namespace');
+  const [first, ...more] = uidMappings;
   const { hostId, containerId, length } = first ?? {};
   const range = ((hostId ?? 0) - FIRST) / LENGTH;
   if (more.length > 0 || containerId !== 0 || length !== LENGTH || !Number.isInteger(range) || range < 0)

@@ -3,21 +3,18 @@
  * unstaged the volume, so that a restarted kubelet unstages unused volumes. Source: vol_data.json of pkg/volume/csi
  * csi_attacher.go.
  */
+
 import { join } from 'node:path';
+import { type Decoded, decodeJson, flag, object, text } from '../../../base/decode.ts';
 import type { PodFiles } from '../../files-port.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
 import type { MountRecords } from '../records.ts';
 import type { VolumeTools } from '../tools-port.ts';
 import { sha256 } from './attachments.ts';
 
-export interface StagedVolume {
-  readonly driver: string;
-  readonly volumeId: string;
-  readonly name: string;
-  /** Staging path for all pods of the node. It identifies the record. */
-  readonly staging: string;
-  readonly attachable: boolean;
-}
+/** `staging`: staging path for all pods of the node. It identifies the record. */
+const STAGED = object({ driver: text, volumeId: text, name: text, staging: text, attachable: flag });
+export type StagedVolume = Decoded<typeof STAGED>;
 
 export interface StagedRecordsOptions {
   readonly mounts: Pick<MountRecords, 'all'>;
@@ -100,9 +97,9 @@ const stagedOf = ({ driver, volumeId, name, staging, attachable }: StagedVolume)
 });
 
 /** Parses the kubelet's own file, which is replaced atomically. A file emptied by a full disk is ignored. */
-function parse(text: string): StagedVolume | undefined {
+function parse(content: string): StagedVolume | undefined {
   try {
-    return JSON.parse(text) as StagedVolume;
+    return decodeJson(STAGED, content, 'staged volume');
   } catch {
     return undefined;
   }

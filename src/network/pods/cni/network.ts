@@ -3,10 +3,12 @@
  * sandbox, because DEL and CHECK need them, even after a change of the configuration. Source: CNI specification 1.0.0,
  * sections 3 and 4.
  */
+
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ipFamilyOf, isInNetwork } from '../../../base/addresses/addresses.ts';
+import { decodeJson, fields, list, object, own, text } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { PodEndpoint, PodNetwork } from '../../../runtime/oci/port.ts';
@@ -40,6 +42,10 @@ interface Attachment {
   readonly config: NetworkConfig;
   readonly result: CniResult | undefined;
 }
+
+const ATTACHMENT = own<Attachment>(
+  object({ sandboxId: text, netnsPath: text, args: text, config: object({ plugins: list(fields) }) }),
+);
 
 const INTERFACE = 'eth0';
 const MAX_LIST = 64;
@@ -193,9 +199,8 @@ class PluginNetwork implements CniNetwork {
       for (const name of await readdir(stateDirectory)) {
         if (!name.endsWith('.cni')) continue;
         try {
-          const record = JSON.parse(await readFile(join(stateDirectory, name), 'utf8')) as Attachment;
-          if (`${record.sandboxId}.cni` !== name || !Array.isArray(record.config.plugins))
-            throw new Error('other fields');
+          const record = decodeJson(ATTACHMENT, await readFile(join(stateDirectory, name), 'utf8'), name);
+          if (`${record.sandboxId}.cni` !== name) throw new Error('other fields');
           this.#attachments.set(record.sandboxId, record);
         } catch (error) {
           // A power failure interrupted the write, so no plug-in had been called yet.

@@ -1,7 +1,9 @@
 /** Records of the sandboxes' pod network resources, in files that survive a restart of the host process. */
+
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { decodeJson, list, number, object, oneOf, optional, text } from '../../../../base/decode.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import type { PortMapping } from '../../../../runtime/port.ts';
@@ -19,10 +21,17 @@ export interface Attachment {
 }
 
 /** Earlier versions recorded one address. */
-interface Recorded extends Omit<Attachment, 'ips'> {
-  readonly ip?: string;
-  readonly ips?: readonly string[];
-}
+const RECORDED = object({
+  sandboxId: text,
+  uid: optional(text),
+  ip: optional(text),
+  ips: optional(list(text)),
+  link: text,
+  netnsPath: optional(text),
+  portMappings: list(
+    object({ protocol: oneOf('TCP', 'UDP', 'SCTP'), containerPort: number, hostPort: number, hostIp: text }),
+  ),
+});
 
 export class AttachmentFiles {
   readonly #directory: string;
@@ -64,9 +73,8 @@ export class AttachmentFiles {
   }
 }
 
-function parse(text: string): Attachment {
-  const { ip, ips = ip === undefined ? [] : [ip], ...record } = JSON.parse(text) as Recorded;
-  if (ips.length === 0 || ips.some((each) => isIP(each) === 0) || typeof record.link !== 'string')
-    throw new Error('not a pod network record');
+function parse(content: string): Attachment {
+  const { ip, ips = ip === undefined ? [] : [ip], ...record } = decodeJson(RECORDED, content, 'record');
+  if (ips.length === 0 || ips.some((each) => isIP(each) === 0)) throw new Error('not a pod network record');
   return { ...record, ips };
 }

@@ -2,19 +2,23 @@
  * Record of the links, packet filter tables and routes that the instance of one root creates on its host. Removal uses
  * the record, because names and ranges alone do not identify an instance on a machine.
  */
+
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { type Decoded, decode, integer, list, object, text } from '../../../../base/decode.ts';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
 
-export interface HostNetworkRecord {
-  readonly links: readonly string[];
-  /** Names of packet filter tables, of any family. */
-  readonly tables: readonly string[];
-  /** rtnetlink(7) protocol numbers of the routes to pods of other hosts. */
-  readonly routeProtocols: readonly number[];
-  /** Ranges that contain the destinations of these routes. */
-  readonly clusterCidrs: readonly string[];
-}
+/**
+ * `tables`: names of packet filter tables, of any family. `routeProtocols`: rtnetlink(7) protocol numbers of the routes
+ * to pods of other hosts. `clusterCidrs`: ranges that contain the destinations of these routes.
+ */
+const RECORD = object({
+  links: list(text),
+  tables: list(text),
+  routeProtocols: list(integer),
+  clusterCidrs: list(text),
+});
+export type HostNetworkRecord = Decoded<typeof RECORD>;
 
 /** Adds missing entries to the file. Existing ones are kept, because an earlier start may have used other names. */
 export async function recordHostNetwork(file: string, added: HostNetworkRecord): Promise<void> {
@@ -26,20 +30,18 @@ export async function recordHostNetwork(file: string, added: HostNetworkRecord):
     routeProtocols: union(present?.routeProtocols, added.routeProtocols),
     clusterCidrs: union(present?.clusterCidrs, added.clusterCidrs),
   };
-  const text = `${JSON.stringify(record, undefined, 2)}\n`;
-  if (present !== undefined && text === `${JSON.stringify(present, undefined, 2)}\n`) return;
+  const json = `${JSON.stringify(record, undefined, 2)}\n`;
+  if (present !== undefined && json === `${JSON.stringify(present, undefined, 2)}\n`) return;
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await writeFile(`${file}.new`, text, { mode: 0o600, flush: true });
+  await writeFile(`${file}.new`, json, { mode: 0o600, flush: true });
   await rename(`${file}.new`, file);
 }
 
 /** Returns undefined if there is no file. Throws CodedError 'bad-record' if it cannot be read or parsed. */
 export async function readHostNetworkRecord(file: string): Promise<HostNetworkRecord | undefined> {
   try {
-    const parsed = JSON.parse(await readFile(file, 'utf8')) as Partial<HostNetworkRecord> | null;
-    const { links, tables, routeProtocols, clusterCidrs } = parsed ?? {};
-    if (!isTexts(links) || !isTexts(tables) || !isTexts(clusterCidrs) || !isNumbers(routeProtocols))
-      throw new Error('a field is missing or has the wrong type');
+    const parsed = decode(RECORD, JSON.parse(await readFile(file, 'utf8')), 'record');
+    const { links, tables, routeProtocols, clusterCidrs } = parsed;
     return { links, tables, routeProtocols, clusterCidrs };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
@@ -48,7 +50,3 @@ export async function readHostNetworkRecord(file: string): Promise<HostNetworkRe
     });
   }
 }
-
-const isTexts = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.every((each) => typeof each === 'string');
-const isNumbers = (value: unknown): value is number[] => Array.isArray(value) && value.every(Number.isInteger);

@@ -1,3 +1,4 @@
+import { decodeJson, list, number, object, optional, text } from '../../../../base/decode.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import { command } from '../command.ts';
 import { removeAcceptRules } from '../filter/forwarding.ts';
@@ -5,11 +6,9 @@ import { METRIC } from '../overlay/overlay-kernel.ts';
 import type { HostNetworkRecord } from './network-record.ts';
 import { contains } from './ranges.ts';
 
-interface ListedRoute {
-  readonly dst?: string;
-  readonly type?: string;
-  readonly metric?: number;
-}
+/** Fields of `ip -j` that are used (iproute2). */
+const LINKS = list(object({ ifname: optional(text) }));
+const ROUTES = list(object({ dst: optional(text), type: optional(text), metric: optional(number) }));
 
 /**
  * Removes the links, routes and packet filter tables of a record from the host. Resolves with one line for each object
@@ -33,7 +32,7 @@ export async function removeHostNetwork(record: HostNetworkRecord): Promise<stri
   await attempt('accept rules', () => removeAcceptRules('nft', record.tables));
   const present = new Set<string>();
   await attempt('links', async () => {
-    const links = JSON.parse(await command('ip', ['-j', 'link', 'show'])) as { readonly ifname?: string }[];
+    const links = decodeJson(LINKS, await command('ip', ['-j', 'link', 'show']), 'ip link');
     for (const { ifname = '' } of links) present.add(ifname);
   });
   for (const link of record.links)
@@ -46,7 +45,7 @@ export async function removeHostNetwork(record: HostNetworkRecord): Promise<stri
 
 async function removeRoutes(family: string, protocol: string, clusterCidrs: readonly string[]): Promise<void> {
   const listed = await command('ip', [family, '-j', 'route', 'show', 'proto', protocol]);
-  for (const { dst = '', type, metric } of JSON.parse(listed.trim() || '[]') as ListedRoute[]) {
+  for (const { dst = '', type, metric } of decodeJson(ROUTES, listed.trim() || '[]', 'ip route')) {
     const isOwn = metric === METRIC && clusterCidrs.some((cidr) => contains(cidr, dst.split('/')[0] ?? ''));
     if (!isOwn) continue;
     const route = [...(type === undefined ? [] : [type]), dst, 'proto', protocol, 'metric', String(METRIC)];

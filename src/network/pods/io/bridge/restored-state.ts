@@ -1,4 +1,5 @@
 /** Compares the links and routes of the pod network with the kernel's and returns the commands that restore them. */
+import { anything, decodeJson, list } from '../../../../base/decode.ts';
 import { command } from '../command.ts';
 
 /** Group of the host ends of pod links, which packet filter rules match. */
@@ -42,12 +43,12 @@ interface ListedAddresses {
 
 /** Lists the links and the IPv4 routes with one process. */
 export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): Promise<ObservedNetwork> {
-  const run = async (args: readonly string[], input = ''): Promise<unknown[][]> => {
+  const run = async (args: readonly string[], input = ''): Promise<(readonly unknown[])[]> => {
     const text = await command(ip, ['-json', ...args], input, MAX_LISTING);
     return text
       .split('\n')
       .filter((line) => line.trim() !== '')
-      .map((line) => JSON.parse(line) as unknown[]);
+      .map((line) => decodeJson(list(anything), line, 'ip'));
   };
   const [[listed = [], ...four], six] = await Promise.all([
     run(['-batch', '-'], families.includes(4) ? 'address show\nroute show\n' : 'address show\n'),

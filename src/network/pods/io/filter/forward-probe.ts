@@ -3,11 +3,13 @@
  * other end, and is forwarded to the first again. Counters before and after the chains of other programs show whether
  * it passed, and nft's trace names the rule that dropped it.
  */
+
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Network, networkText } from '../../../../base/addresses/networks.ts';
+import { decodeJson, list, object, optional, text } from '../../../../base/decode.ts';
 import { ignore, messageOf } from '../../../../base/errors.ts';
 import { gatewayText } from '../bridge/bridge-link.ts';
 import { command } from '../command.ts';
@@ -41,6 +43,8 @@ const MAX_RULES = 8 * 1024 * 1024;
 const FIRST = -2_000;
 const LAST = 2_000;
 
+const LINKS = list(object({ address: optional(text) }));
+
 export function createForwardProbe({ ip, nft, table, links, setKernel }: ForwardProbeOptions): ForwardProbe {
   const [out, back] = links;
 
@@ -48,7 +52,7 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
     await command(ip, ['link', 'add', out, 'type', 'veth', 'peer', 'name', back]).catch((error: unknown) => {
       if (!/File exists/.test(messageOf(error))) throw error;
     });
-    const listed = JSON.parse(await command(ip, ['-j', 'link', 'show', 'dev', back])) as { address?: string }[];
+    const listed = decodeJson(LINKS, await command(ip, ['-j', 'link', 'show', 'dev', back]), 'ip link');
     const mac = listed[0]?.address ?? '';
     for (const link of links) {
       await setKernel(`net/ipv6/conf/${link}/accept_ra`, '0');

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { anything, decodeJson, list, object, optional, text } from '../../../../base/decode.ts';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import { ownTransaction } from '../../../../base/own-transaction.ts';
@@ -73,12 +74,28 @@ const MAX_STDOUT = 1024 * 1024;
 /** Size of the longest list of sets: an affinity set has up to 65,535 clients. */
 const MAX_SETS = 64 * 1024 * 1024;
 
+const LISTED = object({ nftables: optional(list(object({ set: optional(object({ elem: optional(anything) })) }))) });
+const TIMED = object({
+  nftables: optional(
+    list(
+      object({
+        set: optional(
+          object({
+            name: optional(text),
+            elem: optional(
+              list(object({ elem: optional(object({ val: optional(anything), expires: optional(anything) })) })),
+            ),
+          }),
+        ),
+      }),
+    ),
+  ),
+});
+
 /** Members in nft's JSON (libnftables-json(5)). */
-function elementsOf(text: string): string[] {
-  const { nftables = [] } = JSON.parse(text) as {
-    nftables?: readonly { readonly set?: { readonly elem?: unknown } }[];
-  };
-  const members = nftables.flatMap(({ set }) => (Array.isArray(set?.elem) ? (set.elem as readonly unknown[]) : []));
+function elementsOf(json: string): string[] {
+  const { nftables = [] } = decodeJson(LISTED, json, 'nft');
+  const members = nftables.flatMap(({ set }): readonly unknown[] => (Array.isArray(set?.elem) ? set.elem : []));
   return members.flatMap((each) => {
     const member = each as { readonly elem?: { readonly val?: unknown }; readonly concat?: unknown };
     const { concat } = (member.elem?.val ?? member) as { readonly concat?: unknown };
@@ -87,12 +104,8 @@ function elementsOf(text: string): string[] {
 }
 
 /** Members that expire, from nft's JSON (libnftables-json(5)). */
-function timedMembersOf(text: string): TimedMembers {
-  interface Listed {
-    readonly name?: string;
-    readonly elem?: readonly { readonly elem?: { readonly val?: unknown; readonly expires?: unknown } }[];
-  }
-  const { nftables = [] } = JSON.parse(text) as { nftables?: readonly { readonly set?: Listed }[] };
+function timedMembersOf(json: string): TimedMembers {
+  const { nftables = [] } = decodeJson(TIMED, json, 'nft');
   const found = new Map<string, ReadonlyMap<string, number>>();
   for (const { set } of nftables) {
     const members = new Map<string, number>();
