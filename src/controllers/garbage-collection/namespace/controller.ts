@@ -10,9 +10,10 @@ import { resources } from '../../../api/resources.ts';
 import { Slots } from '../../../base/concurrency/slots.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { timeMs } from '../../../base/times.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
 import type { AnyKind } from '../../framework/capabilities.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import type { DiscoveredKind, Discovery } from '../../framework/discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
@@ -49,7 +50,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     namespaceClient: handle.writer(resources.namespaces),
   };
 
-  return (scope) => new NamespaceTerm(handle, access, scope).start();
+  return (scope) => new NamespaceController(handle, access, scope).start();
 }
 
 interface Access {
@@ -60,19 +61,14 @@ interface Access {
   readonly namespaceClient: ResourceClient<Namespace>;
 }
 
-class NamespaceTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class NamespaceController extends ControllerTerm {
   readonly #access: Access;
-  readonly #queue: WorkQueue;
   readonly #survey: ContentSurvey;
   readonly #slots = new Slots(PARALLEL);
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, NAMESPACES);
     this.#access = access;
-    this.#queue = scope.queue(this.#sync, NAMESPACES);
     const { discover, anyKind } = access;
     this.#survey = new ContentSurvey({
       discover,
@@ -82,9 +78,9 @@ class NamespaceTerm {
     });
   }
 
-  start(): void {
-    this.#scope.onChange(this.#access.namespaces, { added: this.#wake, updated: this.#wake });
-    this.#scope.onChange(this.#access.pods, {
+  override start(): void {
+    this.scope.onChange(this.#access.namespaces, { added: this.#wake, updated: this.#wake });
+    this.scope.onChange(this.#access.pods, {
       deleted: (pod) => {
         const namespace = this.#access.namespaces.get(pod.metadata?.namespace ?? '');
         if (namespace !== undefined) this.#wake(namespace);
@@ -95,13 +91,13 @@ class NamespaceTerm {
   readonly #wake = (namespace: Namespace): void => {
     const { name = '', deletionTimestamp } = namespace.metadata ?? {};
     if (deletionTimestamp === undefined) return;
-    const { nowMs } = this.#handle.plan();
-    const dueMs = timeMs(deletionTimestamp, nowMs) + this.#handle.options.namespaceGraceMs;
-    if (dueMs <= nowMs) this.#queue.add(name);
-    else this.#queue.addAfter(name, Math.min(dueMs - nowMs, this.#handle.options.namespaceGraceMs));
+    const { nowMs } = this.handle.plan();
+    const dueMs = timeMs(deletionTimestamp, nowMs) + this.handle.options.namespaceGraceMs;
+    if (dueMs <= nowMs) this.queue.add(name);
+    else this.queue.addAfter(name, Math.min(dueMs - nowMs, this.handle.options.namespaceGraceMs));
   };
 
-  readonly #sync = async (name: string): Promise<void> => {
+  protected override async sync(name: string): Promise<void> {
     const cached = this.#access.namespaces.get(name);
     if (cached?.metadata?.deletionTimestamp === undefined) return;
     const { uid } = cached.metadata;
@@ -123,8 +119,8 @@ class NamespaceTerm {
     if (swept.deletionErrors.length + swept.discoveryErrors.length > 0) {
       throw new Error([...swept.discoveryErrors, ...swept.deletionErrors].join('; '));
     }
-    this.#queue.addAfter(name, RECHECK_MS);
-  };
+    this.queue.addAfter(name, RECHECK_MS);
+  }
 
   async #live(name: string, uid: string | undefined): Promise<Namespace | undefined> {
     try {
@@ -159,7 +155,7 @@ class NamespaceTerm {
     result: { deletionErrors: string[]; remaining: Map<string, number>; finalizers: Map<string, number> },
   ): Promise<void> {
     const work = async (kind: DiscoveredKind): Promise<void> => {
-      this.#scope.signal.throwIfAborted();
+      this.scope.signal.throwIfAborted();
       const title = kind.group === '' ? `${kind.plural}.` : `${kind.plural}.${kind.group}`;
       try {
         for (const object of await this.#empty(kind, namespace)) {
@@ -200,7 +196,7 @@ class NamespaceTerm {
 
   async #writeConditions(namespace: Namespace, swept: SweepResult): Promise<void> {
     const existing: readonly NamespaceCondition[] = namespace.status?.conditions ?? [];
-    const conditions = planNamespaceConditions(existing, swept, this.#handle.plan().nowMs);
+    const conditions = planNamespaceConditions(existing, swept, this.handle.plan().nowMs);
     if (!conditionsDiffer(existing, conditions)) return;
     await ignoreNotFound(async () => {
       await this.#access.namespaceClient.update(

@@ -5,8 +5,9 @@ import type { Node, NodeCondition, Pod } from '../../../api/generated/core/v1.ts
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { timestamp } from '../../../base/times.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { indexByNode, podsOnNode } from '../../framework/owner-indices.ts';
 import {
@@ -44,7 +45,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     },
   };
   indexByNode(access.pods);
-  return (scope) => new NodeLifecycleTerm(handle, access, scope).start();
+  return (scope) => new NodeLifecycleController(handle, access, scope).start();
 }
 
 interface Access {
@@ -56,25 +57,20 @@ interface Access {
   readonly times: { gracePeriodMs: number; startupGracePeriodMs: number };
 }
 
-class NodeLifecycleTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class NodeLifecycleController extends ControllerTerm {
   readonly #access: Access;
   readonly #health = new Map<string, NodeHealth>();
   /** Last observed Ready status of each node. */
   readonly #lastReady = new Map<string, string>();
   #wasAllSilent = false;
-  readonly #queue: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, 4);
     this.#access = access;
-    this.#queue = scope.queue(this.#sync, 4);
   }
 
-  start(): void {
-    this.#scope.onChange(this.#access.nodes, {
+  override start(): void {
+    this.scope.onChange(this.#access.nodes, {
       added: this.#observeAndWake,
       updated: this.#observeAndWake,
       deleted: (node) => {
@@ -84,7 +80,7 @@ class NodeLifecycleTerm {
         this.#wakeAll();
       },
     });
-    this.#scope.onChange(this.#access.leases, { added: this.#onLease, updated: this.#onLease });
+    this.scope.onChange(this.#access.leases, { added: this.#onLease, updated: this.#onLease });
   }
 
   async #markPodNotReady(pod: Pod): Promise<void> {
@@ -92,7 +88,7 @@ class NodeLifecycleTerm {
     const condition: NodeCondition = {
       type: 'Ready',
       status: 'False',
-      lastTransitionTime: timestamp(this.#handle.plan().nowMs),
+      lastTransitionTime: timestamp(this.handle.plan().nowMs),
     };
     try {
       await this.#access.podClient.patch(
@@ -102,7 +98,7 @@ class NodeLifecycleTerm {
         { metadata: { uid }, status: { conditions: [condition] } },
         { subresource: 'status' },
       );
-      this.#handle.recorder.event(pod, 'Warning', 'NodeNotReady', 'Node is not ready');
+      this.handle.recorder.event(pod, 'Warning', 'NodeNotReady', 'Node is not ready');
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error;
     }
@@ -111,14 +107,14 @@ class NodeLifecycleTerm {
   #observe(node: Node): NodeHealth {
     const name = node.metadata?.name ?? '';
     const lease = this.#access.leases.get(`${LEASE_NAMESPACE}/${name}`);
-    const next = observeHealth(this.#health.get(name), node, lease, this.#handle.clock.monotonicMs());
+    const next = observeHealth(this.#health.get(name), node, lease, this.handle.clock.monotonicMs());
     this.#health.set(name, next);
     return next;
   }
 
   readonly #observeAndWake = (node: Node): void => {
     this.#observe(node);
-    this.#queue.add(node.metadata?.name ?? '');
+    this.queue.add(node.metadata?.name ?? '');
   };
 
   readonly #onLease = (lease: { readonly metadata?: { readonly name?: string } }): void => {
@@ -127,27 +123,27 @@ class NodeLifecycleTerm {
   };
 
   #wakeAll(): void {
-    for (const node of this.#access.nodes.list()) this.#queue.add(node.metadata?.name ?? '');
+    for (const node of this.#access.nodes.list()) this.queue.add(node.metadata?.name ?? '');
   }
 
-  readonly #sync = async (name: string): Promise<void> => {
+  protected override async sync(name: string): Promise<void> {
     const node = this.#access.nodes.get(name);
     if (node === undefined || node.metadata?.deletionTimestamp !== undefined) return;
-    const now = this.#handle.clock.monotonicMs();
+    const now = this.handle.clock.monotonicMs();
     const state = this.#observe(node);
     if (isUnheard(state, this.#access.times, now)) await this.#markUnknown(node);
-    else this.#queue.addAfter(name, unheardInMs(state, this.#access.times, now));
+    else this.queue.addAfter(name, unheardInMs(state, this.#access.times, now));
     await this.#alignTaints(node);
     await this.#alignPods(node);
-  };
+  }
 
   async #markUnknown(node: Node): Promise<void> {
-    const conditions = planUnknownConditions(node, this.#handle.plan().nowMs);
+    const conditions = planUnknownConditions(node, this.handle.plan().nowMs);
     if (conditions === undefined) return;
     const name = node.metadata?.name ?? '';
-    this.#handle.log.warn('node stopped reporting', { node: name });
+    this.handle.log.warn('node stopped reporting', { node: name });
     if (readyCondition(node)?.status !== 'Unknown')
-      this.#handle.recorder.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
+      this.handle.recorder.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
     await this.#access.nodeClient.update(
       { ...node, status: { ...node.status, conditions } },
       { subresource: 'status' },
@@ -161,10 +157,10 @@ class NodeLifecycleTerm {
     if (this.#wasAllSilent && !isAllSilent) {
       // Reports resumed. A node that is still silent gets a full grace period before its pods are evicted.
       for (const [name, each] of this.#health)
-        this.#health.set(name, { ...each, heardAtMs: this.#handle.clock.monotonicMs() });
-      this.#handle.log.info('nodes report again; evictions resume');
+        this.#health.set(name, { ...each, heardAtMs: this.handle.clock.monotonicMs() });
+      this.handle.log.info('nodes report again; evictions resume');
     } else if (!this.#wasAllSilent && isAllSilent && verdicts.length > 1) {
-      this.#handle.log.warn('no node reports; this host may be disconnected, so no pods are evicted');
+      this.handle.log.warn('no node reports; this host may be disconnected, so no pods are evicted');
     }
     if (this.#wasAllSilent !== isAllSilent) {
       this.#wasAllSilent = isAllSilent;
@@ -173,7 +169,7 @@ class NodeLifecycleTerm {
     const taints = planTaints({
       node,
       mayEvict: mayEvict(zoneOf(node), states) && !isFailedInRingOnly(node),
-      nowMs: this.#handle.plan().nowMs,
+      nowMs: this.handle.plan().nowMs,
     });
     if (taints === undefined) return;
     await this.#access.nodeClient.patch(node.metadata?.name ?? '', undefined, 'merge', {

@@ -13,7 +13,8 @@ import { asResourceQuota, clusterTotals, holdsFor } from '../../../api/quota/clu
 import { countName, type GroupResource } from '../../../api/quota/evaluators.ts';
 import { countedKinds } from '../../../api/quota/totals.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Informer, WorkQueue } from '../../../client/types.ts';
+import type { Informer } from '../../../client/types.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 
@@ -40,7 +41,7 @@ export const clusterResourceQuotaController: ControllerSpec = {
         ['persistentvolumeclaims', handle.informer<KubeObject>(resources.persistentVolumeClaims)],
       ]),
     };
-    return (scope) => new ClusterQuotaTerm(handle, scope, quotas, copies).start();
+    return (scope) => new ClusterQuotaController(handle, scope, quotas, copies).start();
   },
 };
 
@@ -50,34 +51,29 @@ interface Copies {
   readonly counted: ReadonlyMap<string, Informer<KubeObject>>;
 }
 
-class ClusterQuotaTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class ClusterQuotaController extends ControllerTerm {
   readonly #quotas: Informer<ClusterResourceQuota>;
   readonly #copies: Copies;
-  readonly #queue: WorkQueue;
 
   constructor(handle: ControllerHandle, scope: RunScope, quotas: Informer<ClusterResourceQuota>, copies: Copies) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, 1);
     this.#quotas = quotas;
     this.#copies = copies;
-    this.#queue = scope.queue((name) => this.#sync(name), 1);
   }
 
-  start(): void {
-    const wake = ({ metadata }: KubeObject): void => this.#queue.add(metadata?.name ?? '');
-    this.#scope.onChange(this.#quotas, { added: wake, updated: wake });
+  override start(): void {
+    const wake = ({ metadata }: KubeObject): void => this.queue.add(metadata?.name ?? '');
+    this.scope.onChange(this.#quotas, { added: wake, updated: wake });
     const wakeAll = (): void => {
-      for (const quota of this.#quotas.list()) this.#queue.addAfter(quota.metadata?.name ?? '', SETTLE_MS);
+      for (const quota of this.#quotas.list()) this.queue.addAfter(quota.metadata?.name ?? '', SETTLE_MS);
     };
-    this.#scope.onChange(this.#copies.namespaces, { added: wakeAll, updated: wakeAll, deleted: wakeAll });
+    this.scope.onChange(this.#copies.namespaces, { added: wakeAll, updated: wakeAll, deleted: wakeAll });
     for (const copy of this.#copies.counted.values())
-      this.#scope.onChange(copy, { added: wakeAll, updated: wakeAll, deleted: wakeAll });
-    this.#scope.every(RESYNC_MS, wakeAll);
+      this.scope.onChange(copy, { added: wakeAll, updated: wakeAll, deleted: wakeAll });
+    this.scope.every(RESYNC_MS, wakeAll);
   }
 
-  async #sync(name: string): Promise<void> {
+  protected override async sync(name: string): Promise<void> {
     const quota = this.#quotas.get(name);
     if (quota === undefined || quota.metadata?.deletionTimestamp !== undefined) return;
     const names = this.#copies.namespaces
@@ -87,9 +83,9 @@ class ClusterQuotaTerm {
     const listed = await this.#listed(countedKinds(asResourceQuota(quota)), names);
     const objectsOf = (counted: GroupResource, namespace: string) =>
       this.#copies.counted.get(countName(counted))?.list(namespace) ?? listed.get(`${countName(counted)} ${namespace}`);
-    const status = clusterTotals(quota, names, objectsOf, this.#handle.clock.nowMs());
+    const status = clusterTotals(quota, names, objectsOf, this.handle.clock.nowMs());
     if (JSON.stringify(status) === JSON.stringify(quota.status)) return;
-    const writer = this.#handle.writer(QUOTAS);
+    const writer = this.handle.writer(QUOTAS);
     await ignoreNotFound(() => writer.update({ ...quota, status }, { subresource: 'status' }));
   }
 
@@ -101,11 +97,11 @@ class ClusterQuotaTerm {
     const found = new Map<string, readonly KubeObject[]>();
     const uncopied = counted.filter((each) => !this.#copies.counted.has(countName(each)));
     if (uncopied.length === 0 || namespaces.length === 0) return found;
-    const { kinds } = await this.#handle.use('discovery')(this.#scope.signal);
+    const { kinds } = await this.handle.use('discovery')(this.scope.signal);
     for (const each of uncopied) {
       const served = kinds.find((candidate) => candidate.group === each.group && candidate.plural === each.plural);
       if (served === undefined) continue;
-      const client = this.#handle.use('anyKind').client(served);
+      const client = this.handle.use('anyKind').client(served);
       for (const namespace of namespaces) {
         const { items } = await client.list({ namespace });
         found.set(`${countName(each)} ${namespace}`, items);

@@ -4,8 +4,9 @@ import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
@@ -28,7 +29,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     jobClient: handle.writer(resources.jobs),
   };
   indexByController(access.jobs);
-  return (scope) => new CronJobTerm(handle, access, scope).start();
+  return (scope) => new CronJobController(handle, access, scope).start();
 }
 
 interface Access {
@@ -38,47 +39,42 @@ interface Access {
   readonly jobClient: ResourceClient<Job>;
 }
 
-class CronJobTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class CronJobController extends ControllerTerm {
   readonly #access: Access;
   #localZone: string | undefined;
-  readonly #queue: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, 5);
     this.#access = access;
-    this.#queue = scope.queue(this.#sync, 5);
   }
 
-  start(): void {
-    this.#scope.onChange(this.#access.cronJobs, {
-      added: (cronJob) => this.#queue.add(objectKey(cronJob)),
-      updated: (cronJob) => this.#queue.add(objectKey(cronJob)),
+  override start(): void {
+    this.scope.onChange(this.#access.cronJobs, {
+      added: (cronJob) => this.queue.add(objectKey(cronJob)),
+      updated: (cronJob) => this.queue.add(objectKey(cronJob)),
     });
     const wakeOwner = (job: Job): void => {
       const reference = controllerOf(job);
-      if (reference?.kind === 'CronJob') this.#queue.add(`${job.metadata?.namespace ?? ''}/${reference.name}`);
+      if (reference?.kind === 'CronJob') this.queue.add(`${job.metadata?.namespace ?? ''}/${reference.name}`);
     };
-    this.#scope.onChange(this.#access.jobs, { added: wakeOwner, updated: wakeOwner, deleted: wakeOwner });
+    this.scope.onChange(this.#access.jobs, { added: wakeOwner, updated: wakeOwner, deleted: wakeOwner });
   }
 
-  readonly #sync = async (key: string): Promise<void> => {
+  protected override async sync(key: string): Promise<void> {
     const cronJob = this.#access.cronJobs.get(key);
     if (cronJob === undefined) return;
     const jobs = await this.#jobsOf(cronJob);
     // Only read when a CronJob exists: the first time zone lookup of a process takes 8 MB.
     this.#localZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const plan = planCronJob({ cronJob, jobs, localZone: this.#localZone }, this.#handle.plan());
-    for (const event of plan.events) this.#handle.recorder.event(cronJob, event.type, event.reason, event.message);
+    const plan = planCronJob({ cronJob, jobs, localZone: this.#localZone }, this.handle.plan());
+    for (const event of plan.events) this.handle.recorder.event(cronJob, event.type, event.reason, event.message);
     for (const job of plan.replace) await this.#delete(cronJob, job);
     const started = plan.create === undefined ? undefined : await this.#create(cronJob, plan.create);
     await this.#writeStatus(cronJob, started === undefined ? plan.status : withStarted(plan.status, started));
-    if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
+    if (plan.recheckAfterMs !== undefined) this.queue.addAfter(key, plan.recheckAfterMs);
     // Runs last, so that a finished job that cannot be deleted does not delay the next start.
     await attemptAll(plan.clean, (job) => this.#delete(cronJob, job));
-  };
+  }
 
   /** Jobs of `status.active` that are missing in the local copy are read live. */
   async #jobsOf(cronJob: CronJob): Promise<Job[]> {
@@ -136,6 +132,6 @@ class CronJobTerm {
   }
 
   #record(cronJob: CronJob, type: 'Normal' | 'Warning', reason: string, message: string): void {
-    this.#handle.recorder.event(cronJob, type, reason, message);
+    this.handle.recorder.event(cronJob, type, reason, message);
   }
 }

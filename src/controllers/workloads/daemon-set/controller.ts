@@ -10,8 +10,9 @@ import { matchesNode } from '../../../api/podspec/scheduling/node-affinity.ts';
 import { untoleratedTaint } from '../../../api/podspec/scheduling/tolerations.ts';
 import { resources } from '../../../api/resources.ts';
 import { isEverything, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import { claimObjects, controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
@@ -45,7 +46,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
   indexByController(access.pods);
   indexByController(access.revisions);
-  return (scope) => new DaemonSetTerm(handle, access, scope).start();
+  return (scope) => new DaemonSetController(handle, access, scope).start();
 }
 
 interface Access {
@@ -58,42 +59,37 @@ interface Access {
   readonly podClient: ResourceClient<Pod>;
 }
 
-class DaemonSetTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class DaemonSetController extends ControllerTerm {
   readonly #access: Access;
   readonly #control: PodControl;
   readonly #expectations: Expectations;
   readonly #failures = new Map<string, { readonly untilMs: number; readonly delayMs: number }>();
-  readonly #queue: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, 2);
     this.#access = access;
     this.#control = createPodControl(access.podClient, handle.recorder);
     this.#expectations = new Expectations(handle.clock);
-    this.#queue = scope.queue(this.#sync, 2);
   }
 
-  start(): void {
-    this.#scope.onChange(this.#access.sets, {
-      added: (set) => this.#queue.add(objectKey(set)),
-      updated: (set) => this.#queue.add(objectKey(set)),
+  override start(): void {
+    this.scope.onChange(this.#access.sets, {
+      added: (set) => this.queue.add(objectKey(set)),
+      updated: (set) => this.queue.add(objectKey(set)),
       deleted: (set) => {
         this.#expectations.forget(objectKey(set));
         for (const key of this.#failures.keys())
           if (key.startsWith(`${set.metadata?.uid ?? ''}/`)) this.#failures.delete(key);
       },
     });
-    this.#scope.onChange(this.#access.nodes, {
+    this.scope.onChange(this.#access.nodes, {
       added: this.#wakeAll,
       updated: (node, old) => {
         if (suitability(node) !== suitability(old)) this.#wakeAll();
       },
       deleted: this.#wakeAll,
     });
-    this.#scope.onChange(this.#access.pods, {
+    this.scope.onChange(this.#access.pods, {
       added: (pod) => {
         const key = this.#ownerKey(pod);
         if (key === undefined) {
@@ -102,28 +98,28 @@ class DaemonSetTerm {
         }
         if (pod.metadata?.deletionTimestamp === undefined) this.#expectations.creationObserved(key);
         else this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
-        this.#queue.add(key);
+        this.queue.add(key);
       },
       updated: (pod, old) => {
         const key = this.#ownerKey(pod);
         const oldKey = this.#ownerKey(old);
-        if (oldKey !== undefined && oldKey !== key) this.#queue.add(oldKey);
+        if (oldKey !== undefined && oldKey !== key) this.queue.add(oldKey);
         if (key === undefined) {
           if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) this.#wakeAdopters(pod);
           return;
         }
         if (pod.metadata?.deletionTimestamp !== undefined)
           this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
-        this.#queue.add(key);
+        this.queue.add(key);
       },
       deleted: (pod) => {
         const key = this.#ownerKey(pod);
         if (key === undefined) return;
         this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
-        this.#queue.add(key);
+        this.queue.add(key);
       },
     });
-    this.#scope.onChange(this.#access.revisions, {
+    this.scope.onChange(this.#access.revisions, {
       added: this.#wakeByRevision,
       updated: this.#wakeByRevision,
       deleted: this.#wakeByRevision,
@@ -131,7 +127,7 @@ class DaemonSetTerm {
   }
 
   readonly #wakeAll = (): void => {
-    for (const set of this.#access.sets.list()) this.#queue.add(objectKey(set));
+    for (const set of this.#access.sets.list()) this.queue.add(objectKey(set));
   };
 
   #ownerKey(object: Pod | ControllerRevision): string | undefined {
@@ -144,16 +140,16 @@ class DaemonSetTerm {
   #wakeAdopters(pod: Pod): void {
     if (controllerOf(pod) !== undefined) return;
     for (const set of this.#access.sets.list(pod.metadata?.namespace)) {
-      if (matchesLabels(labelSelectorOf(set.spec?.selector), pod.metadata?.labels)) this.#queue.add(objectKey(set));
+      if (matchesLabels(labelSelectorOf(set.spec?.selector), pod.metadata?.labels)) this.queue.add(objectKey(set));
     }
   }
 
   readonly #wakeByRevision = (revision: ControllerRevision): void => {
     const key = this.#ownerKey(revision);
-    if (key !== undefined) this.#queue.add(key);
+    if (key !== undefined) this.queue.add(key);
   };
 
-  readonly #sync = async (key: string): Promise<void> => {
+  protected override async sync(key: string): Promise<void> {
     const set = this.#access.sets.get(key);
     if (set === undefined) {
       this.#expectations.forget(key);
@@ -161,7 +157,7 @@ class DaemonSetTerm {
     }
     const selector = labelSelectorOf(set.spec?.selector);
     if (isEverything(selector)) {
-      this.#handle.recorder.event(
+      this.handle.recorder.event(
         set,
         'Warning',
         'SelectingAll',
@@ -191,21 +187,21 @@ class DaemonSetTerm {
       settled: this.#expectations.settled(key),
       mayReplaceFailed: (node) => this.#mayReplaceFailed(key, uid, node),
     };
-    const plan = planDaemonPods(snapshot, this.#handle.plan());
+    const plan = planDaemonPods(snapshot, this.handle.plan());
     const error = await this.#carryOut(key, set, history.hash, plan);
-    const next = planDaemonStatus(snapshot, this.#handle.plan());
+    const next = planDaemonStatus(snapshot, this.handle.plan());
     if (next.status !== undefined)
       await this.#access.setClient.update({ ...set, status: next.status }, { subresource: 'status' });
-    if (next.recheckAfterMs !== undefined) this.#queue.addAfter(key, next.recheckAfterMs);
+    if (next.recheckAfterMs !== undefined) this.queue.addAfter(key, next.recheckAfterMs);
     if (error !== undefined) throw error;
-  };
+  }
 
   #mayReplaceFailed(key: string, uid: string, node: string): boolean {
     const id = `${uid}/${node}`;
-    const now = this.#handle.clock.monotonicMs();
+    const now = this.handle.clock.monotonicMs();
     const known = this.#failures.get(id);
     if (known !== undefined && now < known.untilMs) {
-      this.#queue.addAfter(key, known.untilMs - now);
+      this.queue.addAfter(key, known.untilMs - now);
       return false;
     }
     // A pod that ran for twice the longest back-off has recovered.
@@ -245,7 +241,7 @@ class DaemonSetTerm {
   }
 
   async #carryOut(key: string, set: DaemonSet, hash: string, plan: DaemonPlan): Promise<unknown> {
-    for (const event of plan.events) this.#handle.recorder.event(set, event.type, event.reason, event.message);
+    for (const event of plan.events) this.handle.recorder.event(set, event.type, event.reason, event.message);
     if (plan.create.length === 0 && plan.delete.length === 0) return undefined;
     this.#expectations.expect(
       key,

@@ -7,8 +7,9 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { isEverything, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import { claimObjects, controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
@@ -33,7 +34,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
   indexByController(access.replicaSets);
   indexByController(access.pods);
-  return (scope) => new DeploymentTerm(handle, access, scope).start();
+  return (scope) => new DeploymentController(handle, access, scope).start();
 }
 
 interface Access {
@@ -44,26 +45,21 @@ interface Access {
   readonly replicaSetClient: ResourceClient<ReplicaSet>;
 }
 
-class DeploymentTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class DeploymentController extends ControllerTerm {
   readonly #access: Access;
-  readonly #queue: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, 5);
     this.#access = access;
-    this.#queue = scope.queue(this.#sync, 5);
   }
 
-  start(): void {
-    this.#scope.onChange(this.#access.deployments, {
-      added: (deployment) => this.#queue.add(objectKey(deployment)),
-      updated: (deployment) => this.#queue.add(objectKey(deployment)),
-      deleted: (deployment) => this.#queue.add(objectKey(deployment)),
+  override start(): void {
+    this.scope.onChange(this.#access.deployments, {
+      added: (deployment) => this.queue.add(objectKey(deployment)),
+      updated: (deployment) => this.queue.add(objectKey(deployment)),
+      deleted: (deployment) => this.queue.add(objectKey(deployment)),
     });
-    this.#scope.onChange(this.#access.replicaSets, {
+    this.scope.onChange(this.#access.replicaSets, {
       added: this.#wakeOwner,
       updated: (set, old) => {
         if (controllerOf(old)?.uid !== controllerOf(set)?.uid) this.#wakeOwner(old);
@@ -71,7 +67,7 @@ class DeploymentTerm {
       },
       deleted: this.#wakeOwner,
     });
-    this.#scope.onChange(this.#access.pods, {
+    this.scope.onChange(this.#access.pods, {
       updated: (pod, old) => {
         if (pod.status?.phase !== old.status?.phase) this.#wakeRecreate(pod);
       },
@@ -85,9 +81,9 @@ class DeploymentTerm {
     if (reference === undefined) {
       for (const deployment of this.#access.deployments.list(namespace)) {
         const selector = labelSelectorOf(deployment.spec?.selector);
-        if (matchesLabels(selector, set.metadata?.labels)) this.#queue.add(objectKey(deployment));
+        if (matchesLabels(selector, set.metadata?.labels)) this.queue.add(objectKey(deployment));
       }
-    } else if (reference.kind === 'Deployment') this.#queue.add(`${namespace ?? ''}/${reference.name}`);
+    } else if (reference.kind === 'Deployment') this.queue.add(`${namespace ?? ''}/${reference.name}`);
   };
 
   // Only the strategy Recreate waits for pods: it creates the new replica set after the last old pod has ended.
@@ -99,15 +95,15 @@ class DeploymentTerm {
     const owner = set === undefined ? undefined : controllerOf(set);
     if (owner?.kind !== 'Deployment') return;
     const key = `${namespace}/${owner.name}`;
-    if (this.#access.deployments.get(key)?.spec?.strategy?.type === 'Recreate') this.#queue.add(key);
+    if (this.#access.deployments.get(key)?.spec?.strategy?.type === 'Recreate') this.queue.add(key);
   };
 
-  readonly #sync = async (key: string): Promise<void> => {
+  protected override async sync(key: string): Promise<void> {
     const deployment = this.#access.deployments.get(key);
     if (deployment === undefined) return;
     const selector = labelSelectorOf(deployment.spec?.selector);
     if (isEverything(selector)) {
-      this.#handle.recorder.event(
+      this.handle.recorder.event(
         deployment,
         'Warning',
         'SelectingAll',
@@ -131,13 +127,13 @@ class DeploymentTerm {
     const podsBySet = new Map(
       owned.map((set) => [set.metadata?.uid ?? '', controlledBy(this.#access.pods, set.metadata?.uid ?? '')]),
     );
-    const plan = planDeployment({ deployment, replicaSets: owned, podsBySet }, this.#handle.plan());
+    const plan = planDeployment({ deployment, replicaSets: owned, podsBySet }, this.handle.plan());
     if (!(await this.#carryOut(deployment, plan))) return;
-    for (const event of plan.events) this.#handle.recorder.event(deployment, event.type, event.reason, event.message);
+    for (const event of plan.events) this.handle.recorder.event(deployment, event.type, event.reason, event.message);
     await this.#writeDeployment(deployment, plan);
     for (const set of plan.delete) await this.#drop(set);
-    if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
-  };
+    if (plan.recheckAfterMs !== undefined) this.queue.addAfter(key, plan.recheckAfterMs);
+  }
 
   /** Returns false when the plan is outdated and the key will be planned again. */
   async #carryOut(deployment: Deployment, plan: DeploymentPlan): Promise<boolean> {
@@ -154,8 +150,8 @@ class DeploymentTerm {
       if (isApiError(error, 'AlreadyExists')) return this.#resolveCollision(deployment, set);
       if (isNamespaceTerminating(error)) return false;
       const message = `Failed to create new replica set "${set.metadata?.name ?? ''}": ${messageOf(error)}`;
-      this.#handle.recorder.event(deployment, 'Warning', 'ReplicaSetCreateError', message);
-      const status = createFailedStatus(deployment, message, this.#handle.plan().nowMs);
+      this.handle.recorder.event(deployment, 'Warning', 'ReplicaSetCreateError', message);
+      const status = createFailedStatus(deployment, message, this.handle.plan().nowMs);
       await this.#access.deploymentClient.update({ ...deployment, status }, { subresource: 'status' });
       throw error;
     }
@@ -168,7 +164,7 @@ class DeploymentTerm {
   async #resolveCollision(deployment: Deployment, set: ReplicaSet): Promise<boolean> {
     const existing = await this.#access.replicaSetClient.get(set.metadata?.name ?? '', set.metadata?.namespace);
     if (isControlledBy(existing, deployment.metadata?.uid) && hasTemplateOf(existing, deployment)) {
-      this.#queue.addAfter(objectKey(deployment), 50);
+      this.queue.addAfter(objectKey(deployment), 50);
       return false;
     }
     await this.#access.deploymentClient.update(

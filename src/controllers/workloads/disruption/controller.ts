@@ -15,6 +15,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { timestamp } from '../../../base/times.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
@@ -56,7 +57,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     statefulSets: handle.informer(resources.statefulSets),
   };
 
-  return (scope) => new DisruptionTerm(handle, access, scope).start();
+  return (scope) => new DisruptionController(handle, access, scope).start();
 }
 
 interface Access {
@@ -71,18 +72,13 @@ interface Access {
   readonly statefulSets: Informer<StatefulSet>;
 }
 
-class DisruptionTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class DisruptionController extends ControllerTerm {
   readonly #access: Access;
-  readonly #queue: WorkQueue;
   readonly #targets: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, 2);
     this.#access = access;
-    this.#queue = scope.queue(this.#sync, 2);
     this.#targets = scope.queue(async (key) => {
       const pod = access.pods.get(key);
       const inMs = pod === undefined ? undefined : targetStaleInMs(pod, handle.plan().nowMs);
@@ -92,13 +88,13 @@ class DisruptionTerm {
     }, 1);
   }
 
-  start(): void {
-    followBudgets(this.#scope, this.#queue, this.#access.budgets, this.#access.pods);
-    followWorkloads(this.#scope, this.#queue, this.#access.budgets, this.#access.replicationControllers);
-    followWorkloads(this.#scope, this.#queue, this.#access.budgets, this.#access.replicaSets);
-    followWorkloads(this.#scope, this.#queue, this.#access.budgets, this.#access.deployments);
-    followWorkloads(this.#scope, this.#queue, this.#access.budgets, this.#access.statefulSets);
-    this.#scope.onChange(this.#access.pods, { added: this.#awaitTarget, updated: this.#awaitTarget });
+  override start(): void {
+    followBudgets(this.scope, this.queue, this.#access.budgets, this.#access.pods);
+    followWorkloads(this.scope, this.queue, this.#access.budgets, this.#access.replicationControllers);
+    followWorkloads(this.scope, this.queue, this.#access.budgets, this.#access.replicaSets);
+    followWorkloads(this.scope, this.queue, this.#access.budgets, this.#access.deployments);
+    followWorkloads(this.scope, this.queue, this.#access.budgets, this.#access.statefulSets);
+    this.scope.onChange(this.#access.pods, { added: this.#awaitTarget, updated: this.#awaitTarget });
   }
 
   #workloadsIn(namespace: string): Workloads {
@@ -126,7 +122,7 @@ class DisruptionTerm {
       type: 'DisruptionTarget',
       ...observedGeneration(pod),
       status: 'False',
-      lastTransitionTime: timestamp(this.#handle.plan().nowMs),
+      lastTransitionTime: timestamp(this.handle.plan().nowMs),
       reason: null,
       message: null,
     };
@@ -144,11 +140,11 @@ class DisruptionTerm {
   }
 
   readonly #awaitTarget = (pod: Pod): void => {
-    const inMs = targetStaleInMs(pod, this.#handle.plan().nowMs);
+    const inMs = targetStaleInMs(pod, this.handle.plan().nowMs);
     if (inMs !== undefined) this.#targets.addAfter(objectKey(pod), inMs);
   };
 
-  readonly #sync = async (key: string): Promise<void> => {
+  protected override async sync(key: string): Promise<void> {
     const budget = this.#access.budgets.get(key);
     if (budget === undefined) return;
     let reason = 'NoPods';
@@ -159,28 +155,28 @@ class DisruptionTerm {
       what = 'Failed to calculate the number of expected pods';
       const { scales, asked } = await this.#scalesFor(budget, selected);
       await this.#settle(budget, selected, scales);
-      if (asked) this.#queue.addAfter(key, RESYNC_MS);
+      if (asked) this.queue.addAfter(key, RESYNC_MS);
     } catch (error) {
-      if (!(error instanceof Uncountable) || this.#scope.signal.aborted) throw error;
-      this.#handle.recorder.event(budget, 'Warning', reason, `${what}: ${error.message}`);
-      await this.#write(budget, planFailure(budget, error.message, this.#handle.plan()));
-      this.#queue.addAfter(key, RESYNC_MS);
+      if (!(error instanceof Uncountable) || this.scope.signal.aborted) throw error;
+      this.handle.recorder.event(budget, 'Warning', reason, `${what}: ${error.message}`);
+      await this.#write(budget, planFailure(budget, error.message, this.handle.plan()));
+      this.queue.addAfter(key, RESYNC_MS);
     }
-  };
+  }
 
   async #settle(
     budget: PodDisruptionBudget,
     selected: readonly Pod[],
     scales: ReadonlyMap<string, ControllerScale>,
   ): Promise<void> {
-    const plan = planBudget({ budget, pods: selected, scales }, this.#handle.plan());
-    for (const { type, reason, message } of plan.events) this.#handle.recorder.event(budget, type, reason, message);
+    const plan = planBudget({ budget, pods: selected, scales }, this.handle.plan());
+    for (const { type, reason, message } of plan.events) this.handle.recorder.event(budget, type, reason, message);
     await this.#write(budget, plan.status);
     for (const pod of plan.notDeleted) {
       const message = `Pod was expected by PDB ${objectKey(budget)} to be deleted but it wasn't`;
-      this.#handle.recorder.event(pod, 'Warning', 'NotDeleted', message);
+      this.handle.recorder.event(pod, 'Warning', 'NotDeleted', message);
     }
-    if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(objectKey(budget), plan.recheckAfterMs);
+    if (plan.recheckAfterMs !== undefined) this.queue.addAfter(objectKey(budget), plan.recheckAfterMs);
   }
 
   /** `asked`: some of the scales are not covered by a watch. Throws `Uncountable`. */
@@ -195,12 +191,12 @@ class DisruptionTerm {
       let scale = knownScale(reference, this.#workloadsIn(namespace));
       if (scale === undefined) {
         asked = true;
-        scale = await uncountableIfThrown(readScale(this.#access.read, reference, namespace, this.#scope.signal));
+        scale = await uncountableIfThrown(readScale(this.#access.read, reference, namespace, this.scope.signal));
       }
       if (scale === undefined) {
         const pod = selected.find((each) => controllerOf(each)?.uid === reference.uid);
         const message = `found no controllers for pod ${JSON.stringify(pod?.metadata?.name ?? '')}`;
-        this.#handle.recorder.event(budget, 'Warning', 'NoControllers', message);
+        this.handle.recorder.event(budget, 'Warning', 'NoControllers', message);
         throw new Uncountable(message);
       }
       scales.set(reference.uid, scale);

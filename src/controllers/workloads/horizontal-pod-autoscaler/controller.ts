@@ -8,8 +8,9 @@ import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { matchesLabels, parseLabelSelector } from '../../../base/selector.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import type { Capabilities } from '../../framework/capabilities.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { type Scale, scaleEndpoint } from '../../framework/scale.ts';
@@ -37,7 +38,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     read: handle.use('read'),
     updateScale: handle.use('updateScale'),
   };
-  return (scope) => new AutoscalerTerm(handle, access, scope).start();
+  return (scope) => new AutoscalerController(handle, access, scope).start();
 }
 
 interface Access {
@@ -48,43 +49,38 @@ interface Access {
   readonly updateScale: Capabilities['updateScale'];
 }
 
-class AutoscalerTerm {
-  readonly #handle: ControllerHandle;
+class AutoscalerController extends ControllerTerm {
   readonly #access: Access;
-  readonly #scope: RunScope;
-  readonly #queue: WorkQueue;
   readonly #memories = new Map<string, ScaleMemory>();
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
+    super(handle, scope, 5);
     this.#access = access;
-    this.#scope = scope;
-    this.#queue = scope.queue(this.#sync, 5);
   }
 
-  start(): void {
-    this.#scope.onChange(this.#access.autoscalers, {
-      added: (autoscaler) => this.#queue.add(objectKey(autoscaler)),
+  override start(): void {
+    this.scope.onChange(this.#access.autoscalers, {
+      added: (autoscaler) => this.queue.add(objectKey(autoscaler)),
       updated: (autoscaler, old) => {
         // A status update alone must not shorten the period.
-        if (!semanticEqual(autoscaler.spec, old.spec)) this.#queue.add(objectKey(autoscaler));
+        if (!semanticEqual(autoscaler.spec, old.spec)) this.queue.add(objectKey(autoscaler));
       },
       deleted: (autoscaler) => {
         this.#memories.delete(objectKey(autoscaler));
       },
     });
-    this.#scope.every(PERIOD_MS, () => {
-      for (const autoscaler of this.#access.autoscalers.list()) this.#queue.add(objectKey(autoscaler));
+    this.scope.every(PERIOD_MS, () => {
+      for (const autoscaler of this.#access.autoscalers.list()) this.queue.add(objectKey(autoscaler));
     });
   }
 
-  readonly #sync = async (key: string): Promise<void> => {
+  protected override async sync(key: string): Promise<void> {
     const autoscaler = this.#access.autoscalers.get(key);
     if (autoscaler === undefined || autoscaler.metadata?.deletionTimestamp !== undefined) return;
-    const { nowMs } = this.#handle.plan();
+    const { nowMs } = this.handle.plan();
     const namespace = autoscaler.metadata?.namespace ?? '';
     const target = autoscaler.spec?.scaleTargetRef;
-    const { signal } = this.#scope;
+    const { signal } = this.scope;
     let path: string;
     let scale: Scale;
     try {
@@ -94,7 +90,7 @@ class AutoscalerTerm {
       scale = await this.#access.read<Scale>(path, signal);
     } catch (error) {
       const failure = { reason: 'FailedGetScale', message: messageOf(error) } as const;
-      this.#handle.recorder.event(autoscaler, 'Warning', failure.reason, failure.message);
+      this.handle.recorder.event(autoscaler, 'Warning', failure.reason, failure.message);
       await this.#write(autoscaler, unableToScale(autoscaler, undefined, failure, nowMs));
       return;
     }
@@ -111,10 +107,10 @@ class AutoscalerTerm {
     );
     const size = { replicas: scale.spec?.replicas ?? 0, statusReplicas: scale.status?.replicas ?? 0, selector };
     const memory = this.#memories.get(key) ?? NO_MEMORY;
-    const plan = planAutoscaler({ autoscaler, scale: size, pods, readings }, memory, this.#handle.plan());
+    const plan = planAutoscaler({ autoscaler, scale: size, pods, readings }, memory, this.handle.plan());
     this.#memories.set(key, plan.memory);
     for (const event of plan.events) {
-      this.#handle.recorder.event(autoscaler, event.type, event.reason, event.message);
+      this.handle.recorder.event(autoscaler, event.type, event.reason, event.message);
     }
     let { status } = plan;
     if (plan.rescale !== undefined) {
@@ -123,11 +119,11 @@ class AutoscalerTerm {
       try {
         await this.#access.updateScale(path, { ...scale, spec: { ...scale.spec, replicas } });
         this.#memories.set(key, rescaled(plan.memory, size.replicas, replicas, nowMs));
-        this.#handle.recorder.event(autoscaler, 'Normal', 'SuccessfulRescale', about);
+        this.handle.recorder.event(autoscaler, 'Normal', 'SuccessfulRescale', about);
         status = ableToScale(status, nowMs);
       } catch (error) {
         const failure = { reason: 'FailedUpdateScale', message: messageOf(error) } as const;
-        this.#handle.recorder.event(autoscaler, 'Warning', 'FailedRescale', `${about}; error: ${failure.message}`);
+        this.handle.recorder.event(autoscaler, 'Warning', 'FailedRescale', `${about}; error: ${failure.message}`);
         const { lastScaleTime } = autoscaler.status ?? {};
         const unchanged = { ...status, desiredReplicas: size.replicas };
         delete unchanged.lastScaleTime;
@@ -136,7 +132,7 @@ class AutoscalerTerm {
       }
     }
     await this.#write(autoscaler, status);
-  };
+  }
 
   #podsOf(namespace: string, selector: string): Pod[] {
     if (selector === '') return [];

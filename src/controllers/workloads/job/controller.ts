@@ -6,6 +6,7 @@ import { resources } from '../../../api/resources.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import { claimObjects, controllerOf } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
@@ -40,7 +41,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     podClient: handle.writer(resources.pods),
   };
   indexByController(access.pods);
-  return (scope) => new JobTerm(handle, access, scope).start();
+  return (scope) => new JobController(handle, access, scope).start();
 }
 
 interface Access {
@@ -60,37 +61,32 @@ interface Memory {
   readonly untracked: Set<string>;
 }
 
-class JobTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class JobController extends ControllerTerm {
   readonly #access: Access;
   readonly #control: PodControl;
   readonly #expectations: Expectations;
   readonly #memories = new Map<string, Memory>();
   readonly #batched = new Set<string>();
-  readonly #queue: WorkQueue;
   readonly #orphans: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, 5);
     this.#access = access;
     this.#control = createPodControl(access.podClient, handle.recorder);
     this.#expectations = new Expectations(handle.clock);
-    this.#queue = scope.queue(this.#sync, 5);
     this.#orphans = scope.queue(this.#syncOrphan, 2);
   }
 
-  start(): void {
-    this.#scope.onChange(this.#access.jobs, {
-      added: (job) => this.#queue.add(objectKey(job)),
-      updated: (job) => this.#queue.add(objectKey(job)),
+  override start(): void {
+    this.scope.onChange(this.#access.jobs, {
+      added: (job) => this.queue.add(objectKey(job)),
+      updated: (job) => this.queue.add(objectKey(job)),
       deleted: (job) => {
         this.#forget(objectKey(job));
         for (const pod of controlledBy(this.#access.pods, job.metadata?.uid ?? '')) this.#checkOrphan(pod);
       },
     });
-    this.#scope.onChange(this.#access.pods, {
+    this.scope.onChange(this.#access.pods, {
       added: (pod) => {
         const key = this.#ownerKey(pod);
         if (key === undefined) return this.#onUnownedPod(pod);
@@ -120,9 +116,9 @@ class JobTerm {
   #wake(key: string): void {
     if (this.#batched.has(key)) return;
     this.#batched.add(key);
-    this.#scope.after(BATCH_MS, () => {
+    this.scope.after(BATCH_MS, () => {
       this.#batched.delete(key);
-      this.#queue.add(key);
+      this.queue.add(key);
     });
   }
 
@@ -146,7 +142,7 @@ class JobTerm {
   /** Handles a pod without a job: a job that selects it may adopt it; otherwise its finalizer is removed. */
   #onUnownedPod(pod: Pod): void {
     if (controllerOf(pod) === undefined && pod.metadata?.deletionTimestamp === undefined) {
-      for (const job of this.#selecting(pod)) this.#queue.add(objectKey(job));
+      for (const job of this.#selecting(pod)) this.queue.add(objectKey(job));
     }
     this.#checkOrphan(pod);
   }
@@ -175,7 +171,7 @@ class JobTerm {
     await ignoreNotFound(() => this.#access.podClient.patch(name, namespace, 'strategic', body));
   }
 
-  readonly #sync = async (key: string): Promise<void> => {
+  protected override async sync(key: string): Promise<void> {
     const observed = this.#access.jobs.get(key);
     if (observed === undefined) return this.#forget(key);
     if ((observed.spec?.managedBy ?? OWN_NAME) !== OWN_NAME) return;
@@ -188,20 +184,20 @@ class JobTerm {
       const settled = this.#expectations.settled(key);
       // Read without an await in between, because `untracked` covers exactly what this copy of the pods lacks.
       const pods = this.#podsOf(job);
-      const plan = planJob({ job, pods, untracked: memory.untracked, settled }, memory.backoff, this.#handle.plan());
+      const plan = planJob({ job, pods, untracked: memory.untracked, settled }, memory.backoff, this.handle.plan());
       if (round === 0) failure = await this.#carryOut(key, job, plan);
       if (plan.status !== undefined) {
         job = await this.#access.jobClient.update({ ...job, status: plan.status }, { subresource: 'status' });
         memory.written = job;
       }
       memory.backoff = plan.backoff;
-      for (const event of plan.events) this.#handle.recorder.event(job, event.type, event.reason, event.message);
-      if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
+      for (const event of plan.events) this.handle.recorder.event(job, event.type, event.reason, event.message);
+      if (plan.recheckAfterMs !== undefined) this.queue.addAfter(key, plan.recheckAfterMs);
       if (plan.removeFinalizers.length === 0) break;
       await this.#removeFinalizers(memory, plan.removeFinalizers);
     }
     if (failure !== undefined) throw failure;
-  };
+  }
 
   #memoryOf(key: string, job: Job): Memory {
     const uid = job.metadata?.uid ?? '';

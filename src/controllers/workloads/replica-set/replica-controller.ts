@@ -5,8 +5,9 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { isEverything, type LabelSelector, matchesLabels } from '../../../base/selector.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import { controllerOf, controllerReference } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
@@ -55,7 +56,7 @@ function prepare<T extends KubeObject & ReplicaOwner>(handle: ControllerHandle, 
   };
   indexByController(access.pods);
   indexByController(access.owners);
-  return (scope) => new ReplicaTerm<T>(handle, kind, access, scope).start();
+  return (scope) => new ReplicaController<T>(handle, kind, access, scope).start();
 }
 
 interface Access<T extends KubeObject & ReplicaOwner> {
@@ -65,50 +66,45 @@ interface Access<T extends KubeObject & ReplicaOwner> {
   readonly podClient: ResourceClient<Pod>;
 }
 
-class ReplicaTerm<T extends KubeObject & ReplicaOwner> {
-  readonly #handle: ControllerHandle;
+class ReplicaController<T extends KubeObject & ReplicaOwner> extends ControllerTerm {
   readonly #kind: ReplicaKind<T>;
-  readonly #scope: RunScope;
   readonly #access: Access<T>;
   readonly #control: PodControl;
   readonly #expectations: Expectations;
-  readonly #queue: WorkQueue;
 
   constructor(handle: ControllerHandle, kind: ReplicaKind<T>, access: Access<T>, scope: RunScope) {
-    this.#handle = handle;
+    super(handle, scope, 8);
     this.#kind = kind;
-    this.#scope = scope;
     this.#access = access;
     this.#control = createPodControl(access.podClient, handle.recorder);
     this.#expectations = new Expectations(handle.clock);
-    this.#queue = scope.queue(this.#sync, 8);
   }
 
-  start(): void {
-    this.#scope.onChange(this.#access.owners, {
-      added: (owner) => this.#queue.add(objectKey(owner)),
-      updated: (owner) => this.#queue.add(objectKey(owner)),
+  override start(): void {
+    this.scope.onChange(this.#access.owners, {
+      added: (owner) => this.queue.add(objectKey(owner)),
+      updated: (owner) => this.queue.add(objectKey(owner)),
       deleted: (owner) => {
         this.#expectations.forget(objectKey(owner));
-        this.#queue.add(objectKey(owner));
+        this.queue.add(objectKey(owner));
       },
     });
-    this.#scope.onChange(this.#access.pods, {
+    this.scope.onChange(this.#access.pods, {
       added: (pod) => {
         const key = this.#ownerKeyOf(pod);
         if (key === undefined) this.#wakeAdopters(pod);
         else if (pod.metadata?.deletionTimestamp === undefined) {
           this.#expectations.creationObserved(key);
-          this.#queue.add(key);
+          this.queue.add(key);
         } else {
           this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
-          this.#queue.add(key);
+          this.queue.add(key);
         }
       },
       updated: (pod, old) => {
         const key = this.#ownerKeyOf(pod);
         const oldKey = this.#ownerKeyOf(old);
-        if (oldKey !== undefined && oldKey !== key) this.#queue.add(oldKey);
+        if (oldKey !== undefined && oldKey !== key) this.queue.add(oldKey);
         if (key === undefined) {
           if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) this.#wakeAdopters(pod);
           return;
@@ -116,13 +112,13 @@ class ReplicaTerm<T extends KubeObject & ReplicaOwner> {
         // A deletion counts as observed when graceful termination begins. The object itself may exist for long.
         if (pod.metadata?.deletionTimestamp !== undefined)
           this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
-        this.#queue.add(key);
+        this.queue.add(key);
       },
       deleted: (pod) => {
         const key = this.#ownerKeyOf(pod);
         if (key === undefined) return;
         this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
-        this.#queue.add(key);
+        this.queue.add(key);
       },
     });
   }
@@ -138,11 +134,11 @@ class ReplicaTerm<T extends KubeObject & ReplicaOwner> {
     if (controllerOf(pod) !== undefined) return;
     for (const owner of this.#access.owners.list(pod.metadata?.namespace)) {
       const selector = this.#kind.selector(owner);
-      if (!isEverything(selector) && matchesLabels(selector, pod.metadata?.labels)) this.#queue.add(objectKey(owner));
+      if (!isEverything(selector) && matchesLabels(selector, pod.metadata?.labels)) this.queue.add(objectKey(owner));
     }
   }
 
-  readonly #sync = async (key: string): Promise<void> => {
+  protected override async sync(key: string): Promise<void> {
     const owner = this.#access.owners.get(key);
     if (owner === undefined) {
       this.#expectations.forget(key);
@@ -164,20 +160,20 @@ class ReplicaTerm<T extends KubeObject & ReplicaOwner> {
         .flatMap((uid) => controlledBy(this.#access.pods, uid)),
       settled: this.#expectations.settled(key),
     };
-    const plan = planReplicas(snapshot, this.#handle.plan());
+    const plan = planReplicas(snapshot, this.handle.plan());
     const claimed = await carryOutClaim(owner, plan.claim, {
       ownerType: this.#kind.type,
       owners: this.#access.ownerClient,
       objects: this.#access.podClient,
     });
     const failure = await this.#carryOut(key, owner, snapshot, plan.create, plan.delete);
-    const next = planReplicaStatus(snapshot, claimed, failure?.condition, this.#handle.plan());
+    const next = planReplicaStatus(snapshot, claimed, failure?.condition, this.handle.plan());
     if (next.status !== undefined) {
       await this.#access.ownerClient.update({ ...owner, status: next.status }, { subresource: 'status' });
     }
-    if (next.recheckAfterMs !== undefined) this.#queue.addAfter(key, next.recheckAfterMs);
+    if (next.recheckAfterMs !== undefined) this.queue.addAfter(key, next.recheckAfterMs);
     if (failure !== undefined) throw failure.error;
-  };
+  }
 
   async #carryOut(
     key: string,

@@ -6,8 +6,9 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { isEverything, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
 import { claimObjects, controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
@@ -37,7 +38,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
   indexByController(access.pods);
   indexByController(access.revisions);
-  return (scope) => new StatefulSetTerm(handle, access, scope).start();
+  return (scope) => new StatefulSetController(handle, access, scope).start();
 }
 
 interface Access {
@@ -51,23 +52,18 @@ interface Access {
   readonly claimClient: ResourceClient<PersistentVolumeClaim>;
 }
 
-class StatefulSetTerm {
-  readonly #handle: ControllerHandle;
-  readonly #scope: RunScope;
+class StatefulSetController extends ControllerTerm {
   readonly #access: Access;
-  readonly #queue: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
-    this.#handle = handle;
-    this.#scope = scope;
+    super(handle, scope, 5);
     this.#access = access;
-    this.#queue = scope.queue(this.#sync, 5);
   }
 
-  start(): void {
-    const wake = (set: StatefulSet): void => this.#queue.add(objectKey(set));
-    this.#scope.onChange(this.#access.sets, { added: wake, updated: wake, deleted: wake });
-    this.#scope.onChange(this.#access.pods, {
+  override start(): void {
+    const wake = (set: StatefulSet): void => this.queue.add(objectKey(set));
+    this.scope.onChange(this.#access.sets, { added: wake, updated: wake, deleted: wake });
+    this.scope.onChange(this.#access.pods, {
       added: this.#wakeOwner,
       updated: (pod, old) => {
         if (controllerOf(old)?.uid !== controllerOf(pod)?.uid) this.#wakeOwner(old);
@@ -76,28 +72,28 @@ class StatefulSetTerm {
       deleted: this.#wakeOwner,
     });
     // An ordinal waits while its claim is being deleted.
-    this.#scope.onChange(this.#access.claims, { updated: this.#wakeClaimant, deleted: this.#wakeClaimant });
+    this.scope.onChange(this.#access.claims, { updated: this.#wakeClaimant, deleted: this.#wakeClaimant });
   }
 
   readonly #wakeClaimant = ({ metadata }: PersistentVolumeClaim): void => {
     for (const set of this.#access.sets.list(metadata?.namespace ?? ''))
-      if (isClaimOf(set, metadata?.name ?? '')) this.#queue.add(objectKey(set));
+      if (isClaimOf(set, metadata?.name ?? '')) this.queue.add(objectKey(set));
   };
 
   readonly #wakeOwner = (pod: Pod): void => {
     const reference = controllerOf(pod);
     const { namespace = '', deletionTimestamp, labels } = pod.metadata ?? {};
     if (reference !== undefined) {
-      if (reference.kind === 'StatefulSet') this.#queue.add(`${namespace}/${reference.name}`);
+      if (reference.kind === 'StatefulSet') this.queue.add(`${namespace}/${reference.name}`);
       return;
     }
     if (deletionTimestamp !== undefined) return;
     for (const set of this.#access.sets.list(namespace)) {
-      if (matchesLabels(labelSelectorOf(set.spec?.selector), labels)) this.#queue.add(objectKey(set));
+      if (matchesLabels(labelSelectorOf(set.spec?.selector), labels)) this.queue.add(objectKey(set));
     }
   };
 
-  readonly #sync = async (key: string): Promise<void> => {
+  protected override async sync(key: string): Promise<void> {
     const set = this.#access.sets.get(key);
     if (set === undefined) return;
     const selector = labelSelectorOf(set.spec?.selector);
@@ -131,14 +127,14 @@ class StatefulSetTerm {
     const history = planStatefulHistory(set, revisions, pods);
     if (set.metadata?.deletionTimestamp === undefined && !(await this.#writeHistory(set, history))) return;
     const claim = (name: string): PersistentVolumeClaim | undefined => this.#access.claims.get(`${namespace}/${name}`);
-    const plan = planStatefulSet({ set, pods, history, claim }, this.#handle.plan());
+    const plan = planStatefulSet({ set, pods, history, claim }, this.handle.plan());
     const error = await this.#carryOut(set, plan.actions);
     if (plan.status !== undefined) {
       await this.#access.setClient.update({ ...set, status: plan.status }, { subresource: 'status' });
     }
-    if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(key, plan.recheckAfterMs);
+    if (plan.recheckAfterMs !== undefined) this.queue.addAfter(key, plan.recheckAfterMs);
     if (error !== undefined && !isNamespaceTerminating(error)) throw error;
-  };
+  }
 
   /** Returns false when the plan is outdated: another template has the same hash, or the namespace is terminating. */
   async #writeHistory(set: StatefulSet, history: StatefulHistory): Promise<boolean> {
@@ -271,6 +267,6 @@ class StatefulSetTerm {
   }
 
   #record(set: StatefulSet, reason: string, message: string): void {
-    this.#handle.recorder.event(set, reason.startsWith('Failed') ? 'Warning' : 'Normal', reason, message);
+    this.handle.recorder.event(set, reason.startsWith('Failed') ? 'Warning' : 'Normal', reason, message);
   }
 }

@@ -7,7 +7,8 @@ import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
+import { ControllerTerm } from '../../../controllers/framework/controller-term.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../../controllers/framework/framework.ts';
 import { ATTEMPT_MS, DRAIN_TIMEOUT_MS, drainStep, podsToEvict, retryDelayMs } from '../core/pools/drain.ts';
 import { nameOf } from '../core/pools/pools.ts';
@@ -21,7 +22,7 @@ export const machineConfigDrainController: ControllerSpec = {
   prepare: (handle) => {
     const nodes = handle.informer(resources.nodes);
     const pods = handle.informer(resources.pods);
-    return (scope) => new DrainTerm(handle, scope, nodes, pods).start(scope);
+    return (scope) => new DrainController(handle, scope, nodes, pods).start();
   },
 };
 
@@ -36,27 +37,25 @@ interface Drain {
   reported: boolean;
 }
 
-class DrainTerm {
-  readonly #handle: ControllerHandle;
+class DrainController extends ControllerTerm {
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
   readonly #nodeClient: ResourceClient<Node>;
   readonly #podClient: ResourceClient<Pod>;
-  readonly #queue: WorkQueue;
   readonly #drains = new Map<string, Drain>();
 
   constructor(handle: ControllerHandle, scope: RunScope, nodes: Informer<Node>, pods: Informer<Pod>) {
-    this.#handle = handle;
+    super(handle, scope);
     this.#nodes = nodes;
     this.#pods = pods;
     this.#nodeClient = handle.writer(resources.nodes);
     this.#podClient = handle.writer(resources.pods);
-    this.#queue = scope.queue((name) => this.#sync(name));
   }
 
-  start(scope: RunScope): void {
+  override start(): void {
+    const { scope } = this;
     const wake = (node: Node): void => {
-      if (drainStep(node).kind !== 'none') this.#queue.add(nameOf(node));
+      if (drainStep(node).kind !== 'none') this.queue.add(nameOf(node));
     };
     scope.onChange(this.#nodes, {
       added: wake,
@@ -68,12 +67,12 @@ class DrainTerm {
       deleted: (node) => this.#drains.delete(nameOf(node)),
     });
     const podEnded = ({ spec }: Pod): void => {
-      if (spec?.nodeName !== undefined && this.#drains.has(spec.nodeName)) this.#queue.add(spec.nodeName);
+      if (spec?.nodeName !== undefined && this.#drains.has(spec.nodeName)) this.queue.add(spec.nodeName);
     };
     scope.onChange(this.#pods, { updated: podEnded, deleted: podEnded });
   }
 
-  async #sync(name: string): Promise<void> {
+  protected override async sync(name: string): Promise<void> {
     const node = this.#nodes.get(name);
     const step = node === undefined ? undefined : drainStep(node);
     if (node === undefined || step === undefined || step.kind === 'none') {
@@ -81,7 +80,7 @@ class DrainTerm {
       return;
     }
     if (step.kind === 'unknown') {
-      this.#handle.log.warn('drain not recognised', { node: name, wanted: step.wanted });
+      this.handle.log.warn('drain not recognised', { node: name, wanted: step.wanted });
       return;
     }
     if (step.kind === 'uncordon') {
@@ -92,7 +91,7 @@ class DrainTerm {
     const drain = this.#begin(name, step.wanted);
     if (node.spec?.unschedulable !== true) {
       await this.#nodeClient.patch(name, undefined, 'merge', { spec: { unschedulable: true } });
-      this.#handle.recorder.event(node, 'Normal', 'Cordon', 'Cordoned node to apply update');
+      this.handle.recorder.event(node, 'Normal', 'Cordon', 'Cordoned node to apply update');
     }
     if (this.#nodes.list().length > 1 && !(await this.#evict(node, drain))) return;
     this.#drains.delete(name);
@@ -102,10 +101,10 @@ class DrainTerm {
   #begin(name: string, wanted: string): Drain {
     const known = this.#drains.get(name);
     if (known?.wanted === wanted) return known;
-    const nowMs = this.#handle.clock.nowMs();
+    const nowMs = this.handle.clock.nowMs();
     const drain: Drain = { wanted, sinceMs: nowMs, attemptMs: nowMs, reported: false };
     this.#drains.set(name, drain);
-    this.#handle.log.info('drain started', { node: name, wanted });
+    this.handle.log.info('drain started', { node: name, wanted });
     return drain;
   }
 
@@ -114,7 +113,7 @@ class DrainTerm {
     const name = nameOf(node);
     const leaving = podsToEvict(name, this.#pods.list());
     if (leaving.length === 0) return true;
-    const nowMs = this.#handle.clock.nowMs();
+    const nowMs = this.handle.clock.nowMs();
     const refused: string[] = [];
     if (nowMs >= drain.attemptMs) {
       for (const pod of leaving) {
@@ -129,19 +128,19 @@ class DrainTerm {
     const name = nameOf(node);
     const lastedMs = nowMs - drain.sinceMs;
     if (nowMs - drain.attemptMs < ATTEMPT_MS) {
-      this.#queue.addAfter(name, EVICTION_RETRY_MS);
+      this.queue.addAfter(name, EVICTION_RETRY_MS);
       return false;
     }
     const why = refused[0] ?? `${leaving.length} pods have not ended`;
     const delayMs = retryDelayMs(lastedMs);
     drain.attemptMs = nowMs + delayMs;
-    this.#queue.addAfter(name, delayMs);
-    this.#handle.log.warn('drain failed; retrying', { node: name, retryInSeconds: delayMs / 1000, error: why });
-    this.#handle.recorder.event(node, 'Warning', 'FailedToDrain', `failed to drain node: ${name}: ${why}`);
+    this.queue.addAfter(name, delayMs);
+    this.handle.log.warn('drain failed; retrying', { node: name, retryInSeconds: delayMs / 1000, error: why });
+    this.handle.recorder.event(node, 'Warning', 'FailedToDrain', `failed to drain node: ${name}: ${why}`);
     if (lastedMs > DRAIN_TIMEOUT_MS && !drain.reported) {
       drain.reported = true;
       const message = `failed to drain node: ${name} after 1 hour; will continue to retry`;
-      this.#handle.recorder.event(node, 'Warning', 'DrainTimeout', message);
+      this.handle.recorder.event(node, 'Warning', 'DrainTimeout', message);
     }
     return false;
   }
@@ -158,7 +157,7 @@ class DrainTerm {
     };
     try {
       await this.#podClient.createSubresource(name, namespace, 'eviction', eviction);
-      this.#handle.log.info('pod evicted', { pod: `${namespace}/${name}` });
+      this.handle.log.info('pod evicted', { pod: `${namespace}/${name}` });
       return undefined;
     } catch (error) {
       if (isApiError(error, 'NotFound') || isApiError(error, 'Conflict')) return undefined;
@@ -171,8 +170,8 @@ class DrainTerm {
       metadata: { annotations: { [LAST_APPLIED_DRAIN]: wanted } },
       spec: { unschedulable: cordoned ? true : null },
     });
-    this.#handle.log.info('drain applied', { node: nameOf(node), wanted });
+    this.handle.log.info('drain applied', { node: nameOf(node), wanted });
     if (!cordoned && node.spec?.unschedulable === true)
-      this.#handle.recorder.event(node, 'Normal', 'Uncordon', 'Update completed; node uncordoned');
+      this.handle.recorder.event(node, 'Normal', 'Uncordon', 'Update completed; node uncordoned');
   }
 }

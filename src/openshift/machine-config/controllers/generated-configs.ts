@@ -7,7 +7,8 @@
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { ResourceType } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
+import { ControllerTerm } from '../../../controllers/framework/controller-term.ts';
 import { controllerOf } from '../../../controllers/framework/core/ownership.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
@@ -41,7 +42,7 @@ function generatingController<T extends PoolSetting>(
       const configs = handle.informer(resources.machineConfigs);
       const client = handle.writer(type);
       return (scope) =>
-        new GeneratingTerm(handle, scope, kind, filesOf, client, { settings, pools, configs }).start(scope);
+        new GeneratingController(handle, scope, kind, filesOf, client, { settings, pools, configs }).start();
     },
   };
 }
@@ -68,14 +69,12 @@ interface Copies<T extends PoolSetting> {
   readonly configs: Informer<MachineConfig>;
 }
 
-class GeneratingTerm<T extends PoolSetting> {
-  readonly #handle: ControllerHandle;
+class GeneratingController<T extends PoolSetting> extends ControllerTerm {
   readonly #kind: SettingKind;
   readonly #filesOf: (setting: T) => Files;
   readonly #client: ResourceClient<T>;
   readonly #configClient: ResourceClient<MachineConfig>;
   readonly #copies: Copies<T>;
-  readonly #queue: WorkQueue;
 
   constructor(
     handle: ControllerHandle,
@@ -85,19 +84,19 @@ class GeneratingTerm<T extends PoolSetting> {
     client: ResourceClient<T>,
     copies: Copies<T>,
   ) {
-    this.#handle = handle;
+    super(handle, scope, 1);
     this.#kind = kind;
     this.#filesOf = filesOf;
     this.#client = client;
     this.#configClient = handle.writer(resources.machineConfigs);
     this.#copies = copies;
     // One by one: each counts the others' names.
-    this.#queue = scope.queue((name) => this.#sync(name), 1);
   }
 
-  start(scope: RunScope): void {
+  override start(): void {
+    const { scope } = this;
     const { settings, pools, configs } = this.#copies;
-    const wake = (setting: T): void => this.#queue.add(nameOf(setting));
+    const wake = (setting: T): void => this.queue.add(nameOf(setting));
     const wakeAll = (): void => settings.list().forEach(wake);
     scope.onChange(settings, { added: wake, updated: wake });
     scope.onChange(pools, {
@@ -109,12 +108,12 @@ class GeneratingTerm<T extends PoolSetting> {
     });
     const wakeOwner = (config: MachineConfig): void => {
       const owner = controllerOf(config);
-      if (owner?.kind === this.#kind.kind) this.#queue.add(owner.name);
+      if (owner?.kind === this.#kind.kind) this.queue.add(owner.name);
     };
     scope.onChange(configs, { updated: wakeOwner, deleted: wakeOwner });
   }
 
-  async #sync(name: string): Promise<void> {
+  protected override async sync(name: string): Promise<void> {
     if (this.#copies.settings.get(name) === undefined) return;
     await ignoreNotFound(async () => {
       // A name that has just been given to another one must be seen.
@@ -132,7 +131,7 @@ class GeneratingTerm<T extends PoolSetting> {
     const plan =
       'error' in made
         ? made
-        : planGenerated(setting, this.#kind, all, pools, made.files, this.#handle.use('machineConfig').version);
+        : planGenerated(setting, this.#kind, all, pools, made.files, this.handle.use('machineConfig').version);
     if ('error' in plan) {
       // What was generated before stays, as upstream has it.
       await this.#report(setting, plan.error);
@@ -161,12 +160,12 @@ class GeneratingTerm<T extends PoolSetting> {
     const stored = this.#copies.configs.get(nameOf(config));
     if (stored === undefined) {
       await this.#configClient.create(config);
-      this.#handle.log.info('fragment generated', { config: nameOf(config) });
+      this.handle.log.info('fragment generated', { config: nameOf(config) });
     } else if (
       !semanticEqual([stored.spec, stored.metadata?.annotations], [config.spec, config.metadata?.annotations])
     ) {
       await this.#configClient.update({ ...config, metadata: { ...stored.metadata, ...config.metadata } });
-      this.#handle.log.info('fragment generated', { config: nameOf(config) });
+      this.handle.log.info('fragment generated', { config: nameOf(config) });
     }
   }
 
@@ -177,16 +176,16 @@ class GeneratingTerm<T extends PoolSetting> {
     if (old.length === 0) return;
     for (const name of old) {
       await ignoreNotFound(() => this.#configClient.delete(name));
-      this.#handle.log.info('fragment deleted', { config: name });
+      this.handle.log.info('fragment deleted', { config: name });
     }
     const kept = finalizers.filter((each) => !old.includes(each));
     await this.#client.patch(nameOf(setting), undefined, 'merge', { metadata: { finalizers: kept } });
   }
 
   async #report(setting: T, error: string | undefined): Promise<void> {
-    const status = withResult(setting, error, this.#handle.clock.nowMs());
+    const status = withResult(setting, error, this.handle.clock.nowMs());
     if (status === undefined) return;
-    if (error !== undefined) this.#handle.recorder.event(setting, 'Warning', 'Failure', error);
+    if (error !== undefined) this.handle.recorder.event(setting, 'Warning', 'Failure', error);
     await this.#client.patch(nameOf(setting), undefined, 'merge', { status }, { subresource: 'status' });
   }
 }

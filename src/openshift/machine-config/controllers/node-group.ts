@@ -9,6 +9,7 @@ import { semanticEqual } from '../../../api/meta/equality.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Informer } from '../../../client/types.ts';
+import { ControllerTerm } from '../../../controllers/framework/controller-term.ts';
 import { createUnlessPresent } from '../../../controllers/framework/create-unless-present.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
@@ -30,7 +31,7 @@ export const nodeGroupController: ControllerSpec = {
       pools: handle.informer(resources.machineConfigPools),
       kubeletConfigs: handle.informer(resources.kubeletConfigs),
     };
-    return (scope) => new NodeGroupTerm(handle, scope, copies).start(scope);
+    return (scope) => new NodeGroupController(handle, scope, copies).start();
   },
 };
 
@@ -41,22 +42,20 @@ interface Copies {
   readonly kubeletConfigs: Informer<KubeletConfig>;
 }
 
-class NodeGroupTerm {
-  readonly #handle: ControllerHandle;
+class NodeGroupController extends ControllerTerm {
   readonly #copies: Copies;
-  readonly #queue: ReturnType<RunScope['queue']>;
   /** Last reported problem of each group. */
   readonly #reported = new Map<string, string>();
 
   constructor(handle: ControllerHandle, scope: RunScope, copies: Copies) {
-    this.#handle = handle;
+    super(handle, scope, 1);
     this.#copies = copies;
-    this.#queue = scope.queue((name) => this.#sync(name), 1);
   }
 
-  start(scope: RunScope): void {
+  override start(): void {
+    const { scope } = this;
     const { groups, nodes, pools, kubeletConfigs } = this.#copies;
-    const wake = (group: ConfigMap): void => this.#queue.add(nameOf(group));
+    const wake = (group: ConfigMap): void => this.queue.add(nameOf(group));
     const wakeAll = (): void => groups.list().forEach(wake);
     scope.onChange(groups, { added: wake, updated: wake });
     scope.onChange(nodes, {
@@ -69,14 +68,14 @@ class NodeGroupTerm {
     scope.onChange(kubeletConfigs, { added: wakeAll, updated: wakeAll, deleted: wakeAll });
   }
 
-  async #sync(name: string): Promise<void> {
+  protected override async sync(name: string): Promise<void> {
     const { groups, nodes, pools, kubeletConfigs } = this.#copies;
     const group = groups.get(`${NODE_GROUPS.namespace}/${name}`);
     const text = group?.data?.[NODE_GROUPS.key];
     if (group === undefined || text === undefined || group.metadata?.deletionTimestamp !== undefined) return;
     let plan: GroupPlan;
     try {
-      const { config } = kubeletFields(this.#handle.use('machineConfig').nodeArguments(text));
+      const { config } = kubeletFields(this.handle.use('machineConfig').nodeArguments(text));
       const byPools = group.metadata?.annotations?.[GROUP_BY_POOLS] !== undefined;
       const facts = { nodes: nodes.list(), pools: pools.list(), kubeletConfigs: kubeletConfigs.list() };
       plan = planNodeGroup({ name, config, byPools }, facts);
@@ -91,18 +90,18 @@ class NodeGroupTerm {
 
   async #carryOut(group: ConfigMap, plan: GroupPlan): Promise<void> {
     const { pool, kubeletConfig, labelled, label } = plan;
-    const pools = this.#handle.writer(resources.machineConfigPools);
-    const settings = this.#handle.writer(resources.kubeletConfigs);
+    const pools = this.handle.writer(resources.machineConfigPools);
+    const settings = this.handle.writer(resources.kubeletConfigs);
     for (const name of labelled) await pools.patch(name, undefined, 'merge', { metadata: { labels: { [label]: '' } } });
     if (pool !== undefined) {
       await createUnlessPresent(() => pools.create(pool));
-      this.#handle.log.info('pool of a node group created', { group: nameOf(group), pool: nameOf(pool) });
+      this.handle.log.info('pool of a node group created', { group: nameOf(group), pool: nameOf(pool) });
     }
     if (kubeletConfig !== undefined) {
       const stored = this.#copies.kubeletConfigs.get(nameOf(kubeletConfig));
       if (stored === undefined) await createUnlessPresent(() => settings.create(kubeletConfig));
       else await settings.update({ ...stored, spec: kubeletConfig.spec ?? {} });
-      this.#handle.log.info('node group written as a KubeletConfig', { group: nameOf(group) });
+      this.handle.log.info('node group written as a KubeletConfig', { group: nameOf(group) });
     }
     if (plan.deletes === true) await ignoreNotFound(() => settings.delete(nameOf(group)));
     await this.#mark(group, plan.byPools);
@@ -111,7 +110,7 @@ class NodeGroupTerm {
   async #mark(group: ConfigMap, byPools: boolean): Promise<void> {
     if ((group.metadata?.annotations?.[GROUP_BY_POOLS] !== undefined) === byPools) return;
     const annotations = { [GROUP_BY_POOLS]: byPools ? 'true' : null };
-    await this.#handle
+    await this.handle
       .writer(resources.configMaps)
       .patch(nameOf(group), NODE_GROUPS.namespace, 'merge', { metadata: { annotations } });
   }
@@ -121,7 +120,7 @@ class NodeGroupTerm {
     if (problem === undefined) this.#reported.delete(name);
     if (problem === undefined || this.#reported.get(name) === problem) return;
     this.#reported.set(name, problem);
-    this.#handle.recorder.event(
+    this.handle.recorder.event(
       { ...group, apiVersion: 'v1', kind: 'ConfigMap' },
       'Warning',
       'NodeGroupNotByPools',

@@ -8,7 +8,8 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { KUBERNETES_VERSION } from '../../../base/versions/version.ts';
 import { kubeletSkewState } from '../../../base/versions/version-skew.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
+import { ControllerTerm } from '../../../controllers/framework/controller-term.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
 import { firstConfiguration, nextNodes } from '../core/pools/candidates.ts';
@@ -35,7 +36,7 @@ export const machineConfigNodeController: ControllerSpec = {
   prepare: (handle) => {
     const pools = handle.informer(resources.machineConfigPools);
     const nodes = handle.informer(resources.nodes);
-    return (scope) => new NodeTerm(handle, scope, pools, nodes).start(scope);
+    return (scope) => new NodeController(handle, scope, pools, nodes).start();
   },
 };
 
@@ -43,28 +44,26 @@ export const machineConfigNodeController: ControllerSpec = {
 const ALL = 'all';
 const HARMLESS = new Set(['DeferringEtcdLeaderUpdate', 'KubeletSkewPresent']);
 
-class NodeTerm {
-  readonly #handle: ControllerHandle;
+class NodeController extends ControllerTerm {
   readonly #pools: Informer<MachineConfigPool>;
   readonly #nodes: Informer<Node>;
   readonly #poolClient: ResourceClient<MachineConfigPool>;
   readonly #nodeClient: ResourceClient<Node>;
-  readonly #queue: WorkQueue;
   /** Written Nodes may be newer than the informer's. A node counts as unavailable from the write on. */
   readonly #written = new Map<string, Node>();
   readonly #reported = new Map<string, string>();
 
   constructor(handle: ControllerHandle, scope: RunScope, pools: Informer<MachineConfigPool>, nodes: Informer<Node>) {
-    this.#handle = handle;
+    super(handle, scope, 1);
     this.#pools = pools;
     this.#nodes = nodes;
     this.#poolClient = handle.writer(resources.machineConfigPools);
     this.#nodeClient = handle.writer(resources.nodes);
-    this.#queue = scope.queue(() => this.#sync(), 1);
   }
 
-  start(scope: RunScope): void {
-    const wake = (): void => this.#queue.add(ALL);
+  override start(): void {
+    const { scope } = this;
+    const wake = (): void => this.queue.add(ALL);
     scope.onChange(this.#pools, { added: wake, updated: wake, deleted: wake });
     scope.onChange(this.#nodes, {
       added: wake,
@@ -75,7 +74,7 @@ class NodeTerm {
     });
   }
 
-  async #sync(): Promise<void> {
+  protected override async sync(): Promise<void> {
     const pools = this.#pools.list();
     const nodes = this.#nodes.list().map((node) => this.#newest(node));
     for (const name of this.#written.keys()) if (this.#nodes.get(name) === undefined) this.#written.delete(name);
@@ -117,7 +116,7 @@ class NodeTerm {
     const { next, deferredLeader } = nextNodes(
       pool,
       nodes.map((node) => this.#newest(node)),
-      this.#handle.use('machineConfig').storeLeader(),
+      this.handle.use('machineConfig').storeLeader(),
     );
     if (deferredLeader !== undefined) {
       const message = `Deferring update of etcd leader ${nameOf(deferredLeader)}`;
@@ -127,7 +126,7 @@ class NodeTerm {
       const taints = wantedTaints(node.spec?.taints ?? [], false);
       const metadata = { annotations: { [DESIRED_CONFIG]: target } };
       await this.#patchNode(node, { metadata, ...(taints === undefined ? {} : { spec: { taints } }) });
-      this.#handle.log.info('configuration assigned to node', {
+      this.handle.log.info('configuration assigned to node', {
         pool: nameOf(pool),
         node: nameOf(node),
         config: target,
@@ -139,18 +138,18 @@ class NodeTerm {
       next.length === 1 && only !== undefined
         ? `Targeted node ${nameOf(only)} to config ${target}`
         : `Set target for ${next.length} nodes to config ${target}`;
-    this.#handle.recorder.event(pool, 'Normal', 'SetDesiredConfig', message);
+    this.handle.recorder.event(pool, 'Normal', 'SetDesiredConfig', message);
   }
 
   async #writeStatus(pool: MachineConfigPool, nodes: readonly Node[]): Promise<void> {
     const current = nodes.map((node) => this.#newest(node));
-    const status = poolStatus(pool, current, this.#handle.clock.nowMs());
+    const status = poolStatus(pool, current, this.handle.clock.nowMs());
     if (semanticEqual(pool.status ?? {}, status)) return;
     await ignoreNotFound(() => this.#poolClient.update({ ...pool, status }, { subresource: 'status' }));
     const name = status.configuration?.name ?? '';
     if (name === '' || name === pool.status?.configuration?.name) return;
     const message = `Pool ${nameOf(pool)} has completed update to ${name}`;
-    this.#handle.recorder.event(pool, 'Normal', 'Completed', message);
+    this.handle.recorder.event(pool, 'Normal', 'Completed', message);
   }
 
   async #patchNode(node: Node, patch: object): Promise<void> {
@@ -198,8 +197,8 @@ class NodeTerm {
     const key = `${nameOf(object)} ${reason}`;
     if (this.#reported.get(key) === message) return;
     this.#reported.set(key, message);
-    this.#handle.recorder.event(object, HARMLESS.has(reason) ? 'Normal' : 'Warning', reason, message);
-    this.#handle.log.info('pool or node reported', { object: nameOf(object), reason, message });
+    this.handle.recorder.event(object, HARMLESS.has(reason) ? 'Normal' : 'Warning', reason, message);
+    this.handle.log.info('pool or node reported', { object: nameOf(object), reason, message });
   }
 }
 

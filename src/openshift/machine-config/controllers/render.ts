@@ -5,7 +5,8 @@
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
+import { ControllerTerm } from '../../../controllers/framework/controller-term.ts';
 import { createUnlessPresent } from '../../../controllers/framework/create-unless-present.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
@@ -35,19 +36,17 @@ export const machineConfigRenderController: ControllerSpec = {
     const configs = handle.informer(resources.machineConfigs);
     const pools = handle.informer(resources.machineConfigPools);
     const nodes = handle.informer(resources.nodes);
-    return (scope) => new RenderTerm(handle, scope, configs, pools, nodes).start(scope);
+    return (scope) => new RenderController(handle, scope, configs, pools, nodes).start();
   },
 };
 
-class RenderTerm {
-  readonly #handle: ControllerHandle;
+class RenderController extends ControllerTerm {
   readonly #facts: MachineConfigFacts;
   readonly #configs: Informer<MachineConfig>;
   readonly #pools: Informer<MachineConfigPool>;
   readonly #nodes: Informer<Node>;
   readonly #configClient: ResourceClient<MachineConfig>;
   readonly #poolClient: ResourceClient<MachineConfigPool>;
-  readonly #queue: WorkQueue;
 
   constructor(
     handle: ControllerHandle,
@@ -56,18 +55,18 @@ class RenderTerm {
     pools: Informer<MachineConfigPool>,
     nodes: Informer<Node>,
   ) {
-    this.#handle = handle;
+    super(handle, scope, 1);
     this.#facts = handle.use('machineConfig');
     this.#configs = configs;
     this.#pools = pools;
     this.#nodes = nodes;
     this.#configClient = handle.writer(resources.machineConfigs);
     this.#poolClient = handle.writer(resources.machineConfigPools);
-    this.#queue = scope.queue((name) => this.#sync(name), 1);
   }
 
-  start(scope: RunScope): void {
-    const wake = (pool: MachineConfigPool): void => this.#queue.addAfter(nameOf(pool), SETTLE_MS);
+  override start(): void {
+    const { scope } = this;
+    const wake = (pool: MachineConfigPool): void => this.queue.addAfter(nameOf(pool), SETTLE_MS);
     scope.onChange(this.#pools, {
       added: wake,
       updated: (pool, old) => {
@@ -85,12 +84,12 @@ class RenderTerm {
     });
   }
 
-  async #sync(name: string): Promise<void> {
+  protected override async sync(name: string): Promise<void> {
     const pool = this.#pools.get(name);
     if (pool === undefined || pool.metadata?.deletionTimestamp !== undefined) return;
     if (isEmptySelector(pool.spec?.machineConfigSelector)) {
       const message = 'This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.';
-      this.#handle.recorder.event(pool, 'Warning', 'SelectingAll', message);
+      this.handle.recorder.event(pool, 'Warning', 'SelectingAll', message);
       return;
     }
     const rendered = renderPool(pool, this.#configs.list(), this.#facts);
@@ -102,7 +101,7 @@ class RenderTerm {
     if (this.#configs.get(nameOf(config)) === undefined) await this.#create(pool, config);
     if (!semanticEqual(pool.spec?.configuration, configuration)) {
       await this.#poolClient.patch(name, undefined, 'merge', { spec: { configuration } });
-      this.#handle.log.info('pool has a new configuration', { pool: name, config: nameOf(config) });
+      this.handle.log.info('pool has a new configuration', { pool: name, config: nameOf(config) });
     }
     await this.#setDegraded(name, undefined);
     await this.#removeUnused(pool, nameOf(config));
@@ -112,7 +111,7 @@ class RenderTerm {
     await createUnlessPresent(() => this.#configClient.create(config));
     const { version } = this.#facts;
     const message = `${nameOf(config)} successfully generated (release version: ${version}, controller version: ${version})`;
-    this.#handle.recorder.event(pool, 'Normal', 'RenderedConfigGenerated', message);
+    this.handle.recorder.event(pool, 'Normal', 'RenderedConfigGenerated', message);
   }
 
   /** Other components also write the status, so it is read live. */
@@ -124,13 +123,13 @@ class RenderTerm {
       reason: '',
       message: message ?? '',
     };
-    const nowMs = this.#handle.clock.nowMs();
+    const nowMs = this.handle.clock.nowMs();
     if (withCondition(known, wanted, nowMs) === known) return;
     await ignoreNotFound(async () => {
       const pool = await this.#poolClient.get(name);
       const current = pool.status?.conditions ?? [];
       const conditions = [...withCondition(current, wanted, nowMs)];
-      if (message !== undefined) this.#handle.log.warn('pool not rendered', { pool: name, error: message });
+      if (message !== undefined) this.handle.log.warn('pool not rendered', { pool: name, error: message });
       await this.#poolClient.update({ ...pool, status: { ...pool.status, conditions } }, { subresource: 'status' });
     });
   }
@@ -146,7 +145,7 @@ class RenderTerm {
       await ignoreNotFound(() =>
         this.#configClient.delete(nameOf(config), undefined, uid === undefined ? {} : { preconditions: { uid } }),
       );
-      this.#handle.log.info('unused configuration deleted', { pool: nameOf(pool), config: nameOf(config) });
+      this.handle.log.info('unused configuration deleted', { pool: nameOf(pool), config: nameOf(config) });
     }
   }
 }
