@@ -9,6 +9,12 @@ import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
 
+/** Services that the garbage collection reads and removes data with. */
+type CollectionServices = Pick<
+  PodServices,
+  'cgroups' | 'clock' | 'directories' | 'files' | 'host' | 'log' | 'runtime' | 'settings' | 'view' | 'volumes'
+>;
+
 /** Dead containers kept per name, for `logs --previous` and the last state. */
 const KEEP_DEAD = 1;
 
@@ -16,7 +22,10 @@ const KEEP_DEAD = 1;
  * Removes all containers of the pods in `ended`, and from other pods all that `logs --previous` and the last state do
  * not need.
  */
-export async function collectContainers(services: PodServices, ended: ReadonlySet<string> = new Set()): Promise<void> {
+export async function collectContainers(
+  services: CollectionServices,
+  ended: ReadonlySet<string> = new Set(),
+): Promise<void> {
   let removed = false;
   for (const uid of services.view.uids()) {
     const { containers, sandboxes } = services.view.get(uid);
@@ -57,7 +66,7 @@ export async function collectContainers(services: PodServices, ended: ReadonlySe
   await services.files.pods.removeDanglingLinks(services.settings.paths.containerLogs);
 }
 
-async function removeContainer(services: PodServices, status: ContainerStatus): Promise<boolean> {
+async function removeContainer(services: CollectionServices, status: ContainerStatus): Promise<boolean> {
   try {
     await services.runtime.removeContainer(status.id);
     if (status.logPath !== '') {
@@ -76,7 +85,7 @@ async function removeContainer(services: PodServices, status: ContainerStatus): 
  * Removes directories and cgroups of orphaned pods after every source has synced. The pod directory is removed last,
  * because it identifies the cgroups of this instance: another instance may use the same tree.
  */
-export async function collectOrphans(services: PodServices, pods: PodManager): Promise<void> {
+export async function collectOrphans(services: CollectionServices, pods: PodManager): Promise<void> {
   if (!pods.apiHasSynced) return;
   const known = new Set([...pods.workers().map((worker) => worker.uid), ...services.view.uids()]);
   const names = await services.files.pods.names(services.directories.pods);
@@ -99,12 +108,12 @@ export async function collectOrphans(services: PodServices, pods: PodManager): P
  * even without a container, because a host that cannot reach a registry could not pull them again.
  */
 export class ImageCollector {
-  private readonly services: PodServices;
+  private readonly services: CollectionServices;
   private readonly pods: () => readonly Pod[] | undefined;
   private readonly lastUsedMs = new Map<string, number>();
 
   /** `pods` returns undefined while the pods of this node are unknown. No image is removed then. */
-  constructor(services: PodServices, pods: () => readonly Pod[] | undefined) {
+  constructor(services: CollectionServices, pods: () => readonly Pod[] | undefined) {
     this.services = services;
     this.pods = pods;
   }

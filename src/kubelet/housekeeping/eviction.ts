@@ -25,6 +25,23 @@ import type { PodServices } from '../pods/services.ts';
 import { collectContainers, type ImageCollector } from './collection.ts';
 import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 
+/** Services that eviction observes the node and ends pods with. */
+type EvictionServices = Pick<
+  PodServices,
+  | 'cgroups'
+  | 'clock'
+  | 'directories'
+  | 'files'
+  | 'host'
+  | 'hostInfo'
+  | 'log'
+  | 'runtime'
+  | 'settings'
+  | 'trees'
+  | 'view'
+  | 'volumes'
+>;
+
 /** Upstream's timeout for the release of an evicted pod's resources. */
 const CLEANUP_TIMEOUT_MS = 30_000;
 /** Number of checks skipped while usage is far from the thresholds. */
@@ -39,7 +56,7 @@ const MEASURED_AT_ONCE = 4;
 const MEMORY_PRESSURE_TAINT = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' };
 
 export interface EvictionDeps {
-  readonly services: PodServices;
+  readonly services: EvictionServices;
   readonly pods: PodManager;
   readonly images: ImageCollector;
   readonly onPressures: () => void;
@@ -174,14 +191,14 @@ function graceSeconds(worker: PodWorker, threshold: Threshold, most: number): nu
   return Math.min(most, Number(worker.pod.spec?.terminationGracePeriodSeconds ?? most));
 }
 
-async function endOf({ clock }: PodServices, worker: PodWorker): Promise<void> {
+async function endOf({ clock }: EvictionServices, worker: PodWorker): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = clock.setTimer(CLEANUP_TIMEOUT_MS, () => late.resolve());
   await Promise.race([worker.ended(), late.promise]);
   timer.cancel();
 }
 
-async function observations({ host, hostInfo, settings }: PodServices): Promise<Observations> {
+async function observations({ host, hostInfo, settings }: EvictionServices): Promise<Observations> {
   const [usage, nodefs, imagefs] = await Promise.all([
     host.usage(),
     host.fileSystem(settings.paths.volumes),
@@ -211,7 +228,7 @@ interface Use {
 
 /** Usage by pod UID. Pods that could not be measured are missing. */
 async function measure(
-  services: PodServices,
+  services: EvictionServices,
   resource: EvictionResource,
   workers: readonly PodWorker[],
 ): Promise<ReadonlyMap<string, Use>> {
@@ -237,7 +254,7 @@ async function measure(
 }
 
 async function measureCgroups(
-  services: PodServices,
+  services: EvictionServices,
   resource: 'memory' | 'pids',
   workers: readonly PodWorker[],
 ): Promise<ReadonlyMap<string, Use>> {

@@ -5,6 +5,9 @@ import type { LogFiles } from '../files-port.ts';
 import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
 
+/** Services that log rotation uses. */
+type LogRotationServices = Pick<PodServices, 'clock' | 'files' | 'log' | 'runtime' | 'settings' | 'view'>;
+
 /**
  * Time that a container's monitor may need to reopen its log. A second request within it would truncate the new file.
  */
@@ -15,11 +18,11 @@ const REOPEN_MS = 30_000;
  * Source: pkg/kubelet/logs/container_log_manager.go.
  */
 export class LogRotation {
-  readonly #services: PodServices;
+  readonly #services: LogRotationServices;
   /** Monotonic times of reopen requests, by container. */
   readonly #reopenedMs = new Map<string, number>();
 
-  constructor(services: PodServices) {
+  constructor(services: LogRotationServices) {
     this.#services = services;
   }
 

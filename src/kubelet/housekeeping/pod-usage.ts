@@ -5,6 +5,9 @@ import type { UsageOptions } from '../../runtime/directory-removal/port.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
 
+/** Services that measure the disk usage of pods. */
+type PodUsageServices = Pick<PodServices, 'directories' | 'runtime' | 'trees' | 'view'>;
+
 export interface PodDiskUsage {
   /** emptyDir volumes on disk. */
   readonly volumes: readonly { readonly name: string; readonly used: number }[];
@@ -18,7 +21,7 @@ export interface PodDiskUsage {
 
 /** Disk usage by pod UID. Throws CodedError 'timeout' or 'usage'. */
 export async function diskUsage(
-  services: PodServices,
+  services: PodUsageServices,
   workers: readonly PodWorker[],
   options: UsageOptions,
 ): Promise<ReadonlyMap<string, PodDiskUsage>> {
@@ -58,7 +61,7 @@ interface Places {
   readonly layers: ReadonlyMap<string, readonly string[]>;
 }
 
-function placesOf(services: PodServices, { uid, pod }: PodWorker): Places {
+function placesOf(services: PodUsageServices, { uid, pod }: PodWorker): Places {
   const { directories } = services;
   const statuses = services.view.get(uid).containers;
   const names = containerNames(pod);

@@ -8,6 +8,9 @@ import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
 import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 
+/** Services that measure and evict pods above their storage limits. */
+type StorageLimitServices = Pick<PodServices, 'clock' | 'directories' | 'log' | 'runtime' | 'trees' | 'view'>;
+
 /** Interval between measurements of a pod whose files are counted quickly. */
 const PERIOD_MS = 2_000;
 /** Measuring uses at most 1/DUTY of one CPU's time. */
@@ -23,12 +26,12 @@ interface Measured {
 }
 
 export class StorageLimits {
-  readonly #services: PodServices;
+  readonly #services: StorageLimitServices;
   readonly #pods: PodManager;
   readonly #measured = new Map<string, Measured>();
   #slowUnderWay = false;
 
-  constructor(services: PodServices, pods: PodManager) {
+  constructor(services: StorageLimitServices, pods: PodManager) {
     this.#services = services;
     this.#pods = pods;
   }

@@ -1,6 +1,12 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import type { PodServices } from './services.ts';
 
+/** Services that hold resources of an ended pod. */
+type PodReleaseServices = Pick<
+  PodServices,
+  'cgroups' | 'devices' | 'directories' | 'prober' | 'runtime' | 'view' | 'volumes'
+>;
+
 /** Data of an ended pod that stays on disk. */
 export type Kept =
   /** All data, because the host only stops and will restart the pod with its volumes. */
@@ -13,7 +19,7 @@ export type Kept =
 /**
  * Releases the resources of an ended pod. Container records stay for `logs --previous` until the pod object is deleted.
  */
-export async function releasePod(services: PodServices, pod: Pod, kept: () => Kept): Promise<void> {
+export async function releasePod(services: PodReleaseServices, pod: Pod, kept: () => Kept): Promise<void> {
   const uid = pod.metadata?.uid ?? '';
   services.prober.remove(uid);
   await services.volumes.tearDown(uid, kept() === 'volumes');
@@ -22,7 +28,7 @@ export async function releasePod(services: PodServices, pod: Pod, kept: () => Ke
   await freeDisk(services, pod, kept());
 }
 
-async function freeDisk({ directories, runtime, view }: PodServices, pod: Pod, kept: Kept): Promise<void> {
+async function freeDisk({ directories, runtime, view }: PodReleaseServices, pod: Pod, kept: Kept): Promise<void> {
   if (kept === 'volumes') return;
   const uid = pod.metadata?.uid ?? '';
   await directories.removeVolumes(uid);

@@ -9,6 +9,25 @@ import { portMappings } from './containers/port-mappings.ts';
 import { kernelHostname, parseResolvConf, podDns } from './network-files.ts';
 import type { PodServices } from './services.ts';
 
+/** Services that prepare the environment of containers. */
+type PodSandboxServices = Pick<
+  PodServices,
+  | 'cgroups'
+  | 'clock'
+  | 'directories'
+  | 'events'
+  | 'files'
+  | 'host'
+  | 'hostInfo'
+  | 'hostIps'
+  | 'log'
+  | 'runtime'
+  | 'runtimeClasses'
+  | 'settings'
+  | 'userNamespaces'
+  | 'volumes'
+>;
+
 /** Age after which volume sources are read again: the API may have changed and a watch may have missed it. */
 const FRESH_MS = 1_000;
 
@@ -16,14 +35,14 @@ type Create = Extract<PodAction, { type: 'createSandbox' }>;
 
 /** Prepares the environment of a pod's containers: volumes, cgroup and sandbox. */
 export class PodSandbox {
-  readonly #services: PodServices;
+  readonly #services: PodSandboxServices;
   readonly #source: PodSource;
   readonly #fail: (reason: string, message: string) => void;
   #volumesFailed = false;
   #volumesSetUpMs = Number.NEGATIVE_INFINITY;
 
   /** `fail` ends the pod because it cannot run on this node. */
-  constructor(services: PodServices, source: PodSource, fail: (reason: string, message: string) => void) {
+  constructor(services: PodSandboxServices, source: PodSource, fail: (reason: string, message: string) => void) {
     this.#services = services;
     this.#source = source;
     this.#fail = fail;

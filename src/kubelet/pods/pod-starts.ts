@@ -8,10 +8,13 @@ import type { PodExecutor } from './pod-executor.ts';
 import type { Retries } from './retries.ts';
 import type { PodServices } from './services.ts';
 
+/** Services that starts of containers use. */
+type PodStartServices = Pick<PodServices, 'clock' | 'events' | 'log' | 'view'>;
+
 export type StartAction = Extract<PodAction, { type: 'createSandbox' | 'startContainer' }>;
 
 export interface PodStartsOptions {
-  readonly services: PodServices;
+  readonly services: PodStartServices;
   readonly executor: PodExecutor;
   readonly retries: Retries;
   readonly pod: () => Pod;

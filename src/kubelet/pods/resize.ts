@@ -12,10 +12,16 @@ import { resourceShortage } from './admission.ts';
 import { containerResources } from './containers/container-config.ts';
 import type { PodServices } from './services.ts';
 
+/** Services that resize running containers. */
+type PodResizeServices = Pick<
+  PodServices,
+  'allocatable' | 'cgroups' | 'containers' | 'events' | 'hostInfo' | 'otherPods' | 'runtime' | 'settings'
+>;
+
 type Resources = Pick<ResourceRequirements, 'limits' | 'requests'>;
 
 export interface ResizeHost {
-  readonly services: PodServices;
+  readonly services: PodResizeServices;
   /** Stops the container, so that it restarts with its allocated resources. */
   restart(container: Container, status: ContainerStatus): void;
 }

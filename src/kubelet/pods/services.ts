@@ -25,7 +25,7 @@ import type { RuntimeClasses } from './runtime-classes.ts';
 import type { RuntimeView } from './runtime-view.ts';
 import type { StatusManager } from './status-manager.ts';
 
-/** Services that all pod workers share. */
+/** Services of the pod workers. The composition passes all of them; other classes declare the ones that they use. */
 export interface PodServices {
   readonly config: ConfigObjects;
   readonly settings: KubeletConfig;

@@ -4,19 +4,25 @@ import { messageOf } from '../../base/errors.ts';
 import { readySandboxes } from '../core/pod-plan/snapshot.ts';
 import type { PodServices } from './services.ts';
 
+/** Services that update projected files. */
+type VolumeRefreshServices = Pick<
+  PodServices,
+  'addresses' | 'clock' | 'events' | 'log' | 'tokens' | 'view' | 'volumes'
+>;
+
 const MIN_RENEWAL_MS = 1_000;
 const CHECK_MS = 60_000;
 
 /** Updates the projected files of one pod after its sources changed and before its tokens expire. */
 export class VolumeRefresh {
-  readonly #services: PodServices;
+  readonly #services: VolumeRefreshServices;
   readonly #uid: string;
   readonly #onDue: () => void;
   #renewal: Timer | undefined;
   /** Whether the files must be written again. */
   due = false;
 
-  constructor(services: PodServices, uid: string, onDue: () => void) {
+  constructor(services: VolumeRefreshServices, uid: string, onDue: () => void) {
     this.#services = services;
     this.#uid = uid;
     this.#onDue = onDue;
@@ -50,7 +56,7 @@ export class VolumeRefresh {
   }
 
   /** Limits the wait to a minute, because a clock change may expire a token immediately. */
-  #await(republishMs: number | undefined, tokens: PodServices['tokens']): void {
+  #await(republishMs: number | undefined, tokens: VolumeRefreshServices['tokens']): void {
     const { clock } = this.#services;
     this.#renewal?.cancel();
     const leftMs = (): number =>

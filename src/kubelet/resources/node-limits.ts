@@ -5,7 +5,10 @@ import type { NodeLimits } from '../pods/containers/container-config.ts';
 import { isSystemCritical } from '../pods/critical.ts';
 import type { PodServices } from '../pods/services.ts';
 
-export function nodeLimits(services: PodServices, pod: Pod, container: Pick<Container, 'name'>): NodeLimits {
+/** Services that limits of containers are computed from. */
+type NodeLimitServices = Pick<PodServices, 'allocatable' | 'cgroups' | 'containers' | 'hostInfo' | 'settings'>;
+
+export function nodeLimits(services: NodeLimitServices, pod: Pod, container: Pick<Container, 'name'>): NodeLimits {
   const { hostInfo, settings, containers, cgroups } = services;
   const { swapBehavior, memoryThrottlingFactor } = settings.resources;
   const allocatable = services.allocatable()['memory'];

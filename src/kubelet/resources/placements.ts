@@ -9,15 +9,21 @@ import type { PodManager } from '../pods/pod-manager.ts';
 import type { PodServices } from '../pods/services.ts';
 import { nodeLimits } from './node-limits.ts';
 
+/** Services that keep containers on their CPUs. */
+type PlacementServices = Pick<
+  PodServices,
+  'allocatable' | 'cgroups' | 'containers' | 'hostInfo' | 'log' | 'runtime' | 'settings' | 'view'
+>;
+
 export class Placements {
-  readonly #services: PodServices;
+  readonly #services: PlacementServices;
   readonly #pods: PodManager;
   /** Values last written, by container ID. */
   #applied = new Map<string, string>();
   #running: Promise<void> | undefined;
   #again = false;
 
-  constructor(services: PodServices, pods: PodManager) {
+  constructor(services: PlacementServices, pods: PodManager) {
     this.#services = services;
     this.#pods = pods;
   }

@@ -17,6 +17,12 @@ import type { VolumeUsage } from '../volumes/usage.ts';
 import { cadvisorText } from './cadvisor.ts';
 import { Exposition } from './exposition.ts';
 
+/** Services that statistics read. */
+type StatsServices = Pick<
+  PodServices,
+  'cgroups' | 'clock' | 'directories' | 'host' | 'runtime' | 'settings' | 'trees' | 'view'
+>;
+
 export interface PodStats {
   readonly pod: Pod;
   readonly startedAtMs: number;
@@ -42,12 +48,12 @@ const VOLUME_METRICS = [
 ] as const;
 
 export class StatsProvider {
-  private readonly services: PodServices;
+  private readonly services: StatsServices;
   private readonly pods: PodManager;
   private readonly volumes: (uid: string) => readonly VolumeUsage[];
   private readonly samples = new BoundedMap<string, { previous: Sample | undefined; latest: Sample }>(MAX_SAMPLES);
 
-  constructor(services: PodServices, pods: PodManager, volumes: (uid: string) => readonly VolumeUsage[]) {
+  constructor(services: StatsServices, pods: PodManager, volumes: (uid: string) => readonly VolumeUsage[]) {
     this.services = services;
     this.pods = pods;
     this.volumes = volumes;

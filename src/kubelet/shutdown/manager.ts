@@ -18,6 +18,9 @@ import type { PodServices } from '../pods/services.ts';
 import type { LoginManager, ShutdownLock, ShutdownSignals } from './port.ts';
 import { hasStopStage } from './stop-stages.ts';
 
+/** Services that a shutdown of the node uses. */
+type ShutdownServices = Pick<PodServices, 'events' | 'node' | 'statuses'>;
+
 const RECONNECT_MS = 1_000;
 /** Time reserved for the last status reports at the end of the lock. */
 const REPORT_MS = 2_000;
@@ -28,7 +31,7 @@ export interface ShutdownDeps {
   /** Undefined: shutdowns are not announced on this host. */
   readonly login: LoginManager | undefined;
   readonly periods: readonly ShutdownPeriod[];
-  readonly services: PodServices;
+  readonly services: ShutdownServices;
   readonly pods: PodManager;
   readonly clock: Clock;
   readonly log: Log;
