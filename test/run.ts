@@ -100,9 +100,11 @@ async function startPackaged(): Promise<void> {
 
 /** Failed files run again from their sources, so that errors have the places in them. */
 async function runUnit(paths: readonly string[]): Promise<void> {
-  const sources = await bundleTests(root, paths);
+  const main = join(root, 'src/main.ts');
+  const sources = await bundleTests(root, paths, [main]);
   gate.addBundles(sources);
   const bundles = new Map([...sources].map(([bundle, source]) => [source, bundle]));
+  process.env['HYPEREDGE_TEST_MAIN'] = bundles.get(main);
   await results.run(nodeFiles(root, TIMEOUT_MS, gate, bundles), paths, PROCESSES_AT_ONCE, node);
 }
 

@@ -49,9 +49,15 @@ export function run(file: string, args: readonly string[], options: RunOptions =
   });
 }
 
+const MIN_POLL_MS = 100;
+const MAX_POLL_MS = 400;
+
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Polls until `probe` returns a value other than undefined. The error contains the last failure. */
+/**
+ * Polls until `probe` returns a value other than undefined. The error contains the last failure. A probe that starts
+ * processes runs less often, so that waiting takes little of the processors' time.
+ */
 export async function eventually<T>(
   what: string,
   timeoutMs: number,
@@ -60,15 +66,17 @@ export async function eventually<T>(
   const deadline = performance.now() + timeoutMs;
   let last: unknown;
   for (;;) {
+    const beganMs = performance.now();
     try {
       const value = await probe();
       if (value !== undefined) return value;
     } catch (error) {
       last = error;
     }
-    if (performance.now() > deadline)
+    const nowMs = performance.now();
+    if (nowMs > deadline)
       throw new Error(`${what}: not within ${timeoutMs} ms${last === undefined ? '' : ` (${String(last)})`}`);
-    await sleep(100);
+    await sleep(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, 3 * (nowMs - beganMs))));
   }
 }
 

@@ -1,10 +1,8 @@
 /** Stores as processes (hyperedge etcd and Debian's etcd), and the commands that use them. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { MAIN } from '../support/main-program.ts';
 import { freePort } from '../support/ports.ts';
-
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /** Programs that are started from source share a compile cache. */
 const ENVIRONMENT = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] };

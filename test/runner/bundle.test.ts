@@ -13,7 +13,7 @@ test('bundles files with many modules, which keep the place of their source', as
     await writeFile(join(root, 'many.test.ts'), "export { place } from './place.ts';\n");
     await writeFile(join(root, 'few.test.ts'), place);
     const files = ['many.test.ts', 'few.test.ts'].map((name) => join(root, name));
-    const [[bundle = '', source] = [], ...others] = await bundleTests(root, files, 1);
+    const [[bundle = '', source] = [], ...others] = await bundleTests(root, files, [], 1);
     assert.equal(source, join(root, 'many.test.ts'));
     assert.deepEqual(others, []);
     const bundled = (await import(bundle)) as { readonly place: readonly string[] };

@@ -27,16 +27,17 @@ const importMeta: Plugin = {
   },
 };
 
-/** Bundles those of the test files that load many modules. Returns the source of each bundle. */
+/** Bundles `programs` and those of the test files that load many modules. Returns the source of each bundle. */
 export async function bundleTests(
   root: string,
   files: readonly string[],
+  programs: readonly string[] = [],
   manyModules = MANY_MODULES,
 ): Promise<ReadonlyMap<string, string>> {
   const directory = join(root, 'dist/cache/bundled');
   await rm(directory, { recursive: true, force: true });
   const imports = new Map<string, readonly string[]>();
-  const large = files.filter((file) => countModules(file, imports) > manyModules);
+  const large = [...programs, ...files.filter((file) => countModules(file, imports) > manyModules)];
   if (large.length === 0) return new Map();
   const { metafile } = await build({
     absWorkingDir: root,
@@ -56,8 +57,10 @@ export async function bundleTests(
     plugins: [importMeta],
   });
   const sources = new Map<string, string>();
+  // What `import()` loads is an entry point too.
   for (const [output, { entryPoint }] of Object.entries(metafile.outputs))
-    if (entryPoint?.endsWith('.test.ts')) sources.set(resolve(root, output), resolve(root, entryPoint));
+    if (entryPoint !== undefined && large.includes(resolve(root, entryPoint)))
+      sources.set(resolve(root, output), resolve(root, entryPoint));
   return sources;
 }
 

@@ -10,16 +10,14 @@ import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { apiConfigOf } from '../../../src/host/apiserver/config.ts';
 import { prepareEnvtest } from '../../../src/host/apiserver/envtest.ts';
 import { planApi } from '../../../src/host/apiserver/run.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/pki/index.ts';
 import { createKubeconfig } from '../../../src/pki/kubeconfig.ts';
 import { kubectls } from '../../support/kubectls.ts';
+import { MAIN } from '../../support/main-program.ts';
 import { freePort } from '../../support/ports.ts';
-
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
 let directory = '';
 before(async () => {

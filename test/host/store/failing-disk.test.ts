@@ -9,13 +9,12 @@ import { mkdir, mkdtemp, open, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { EtcdClient } from '../../conformance/etcd/client.ts';
+import { MAIN } from '../../support/main-program.ts';
 import { freePort } from '../../support/ports.ts';
 
 const run = promisify(execFile);
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const CLIENTS = 4;
 
 /** Reason why the test cannot run. On ext4, an immutable file rejects writes also through open descriptors. */

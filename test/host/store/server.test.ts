@@ -7,12 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { connect } from 'node:tls';
-import { fileURLToPath } from 'node:url';
 import { etcdAccess } from '../../../src/host/store/access.ts';
 import { type Certificates, makeCertificates } from '../../store/harness.ts';
+import { MAIN } from '../../support/main-program.ts';
 import { freePorts } from '../../support/ports.ts';
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const READY = 'ready to serve client requests';
 
 let directory = '';

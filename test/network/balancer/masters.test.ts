@@ -9,7 +9,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { resources } from '../../../src/api/resources.ts';
 import { messageOf } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
@@ -19,9 +18,9 @@ import { createTcpBalancing } from '../../../src/network/balancer/io/balancer.ts
 import { createReadinessProbe } from '../../../src/network/balancer/io/ready-probe.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/pki/index.ts';
 import { eventually, seededRandom, systemClock } from '../../client/clocks.ts';
+import { MAIN } from '../../support/main-program.ts';
 import { freePort } from '../../support/ports.ts';
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const WRITERS = 8;
 
 async function material(directory: string) {
