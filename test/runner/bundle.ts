@@ -57,7 +57,7 @@ export async function bundleTests(
     plugins: [importMeta],
   });
   const sources = new Map<string, string>();
-  // What `import()` loads is an entry point too.
+  // Modules that are loaded with `import()` are entry points too.
   for (const [output, { entryPoint }] of Object.entries(metafile.outputs))
     if (entryPoint !== undefined && large.includes(resolve(root, entryPoint)))
       sources.set(resolve(root, output), resolve(root, entryPoint));
