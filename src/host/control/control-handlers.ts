@@ -1,5 +1,6 @@
 /** Handlers of the control socket: status of this host and restarts of control-plane components. */
 import { CodedError, messageOf } from '../../base/errors.ts';
+import type { StartStage } from '../../base/services.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { type ApiClient, checkReady } from '../../client/index.ts';
 import type { Kubelet } from '../../kubelet/index.ts';
@@ -25,6 +26,7 @@ export interface ControlContext {
   readonly runtime: HostRuntime;
   readonly kubelet: Kubelet;
   readonly startedAt: string;
+  readonly stages: readonly StartStage[];
   readonly driver: string;
   readonly client: ApiClient;
   readonly versions: () => Promise<VersionReport>;
@@ -64,6 +66,7 @@ export function controlHandlers({
   runtime,
   kubelet,
   startedAt,
+  stages,
   driver,
   client,
   versions,
@@ -89,6 +92,7 @@ export function controlHandlers({
         node: nodeName,
         nodeIp: settings().nodeIp,
         startedAt,
+        startStages: stages,
         ready: reason === undefined,
         ...(reason === undefined ? {} : { notReady: reason }),
         cgroupDriver: driver,

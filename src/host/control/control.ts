@@ -6,6 +6,7 @@ import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { StartStage } from '../../base/services.ts';
 import type { FailedRevision } from '../openshift/revision-archive.ts';
 import type { VersionReport } from '../run/version-skew.ts';
 import type { StoreLayout } from './store-layout.ts';
@@ -19,6 +20,8 @@ export interface HostStatus {
   readonly node: string;
   readonly nodeIp: string;
   readonly startedAt: string;
+  /** Services of the host process in the order of their start. Absent in the status of an earlier release. */
+  readonly startStages?: readonly StartStage[];
   readonly ready: boolean;
   /** Reason why the host is not ready; absent if it is ready. */
   readonly notReady?: string;

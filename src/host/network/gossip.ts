@@ -46,7 +46,7 @@ export interface HostGossip {
   setPeers(peers: readonly string[], others: readonly string[]): void;
   /** Announces a new address of this host. */
   readvertise(ip: string): Promise<void>;
-  /** Sends the leave message and stops. */
+  /** Sends the leave message and stops. Later calls wait for the first one. */
   stop(): Promise<void>;
 }
 
@@ -103,6 +103,7 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
   try {
     const server = await serveAgent({ socket: settings.paths.agentSocket, service: agent, log });
     await linkSocket(settings);
+    let stopping: Promise<void> | undefined;
     return {
       note: undefined,
       clockOffsetMs: () => agent.clockOffsetMs,
@@ -115,9 +116,9 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
       adoptKeys: (keys) => adoptKeys(keyring.store, keys).then(() => changed()),
       setPeers: (peers, others) => agent.setPeers(peers, others),
       readvertise,
-      stop: async () => {
-        await agent.stop();
-        await server.stop();
+      stop: () => {
+        stopping ??= agent.stop().then(() => server.stop());
+        return stopping;
       },
     };
   } catch (error) {

@@ -15,7 +15,7 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 import { hostDns } from './cluster-dns.ts';
 import type { HostGossip } from './gossip.ts';
 import { listeningPorts } from './listening-ports.ts';
-import type { NetworkRestorer } from './network-restorer.ts';
+import type { NetworkRestorer, Verify } from './network-restorer.ts';
 import type { NodeAddresses } from './node-addresses.ts';
 import { ownAddresses } from './own-ports.ts';
 import { startPodRoutes } from './pod-routes.ts';
@@ -26,15 +26,21 @@ export interface NetworkServicesParts {
   readonly nodeName: string;
   readonly runtime: Pick<HostRuntime, 'network' | 'policies'>;
   readonly addresses: NodeAddresses;
-  readonly restorer: NetworkRestorer;
+  readonly restorer: Pick<NetworkRestorer, 'lost'>;
   readonly reservedPorts: readonly ReservedPort[];
   readonly recorder: EventRecorder;
   readonly gossip: Pick<HostGossip, 'followFailed'>;
   readonly log: Log;
 }
 
+export interface NetworkServices {
+  /** Compare the rules and links of the host with the expected ones and repair them. */
+  readonly verifiers: readonly Verify[];
+  stop(keepPods: boolean): Promise<void>;
+}
+
 /** Returns before any of them is ready. */
-export function startNetworkServices(parts: NetworkServicesParts): { stop(keepPods: boolean): Promise<void> } {
+export function startNetworkServices(parts: NetworkServicesParts): NetworkServices {
   const { settings, informers, nodeName, runtime, addresses, restorer, reservedPorts, recorder, gossip, log } = parts;
   const podRoutes = startPodRoutes({
     ...{ settings, informers, nodeName, network: runtime.network, addresses, log },
@@ -48,8 +54,8 @@ export function startNetworkServices(parts: NetworkServicesParts): { stop(keepPo
   });
   const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
   const dnsStarted = dns.start();
-  restorer.start([proxy.verify, runtime.policies.verify, () => podRoutes.verify(), () => dns.verify()]);
   return {
+    verifiers: [proxy.verify, runtime.policies.verify, () => podRoutes.verify(), () => dns.verify()],
     async stop(keepPods) {
       const rules = { keepRules: keepPods };
       const routed = podRoutes.stop({ keepRoutes: keepPods });
