@@ -2,15 +2,18 @@
  * Verifies passwords with an LDAP server: searches the user, then binds as the entry with the password. The user name
  * is a value of the search, never a part of a filter's text. Source: RFC 4511, RFC 4516 (LDAP URLs).
  */
-
-import { connect, type Socket } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { AndFilter, Client, EqualityFilter, FilterParser, InvalidCredentialsError, PresenceFilter } from 'ldapts';
 import { ignore } from '../../../base/errors.ts';
-import type { LdapPort } from '../port.ts';
+import type { LdapEntry, LdapPort, LdapQuery } from '../port.ts';
 import { LdapFrames } from './ldap-frames.ts';
 
 const TIMEOUT_MS = 10_000;
+const TOTAL_MS = 30_000;
+/** The answers to one login are far smaller. */
+const MAX_BYTES = 4 << 20;
+const MAX_MESSAGES = 200;
 const SCOPES = ['base', 'one', 'sub'] as const;
 /** Name for a bind in place of an unknown user, so that the response time does not reveal whether a user exists. */
 const NO_ENTRY = 'cn=no-such-entry-of-this-directory';
@@ -40,70 +43,131 @@ export function parseLdapUrl(text: string): LdapUrl {
   };
 }
 
-/** Passes only complete, validated messages to the library. */
-function judged<S extends Socket>(socket: S): S {
-  const frames = new LdapFrames();
-  const emit = socket.emit.bind(socket);
-  const receive = (chunk: Buffer): void => {
-    try {
-      for (const message of frames.push(chunk)) emit('data', message);
-    } catch (error) {
-      socket.destroy(error instanceof Error ? error : undefined);
-    }
-  };
-  socket.emit = (event: string | symbol, ...values: unknown[]): boolean => {
-    const [chunk] = values;
-    if (event !== 'data' || !Buffer.isBuffer(chunk)) return emit(event, ...values);
-    receive(chunk);
-    return true;
-  };
-  return socket;
+export interface LdapLimits {
+  /** Time limit of a login. */
+  readonly totalMs?: number;
 }
 
-export const ldap: LdapPort = {
-  async authenticate({ url, bindDn, bindPassword, insecure, ca, attributes }, user, password) {
-    const { server, base, attribute, scope, filter } = parseLdapUrl(url);
-    const secure = server.toLowerCase().startsWith('ldaps:');
-    if (insecure && secure) throw new Error('ldap.insecure: is for ldap:// alone; change the URL');
-    const tls = ca === undefined ? {} : { ca };
-    const options = {
-      ...{ url: server, timeout: TIMEOUT_MS, connectTimeout: TIMEOUT_MS },
-      createConnection: ((...to: Parameters<typeof connect>) => judged(connect(...to))) as typeof connect,
-      createSecureConnection: ((...to: Parameters<typeof connectTls>) =>
-        judged(connectTls(...to))) as typeof connectTls,
-    };
-    const client = new Client(secure ? { ...options, tlsOptions: tls } : options);
-    try {
-      if (!secure && !insecure) await client.startTLS(tls);
-      if (bindDn !== '') await client.bind(bindDn, bindPassword);
-      const { searchEntries } = await client.search(base, {
-        scope,
-        filter: new AndFilter({
-          filters: [
-            filter === '' ? new PresenceFilter({ attribute: 'objectClass' }) : FilterParser.parseString(filter),
-            new EqualityFilter({ attribute, value: user }),
-          ],
-        }),
-        attributes: [attribute, ...attributes],
-        sizeLimit: 2,
-        timeLimit: TIMEOUT_MS / 1000,
-      });
-      // If two entries match, the user is ambiguous and rejected.
-      const entry = searchEntries.length === 1 ? searchEntries[0] : undefined;
-      const dn = entry?.dn ?? NO_ENTRY;
+/** The sockets of one login, with limits that the library lacks. */
+class LoginSockets {
+  readonly #totalMs: number;
+  readonly #sockets = new Set<Socket>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #failure = Promise.withResolvers<never>();
+  #received = 0;
+  #messages = 0;
+
+  constructor(totalMs: number) {
+    this.#totalMs = totalMs;
+    this.#timer = setTimeout(() => this.#fail(new Error(`ldap: no answer within ${this.#totalMs} ms`)), totalMs);
+    this.#failure.promise.catch(ignore('a failure after the end of the login has no effect'));
+  }
+
+  /** Passes only complete, validated messages to the library. */
+  judged<S extends Socket>(socket: S): S {
+    this.#sockets.add(socket);
+    const frames = new LdapFrames();
+    const emit = socket.emit.bind(socket);
+    socket.emit = (event: string | symbol, ...values: unknown[]): boolean => {
+      const [chunk] = values;
+      if (event !== 'data' || !Buffer.isBuffer(chunk)) return emit(event, ...values);
       try {
-        await client.bind(dn, password);
+        this.#received += chunk.length;
+        if (this.#received > MAX_BYTES) throw new Error(`ldap: the server sent more than ${MAX_BYTES} bytes`);
+        for (const message of frames.push(chunk)) {
+          this.#messages += 1;
+          if (this.#messages > MAX_MESSAGES)
+            throw new Error(`ldap: the server sent more than ${MAX_MESSAGES} messages`);
+          emit('data', message);
+        }
       } catch (error) {
-        if (entry === undefined || error instanceof InvalidCredentialsError) return undefined;
-        throw error;
+        this.#fail(error as Error);
       }
-      if (entry === undefined) return undefined;
-      const values = Object.entries(entry).map(
-        ([name, value]) => [name.toLowerCase(), [value].flat().map(String)] as const,
-      );
-      return { dn, values: new Map(values) };
+      return true;
+    };
+    return socket;
+  }
+
+  /** Rejects when a limit is exceeded, even if the library waits. */
+  async within<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await Promise.race([work, this.#failure.promise]);
     } finally {
-      await client.unbind().catch(ignore('the answer is complete, and the connection is closed in any case'));
+      clearTimeout(this.#timer);
     }
-  },
-};
+  }
+
+  #fail(error: Error): void {
+    this.#failure.reject(error);
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+export function createLdap({ totalMs = TOTAL_MS }: LdapLimits = {}): LdapPort {
+  return {
+    authenticate(query, user, password) {
+      const sockets = new LoginSockets(totalMs);
+      return sockets.within(authenticate(sockets, query, user, password));
+    },
+  };
+}
+
+async function authenticate(
+  sockets: LoginSockets,
+  { url, bindDn, bindPassword, insecure, ca, attributes }: LdapQuery,
+  user: string,
+  password: string,
+): Promise<LdapEntry | undefined> {
+  const { server, base, attribute, scope, filter } = parseLdapUrl(url);
+  const secure = server.toLowerCase().startsWith('ldaps:');
+  if (insecure && secure) throw new Error('ldap.insecure: is for ldap:// alone; change the URL');
+  const tls = ca === undefined ? {} : { ca };
+  const options = {
+    ...{ url: server, timeout: TIMEOUT_MS, connectTimeout: TIMEOUT_MS },
+    createConnection: ((...to: Parameters<typeof connect>) => sockets.judged(connect(...to))) as typeof connect,
+    createSecureConnection: ((...to: Parameters<typeof connectTls>) =>
+      sockets.judged(connectTls(...to))) as typeof connectTls,
+  };
+  const client = new Client(secure ? { ...options, tlsOptions: tls } : options);
+  try {
+    if (!secure && !insecure) await client.startTLS({ ...tls, ...identityOf(server) });
+    if (bindDn !== '') await client.bind(bindDn, bindPassword);
+    const { searchEntries } = await client.search(base, {
+      scope,
+      filter: new AndFilter({
+        filters: [
+          filter === '' ? new PresenceFilter({ attribute: 'objectClass' }) : FilterParser.parseString(filter),
+          new EqualityFilter({ attribute, value: user }),
+        ],
+      }),
+      attributes: [attribute, ...attributes],
+      sizeLimit: 2,
+      timeLimit: TIMEOUT_MS / 1000,
+    });
+    // If two entries match, the user is ambiguous and rejected. A bind without a name would be anonymous.
+    const [first] = searchEntries;
+    const entry = searchEntries.length === 1 && first?.dn !== '' ? first : undefined;
+    const dn = entry?.dn ?? NO_ENTRY;
+    try {
+      await client.bind(dn, password);
+    } catch (error) {
+      if (entry === undefined || error instanceof InvalidCredentialsError) return undefined;
+      throw error;
+    }
+    if (entry === undefined) return undefined;
+    const values = Object.entries(entry).map(
+      ([name, value]) => [name.toLowerCase(), [value].flat().map(String)] as const,
+    );
+    return { dn, values: new Map(values) };
+  } finally {
+    await client.unbind().catch(ignore('the answer is complete, and the connection is closed in any case'));
+  }
+}
+
+/** Name or address to verify after StartTLS. Without it, Node.js verifies an address as `localhost`. */
+function identityOf(server: string): { readonly host: string; readonly servername?: string } {
+  const host = new URL(server).hostname.replace(/^\[(.*)\]$/, '$1');
+  return isIP(host) === 0 ? { host, servername: host } : { host };
+}
+
+export const ldap: LdapPort = createLdap();
