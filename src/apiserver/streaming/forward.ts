@@ -27,6 +27,12 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 /** WebSocket subprotocol in which browsers send a bearer token. */
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
 
+/**
+ * Prefix of the OAuth server's cookies. Proxied pages have its origin, so a backend could otherwise read or replace the
+ * session of a browser. Browsers ignore the case of the prefix.
+ */
+const OWN_COOKIE = /^\s*__host-/i;
+
 /** Request headers that are forwarded to the backend. Credentials and hop-by-hop headers are removed. */
 export function passedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const passed: OutgoingHttpHeaders = {};
@@ -34,6 +40,11 @@ export function passedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders
     if (name.startsWith(':') || NOT_FORWARDED.has(name)) continue;
     if (name.startsWith('impersonate-') || name.startsWith('x-remote-') || value === undefined) continue;
     passed[name] = value;
+  }
+  if (headers.cookie !== undefined) {
+    const others = headers.cookie.split(';').filter((each) => !OWN_COOKIE.test(each));
+    if (others.length === 0) delete passed['cookie'];
+    else passed['cookie'] = others.join(';').trim();
   }
   const protocols = headers['sec-websocket-protocol'];
   if (protocols?.includes(TOKEN_PROTOCOL) === true) {
@@ -52,7 +63,20 @@ export function answerHeaders(answer: IncomingMessage): OutgoingHttpHeaders {
     if (name === 'content-length' && answer.statusCode === 204) continue;
     headers[name] = value;
   }
+  const cookies = answer.headers['set-cookie']?.filter((each) => !OWN_COOKIE.test(each)) ?? [];
+  if (cookies.length === 0) delete headers['set-cookie'];
+  else headers['set-cookie'] = cookies;
   return headers;
+}
+
+/** Head of a 101 response for the client. */
+export function switchingHead(answer: IncomingMessage): string {
+  const lines = [`HTTP/1.1 101 ${answer.statusMessage ?? 'Switching Protocols'}`];
+  for (let index = 0; index + 1 < answer.rawHeaders.length; index += 2) {
+    const [name = '', value = ''] = answer.rawHeaders.slice(index, index + 2);
+    if (name.toLowerCase() !== 'set-cookie' || !OWN_COOKIE.test(value)) lines.push(`${name}: ${value}`);
+  }
+  return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
 export function backendRequest(
@@ -90,11 +114,7 @@ export async function upgradeThrough(
     return;
   }
   const { response, socket: backend, head: first } = answer;
-  const lines = [`HTTP/1.1 101 ${response.statusMessage ?? 'Switching Protocols'}`];
-  for (let index = 0; index + 1 < response.rawHeaders.length; index += 2) {
-    lines.push(`${response.rawHeaders[index]}: ${response.rawHeaders[index + 1]}`);
-  }
-  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+  socket.write(switchingHead(response));
   if (first.length > 0) socket.write(first);
   if (head.length > 0) backend.write(head);
   splice(socket, backend, context.stopping);

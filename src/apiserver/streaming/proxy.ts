@@ -7,9 +7,10 @@ import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { ApiError, errors } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { ANONYMOUS } from '../authentication/authenticator.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
-import type { HttpResponse, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
 import { answerHeaders, backendRequest, passedHeaders, upgradeThrough } from './forward.ts';
@@ -17,6 +18,9 @@ import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
 import { checkLogOptions } from './log-options.ts';
 import { endWithClaim, rigTarget } from './rigs.ts';
 import { isSilent, kubeletTarget, proxyTarget, type Target } from './targets.ts';
+
+/** Gives a page an origin of its own. */
+const SANDBOX = 'sandbox allow-forms allow-scripts';
 
 const hostOf = (target: Target): string =>
   `${target.host.includes(':') ? `[${target.host}]` : target.host}:${target.port}`;
@@ -86,7 +90,7 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
   }
   await exchange.audit?.started(answer.statusCode ?? 502);
   if (response.headersSent || response.destroyed) answer.destroy();
-  else await passPage(answer, response, info, page);
+  else await passPage(answer, exchange, info, page);
 }
 
 /**
@@ -112,12 +116,15 @@ function pageOf(info: ResourceRequestInfo, target: Target, host: string | undefi
 /** Forwards the response of a pod, service or node, with links that lead through the proxy. */
 async function passPage(
   answer: IncomingMessage,
-  response: HttpResponse,
+  { response, user }: Exchange,
   info: ResourceRequestInfo,
   page: ProxiedPage,
 ): Promise<void> {
   const status = answer.statusCode ?? 502;
   const headers = answerHeaders(answer);
+  // A link to a page of a tenant needs no credentials then, and its scripts would have the OAuth server's origin.
+  if (user.name === ANONYMOUS.name)
+    headers['content-security-policy'] = [headers['content-security-policy'] ?? [], SANDBOX].flat().join(', ');
   if (status >= 300 && status < 400 && status !== 304) {
     if (info.plural === 'nodes') {
       answer.destroy();

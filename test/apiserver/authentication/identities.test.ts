@@ -167,6 +167,35 @@ describe('identities', () => {
     assert.equal((await whoami(bearer(elsewhere.body.status.token))).code, 401);
   });
 
+  it('rejects a token of a deleted secret or node, also after another one has its name', async () => {
+    const objects: readonly [string, string, string][] = [
+      ['Secret', '/api/v1/namespaces/default/secrets', 'holder'],
+      ['Node', '/api/v1/nodes', 'holder'],
+    ];
+    for (const [kind, path, name] of objects) {
+      const created = await call('POST', path, { body: { metadata: { name } } });
+      const boundObjectRef = { kind, apiVersion: 'v1', name, uid: created.body.metadata.uid };
+      const { body } = await call('POST', `${ACCOUNTS}/default/token`, { body: { spec: { boundObjectRef } } });
+      const options = bearer(body.status.token);
+      const review = async (audiences?: string[]) =>
+        (
+          await call('POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
+            body: { spec: { token: body.status.token, ...(audiences === undefined ? {} : { audiences }) } },
+          })
+        ).body.status.authenticated;
+      assert.equal((await whoami(options)).code, 201, kind);
+      assert.equal(await review(), true);
+      assert.notEqual(await review(['vault']), true, 'another audience');
+      await call('DELETE', `${path}/${name}`);
+      assert.equal((await whoami(options)).code, 401, kind);
+      await call('POST', path, { body: { metadata: { name } } });
+      assert.equal((await whoami(options)).code, 401, `another ${kind}`);
+      assert.notEqual(await review(), true);
+      const stale = await call('POST', `${ACCOUNTS}/default/token`, { body: { spec: { boundObjectRef } } });
+      assert.equal(stale.code, 409, 'the UID of the deleted object');
+    }
+  });
+
   it('rejects forged tokens', async () => {
     const good = (await call('POST', `${ACCOUNTS}/default/token`, { body: { spec: {} } })).body.status.token;
     const [head = '', payload = '', signature = ''] = good.split('.');
