@@ -41,7 +41,7 @@ const TREES: readonly (readonly [string, string])[] = [
 ];
 const HOST_KEY = /^\/etc\/ssh\/ssh_host_[^/]*$/;
 const OWN_UNIT = /^(?:hyperedge(?:[-.@].*)?|kubepods.*)$/;
-const UNIT_FILE = /^\/(?:etc|usr\/lib|lib|usr\/local\/lib)\/systemd\/system\/([^/]+)/;
+const UNIT_FILE = /^\/(?:etc|usr\/lib|lib|usr\/local\/lib)\/systemd\/system(?:\.control|\.attached)?\/([^/]+)/;
 /** As in systemd.unit(5): a name and a type, without a slash. */
 const UNIT_NAME =
   /^[A-Za-z0-9:_.\\@-]{1,240}\.(?:service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
@@ -49,12 +49,22 @@ const DROPIN_NAME = /^[A-Za-z0-9:_.\\@-]{1,240}\.conf$/;
 
 /** Reason why a file must not be written; undefined if it may. `path` is absolute and clean. */
 export function guardedPath(path: string): string | undefined {
-  const exact = FILES.get(path);
+  const exact = FILES.get(path) ?? FILES.get(fatName(path));
   if (exact !== undefined) return exact;
   if (HOST_KEY.test(path)) return IDENTITY;
   const unit = UNIT_FILE.exec(path)?.[1];
   if (unit !== undefined && guardedUnit(unit.replace(/\.d$/, '')) !== undefined) return OWN;
   return TREES.find(([tree]) => path.startsWith(tree) || `${path}/` === tree)?.[1];
+}
+
+/** Spelling of a path below /boot, which may be on FAT: that ignores case and dots at the end of a name. */
+function fatName(path: string): string {
+  if (!path.startsWith('/boot/')) return path;
+  return path
+    .toLowerCase()
+    .split('/')
+    .map((part) => part.replace(/\.+$/, ''))
+    .join('/');
 }
 
 /** Reason why a unit must not be changed. */

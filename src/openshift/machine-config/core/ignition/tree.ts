@@ -5,6 +5,7 @@
  */
 import { CodedError } from '../../../../base/errors.ts';
 import { decodeContents } from './contents.ts';
+import { guardedPath } from './guarded.ts';
 import type { Entry, Tree, UnitFile } from './port.ts';
 import type { IgnitionConfig, IgnitionOwner, IgnitionUnit, Inflate } from './types.ts';
 
@@ -79,8 +80,15 @@ function addUnits(tree: Map<string, Entry>, units: readonly IgnitionUnit[], opti
       if (isFilled(dropin.contents)) tree.set(`${path}.d/${dropin.name}`, textFile(dropin.contents));
     // A masked unit cannot be enabled.
     if (unit.enabled === undefined || unit.mask === true) continue;
-    for (const [link, target] of enablementLinks(unit.name, fileOf, unit.enabled))
+    for (const [link, target] of enablementLinks(unit.name, fileOf, unit.enabled)) {
+      // An alias could otherwise replace or remove a unit of the host.
+      const why = guardedPath(link);
+      if (why !== undefined) {
+        if (!unit.enabled) continue;
+        throw new CodedError('bad-tree', `systemd.units: ${unit.name}: [Install] changes ${link}: ${why}`);
+      }
       tree.set(link, unit.enabled ? { kind: 'link', target } : { kind: 'absent' });
+    }
   }
 }
 

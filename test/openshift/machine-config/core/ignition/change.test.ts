@@ -126,6 +126,12 @@ test('converts units to files and to the links of systemctl enable', () => {
     () => treeOf({ ignition, systemd: { units: [hostile] } }, host),
     /\[Install\] refers to "\.\.\/\.\.\/x"/,
   );
+  for (const field of ['Alias=hyperedge.service', 'RequiredBy=hyperedge.service', 'Alias=%p.service']) {
+    const unit = { name: field.includes('%') ? 'hyperedge@x.service' : 'e.service', contents: `[Install]\n${field}\n` };
+    const treeWith = (enabled: boolean) => treeOf({ ignition, systemd: { units: [{ ...unit, enabled }] } }, host);
+    assert.throws(() => treeWith(true), /\[Install\] changes \/etc\/systemd\/system\/hyperedge\.service/, field);
+    assert.deepEqual([...treeWith(false).keys()], [`/etc/systemd/system/${unit.name}`], field);
+  }
 });
 
 test('adds and removes kernel arguments in boot loader files', () => {

@@ -88,7 +88,10 @@ test('rejects hostile paths and names', () => {
   assert.match(firstOf(files(file('/etc/a'), file('/etc/a/b')), 'invalid'), /\/etc\/a is a file of this config/);
   const guarded = ['/etc/shadow', '/etc/passwd', '/etc/machine-id', '/etc/ssh/ssh_host_rsa_key', '/proc/sys/a'];
   const own = ['/etc/origin/bootstrap.yaml', '/var/lib/origin/x', '/etc/systemd/system/hyperedge.service.d/a.conf'];
-  for (const path of [...guarded, ...own])
+  const control = '/etc/systemd/system.control/hyperedge.service.d/a.conf';
+  // Names on FAT.
+  const boot = ['/boot/firmware/CMDLINE.TXT', '/boot/Firmware/cmdline.txt..', '/boot/extlinux/extlinux.conf'];
+  for (const path of [...guarded, ...own, control, ...boot])
     assert.match(firstOf(files(file(path)), 'refused'), /files\[0\]\.path: Forbidden: \//, path);
   const units = (name: string) => config({ systemd: { units: [{ name }] } });
   assert.match(firstOf(units('../x'), 'invalid'), /units\[0\]\.name: .*invalid systemd unit/);
