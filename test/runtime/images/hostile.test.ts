@@ -1,6 +1,7 @@
 /** Small layers with a high cost, damaged layers, and registries whose responses are slow to parse. */
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -57,6 +58,21 @@ test('limits the memory, processes and lookups that a layer can cause', async ()
   ];
   for (const [entries, message] of cases) await assert.rejects(unpack(await tarBytes(entries)), message);
   await unpack(await tarBytes([...many(50, (i) => file(`f${i}`, 'x')), directory('d/'), file('d', 'x')]));
+});
+
+test('leaves inodes for other data', { skip: process.getuid?.() !== 0 }, async (t) => {
+  const root = join(scratch, 'roots', 'few-inodes');
+  await mkdir(root, { recursive: true });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=6500', 'few-inodes', root]);
+  t.after(async () => {
+    execFileSync('umount', [root]);
+    await rm(root, { recursive: true });
+  });
+  const entries = Array.from({ length: 6_000 }, (_, i) => file(`f${i}`, ''));
+  const limits = { ...LIMITS, entries: 10_000, nameBytes: 1_000_000, archiveBytes: 1 << 24 };
+  const unpacked = unpackLayer(Readable.from([await tarBytes(entries)]), root, trees, log, limits);
+  await assert.rejects(unpacked, /no space left on device/);
+  assert.ok((await statfs(root)).ffree > 2_000, 'free inodes');
 });
 
 /** Blocks of an archive member of any type. */

@@ -24,6 +24,8 @@ const WHITEOUT_PREFIX = '.wh.';
 const OPAQUE_MARK = '.wh..wh..opq';
 /** Bytes written between two checks of the free space. */
 const CHECK_SPACE_BYTES = 64 * 1024 ** 2;
+/** Entries between two checks: each takes an inode and a block, however small it is. */
+const CHECK_SPACE_ENTRIES = 1_024;
 
 /** Limits for the memory and work that an archive can cause, however small it is compressed. */
 export interface LayerLimits {
@@ -150,6 +152,7 @@ class LayerUnpacking {
   async add(header: Header, body: AsyncIterable<unknown>): Promise<void> {
     const { entries, nameBytes } = this.#limits;
     if (++this.#entries > entries) throw refused(`the layer has more than ${entries} entries`);
+    if (this.#entries % CHECK_SPACE_ENTRIES === 0) await this.#checkSpace();
     // An entry with an invalid size would never end.
     if (!Number.isSafeInteger(header.size)) throw refused(`${quoted(header.name)} has no valid size`);
     const path = entryPath(header.name);
@@ -179,6 +182,10 @@ class LayerUnpacking {
         [...attributes].map(([name, value]) => [path, name, value.toString('base64')] as const),
       ),
     };
+  }
+
+  async #checkSpace(): Promise<void> {
+    if ((await roomAt(this.#root)) === 0) throw refused('no space left on device');
   }
 
   async #addWhiteout(path: string, name: string): Promise<void> {
@@ -302,7 +309,7 @@ class LayerUnpacking {
         if (this.#sizeBytes > MAX_LAYER_BYTES) throw refused('the layer is larger than 64 GiB');
         if (this.#sizeBytes >= this.#checkAtBytes) {
           this.#checkAtBytes = this.#sizeBytes + CHECK_SPACE_BYTES;
-          if ((await roomAt(this.#root)) === 0) throw refused('no space left on device');
+          await this.#checkSpace();
         }
         await file.writeFile(chunk);
       }

@@ -17,6 +17,8 @@ import { isMissing, names, type StoreLayout } from '../layout.ts';
 export const MAX_LAYER_BYTES = 64 * 1024 ** 3;
 /** Space on the images' file system that is kept free for other data. */
 const RESERVE_BYTES = 256 * 1024 ** 2;
+/** Inodes on the images' file system that are kept free for other data, and for the deletion of images. */
+const RESERVE_INODES = 4_096;
 /** Requests for the rest of a layer within one pull. Each must follow some received bytes. */
 const MAX_RESUMES = 5;
 const KEEP_PARTIAL_MS = 24 * 3_600_000;
@@ -29,9 +31,11 @@ export interface Blob {
 
 export const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
 
-/** Free bytes of the file system at `path`. */
+/** Free bytes of the file system at `path`. 0 if it has no inodes for further files. */
 export async function roomAt(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(path);
+  const { bavail, bsize, files, ffree } = await statfs(path);
+  // Some file systems report no inodes, because they create them as needed.
+  if (files > 0 && ffree < RESERVE_INODES) return 0;
   return Math.max(0, bavail * bsize - RESERVE_BYTES);
 }
 
