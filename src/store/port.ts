@@ -4,7 +4,9 @@
  * `test/conformance/store.ts`. Revisions are checked safe integers inside and strings at the edges. Source: etcd v3 API
  * (rpc.proto, kv.proto).
  */
-export type Revision = number;
+import type { Revision } from '../base/brand.ts';
+
+export type { Revision } from '../base/brand.ts';
 
 export interface KeyValue {
   readonly key: string;
@@ -37,7 +39,7 @@ export interface RangeResult {
 /** Commits only if the key has this mod revision; 0 means the key must not exist. */
 export interface Guard {
   readonly key: string;
-  readonly modRevision: Revision;
+  readonly modRevision: Revision | 0;
 }
 
 export interface Put {

@@ -2,6 +2,7 @@
  * A `Store` that keeps an array of revisions and scans it for requests at old revisions. It is the oracle for other implementations
  * and the store of API server tests. It is not shipped.
  */
+import { storeRevision } from '../../src/base/brand.ts';
 import {
   type Commit,
   type CommitResult,
@@ -52,7 +53,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const changes: Change[] = [];
   const watchers = new Set<Watcher>();
   const leases = new Map<string, NodeJS.Timeout>();
-  let revision = options.firstRevision ?? 1;
+  let revision = options.firstRevision ?? storeRevision(1);
   let compacted = 0;
   let leaseCounter = 0;
   let full = false;
@@ -94,7 +95,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
       .slice(first)
       .filter((c) => c.event.kv.key >= watcher.start && c.event.kv.key < watcher.end)
       .map((c) => c.event);
-    watcher.next = Math.max(watcher.next, revision + 1);
+    watcher.next = storeRevision(Math.max(watcher.next, revision + 1));
     const last = events.at(-1);
     if (last !== undefined) watcher.handler.events(events, last.kv.modRevision);
     if (watcher.progressWanted && watcher.open) {
@@ -105,7 +106,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
 
   const apply = (events: readonly { event: WatchEvent; lease?: string | undefined }[]): void => {
     if (events.length === 0) return;
-    revision += 1;
+    revision = storeRevision(revision + 1);
     for (const { event, lease } of events) {
       const change = { revision, event, lease };
       changes.push(change);
@@ -116,7 +117,12 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
 
   const deletion = (kv: KeyValue): WatchEvent => ({
     type: 'delete',
-    kv: { key: kv.key, value: new Uint8Array(0), createRevision: 0, modRevision: revision + 1 },
+    kv: {
+      key: kv.key,
+      value: new Uint8Array(0),
+      createRevision: storeRevision(0),
+      modRevision: storeRevision(revision + 1),
+    },
   });
 
   const expire = (lease: string): void => {
@@ -162,8 +168,8 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
         const kv: KeyValue = {
           key: put.key,
           value: Uint8Array.from(put.value),
-          createRevision: previous?.createRevision ?? revision + 1,
-          modRevision: revision + 1,
+          createRevision: previous?.createRevision ?? storeRevision(revision + 1),
+          modRevision: storeRevision(revision + 1),
         };
         events.push({ event: { type: 'put', kv }, lease: put.lease });
       }
@@ -175,7 +181,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
       return { committed: true, revision };
     },
     watch: (start, end, fromRevision, handler): StoreWatch => {
-      const next = fromRevision <= 0 ? revision + 1 : fromRevision;
+      const next = fromRevision <= 0 ? storeRevision(revision + 1) : fromRevision;
       const watcher: Watcher = { start, end, handler, next, open: true, progressWanted: false };
       watchers.add(watcher);
       setImmediate(pump, watcher);

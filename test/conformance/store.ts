@@ -3,8 +3,10 @@
  * etcd (both through the etcd v3 client). `open` returns a new view of the store for each test. Keys have a unique
  * prefix, so data may remain between tests. Where implementations differ, etcd is right.
  */
+
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { storeRevision } from '../../src/base/brand.ts';
 import { prefixEnd, type Revision, type Store, StoreError, type WatchEvent } from '../../src/store/port.ts';
 
 export interface StoreSuite {
@@ -194,9 +196,9 @@ export function storeConformance(suite: StoreSuite): void {
         ['a', 'b', 'c', 'd', 'e'].map((name) => prefix + name),
       );
       assert.equal(all.more, false);
-      const page = await store.range(prefix, end, { limit: 2, revision: last });
+      const page = await store.range(prefix, end, { limit: 2, revision: storeRevision(last) });
       assert.deepEqual([page.kvs.length, page.more, page.count], [2, true, 4]);
-      const rest = await store.range(`${page.kvs[1]?.key}\0`, end, { limit: 2, revision: last });
+      const rest = await store.range(`${page.kvs[1]?.key}\0`, end, { limit: 2, revision: storeRevision(last) });
       assert.deepEqual([rest.kvs.map((kv) => kv.key), rest.more], [[`${prefix}c`, `${prefix}d`], false]);
       assert.deepEqual([...(await store.range(prefix, end, { countOnly: true })).kvs], []);
       assert.equal((await store.range(prefix, end, { countOnly: true })).count, 5);
@@ -212,9 +214,9 @@ export function storeConformance(suite: StoreSuite): void {
       await assert.rejects(store.get(key, { revision: first }), coded('compacted'));
       await assert.rejects(store.range(key, `${key}\0`, { revision: first }), coded('compacted'));
       assert.equal(text((await store.get(key, { revision: second })).kv?.value), '2');
-      await assert.rejects(store.get(key, { revision: second + 1000 }), coded('future-revision'));
+      await assert.rejects(store.get(key, { revision: storeRevision(second + 1000) }), coded('future-revision'));
       await assert.rejects(store.compact(first), coded('compacted'));
-      await assert.rejects(store.compact(second + 1000), coded('future-revision'));
+      await assert.rejects(store.compact(storeRevision(second + 1000)), coded('future-revision'));
       const watched = recorder();
       store.watch(key, `${key}\0`, first, watched.handler);
       await watched.until(() => watched.errors.length > 0, 'the watch to be refused');
@@ -252,7 +254,7 @@ export function storeConformance(suite: StoreSuite): void {
       const prefix = fresh();
       const start = (await store.get(prefix)).revision + 1;
       const watched = recorder();
-      const watch = store.watch(prefix, prefixEnd(prefix), start, watched.handler);
+      const watch = store.watch(prefix, prefixEnd(prefix), storeRevision(start), watched.handler);
       const puts = Array.from({ length: 20 }, (_, i) => ({ key: `${prefix}${i + 10}`, value: bytes('v') }));
       const { revision } = await store.commit({ guards: [], puts });
       await watched.until(() => watched.events.length > 0, 'the events');
@@ -265,7 +267,7 @@ export function storeConformance(suite: StoreSuite): void {
       const prefix = fresh();
       const now = await put(`${prefix}a`, '1');
       const watched = recorder();
-      const watch = store.watch(prefix, prefixEnd(prefix), now + 2, watched.handler);
+      const watch = store.watch(prefix, prefixEnd(prefix), storeRevision(now + 2), watched.handler);
       await put(`${prefix}a`, '2');
       const later = await put(`${prefix}a`, '3');
       await watched.until(() => watched.events.length > 0, 'the event');
@@ -304,7 +306,7 @@ export function storeConformance(suite: StoreSuite): void {
       const all = Array.from({ length: 40 }, (_, i) => {
         const watched = recorder();
         const mine = `${prefix}${i + 10}/`;
-        return { watched, mine, watch: store.watch(mine, prefixEnd(mine), start, watched.handler) };
+        return { watched, mine, watch: store.watch(mine, prefixEnd(mine), storeRevision(start), watched.handler) };
       });
       await Promise.all(all.map(({ mine }) => put(`${mine}k`, mine)));
       for (const { watched, mine, watch } of all) {
@@ -370,7 +372,7 @@ export function storeConformance(suite: StoreSuite): void {
       const lease = await store.grantLease(1);
       const start = (await store.get(prefix)).revision + 1;
       const watched = recorder();
-      const watch = store.watch(prefix, prefixEnd(prefix), start, watched.handler);
+      const watch = store.watch(prefix, prefixEnd(prefix), storeRevision(start), watched.handler);
       for (const name of ['a', 'b']) {
         await store.commit({ guards: [], puts: [{ key: prefix + name, value: bytes('v'), lease }] });
       }

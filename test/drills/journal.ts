@@ -1,5 +1,7 @@
 /** Clients that record acknowledged writes and compare them with the final data. */
+
 import assert from 'node:assert/strict';
+import { storeRevision } from '../../src/base/brand.ts';
 import type { Store } from '../../src/store/port.ts';
 import { clock, connect, eventually, type Member, sleep } from './processes.ts';
 
@@ -38,7 +40,7 @@ export class Journal {
   constructor(members: readonly Member[], writers: number, pauseMs: number) {
     this.#members = members;
     this.#watcher = connect(members);
-    this.#watcher.watch(PREFIX, END, 1, {
+    this.#watcher.watch(PREFIX, END, storeRevision(1), {
       events: (events) => {
         for (const { type, kv } of events) this.#event(type, kv.key, kv.modRevision);
       },

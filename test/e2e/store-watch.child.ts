@@ -1,8 +1,10 @@
 /**
  * Watches the store of a host over one connection. Prints `value` for each event and `ended` at the end of the watch.
  */
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { storeRevision } from '../../src/base/brand.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { systemClock } from '../../src/host/process/process.ts';
 import { createEtcdStore } from '../../src/store/client/etcd-store.ts';
@@ -25,7 +27,7 @@ const store = createEtcdStore({
   clock: systemClock,
 });
 const { revision } = await store.get('/none');
-store.watch(prefix, `${prefix}~`, revision + 1, {
+store.watch(prefix, `${prefix}~`, storeRevision(revision + 1), {
   events: (events) => {
     for (const { kv } of events) console.log(kv.key);
   },

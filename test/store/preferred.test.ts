@@ -2,11 +2,13 @@
  * Client with several endpoints: prefers the first, fails over when it does not respond, and returns without a failed
  * call.
  */
+
 import assert from 'node:assert/strict';
 import { mkdtemp } from 'node:fs/promises';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { storeRevision } from '../../src/base/brand.ts';
 import type { Clock } from '../../src/base/clock.ts';
 import type { Store } from '../../src/store/port.ts';
 import { recorder } from '../conformance/store.ts';
@@ -52,7 +54,7 @@ test('returns to the first endpoint without a failed call, and watches continue 
   const store = connect('', undefined, { endpoints: [`http://127.0.0.1:${port}`, second.endpoint], clock: hasty });
   assert.equal(await who(store), 'second');
   const watched = recorder();
-  store.watch('later', 'later\0', 1, watched.handler);
+  store.watch('later', 'later\0', storeRevision(1), watched.handler);
   const first = await start('first', port);
   await until(store, 'first');
   await store.commit({ guards: [], puts: [{ key: 'later', value: Buffer.from('v') }] });

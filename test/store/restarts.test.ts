@@ -1,7 +1,9 @@
 /** Rolling restart of members while clients read, write and watch: no request fails. */
+
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { storeRevision } from '../../src/base/brand.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { createEtcdStore } from '../../src/store/client/etcd-store.ts';
 import type { Store } from '../../src/store/port.ts';
@@ -47,7 +49,7 @@ describe('restarts of members under load', () => {
     const load: Load = { failures: [], written: new Map(), reads: 0 };
     const seen = stores.map((store) => {
       const events = new Map<string, string[]>();
-      const watch = store.watch('/load/', '/load0', 1, {
+      const watch = store.watch('/load/', '/load0', storeRevision(1), {
         events: (all) => {
           for (const { kv } of all) events.set(kv.key, [...(events.get(kv.key) ?? []), kv.value.toString()]);
         },
@@ -60,7 +62,7 @@ describe('restarts of members under load', () => {
     const loops = stores.flatMap((store, host) =>
       Array.from({ length: LOOPS }, async (_, loop) => {
         const key = `/load/${host}-${loop}`;
-        let modRevision = 0;
+        let modRevision = storeRevision(0);
         for (let count = 0; !stopping; count += 1) {
           const value = Buffer.from(String(count));
           try {

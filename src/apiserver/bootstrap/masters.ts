@@ -2,6 +2,7 @@ import type { Endpoints, Service } from '../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { addressKind } from '../../base/addresses/destinations.ts';
+import { storeRevision } from '../../base/brand.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { prefixEnd, type StoreWatch } from '../../store/port.ts';
@@ -150,7 +151,7 @@ export class MasterEndpoints {
     const changed = (): void => {
       this.#publish().catch((error: unknown) => this.#retry(error));
     };
-    return this.#context.store.watch(PREFIX, prefixEnd(PREFIX), fromRevision, {
+    return this.#context.store.watch(PREFIX, prefixEnd(PREFIX), storeRevision(fromRevision), {
       events: changed,
       progress: () => {},
       closed: () => {

@@ -7,6 +7,7 @@
 import type { Event, Service } from '../../api/generated/core/v1.ts';
 import { type IpAddress, isAllocated } from '../../api/kinds/network/ipaddresses/index.ts';
 import { canonicalAddress, ipFamilyOf } from '../../base/addresses/addresses.ts';
+import { storeRevision } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -130,7 +131,10 @@ export class ServiceAddressRepair {
     const service = cached.shared<Service>();
     const effects = services.reclaim(service, address);
     if (effects === undefined) return;
-    const guard = { key: `/registry/services/specs/${namespace}/${serviceName}`, modRevision: cached.revision };
+    const guard = {
+      key: `/registry/services/specs/${namespace}/${serviceName}`,
+      modRevision: storeRevision(cached.revision),
+    };
     const result = await store.commit({ guards: [guard, ...effects.guards], puts: effects.puts });
     if (!result.committed) throw new Error(`service ${namespace}/${serviceName} or its address changed meanwhile`);
     await this.#tell(service, `Cluster IP [IPv${ipFamilyOf(address)}]: ${address} is not allocated; repairing`);

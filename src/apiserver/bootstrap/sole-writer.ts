@@ -1,7 +1,8 @@
+import { storeRevision } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { prefixEnd, type Store, type StoreWatch } from '../../store/port.ts';
+import { type Guard, prefixEnd, type Store, type StoreWatch } from '../../store/port.ts';
 
 const PREFIX = '/registry/soleapiserver/';
 const HOLDER = `${PREFIX}holder`;
@@ -188,7 +189,7 @@ export class SoleWriter {
     const { store, log, identity } = this.#options;
     const { kv } = await store.get(HOLDER);
     if (kv !== undefined && Buffer.from(kv.value).toString() !== identity) return;
-    const guards = [{ key: HOLDER, modRevision: kv?.modRevision ?? 0 }];
+    const guards: Guard[] = [{ key: HOLDER, modRevision: kv?.modRevision ?? 0 }];
     const { committed } = await store.commit({ guards, puts: [{ key: HOLDER, value: Buffer.from(identity), lease }] });
     // A server that has started in the meantime is either found here, or finds the claim and waits.
     if (!committed || (await this.#otherMasters()).any) {
@@ -211,7 +212,7 @@ export class SoleWriter {
 
   #follow(fromRevision: number): StoreWatch {
     const changed = (): void => void this.#evaluate();
-    return this.#options.store.watch(PREFIX, prefixEnd(PREFIX), fromRevision, {
+    return this.#options.store.watch(PREFIX, prefixEnd(PREFIX), storeRevision(fromRevision), {
       events: (events) => {
         if (events.some(({ type, kv }) => type === 'put' && kv.key.startsWith(SERVERS) && kv.key !== this.#ownKey))
           this.#holds = false;

@@ -2,6 +2,7 @@
  * Compacts the store's history. Each round compacts to the revision of the previous round, so that watches and paged
  * lists can use the history of the last interval. Source: k8s.io/apiserver etcd3 compact.go.
  */
+import { storeRevision } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -55,7 +56,7 @@ export class Compactor {
       const target = this.#previous;
       this.#previous = this.#history.revision;
       if (target <= 0 || target - this.#history.compactedTo < LEAST_REVISIONS) return;
-      this.#store.compact(target).then(
+      this.#store.compact(storeRevision(target)).then(
         () => {
           this.#history.compactedTo = Math.max(this.#history.compactedTo, target);
           this.#log.v(4, 'compacted', { revision: target });

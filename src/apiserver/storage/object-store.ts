@@ -2,6 +2,7 @@
 
 import { apiVersionOf, type KubeObject } from '../../api/meta/object.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
+import { storeRevision } from '../../base/brand.ts';
 import type { Commit, CommitResult, Guard, KeyValue, Put, Store } from '../../store/port.ts';
 import { runSteps } from '../server/event-loop.ts';
 import { CachedObject, spliceRevision } from '../watch-cache/cached-object.ts';
@@ -123,7 +124,7 @@ export class ObjectStore {
     });
     const guards = changes.map(({ previous }, index) => ({
       key: puts[index]?.key ?? '',
-      modRevision: previous.revision,
+      modRevision: storeRevision(previous.revision),
     }));
     const result = await this.#store.commit({ guards, puts });
     if (!result.committed) return undefined;
@@ -139,7 +140,7 @@ export class ObjectStore {
   async remove(place: Place, previous: CachedObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {
     const key = storeKey(place);
     const revision = await this.#commit(place, 'delete', {
-      guards: [{ key, modRevision: previous.revision }, ...effects.guards],
+      guards: [{ key, modRevision: storeRevision(previous.revision) }, ...effects.guards],
       puts: effects.puts,
       deletes: [key, ...effects.deletes],
       // Writes that accompany a removal release its values, so they may use the reserve.
@@ -168,7 +169,7 @@ export class ObjectStore {
     const isHeartbeat = previous !== undefined && definition.isHeartbeat?.(object, previous.peek()) === true;
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
     const revision = await this.#commit(place, previous === undefined ? 'create' : 'update', {
-      guards: [{ key, modRevision: previous?.revision ?? 0 }, ...effects.guards],
+      guards: [{ key, modRevision: previous === undefined ? 0 : storeRevision(previous.revision) }, ...effects.guards],
       puts: [{ key, value, ...(lease === undefined ? {} : { lease }) }, ...effects.puts],
       deletes: effects.deletes,
       ...(isHeartbeat ? { durability: 'heartbeat' } : {}),

@@ -3,8 +3,10 @@
  * and one comparison shows whether the cache is up to date. Reads do not read objects from the store; they wait until
  * the cache has reached the revision that a linearizable read would have returned.
  */
+
 import { totalmem } from 'node:os';
 import { ApiError } from '../../api/meta/status.ts';
+import { storeRevision } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -213,7 +215,7 @@ export class WatchCache {
     for (const [kind, each] of objects) kind.load(each, revision);
     this.#loaded = true;
     this.#epoch += 1;
-    this.#watch = this.#deps.store.watch(ROOT, prefixEnd(ROOT), revision + 1, {
+    this.#watch = this.#deps.store.watch(ROOT, prefixEnd(ROOT), storeRevision(revision + 1), {
       events: (events, upTo) => this.#apply(events, upTo),
       progress: (upTo) => this.#advance(upTo),
       closed: (error) => this.#lost(error),

@@ -1,4 +1,5 @@
 /** Manifests from the submit API and, on hosts with credentials of the store, from the node's key in the store. */
+import { storeRevision } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ManifestFeed } from '../../kubelet/port.ts';
@@ -42,7 +43,7 @@ export function storeFeed(key: string, open: () => Promise<Store>, log: Log): Ma
           const { kv, revision } = await store.get(key);
           if (stopped) return await store.close();
           publish(kv?.value);
-          store.watch(key, `${key}\0`, revision + 1, {
+          store.watch(key, `${key}\0`, storeRevision(revision + 1), {
             events: (events) => {
               const last = events.at(-1);
               publish(last?.type === 'put' ? last.kv.value : undefined);

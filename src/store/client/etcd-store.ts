@@ -1,5 +1,6 @@
 /** The `Store` port over etcd's v3 API: `hyperedge etcd` or a real etcd. */
 
+import { storeRevision } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { Channel, type ChannelOptions, type Metadata } from '../../wire/grpc/channel.ts';
@@ -89,7 +90,7 @@ class EtcdStore implements Store {
   ): Promise<{ readonly kv: KeyValue | undefined; readonly revision: Revision }> {
     const request = writeRangeRequest(writer.reset(), { key, revision: options?.revision ?? 0 }).finishBriefly();
     const { kvs, revision } = decodeRangeResponse(await this.#repeatable('/etcdserverpb.KV/Range', request));
-    return { kv: kvs[0] === undefined ? undefined : keyValue(kvs[0]), revision };
+    return { kv: kvs[0] === undefined ? undefined : keyValue(kvs[0]), revision: storeRevision(revision) };
   }
 
   async range(start: string, end: string, options: RangeOptions = {}): Promise<RangeResult> {
@@ -102,7 +103,12 @@ class EtcdStore implements Store {
       keysOnly: options.keysOnly ?? false,
     }).finishBriefly();
     const answer = decodeRangeResponse(await this.#repeatable('/etcdserverpb.KV/Range', request));
-    return { kvs: answer.kvs.map(keyValue), more: answer.more, count: answer.count, revision: answer.revision };
+    return {
+      kvs: answer.kvs.map(keyValue),
+      more: answer.more,
+      count: answer.count,
+      revision: storeRevision(answer.revision),
+    };
   }
 
   commit(commit: Commit): Promise<CommitResult> {
@@ -234,14 +240,14 @@ function txnRequest(out: Writer, { guards, puts = [], deletes = [] }: Commit): W
 }
 
 function putResult(answer: Buffer): CommitResult {
-  return { committed: true, revision: headerRevision(answer) };
+  return { committed: true, revision: storeRevision(headerRevision(answer)) };
 }
 
 function txnResult(answer: Buffer): CommitResult {
   const { succeeded, revision, ranges } = decodeTxnResponse(answer);
-  if (succeeded) return { committed: true, revision };
+  if (succeeded) return { committed: true, revision: storeRevision(revision) };
   const current = ranges.map((range) => (range.kvs[0] === undefined ? undefined : keyValue(range.kvs[0])));
-  return { committed: false, revision, current };
+  return { committed: false, revision: storeRevision(revision), current };
 }
 
 function refuse(error: unknown): never {
@@ -249,7 +255,12 @@ function refuse(error: unknown): never {
 }
 
 function keyValue(kv: WireKeyValue): KeyValue {
-  return { key: kv.key, value: kv.value, createRevision: kv.createRevision, modRevision: kv.modRevision };
+  return {
+    key: kv.key,
+    value: kv.value,
+    createRevision: storeRevision(kv.createRevision),
+    modRevision: storeRevision(kv.modRevision),
+  };
 }
 
 function headerRevision(answer: Buffer): number {

@@ -3,6 +3,7 @@
  * revision after the last delivered one. No event is lost or repeated, because events of one revision arrive together.
  */
 
+import { storeRevision } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -162,7 +163,7 @@ export class WatchClient {
       return;
     }
     if (response.watchId < 0) {
-      if (!response.created) this.#progressed(response.revision);
+      if (!response.created) this.#progressed(storeRevision(response.revision));
       return;
     }
     const watch = this.#watches.get(response.watchId);
@@ -174,13 +175,13 @@ export class WatchClient {
     if (response.created) {
       watch.created = true;
       // A watch "from now on" must keep its start revision after a reconnection.
-      if (watch.next <= 0) watch.next = response.revision + 1;
+      if (watch.next <= 0) watch.next = storeRevision(response.revision + 1);
       if (watch.progressDue) this.#requestProgress();
     }
     const last = response.events.at(-1);
     if (last === undefined) return;
-    watch.next = last.kv.modRevision + 1;
-    watch.handler.events(response.events.map(watchEvent), last.kv.modRevision);
+    watch.next = storeRevision(last.kv.modRevision + 1);
+    watch.handler.events(response.events.map(watchEvent), storeRevision(last.kv.modRevision));
   }
 
   #refused(watch: Watch, { compactRevision, cancelReason, created }: WatchResponse): void {
@@ -270,5 +271,10 @@ function watchEvent({ type, kv }: WireEvent): WatchEvent {
 }
 
 function keyValue(kv: WireKeyValue): KeyValue {
-  return { key: kv.key, value: kv.value, createRevision: kv.createRevision, modRevision: kv.modRevision };
+  return {
+    key: kv.key,
+    value: kv.value,
+    createRevision: storeRevision(kv.createRevision),
+    modRevision: storeRevision(kv.modRevision),
+  };
 }

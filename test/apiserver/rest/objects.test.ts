@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { after, before, describe, it } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { storeRevision } from '../../../src/base/brand.ts';
 import { startServer, type TestServer } from '../harness.ts';
 import { STORE_VARIABLE } from '../stores.ts';
 
@@ -771,7 +772,7 @@ describe('objects over HTTPS', () => {
       `${MAPS}?labelSelector=page%3Dyes&resourceVersion=${revision}&resourceVersionMatch=Exact`,
     );
     assert.equal(exact.body.items.length, 5);
-    await server.store.compact(Number(revision) + 1);
+    await server.store.compact(storeRevision(Number(revision) + 1));
     const late = await call('GET', `${MAPS}?labelSelector=page%3Dyes&limit=2&continue=${first.body.metadata.continue}`);
     assert.equal(late.code, 410);
     const onward = await call(

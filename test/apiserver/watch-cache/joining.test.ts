@@ -1,7 +1,9 @@
 /** A kind that is added to a running cache has all stored objects, and its watches miss no event. */
+
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 import { WatchCache } from '../../../src/apiserver/watch-cache/watch-cache.ts';
+import { storeRevision } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import type { Store } from '../../../src/store/port.ts';
@@ -54,7 +56,7 @@ after(async () => {
 
 async function change(key: string, n: number): Promise<void> {
   const { kv } = await store.get(key);
-  const guards = [{ key, modRevision: kv?.modRevision ?? 0 }];
+  const guards = [{ key, modRevision: kv?.modRevision ?? storeRevision(0) }];
   if (kv !== undefined && n % 3 === 0) await store.commit({ guards, puts: [], deletes: [key] });
   else await store.commit({ guards, puts: [{ key, value: value(n) }], deletes: [] });
 }

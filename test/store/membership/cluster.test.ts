@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { storeRevision } from '../../../src/base/brand.ts';
 import type { Store } from '../../../src/store/port.ts';
 import { EtcdClient } from '../../conformance/etcd/client.ts';
 import { type ClusterMember, cluster, levelReached, member, runningCluster } from '../cluster-harness.ts';
@@ -79,7 +80,7 @@ describe('three members', () => {
     const seen: number[][] = [[], [], []];
     const from = (await (stores[0] as Store).get('x')).revision + 1;
     stores.forEach((store, i) => {
-      store.watch('w/', 'w0', from, {
+      store.watch('w/', 'w0', storeRevision(from), {
         events: (events) => seen[i]?.push(...events.map(({ kv }) => kv.modRevision)),
         progress: () => {},
         closed: (error) => assert.fail(error),
@@ -140,7 +141,7 @@ describe('three members', () => {
     const store = connect((members[0] as ClusterMember).endpoint, undefined);
     for (let i = 0; i < 50; i += 1) await put(store, `h${i % 5}`, String(i));
     const { revision } = await store.get('h0');
-    await store.compact(revision - 10);
+    await store.compact(storeRevision(revision - 10));
     await new Promise((resolve) => setTimeout(resolve, 300));
     const hashes = await Promise.all(
       members.map(async (each) => (await etcdctl([each], 'endpoint', 'hashkv', `--rev=${revision}`)).split(',')[1]),

@@ -8,6 +8,7 @@ import { connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { storeRevision } from '../../../src/base/brand.ts';
 import { CodedError } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import {
@@ -148,12 +149,12 @@ describe('etcd as a process', () => {
         etcd = await startProcess(data, certificates, port);
       }
       const misled = recorder();
-      store.watch('a', prefixEnd('a'), seen + 1, misled.handler);
+      store.watch('a', prefixEnd('a'), storeRevision(seen + 1), misled.handler);
       await misled.until(() => misled.errors.length > 0, 'a refusal');
       assert.ok(coded('compacted')(misled.errors[0]), String(misled.errors[0]));
       const right = [recorder(), recorder()] as const;
-      store.watch('a', prefixEnd('a'), there + 1, right[0].handler);
-      store.watch('a', prefixEnd('a'), revision + 1, right[1].handler);
+      store.watch('a', prefixEnd('a'), storeRevision(there + 1), right[0].handler);
+      store.watch('a', prefixEnd('a'), storeRevision(revision + 1), right[1].handler);
       await put(store, 'a', 'next');
       for (const each of right) await each.until(() => each.events.length > 0, 'an event');
       assert.deepEqual([right[0].errors, right[1].errors], [[], []]);
@@ -210,7 +211,7 @@ describe('etcd as a process', () => {
     const port = Number(new URL(etcd.endpoint).port);
     const store = connect(etcd.endpoint, certificates);
     const watched = recorder();
-    const watch = store.watch('/w/', prefixEnd('/w/'), 2, watched.handler);
+    const watch = store.watch('/w/', prefixEnd('/w/'), storeRevision(2), watched.handler);
     const wanted: Revision[] = [];
     for (let round = 0; round < 3; round += 1) {
       for (let i = 0; i < 5; i += 1) wanted.push(await put(store, `/w/${i}`, `${round}`));
@@ -263,7 +264,7 @@ describe('etcd in this process', () => {
     const again = connect(second.endpoint, certificates);
     assert.ok((await again.get('leased')).kv);
     const watched = recorder();
-    again.watch('leased', 'leased\0', (await again.get('leased')).revision + 1, watched.handler);
+    again.watch('leased', 'leased\0', storeRevision((await again.get('leased')).revision + 1), watched.handler);
     await watched.until(() => watched.events.some((event) => event.type === 'delete'), 'the expiry');
     await again.close();
     await second.server.stop();
@@ -339,7 +340,7 @@ describe('etcd in this process', () => {
       assert.equal(gone, 0);
       gone = 2;
       // A failed guard returns the current value.
-      const guards = [{ key: keys[1] as string, modRevision: 1 }];
+      const guards = [{ key: keys[1] as string, modRevision: storeRevision(1) }];
       const refused = await store.commit({ guards, puts: [{ key: keys[1] as string, value: Buffer.from('x') }] });
       assert.ok(!refused.committed && refused.current[0]?.modRevision === revisions[1]);
       assert.equal(gone, 0);
@@ -667,7 +668,7 @@ describe('the watch API', () => {
       progress: () => {},
       closed: all.reject,
     };
-    const watch = store.watch('s/', 's0', start, handler);
+    const watch = store.watch('s/', 's0', storeRevision(start), handler);
     const before = process.memoryUsage().arrayBuffers;
     const value = 'x'.repeat(200_000);
     for (let i = 0; i < 300; i += 1) await put(store, `s/${i % 3}`, value);

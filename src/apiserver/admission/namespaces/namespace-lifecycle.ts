@@ -5,6 +5,7 @@
 
 import type { Namespace } from '../../../api/generated/core/v1.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
+import { storeRevision } from '../../../base/brand.ts';
 import type { AdmissionRequest, NamespaceGuard } from '../../pipeline/admission.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { AdmissionPlugin } from '../admission.ts';
@@ -53,7 +54,7 @@ export function namespaceLifecycle(namespaces: NamespaceSource): AdmissionPlugin
    * Another server may terminate the namespace between this check and the commit, so the commit compares its revision.
    */
   const guardOf = (request: AdmissionRequest, { revision }: CachedObject): NamespaceGuard => ({
-    guard: { key: namespaces.key(request.namespace), modRevision: revision },
+    guard: { key: namespaces.key(request.namespace), modRevision: storeRevision(revision) },
     renew: async () => guardOf(request, await readStored(request)),
   });
   return {

@@ -1,5 +1,7 @@
 /** Objects of a list and its resource version. */
+
 import { ApiError } from '../../../api/meta/status.ts';
+import { storeRevision } from '../../../base/brand.ts';
 import { formatLabelSelector, isEverything, requiredFieldValue } from '../../../base/selector.ts';
 import { prefixEnd, StoreError } from '../../../store/port.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
@@ -194,7 +196,10 @@ async function fromStore(query: Query, revision: number, start: string): Promise
   if (from < scope) from = scope;
   for (;;) {
     const wanted = options.limit === undefined ? STORE_PAGE : Math.min(STORE_PAGE, options.limit + 1);
-    const found = await context.store.range(from, prefixEnd(scope), { revision, limit: wanted });
+    const found = await context.store.range(from, prefixEnd(scope), {
+      revision: storeRevision(revision),
+      limit: wanted,
+    });
     let seen = 0;
     for (const kv of found.kvs) {
       seen += 1;

@@ -1,0 +1,11 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { storeRevision } from '../../src/base/brand.ts';
+
+test('accepts revisions that the store can have', () => {
+  for (const value of [0, 1, Number.MAX_SAFE_INTEGER]) assert.equal(storeRevision(value), value);
+});
+
+test('rejects other numbers', () => {
+  for (const value of [-1, 1.5, Number.NaN, 2 ** 53]) assert.throws(() => storeRevision(value), { code: 'bad-value' });
+});
