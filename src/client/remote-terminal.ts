@@ -1,4 +1,5 @@
 import { Agent, WebSocket } from 'undici';
+import { decodeJson, object, optional, text as string } from '../base/decode.ts';
 import type { ClientCredentials } from './credentials.ts';
 
 const STDIN = 0;
@@ -75,11 +76,13 @@ async function sendInput(socket: WebSocket, input: AsyncIterable<Uint8Array>): P
   }
 }
 
+const STATUS = object({ status: optional(string), message: optional(string) });
+
 /** Message of a Status with a failure; undefined for success. */
 function failureOf(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder().decode(bytes);
   try {
-    const status = JSON.parse(text) as { readonly status?: string; readonly message?: string };
+    const status = decodeJson(STATUS, text, 'status');
     return status.status === 'Success' ? undefined : (status.message ?? text);
   } catch {
     return text;

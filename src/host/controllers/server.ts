@@ -1,4 +1,5 @@
 /** `hyperedge controllers`: the controllers and the scheduler in one process, each under its own identity and lease. */
+
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
@@ -7,6 +8,7 @@ import { dirname } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { resources } from '../../api/resources.ts';
 import { loadSigningKey, signToken } from '../../apiserver/authentication/jwt.ts';
+import { decodeJson, list, text as string } from '../../base/decode.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
@@ -324,7 +326,7 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
 
 /** Throws an Error for a mismatched certificate and key, which occur for a moment during a renewal. */
 function pairOf(text: string): { readonly cert: string; readonly key: string } {
-  const [cert = '', key = ''] = JSON.parse(text) as string[];
+  const [cert = '', key = ''] = decodeJson(list(string), text, 'certificate and key');
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
     throw new Error('the key does not belong to the certificate');
   return { cert, key };

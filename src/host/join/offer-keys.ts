@@ -1,7 +1,9 @@
 /** The identity of a host that offers itself: its own keys, which survive joining and a reset. */
+
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { decodeJson, map, object, text as string } from '../../base/decode.ts';
 import { CodedError } from '../../base/errors.ts';
 import { readIfPresent, writeWhole } from '../../pki/index.ts';
 import { publicText } from './sealed-join.ts';
@@ -19,21 +21,23 @@ export interface OfferKeys {
   sign(text: string): string;
 }
 
+const KEYS = object({ signing: map(string), sealing: map(string) });
+
 const directoryOf = (root: string): string => join(root, DIRECTORY);
 
 /** Creates the keys at the first call. Throws CodedError 'bad-config' with the file. */
 export async function offerKeys(root: string): Promise<OfferKeys> {
   const file = join(directoryOf(root), 'keys.json');
-  let text = await readIfPresent(file);
-  if (text === undefined) {
+  let content = await readIfPresent(file);
+  if (content === undefined) {
     const signing = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
     const sealing = generateKeyPairSync('x25519').privateKey.export({ format: 'jwk' });
-    text = JSON.stringify({ signing, sealing });
+    content = JSON.stringify({ signing, sealing });
     await mkdir(directoryOf(root), { recursive: true, mode: 0o700 });
-    await writeWhole(file, text, { durable: true });
+    await writeWhole(file, content, { durable: true });
   }
   try {
-    const stored = JSON.parse(text) as Record<'signing' | 'sealing', Record<string, string>>;
+    const stored = decodeJson(KEYS, content, file);
     const signing = createPrivateKey({ key: stored.signing, format: 'jwk' });
     const sealing = createPrivateKey({ key: stored.sealing, format: 'jwk' });
     const signingKey = publicText(signing);

@@ -2,7 +2,9 @@
  * A blank host offers itself to a cluster: it pins the CA by its hash, sends a signed offer without credentials, and
  * waits until a Machine has claimed it. As a node it continues to report, which also detects its release.
  */
+
 import { setTimeout as wait } from 'node:timers/promises';
+import { decodeJson, object, optional, text as string } from '../../base/decode.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { type Log, silentLog } from '../../base/log.ts';
 import { type ApiClient, createApiClient } from '../../client/index.ts';
@@ -135,9 +137,11 @@ async function send(
   return status;
 }
 
+const SEALED = object({ sealed: optional(string) });
+
 /** Decrypts the join settings. The cluster must be the pinned one. Throws CodedError 'bad-offer'. */
-function openSealed(text: string, keys: OfferKeys, caHash: string): JoinDetails {
-  const { sealed } = JSON.parse(text) as { readonly sealed?: string };
+function openSealed(content: string, keys: OfferKeys, caHash: string): JoinDetails {
+  const { sealed } = decodeJson(SEALED, content, 'offer');
   const details = openJoin(sealed ?? '', keys.sealing);
   if (details.caHash === caHash) return details;
   throw new CodedError('bad-offer', `offer.caHash: the claim is for a cluster with ${details.caHash}; check the hash`);

@@ -2,6 +2,7 @@
  * Join settings of a claimed host, encrypted for its X25519 key: an ephemeral key agreement, HKDF-SHA256 (RFC 5869) and
  * AES-256-GCM. Only the host can decrypt them, wherever they are stored.
  */
+
 import {
   createCipheriv,
   createDecipheriv,
@@ -12,13 +13,11 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto';
+import { type Decoded, decodeJson, object, text } from '../../base/decode.ts';
 import { CodedError } from '../../base/errors.ts';
 
-export interface JoinDetails {
-  readonly server: string;
-  readonly token: string;
-  readonly caHash: string;
-}
+const DETAILS = object({ server: text, token: text, caHash: text });
+export type JoinDetails = Decoded<typeof DETAILS>;
 
 const CONTEXT = 'hyperedge.dev/sealed-join/v1';
 const KEY_BYTES = 32;
@@ -43,8 +42,8 @@ export function sealJoin(details: JoinDetails, recipient: string): string {
   const iv = randomBytes(IV_BYTES);
   const key = keyOf(privateKey, x25519Key(recipient), ephemeral, recipient);
   const cipher = createCipheriv('aes-256-gcm', key, iv);
-  const text = Buffer.concat([cipher.update(JSON.stringify(details), 'utf8'), cipher.final()]);
-  return Buffer.concat([Buffer.from(ephemeral, 'base64url'), iv, text, cipher.getAuthTag()]).toString('base64');
+  const body = Buffer.concat([cipher.update(JSON.stringify(details), 'utf8'), cipher.final()]);
+  return Buffer.concat([Buffer.from(ephemeral, 'base64url'), iv, body, cipher.getAuthTag()]).toString('base64');
 }
 
 /** Throws CodedError 'bad-offer' if the data was encrypted for another key. */
@@ -56,11 +55,11 @@ export function openJoin(sealed: string, privateKey: KeyObject): JoinDetails {
     const key = keyOf(privateKey, x25519Key(ephemeral), ephemeral, recipient);
     const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(KEY_BYTES, KEY_BYTES + IV_BYTES));
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
-    const text = Buffer.concat([
+    const opened = Buffer.concat([
       decipher.update(bytes.subarray(KEY_BYTES + IV_BYTES, -TAG_BYTES)),
       decipher.final(),
     ]).toString('utf8');
-    return JSON.parse(text) as JoinDetails;
+    return decodeJson(DETAILS, opened, 'join settings');
   } catch (error) {
     throw new CodedError('bad-offer', 'offer: what the cluster sent is not sealed for this host', { cause: error });
   }

@@ -2,9 +2,11 @@
  * The keys that a joining master receives, encrypted with a key of its token: AES-256-GCM, key by HKDF-SHA256 (RFC
  * 5869) of the token's whole secret. The cluster stores only a part of that secret and cannot decrypt the stored keys.
  */
+
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
+import { decodeJson, map, object, optional, own, text } from '../../base/decode.ts';
 import { CodedError } from '../../base/errors.ts';
 import { etcdFiles, masterFiles, type PairFiles, predecessorOf, successorOf, writeWhole } from '../../pki/index.ts';
 import type { Settings } from '../config/settings.ts';
@@ -28,6 +30,8 @@ export interface MasterKeys {
   readonly storeToken: string | undefined;
 }
 
+const KEYS = own<MasterKeys>(object({ files: map(text), members: optional(map(text)), storeToken: optional(text) }));
+
 /** Input for deriving the encryption key. */
 export type SealingSecret = Pick<Token, 'id' | 'secret'>;
 
@@ -49,8 +53,8 @@ export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
     const decipher = createDecipheriv('aes-256-gcm', keyOf(token), sealed.subarray(0, IV_BYTES));
     decipher.setAAD(Buffer.from(token.id));
     decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
-    const text = Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
-    return JSON.parse(text.toString('utf8')) as MasterKeys;
+    const opened = Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
+    return decodeJson(KEYS, opened.toString('utf8'), 'keys');
   } catch (error) {
     throw new CodedError('bad-token', 'join.token: does not open the keys that were sealed for it; copy it whole', {
       cause: error,

@@ -1,5 +1,7 @@
 /** The machine config server of a master, for `hyperedge install --from-mcs`. */
+
 import { readFile } from 'node:fs/promises';
+import { decodeJson, list, text as string } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
@@ -68,6 +70,6 @@ export function startMachineConfigServer(settings: Settings, client: ApiClient, 
 }
 
 function pairOf(text: string): { readonly cert: string; readonly key: string } {
-  const [cert = '', key = ''] = JSON.parse(text) as string[];
+  const [cert = '', key = ''] = decodeJson(list(string), text, 'certificate and key');
   return { cert, key };
 }

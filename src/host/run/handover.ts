@@ -3,11 +3,13 @@
  * voting member of the store and an API server, and then marks the bootstrap as complete in `kube-system/bootstrap`, as
  * upstream.
  */
+
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import { type Decoded, decodeJson, list, number, object, text as string } from '../../base/decode.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import { type Log, silentLog } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
@@ -27,18 +29,16 @@ const CONFIG_MAP = { namespace: 'kube-system', name: 'bootstrap' } as const;
 /** Outside of the directories that are deleted with the data. */
 const COMPLETE = 'var/lib/hyperedge-bootstrap/complete';
 
-export interface HandoverState {
-  /** Names of masters that are ready. */
-  readonly ready: readonly string[];
-  readonly wanted: number;
-}
+/** `ready`: names of masters that are ready. */
+const STATE = object({ ready: list(string), wanted: number });
+export type HandoverState = Decoded<typeof STATE>;
 
 const stateFile = (run: string): string => join(run, 'handover.json');
 
 /** State of a host with a temporary control plane; undefined for other hosts and before the start. */
 export async function readHandover(run: string): Promise<HandoverState | undefined> {
-  const text = await readFile(stateFile(run), 'utf8').catch(() => undefined);
-  return text === undefined ? undefined : (JSON.parse(text) as HandoverState);
+  const content = await readFile(stateFile(run), 'utf8').catch(() => undefined);
+  return content === undefined ? undefined : decodeJson(STATE, content, 'handover');
 }
 
 export async function isComplete(root: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 /** Steps of a machine's plan that act on its host. */
 
 import { resources } from '../../../api/resources.ts';
+import { decodeJson, object, type Schema, text as string } from '../../../base/decode.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { ControllerHandle } from '../../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
@@ -104,10 +105,12 @@ export function createHostSteps(handle: ControllerHandle, provisioner: MachinePr
   return { claim, provision, withdraw, wipe, release };
 }
 
+const SEALED: Schema<SealedJoin> = object({ sealed: string, tokenId: string, expires: string });
+
 function sealedOf(host: BareMetalHost): SealedJoin | undefined {
   try {
     const text = host.metadata?.annotations?.[SEALED_ANNOTATION];
-    return text === undefined ? undefined : (JSON.parse(text) as SealedJoin);
+    return text === undefined ? undefined : decodeJson(SEALED, text, SEALED_ANNOTATION);
   } catch {
     return undefined;
   }
