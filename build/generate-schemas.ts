@@ -4,7 +4,7 @@
  * to other types).
  *
  *   node build/generate-schemas.ts      writes src/api/schema/generated/{types.ts,descriptions.json} and
- *                                       src/api/generated/GROUP/VERSION.ts, which are in the repository
+ *                                       src/api/generated/<group>/<version>.ts, which are in the repository
  *
  * The type of a field is a compact text: a scalar name or `#full.type.name`, after any number of `[]` and `{}`.
  */

@@ -50,7 +50,7 @@ export interface ConnectionInfo {
 
 /** A certificate for certain server names (SNI). */
 export interface NamedCertificate {
-  /** In lower case. `*` may stand for the first label. */
+  /** Names in lower case. `*` may be the first label. */
   readonly names: readonly string[];
   readonly certificate: string;
   readonly key: string;

@@ -19,7 +19,7 @@ export interface EpochState {
   readonly members: GroupMembers;
   readonly writes: SchedulingWrites;
   readonly extenders: Extenders | undefined;
-  /** In upstream's order of Reserve. */
+  /** Plug-ins in the order in which upstream calls Reserve. */
   readonly plugins: readonly BindingPlugin[];
   /** Kinds that a server may not serve. */
   readonly more: OptionalSources;

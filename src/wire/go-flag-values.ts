@@ -23,7 +23,7 @@ export function parseBoolean(text: string): boolean | undefined {
 /** An address as given by the user. */
 export interface EtcdUrl {
   readonly scheme: 'http' | 'https' | 'unix' | 'unixs';
-  /** Without brackets; empty for sockets. */
+  /** Host without brackets; empty for sockets. */
   readonly host: string;
   /** 0 means any free port. */
   readonly port: number;

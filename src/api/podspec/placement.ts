@@ -86,7 +86,7 @@ export function validateAffinity(affinity: Affinity | undefined, path: string): 
   return errors;
 }
 
-/** Also used for node selectors outside of pods. */
+/** Validates a node selector. Node selectors also exist outside of pods, for example in volumes. */
 export function validateNodeSelector(selector: NodeSelector, path: string): FieldError[] {
   const terms = selector.nodeSelectorTerms ?? [];
   if (terms.length === 0) {

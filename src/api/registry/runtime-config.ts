@@ -8,7 +8,7 @@ import { isUpstreamDefault } from './upstream.ts';
 /** Settings by name, for example `api/beta`, `apps/v1`, `apps/v1/deployments`, `v1`. */
 export type RuntimeConfig = ReadonlyMap<string, boolean>;
 
-/** From widest to narrowest. Each setting overrides the ones before it. */
+/** Settings for stability levels in the order of evaluation, from the widest. Each setting overrides earlier ones. */
 const STAGES: readonly (readonly [string, RegExp])[] = [
   ['api/all', /^/],
   ['api/ga', /^v\d+$/],

@@ -35,13 +35,13 @@ export interface MapNode extends NodeFacts {
 export interface ListNode extends NodeFacts {
   readonly kind: 'list';
   readonly items: SchemaNode;
-  /** For server-side apply. A list without a declared type is atomic. */
+  /** List type for server-side apply. A list without a declared type is atomic. */
   readonly listType: 'atomic' | 'set' | 'map';
   /** Fields that identify an item, for listType 'map'. */
   readonly mapKeys: readonly string[];
   /** Defaults of key fields that an item may omit (`protocol: TCP`). */
   readonly mapKeyDefaults: Readonly<Record<string, JsonValue>>;
-  /** For strategic merge of lists of objects with patchStrategy 'merge'. */
+  /** Key field by which strategic merge identifies list items. Set for lists of objects with patchStrategy 'merge'. */
   readonly patchMergeKey: string | undefined;
 }
 

@@ -76,7 +76,7 @@ const MAX_DEPTH = 64;
 /** Maximum number of nodes. Generated schemas of real operators have a few thousand. */
 const MAX_NODES = 50_000;
 
-/** In the order in which upstream checks them. */
+/** Unsupported keywords, in the order in which upstream checks them. */
 const UNSUPPORTED = ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions'];
 
 export interface ParsedSchema {

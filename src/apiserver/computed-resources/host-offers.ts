@@ -64,7 +64,7 @@ export async function offerHost(
   const offer = object as HostOffer;
   const { spec = {} } = offer;
   const source = peerNetwork(from);
-  // Before the expensive checks: the signature and the search of all hosts.
+  // Limit the rate before the expensive checks, which are the signature and the search of all hosts.
   if (user.name === ANONYMOUS) admitOffer(context, source);
   requireSignature(spec);
   const kind = context.kinds.stored(RESOURCE, HOST_GROUP);

@@ -53,7 +53,7 @@ const prefixOf = (definition: CustomResourceDefinition): string =>
 
 export class CustomKinds implements ChangingKinds {
   readonly #deps: CustomKindsDeps;
-  /** By the name of the definition. */
+  /** Entries by the name of the definition. */
   readonly #entries = new Map<string, Entry>();
   readonly #byPath = new Map<string, ServedKind>();
   #all: readonly ServedKind[] | undefined;

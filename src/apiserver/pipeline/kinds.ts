@@ -39,7 +39,7 @@ export interface ServedKind {
 
 /** Kinds that can be added and removed at run time. */
 export interface ChangingKinds {
-  /** In the order of discovery. */
+  /** All served kinds in the order of discovery. */
   readonly all: readonly ServedKind[];
   at(group: string, version: string, plural: string): ServedKind | undefined;
   /** Changes with every change of `all`. */

@@ -37,7 +37,7 @@ export interface RestContext {
   readonly tokens: ServiceAccountTokens;
   readonly admission: Admission;
   readonly services: ServiceAllocator;
-  /** By the storage prefix of the kind. */
+  /** Allocators by the storage prefix of the kind. */
   readonly allocators: ReadonlyMap<string, Allocator>;
   readonly backends: BackendConnector;
   readonly destinations: Destinations;

@@ -65,7 +65,7 @@ const DEFAULT_NODE_PORTS = [30000, 32767] as const;
 const DEFAULT_COMPACTION_SECONDS = 300;
 const MAX_HEADER_BYTES = 64 * 1024;
 const HEADERS_TIMEOUT_MS = 15_000;
-/** As upstream. */
+/** Idle time after which a kept connection is closed, as in upstream. */
 const KEEP_ALIVE_MS = 90_000;
 const STOP_GRACE_MS = 5_000;
 /** Retry interval while the store is not available; the API server may be started before it. */

@@ -13,7 +13,7 @@ class Figures {
 }
 
 export class StoreMetrics {
-  /** By kind and operation. Bounded by the served kinds. */
+  /** Figures by kind and operation. The number of kinds bounds the size. */
   readonly #kinds = new Map<string, Map<StoreOperation, Figures>>();
   /** The same figures by definition, so that no label text is built per operation. */
   readonly #known = new WeakMap<KindDefinition, Map<StoreOperation, Figures>>();

@@ -30,7 +30,7 @@ export interface LastKnownOptions {
 
 const PACES: Readonly<Record<Pace, { readonly delayMs: number; readonly intervalMs: number }>> = {
   soon: { delayMs: 1_000, intervalMs: 5_000 },
-  // For sets that change with every pod, such as endpoints and policies.
+  // Pace for sets that change with every pod, such as endpoints and policies.
   calm: { delayMs: 5_000, intervalMs: 60_000 },
 };
 /** Version of the file format. */

@@ -61,7 +61,7 @@ export class LeaseFence implements WriteFence {
     this.#lost ??= new AbortController();
   }
 
-  /** For an orderly end without writes in progress: rejects later writes. */
+  /** Rejects later writes. Used for an orderly end when no writes are in progress. */
   close(): void {
     this.#renewed = undefined;
     this.#lost = undefined;

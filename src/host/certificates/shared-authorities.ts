@@ -217,7 +217,7 @@ export interface FollowAuthorities {
   readonly log: Log;
 }
 
-/** For masters. Returns the function that stops it. */
+/** Follows changes of the shared authorities on a master. Returns the function that stops it. */
 export function followAuthorities({ settings, openAdmin, onAdopted, log }: FollowAuthorities): () => void {
   let stopped = false;
   let failure = '';

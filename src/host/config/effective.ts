@@ -16,7 +16,7 @@ export interface EffectiveField {
 const REDACTED = '(not shown)';
 const DETECTED: ReadonlySet<string> = new Set(['node.name', 'node.ip', 'gossip.advertiseAddress']);
 
-/** In the order of the bootstrap file's documentation. Secrets are replaced. */
+/** Effective settings with their origins, in the order of the documentation. Secrets are replaced. */
 export function effectiveFields(settings: Settings, files: BootstrapFiles | undefined): EffectiveField[] {
   return valuesOf(settings).flatMap(([name, value]) => {
     if (value === undefined) return [];

@@ -28,7 +28,7 @@ export const GUARD_SERVICE = 'hyperedge-update-guard.service';
 const REPLAY = 'hyperedge-machine-config.service';
 
 const EXECUTABLE = 'usr/local/bin/hyperedge';
-/** File of the release by path. */
+/** Installed files by their path; the value is the name of the file in the release. */
 const FILES: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/${SERVICE}`, SERVICE],
   [`etc/systemd/system/${REPLAY}`, REPLAY],
@@ -37,7 +37,7 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ['etc/systemd/system-preset/80-hyperedge.preset', '80-hyperedge.preset'],
   ['etc/tmpfiles.d/hyperedge.conf', 'hyperedge.tmpfiles.conf'],
 ]);
-/** Target by path. The first link is the one that `systemctl enable` creates. */
+/** Installed links by their path; the value is the target. `systemctl enable` creates the first one. */
 const LINKS: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/multi-user.target.wants/${SERVICE}`, `/etc/systemd/system/${SERVICE}`],
   [`etc/systemd/system/sysinit.target.wants/${REPLAY}`, `/etc/systemd/system/${REPLAY}`],

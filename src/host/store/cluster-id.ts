@@ -8,7 +8,7 @@ import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 export const CLUSTER_ID_NAME = 'cluster-id';
 export const STORE_FILE = 'revisions.db';
 
-/** In the directory of the store's configuration and authority. */
+/** Path of the recorded cluster ID, in the directory of the store's configuration and authority. */
 export const clusterIdFile = (etcdConfig: string): string => join(dirname(etcdConfig), CLUSTER_ID_NAME);
 
 /** Returns undefined if this host's store has not belonged to a cluster yet. Rejects if the record cannot be read. */

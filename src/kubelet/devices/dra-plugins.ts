@@ -21,7 +21,7 @@ export interface DraPluginsOptions {
 
 export class DraPlugins implements PluginHandler {
   readonly #options: DraPluginsOptions;
-  /** In order of registration. */
+  /** Plug-ins in order of registration. */
   #plugins: readonly Known[] = [];
 
   constructor(options: DraPluginsOptions) {

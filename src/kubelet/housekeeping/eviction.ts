@@ -133,7 +133,7 @@ export class EvictionManager {
     this.#deps.services.log.warn('no pod left to evict', { signals: reclaim.map(({ signal }) => signal).join(',') });
   }
 
-  /** Returns whether it was attempted. */
+  /** Tries to free disk space before pods are evicted. Returns false if no attempt was due. */
   async #reclaimDisk(): Promise<boolean> {
     const { services, pods, images } = this.#deps;
     const nowMs = services.clock.monotonicMs();

@@ -37,7 +37,7 @@ export class MirrorPods {
     this.mirrors = options.mirrors;
   }
 
-  /** `node` is the registered Node, which owns the mirror pods. */
+  /** Starts to maintain mirror pods in the API. `node` is the registered Node, which owns them. */
   connect(client: ApiClient, node: Node): void {
     this.client = client;
     this.node = node;

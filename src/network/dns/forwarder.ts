@@ -40,7 +40,10 @@ export interface ForwardQuestion {
 const ATTEMPT_MS = 1_500;
 /** Shorter than the 5 s timeout of glibc's resolver. */
 const TOTAL_MS = 4_500;
-/** Time for which a server that did not respond to an attempt, which sends several datagrams, is queried last. */
+/**
+ * Time for which a server that did not respond to an attempt is queried after all others. An attempt consists of several
+ * datagrams.
+ */
 const LAST_MS = 5_000;
 /** Consecutive attempts without a response after which a server counts as down. */
 const FAILURES_UNTIL_DOWN = 3;

@@ -24,7 +24,7 @@ interface Refused {
   readonly decision: Unschedulable;
 }
 
-/** `first` is the pod in flight. */
+/** Schedules the pods of a group together, or none of them. `first` is the pod that the queue returned. */
 export async function placeGroup(
   state: EpochState,
   binding: Binding,

@@ -18,7 +18,7 @@ interface ScryptCost {
 /** 16 MiB, and about the same time as bcrypt at its default cost. */
 const USUAL: ScryptCost = { ln: 14, r: 8, p: 2 };
 const USUAL_BCRYPT_COST = 10;
-/** From this cost on a hash takes minutes. */
+/** Highest cost that is used. A hash with a higher cost takes minutes. */
 const HIGHEST_BCRYPT_COST = 20;
 /** Maximum memory for a stored hash, so that a damaged one cannot exhaust the memory of the process. */
 const MAX_MEMORY = 256 << 20;

@@ -71,7 +71,7 @@ export interface LogBatch {
    * New base of the log: entries up to here that create no revision are removed. Not above the applied index on disk.
    */
   readonly base?: LogPosition;
-  /** No revision above this was ever visible before it was on disk. Undefined leaves it unchanged. */
+  /** Highest revision that clients may see before it is on disk. Undefined leaves the limit unchanged. */
   readonly reserved?: number;
 }
 

@@ -140,7 +140,7 @@ export interface FallbackResult {
   readonly revision: number;
 }
 
-/** In bytes unless noted otherwise. */
+/** Limits of a store, in bytes unless noted otherwise. */
 export interface StoreBounds {
   readonly maxAppendBytes: number;
   readonly maxCommittedBytes: number;

@@ -96,7 +96,7 @@ function randomValue(random: () => number, depth: number): JsonValue {
   return Object.fromEntries(entries);
 }
 
-test('drops malformed parts and can convert the rest to every form', () => {
+test('drops malformed parts of a document and converts the rest to every form', () => {
   let state = 7;
   const random = (): number => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;

@@ -104,7 +104,7 @@ for (const { label, path } of kubectls()) {
       await fails('apply -f -', /unknown field/, RESOURCE('a').replace('image:', 'imagine:'));
     });
 
-    it('edits', async () => {
+    it('changes a resource with kubectl edit', async () => {
       const edited = await run('/usr/bin/env', [
         'KUBE_EDITOR=sed -i s/a:3/a:4/',
         path,

@@ -67,7 +67,7 @@ for (const { label, path } of kubectls()) {
       assert.equal(stdout.trim().split('\n').length, created.length);
     });
 
-    it('creates one of each in every older version', async () => {
+    it('creates an object of each kind in every older version', async () => {
       const older = created.flatMap((kind) =>
         (kind.aliases ?? [])
           .filter(({ names }) => names?.verbs.includes('create') !== false)

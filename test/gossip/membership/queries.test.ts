@@ -124,7 +124,7 @@ test('sends no response to an address outside the ring', async () => {
   }
 });
 
-test('derives clocks from the fastest messages and the median of the ring', () => {
+test('estimates the clock offset from the fastest messages and the median of all members', () => {
   const clocks = new ClockOffsets();
   assert.equal(clocks.own(), undefined);
   // Both other members are 5 s ahead. Their messages take 10 to 400 ms.

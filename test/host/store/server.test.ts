@@ -204,7 +204,7 @@ test('listens on a socket, on all addresses of both families, and on a separate 
   assert.equal((await http(client, { host: 'rebound.example' })).status, 421);
 });
 
-test('notifies a unit of Type=notify that it has started', async () => {
+test('notifies systemd of its start in a unit of Type=notify', async () => {
   const [port] = await freePorts(1);
   const socket = join(directory, 'notify');
   const systemd = spawn('socat', ['-u', `UNIX-RECV:${socket}`, 'STDOUT'], { stdio: ['ignore', 'pipe', 'ignore'] });

@@ -307,7 +307,7 @@ describe('identity providers', () => {
 });
 
 describe('limits of failures', () => {
-  it('recover by monotonic time, per source and user', () => {
+  it('expire by the monotonic clock, and are counted for each source and user', () => {
     let nowMs = 0;
     const limits = new FailureLimits(() => nowMs);
     for (let count = 0; count < 10; count++) limits.failed('10.0.0.1', 'dev');

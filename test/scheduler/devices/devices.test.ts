@@ -53,7 +53,7 @@ const waits = (name: string, pattern: RegExp) =>
   }, `${name} waits: ${pattern}`);
 
 describe('an extended resource of a device class', { timeout: 60_000 }, () => {
-  it('creates a claim that is deleted with its pod, explicitly and implicitly named', async () => {
+  it('creates a claim for a request by the class’s resource name or by its implicit name, and deletes it with the pod', async () => {
     await withLimits('first', { [GPU]: '1' });
     await waits('first', /1 Insufficient example.com\/gpu/);
     await publish('gpus', [deviceOf('gpu-0', 'gpu')]);

@@ -123,7 +123,8 @@ it('raises the level only on request, so that each member can return to the form
   const report = { level: NEWEST_LEVEL, supported: NEWEST_LEVEL };
   assert.deepEqual(await admin(only(), (each) => each.raiseLevel()), report);
   assert.deepEqual(await admin(only(), (each) => each.level()), report);
-  // Committed first while one member has the former build, then on all. Any member accepts the request.
+  // The new level is committed first while one member has the former build, and then on all. Any member accepts the
+  // request.
   for (const [index, each] of members.entries()) {
     await each.stop();
     await each.start(false, NEWER);

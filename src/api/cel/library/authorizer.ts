@@ -73,7 +73,7 @@ function pathOf(authorizer: Opaque, path: string): Opaque {
   return adding(PATH, authorizer, { path });
 }
 
-/** As upstream. The cost limit of an expression permits two checks. */
+/** Cost of an authorization check, as in upstream. The cost limit of an expression permits two checks. */
 const CHECK_COST = 350_000;
 const checks = { cost: (): number => CHECK_COST - 1, size: (): number => 1 };
 

@@ -27,7 +27,7 @@ export function defaultTolerationSeconds(seconds: TolerationSeconds = DEFAULT_SE
     name: 'DefaultTolerationSeconds',
     resources: ['pods'],
     mutate(request) {
-      // Also on updates: a client that sends the pod without the added tolerations does not remove them.
+      // Updates get the tolerations too, because a client may send the pod without them.
       if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return;
       if (!isFor(request, '', 'pods') || request.subresource !== '') return;
       const spec = (request.object as Pod | undefined)?.spec;

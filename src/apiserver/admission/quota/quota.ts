@@ -13,7 +13,7 @@ import { QuotaAccessor, type QuotaStore, type Refusal } from './accessor.ts';
 
 export interface ResourceQuotaDeps {
   readonly quotas: QuotaStore;
-  /** By `plural.group`. */
+  /** Limited resources by `plural.group`. */
   readonly limited: ReadonlyMap<string, readonly LimitedResource[]>;
   readonly clock: Clock;
 }

@@ -85,7 +85,7 @@ export function createRbacAuthorizer(): RbacAuthorizer {
 }
 
 class IndexedRbac implements RbacAuthorizer {
-  /** By `name` for cluster roles or `namespace/name`. */
+  /** Known roles. The key is `name` for cluster roles and `namespace/name` for roles. */
   readonly #roles = new Map<string, KnownRole>();
   readonly #bindings = new Map<string, KnownBinding>();
   readonly #scopes = new Map<string, Scope>();

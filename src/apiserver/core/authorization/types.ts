@@ -27,7 +27,10 @@ export interface ResourceAction {
   readonly labels?: readonly SelectorTerm[];
 }
 
-/** As in `SubjectAccessReview.spec.resourceAttributes.fieldSelector.requirements`. */
+/**
+ * Requirement of a selector, with the fields of
+ * `SubjectAccessReview.spec.resourceAttributes.fieldSelector.requirements`.
+ */
 export interface SelectorTerm {
   readonly key: string;
   readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';

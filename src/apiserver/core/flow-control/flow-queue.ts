@@ -57,7 +57,7 @@ export class FlowRequest<T> {
     return Math.max(this.initialSeats, this.finalSeats);
   }
 
-  /** In seat-milliseconds. */
+  /** Estimated work of the request in seat-milliseconds. */
   get work(): number {
     return this.initialSeats * ESTIMATED_SERVICE_MS + this.finalSeats * this.additionalLatencyMs;
   }

@@ -32,7 +32,7 @@ export class PriorityLevel<T> {
   maxSeats = 1;
   /** True if the level is no longer configured. It is removed when it is idle. */
   quiescing = false;
-  /** By flow schema. */
+  /** Counters by flow schema. */
   readonly counters = new Map<string, FlowCounters>();
   /** Number of the turn in which `turnSeats` seats were taken. */
   turn = 0;

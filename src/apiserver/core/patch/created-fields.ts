@@ -36,7 +36,7 @@ class LargeWalk {
   readonly #weigher = new Weigher();
   readonly #pieces = new Pieces();
 
-  /** Like `besides`. Large new parts are walked separately. */
+  /** Variant of the function `besides` that walks large new parts in separate steps. */
   *besides(
     object: JsonObject,
     schema: SchemaNode | undefined,

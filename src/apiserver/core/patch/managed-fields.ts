@@ -69,14 +69,14 @@ export function isUnownedMetadata(name: string): boolean {
   return UNOWNED_METADATA.has(name);
 }
 
-/** The entry with other fields, without the stored form if they differ. */
+/** Replaces the fields of an entry. The stored form is dropped if the fields differ. */
 export function withFields(entry: ManagedEntry, fields: FieldSet): ManagedEntry {
   if (fields === entry.fields) return entry;
   const { read: _read, ...rest } = entry;
   return { ...rest, fields };
 }
 
-/** A stored entry with another time. */
+/** Replaces the time of a stored entry. */
 export function atTime(entry: ManagedEntry, time: string): ManagedEntry {
   if (entry.time === time || entry.read === undefined) return entry;
   const { item, fields } = entry.read;

@@ -29,7 +29,10 @@ const MAX_CONCURRENT_STREAMS = 250;
  */
 const STREAM_RESET_BURST = 1000;
 const STREAM_RESET_RATE = 33;
-/** As in upstream: a host whose CPU is busy for seconds must not disconnect clients that wait for their handshake. */
+/**
+ * Time limit of a TLS handshake, as in upstream. A host whose CPU is busy for seconds must not disconnect waiting
+ * clients.
+ */
 const HANDSHAKE_TIMEOUT_MS = 32_000;
 /** Limits for connections. Unauthenticated ones are closed first. */
 const LIMITS: GateLimits = {

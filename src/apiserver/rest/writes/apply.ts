@@ -53,7 +53,9 @@ export function checkApplied(document: JsonObject, { apiVersion: expected, kind,
   if (schema !== undefined) checkConfiguration(document, expected, schema);
 }
 
-/** `mayCreate` is called before a missing object is created, and may reject it. */
+/**
+ * Applies a configuration to an object. `mayCreate` is called before a missing object is created, and may reject it.
+ */
 export async function applyObject(
   context: RestContext,
   request: WriteRequest,

@@ -39,11 +39,11 @@ export interface PodSnapshot {
   /** All sandboxes of this pod in any order, including terminated ones. */
   readonly sandboxes: readonly SandboxStatus[];
   readonly containers: readonly ContainerStatus[];
-  /** By container ID. */
+  /** Results of probes by container ID. */
   readonly verdicts: ReadonlyMap<string, ProbeVerdicts>;
   /** By container name, the reason why the last attempt to start it failed. */
   readonly startFailures: ReadonlyMap<string, WaitingReason>;
-  /** By container name. */
+  /** Restart delays by container name. */
   readonly backOff: ReadonlyMap<string, BackOffEntry>;
   /** Restart counts from the status in the API, for containers of which the runtime has no record. */
   readonly restartCounts: ReadonlyMap<string, number>;

@@ -16,7 +16,7 @@ import type { CsiMount, IscsiMount, MountRecords } from '../records.ts';
 import type { StagedRecords } from './staged-records.ts';
 
 const POLL_MS = 200;
-/** After this timeout the pod's start fails with an event and is retried. */
+/** Time limit of an attachment. After it, the start of the pod fails with an event and is retried. */
 const WAIT_MS = 10_000;
 
 /** Upstream's podAttachAndMountTimeout: how long a pod waits for attach capacity of the node. */

@@ -10,7 +10,7 @@ export class CsiError extends Error {
   }
 }
 
-/** After these errors the call may still be in progress in the driver. Source: pkg/volume/csi isFinalError. */
+/** Errors after which the call may still be in progress in the driver. Source: pkg/volume/csi isFinalError. */
 const UNCERTAIN = ['Canceled', 'DeadlineExceeded', 'Unavailable', 'ResourceExhausted', 'Aborted'];
 
 /** Whether the driver has ended the call without effect. */

@@ -2,7 +2,7 @@
 import { addressKind } from '../../../base/addresses/destinations.ts';
 
 export interface Target {
-  /** Without brackets. */
+  /** Host name or address; an IPv6 address has no brackets. */
   readonly host: string;
   readonly port: number;
 }

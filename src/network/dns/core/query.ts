@@ -21,7 +21,7 @@ export const FLAG = {
 } as const;
 
 export interface Edns {
-  /** At least 512. */
+  /** Largest UDP response that the client accepts, in bytes; at least 512. */
   readonly udpBytes: number;
   readonly version: number;
   readonly dnssecOk: boolean;

@@ -16,7 +16,7 @@ const NODES = { apiGroup: RBAC, kind: 'Group', name: 'system:nodes' };
 export const gatewayCertificateRoles = (handle: ControllerHandle): Informer<Role> =>
   handle.informer(resources.roles, { fieldSelector: `metadata.name=${NAME}` });
 
-/** `secrets` are `NAMESPACE/NAME` keys. */
+/** Permits the hosts to read the Secrets that listeners name. `secrets` are `NAMESPACE/NAME` keys. */
 export async function permitCertificates(
   handle: ControllerHandle,
   roles: Informer<Role>,

@@ -86,12 +86,12 @@ export interface RequestFacts {
   readonly secure: boolean;
   /** Lower case, without port. */
   readonly host: string;
-  /** Without query. */
+  /** Path without the query. */
   readonly path: string;
   /** With its question mark; '' without one. */
   readonly query: string;
   readonly method: string;
-  /** By lower-case name. */
+  /** Returns the value of a header by its lower-case name. */
   header(name: string): string | undefined;
 }
 

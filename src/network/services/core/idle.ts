@@ -9,7 +9,7 @@ import type { Family, ServicePort } from './service-port.ts';
 export const ASKED = ['asked', 'asked_node_ports'] as const;
 const ASKED_SECONDS = 30;
 const MAX_ASKED = 1_024;
-/** Before the NAT of connection tracking and before the rejection of services without endpoints. */
+/** Priority of the chain: before the NAT of connection tracking and the rejection of services without endpoints. */
 const PRIORITY = -160;
 
 /** Keys of a table: `ADDRESS . PROTOCOL . PORT` for addresses, `PROTOCOL . PORT` for node ports. */

@@ -19,7 +19,7 @@ interface Followed {
  */
 export class UdpZones {
   readonly #ports = new Map<string, Followed>();
-  /** In order of deletion. */
+  /** Removed ports, in order of deletion. */
   readonly #removed = new Set<string>();
 
   /** The zone for the current endpoints. Unchanged endpoints keep the zone. */

@@ -24,7 +24,7 @@ export interface HostFiles {
   takeForce(): Promise<boolean>;
   /** Calls the listener when a file of the applied tree may have changed. Follows `apply`. Does not poll. */
   watch(listener: () => void): { close(): void };
-  /** Host facts that a tree depends on. */
+  /** Facts about the host, such as home directories and unit files, that are needed to compute a tree of files. */
   facts(units: readonly string[]): Promise<HostFileFacts>;
 }
 

@@ -31,7 +31,10 @@ export async function setAttributes(fd: number, attributes: Attributes): Promise
   }
 }
 
-/** Sets an attribute through an empty file that tar creates with it. */
+/**
+ * Sets an attribute without setfattr: tar creates an empty file with the attribute, and cp copies the attribute to
+ * `fd`.
+ */
 async function copyAttribute(fd: number, name: string, value: Buffer): Promise<void> {
   const scratch = await mkdtemp(join(tmpdir(), 'hyperedge-attribute-'));
   try {

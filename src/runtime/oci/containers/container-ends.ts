@@ -13,7 +13,7 @@ import type { ContainerRecord } from './records.ts';
 import { unmountBelow } from './sandbox.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** After SIGKILL a process may be stuck in the kernel. Its container is reported as stuck after this time. */
+/** Time after SIGKILL at which a container is reported as stuck, because a process can hang in the kernel. */
 const KILL_TIMEOUT_MS = 10_000;
 const EXIT_OF_LOST = 255;
 /** Interval of checking a container that is being stopped, in addition to waiting for its exit file. */

@@ -5,7 +5,7 @@
 import type { Amount, Device, DeviceCapacity, RequestPolicy } from '../../../api/devices/types.ts';
 import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../../base/quantity.ts';
 
-/** By name of the capacity. */
+/** Consumed amounts by the name of the capacity. */
 export type Consumption = ReadonlyMap<string, Quantity>;
 /** Amounts that claims consume of a device, in billionths, by name of the capacity. */
 export type Consumed = ReadonlyMap<string, bigint>;

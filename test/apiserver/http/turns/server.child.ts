@@ -47,7 +47,7 @@ function longest(): number {
 }
 
 process.on('message', (question) => {
-  // Entries of garbage collections are delivered one turn later.
+  // Wait, because performance entries of garbage collections are delivered one turn later.
   setTimeout(() => {
     if (question === 'stop') void server.stop().then(() => process.exit(0));
     else if (question === 'pass') process.send?.(Math.min(pass(), pass()));

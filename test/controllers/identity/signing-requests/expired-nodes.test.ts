@@ -1,4 +1,4 @@
-/** A node with an expired client certificate can only get a new one. On a real API server. */
+/** Tests with a real API server that a node with an expired client certificate can only request a new certificate. */
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -132,7 +132,7 @@ describe('assessment', () => {
     assert.equal(assess(rules, met.state, seen({ 'nodefs.available': [30, 100] }), 1).reclaim.length, 0);
   });
 
-  test('reclaims memory first', () => {
+  test('reclaims for memory before other signals', () => {
     const { reclaim, pressures } = assess(
       settings({ hard: { 'pid.available': '10', 'nodefs.available': '10%', 'memory.available': '100Mi' } }),
       NO_PRESSURE,
@@ -183,7 +183,7 @@ describe('ranking', () => {
     assert.equal(order('memory', [one('critical', { critical: true })]), '');
   });
 
-  test('ranks by priority, then number, for processes', () => {
+  test('ranks by priority and then by the number of processes for the signal pid.available', () => {
     const candidates = [one('many', { priority: 1, used: 500 }), one('few', { used: 0 }), one('more', { used: 50 })];
     assert.equal(order('pids', candidates), 'more few many');
   });

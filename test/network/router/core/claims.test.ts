@@ -104,7 +104,7 @@ test('does not give a host to an older Ingress that adds it later', async () => 
   assert.equal(served(plan({ routes: [victim], ingresses: [wild] }), 'shop.test'), 'victim');
 });
 
-test('dates a claim by a later change of its class, parent or listener', async () => {
+test('moves a claim to the time of a later change of its class, parent or listener', async () => {
   const victim = route('victim', 3, 'shop.test');
   const waiting = ingress('thief', 1, 'shop.test', { ingressClassName: 'other' });
   const switched = await updated(INGRESSES, waiting, ingress('thief', 1, 'shop.test'), NOON);

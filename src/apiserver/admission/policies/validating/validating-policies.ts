@@ -20,7 +20,7 @@ import { compileValidating, type ValidatingPolicy } from './compile.ts';
 import { type Failure, type Given, judge } from './judge.ts';
 
 const FAILURE_KEY = 'validation.policy.admission.k8s.io/validation_failure';
-/** In bytes. */
+/** Size limit of an audit annotation in bytes. */
 const MAX_ANNOTATION = 10 * 1024;
 
 export function validatingPolicies(sources: PolicySources): AdmissionPlugin {

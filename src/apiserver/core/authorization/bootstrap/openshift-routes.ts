@@ -41,7 +41,7 @@ export const routeClusterRoles: readonly ClusterRole[] = [
     rule(READ, NETWORKING, 'ingressclasses ingresses'),
     rule(READ, GATEWAYS, 'gateways httproutes referencegrants'),
   ]),
-  // For routers that run as pods.
+  // Role for routers that run as pods.
   clusterRole('system:router', [
     rule('list watch', 'core', 'endpoints services'),
     rule('list watch', 'discovery.k8s.io', 'endpointslices'),

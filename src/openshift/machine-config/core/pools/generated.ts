@@ -28,7 +28,7 @@ export interface SettingKind {
   readonly kind: 'KubeletConfig' | 'ContainerRuntimeConfig';
   /** Ends the names of fragments: `99-worker-generated-kubelet`. */
   readonly suffix: 'kubelet' | 'containerruntime';
-  /** In messages. */
+  /** Name of the kind of setting in messages. */
   readonly text: string;
 }
 
@@ -42,11 +42,13 @@ export interface GeneratedFile {
 
 export interface GeneratedPlan {
   readonly configs: readonly MachineConfig[];
-  /** For the annotation NAME_SUFFIX; undefined: the object has one. */
+  /** Value for the annotation NAME_SUFFIX. Undefined if the object already has the annotation. */
   readonly suffix: string | undefined;
 }
 
-/** `settings` are all objects of the kind, `files` the content of what is generated. */
+/**
+ * Plans the generated MachineConfigs of a kind. `settings` are all objects of the kind, `files` the generated files.
+ */
 export function planGenerated(
   setting: PoolSetting,
   kind: SettingKind,

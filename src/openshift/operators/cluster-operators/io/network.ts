@@ -44,7 +44,7 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
   const agent = secure ? new IdentityAgent(identity, settings) : new HttpAgent(settings);
   let known: string | undefined;
   return async (signal) => {
-    // Read again for a new connection after a failure, because authorities change.
+    // Authorities may have changed since a failure, so read them for each new connection after one.
     const authorities = known ?? (await ca?.());
     known = undefined;
     const trust = authorities === undefined ? { rejectUnauthorized: false } : { ca: authorities };
