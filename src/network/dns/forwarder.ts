@@ -41,8 +41,8 @@ const ATTEMPT_MS = 1_500;
 /** Shorter than the 5 s timeout of glibc's resolver. */
 const TOTAL_MS = 4_500;
 /**
- * Time for which a server that did not respond to an attempt is queried after all others. An attempt consists of several
- * datagrams.
+ * Time for which a server that did not respond to an attempt is queried after all others. An attempt consists of
+ * several datagrams.
  */
 const LAST_MS = 5_000;
 /** Consecutive attempts without a response after which a server counts as down. */
