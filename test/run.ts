@@ -83,15 +83,15 @@ async function packagedFiles(): Promise<string[]> {
   return files(suites.map((part) => `test/${part}/**/*.test.ts`));
 }
 
-/** Builds the executable and starts the suites that need it. The gate shares the processors among all files. */
-async function startPackaged(): Promise<void> {
+/** Builds the executable and runs the suites that need it. The gate shares the processors among all files. */
+async function runPackaged(): Promise<void> {
   await Promise.all([
     parts.has('e2e') ? prepareHelm() : undefined,
     helperBundle(process.arch as 'x64' | 'arm64', join(root, 'dist', 'cache'), (line) => console.log(line)),
   ]);
   if (!(await step('build', ['build/package.ts']))) return;
   const isLab = parts.has('lab');
-  packaged = results.run(
+  await results.run(
     tapFiles(root, isLab ? LAB_TIMEOUT_MS : TIMEOUT_MS, coverage, gate),
     await packagedFiles(),
     isLab ? 1 : PROCESSES_AT_ONCE,
@@ -112,15 +112,13 @@ async function runUnit(paths: readonly string[]): Promise<void> {
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'dist', 'cache', 'compiled');
 const needsPackage = (['e2e', 'attack', 'lab', 'quick'] as const).some((part) => parts.has(part));
 const node = nodeFiles(root, TIMEOUT_MS, gate);
-let packaged = Promise.resolve();
 if (parts.has('check')) await checks(Object.keys(CHECKS));
 if (parts.has('quick')) await checks(['types', 'lint']);
 if (needsPackage || parts.has('unit')) await prepareHost(parts.has('e2e') || parts.has('attack'));
-// The build would compete with the first test files.
-if (needsPackage) await startPackaged();
 if (parts.has('unit')) await runUnit(await unitFiles());
 if (parts.has('quick')) await runUnit((await unitFiles()).filter((path) => secondsOf(path) <= QUICK_SECONDS));
-await packaged;
+// The unit tests occupy all processors, and the packaged suites have time limits of users.
+if (needsPackage) await runPackaged();
 if (parts.has('soak')) {
   process.env['HYPEREDGE_SOAK'] = '1';
   await results.run(nodeFiles(root, SOAK_TIMEOUT_MS, gate), await files(SOAKS), 2);
