@@ -1,5 +1,6 @@
 import type { Container, Pod, Probe } from '../../api/generated/core/v1.ts';
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+import { MetricsText } from '../../base/metrics-text.ts';
 import type { ContainerStatus, Runtime } from '../../runtime/port.ts';
 import {
   initialProbeState,
@@ -10,7 +11,6 @@ import {
   stepProbe,
 } from '../core/pod-plan/probe.ts';
 import type { ProbeVerdicts } from '../core/pod-plan/snapshot.ts';
-import { Exposition } from '../server/exposition.ts';
 import { check } from './checks.ts';
 import type { ProbeNetwork } from './port.ts';
 
@@ -89,7 +89,7 @@ export class Prober {
 
   /** `prober_probe_total` of the running containers. Source: pkg/kubelet/prober/prober.go. */
   metrics(): string {
-    const text = new Exposition();
+    const text = new MetricsText();
     text.family(
       'prober_probe_total',
       'counter',

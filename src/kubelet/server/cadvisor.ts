@@ -1,8 +1,9 @@
 /** Metrics of `/metrics/cadvisor`. Source: github.com/google/cadvisor docs/storage/prometheus.md. */
+
+import { MetricsText } from '../../base/metrics-text.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
 import type { HostInfo } from '../port.ts';
-import { Exposition } from './exposition.ts';
 import type { PodStats } from './stats.ts';
 
 interface Measured {
@@ -56,7 +57,7 @@ export function cadvisorText(
   pods: readonly PodStats[],
   cgroupRoot: string,
 ): string {
-  const text = new Exposition();
+  const text = new MetricsText();
   text.family('machine_cpu_cores', 'gauge', 'Number of logical CPU cores.');
   text.sample('machine_cpu_cores', {}, cpus);
   text.family('machine_memory_bytes', 'gauge', 'Amount of memory installed on the machine.');

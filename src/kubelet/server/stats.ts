@@ -5,6 +5,7 @@
 
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
+import { MetricsText } from '../../base/metrics-text.ts';
 import { timestamp } from '../../base/times.ts';
 import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
@@ -15,7 +16,6 @@ import type { FileSystemUsage, HostUsage } from '../port.ts';
 import type { CgroupUsage } from '../resources/cgroups.ts';
 import type { VolumeUsage } from '../volumes/usage.ts';
 import { cadvisorText } from './cadvisor.ts';
-import { Exposition } from './exposition.ts';
 
 /** Services that statistics read. */
 type StatsServices = Pick<
@@ -140,7 +140,7 @@ export class StatsProvider {
   /** Metrics for the metrics server. */
   async resourceMetrics(): Promise<string> {
     const [usage, pods] = await Promise.all([this.services.host.usage(), this.collect()]);
-    const text = new Exposition();
+    const text = new MetricsText();
     text.family('node_cpu_usage_seconds_total', 'counter', 'Cumulative cpu time consumed by the node in core-seconds');
     text.sample('node_cpu_usage_seconds_total', {}, usage.cpuUsageNanoSeconds / 1e9, usage.timestampMs);
     text.family('node_memory_working_set_bytes', 'gauge', 'Current working set of the node in bytes');
@@ -199,7 +199,7 @@ export class StatsProvider {
 
   /** Metrics of the kubelet itself. */
   ownMetrics(): string {
-    const text = new Exposition();
+    const text = new MetricsText();
     const workers = this.pods.workers();
     const states = new Map<string, number>();
     for (const worker of workers) {

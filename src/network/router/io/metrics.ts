@@ -1,4 +1,5 @@
 /** Counters per route in Prometheus text format, with the names of OpenShift's router. */
+import { MetricsText, type Sample } from '../../../base/metrics-text.ts';
 import type { Backend } from '../core/port.ts';
 
 interface Counters {
@@ -37,53 +38,43 @@ export class RouteMetrics {
   }
 
   render(pending: number, refused: number, rows: number): string {
-    const lines: string[] = [];
-    const family = (name: string, type: string, help: string, values: Iterable<readonly [string, number]>): void => {
-      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
-      for (const [labels, value] of values) lines.push(`${name}${labels} ${value}`);
-    };
-    const labelsOf = ({ namespace, name }: Counters, more = ''): string =>
-      `{namespace="${namespace}",route="${name}"${more}}`;
+    const text = new MetricsText();
+    const labelsOf = ({ namespace, name }: Counters) => ({ namespace, route: name });
     const routes = [...this.#routes.values()];
-    const byRoute = (read: (counters: Counters) => number): (readonly [string, number])[] =>
-      routes.map((each) => [labelsOf(each), read(each)]);
+    const byRoute = (read: (counters: Counters) => number): readonly Sample[] =>
+      routes.map((each) => ({ labels: labelsOf(each), value: read(each) }));
     const backend = 'haproxy_backend';
-    family(
+    text.counter(
       `${backend}_sessions_total`,
-      'counter',
       'Requests and connections.',
       byRoute((each) => each.sessions),
     );
-    family(
+    text.counter(
       `${backend}_http_responses_total`,
-      'counter',
       'Responses by class of their status.',
       routes.flatMap((each) =>
-        [...each.responses].map(([code, count]) => [labelsOf(each, `,code="${code}"`), count] as const),
+        [...each.responses].map(([code, value]) => ({ labels: { ...labelsOf(each), code }, value })),
       ),
     );
-    family(
+    text.counter(
       `${backend}_bytes_in_total`,
-      'counter',
       'Bytes of clients.',
       byRoute((each) => each.bytesIn),
     );
-    family(
+    text.counter(
       `${backend}_bytes_out_total`,
-      'counter',
       'Bytes of servers.',
       byRoute((each) => each.bytesOut),
     );
-    family(
+    text.counter(
       `${backend}_connection_errors_total`,
-      'counter',
       'Connections that no server accepted.',
       byRoute((each) => each.connectErrors),
     );
-    family('hyperedge_router_unrouted_requests_total', 'counter', 'Requests for no route.', [['', this.unrouted]]);
-    family('hyperedge_router_pending_connections', 'gauge', 'Connections without a whole request.', [['', pending]]);
-    family('hyperedge_router_refused_connections_total', 'counter', 'Connections over a limit.', [['', refused]]);
-    family('hyperedge_router_table_rows', 'gauge', 'Rows of the routing table.', [['', rows]]);
-    return `${lines.join('\n')}\n`;
+    text.counter('hyperedge_router_unrouted_requests_total', 'Requests for no route.', this.unrouted);
+    text.gauge('hyperedge_router_pending_connections', 'Connections without a whole request.', pending);
+    text.counter('hyperedge_router_refused_connections_total', 'Connections over a limit.', refused);
+    text.gauge('hyperedge_router_table_rows', 'Rows of the routing table.', rows);
+    return text.toString();
   }
 }

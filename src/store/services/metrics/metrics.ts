@@ -5,6 +5,7 @@
 
 import { doubling, Histogram } from '../../../base/histogram.ts';
 import type { Log } from '../../../base/log.ts';
+import { MetricsText } from '../../../base/metrics-text.ts';
 import type { ProcessFacts } from '../../../base/process-facts.ts';
 import type { TxnRequest } from '../../core/messages/kv.ts';
 import type { DecidedRevision } from '../../core/mvcc/machine.ts';
@@ -15,7 +16,6 @@ import type { CompactionTimes } from '../../replication/maintenance/compactor.ts
 import type { WatchService } from '../../watch/watch-service.ts';
 import type { LeaseCounts } from '../lease-service.ts';
 import { CLUSTER_VERSION, ETCD_VERSION } from '../version.ts';
-import { MetricsText } from './metrics-text.ts';
 import type { RpcMetrics } from './rpc-metrics.ts';
 
 /** etcd's buckets for disk operations: 1 ms to 8 s. */

@@ -2,6 +2,7 @@
 import type { Clock } from '../../../base/clock.ts';
 import { Histogram } from '../../../base/histogram.ts';
 import type { Log } from '../../../base/log.ts';
+import type { MetricsText, Sample } from '../../../base/metrics-text.ts';
 import {
   type CallIdentity,
   messageLength,
@@ -12,7 +13,6 @@ import {
 } from '../../../wire/grpc/port.ts';
 import type { UnaryHandlers } from '../kv-service.ts';
 import type { StreamHandlers } from '../local-client.ts';
-import type { MetricsText, Sample } from './metrics-text.ts';
 
 /** grpc-go's names of the codes, by number. */
 const CODE_NAMES = [
