@@ -4,7 +4,9 @@
  * (HKDF-SHA256, RFC 5869): every master has the same one without transferring it, and a rotation of the cluster's
  * authority rotates it too.
  */
-import { createECDH, createHash, createPrivateKey, hkdfSync, type KeyObject, X509Certificate } from 'node:crypto';
+
+import { createECDH, createPrivateKey, hkdfSync, type KeyObject, X509Certificate } from 'node:crypto';
+import { sha256Hex } from '../wire/digest.ts';
 import { loadIfPresent, trustedBundle } from './authorities.ts';
 import { type Authority, createAuthority, datesOf, type KeyPair } from './certificate.ts';
 import { type PairFiles, predecessorOf, successorOf } from './layout.ts';
@@ -21,7 +23,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE----
  */
 export function kubeletAuthorityName(cluster: X509Certificate): string {
   const spki = cluster.publicKey.export({ type: 'spki', format: 'der' });
-  return `${NAME}@${createHash('sha256').update(spki).digest('hex').slice(0, NAME_DIGITS)}`;
+  return `${NAME}@${sha256Hex(spki).slice(0, NAME_DIGITS)}`;
 }
 
 /** Derives the authority. Name and key are deterministic; its certificate ends with the cluster authority's. */

@@ -2,9 +2,10 @@
  * OpenAPI v2 of aggregated API servers. The documents are large and few clients request them, so they are fetched on
  * demand, cached, and refreshed in the background once they are a minute old.
  */
-import { createHash } from 'node:crypto';
+
 import { partOfV2 } from '../../api/openapi/foreign-v2.ts';
 import { messageOf } from '../../base/errors.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { RestContext } from '../rest/context.ts';
 import { endpointOf, queryBackend } from './backend.ts';
@@ -102,7 +103,7 @@ export class ForeignOpenApi {
     if (code === 304) return;
     if (code !== 200) throw new Error(`/openapi/v2 returned status ${code}`);
     entry.etag = headers.etag;
-    const digest = createHash('sha256').update(body).digest('hex');
+    const digest = sha256Hex(body);
     if (digest === entry.digest) return;
     entry.part = partOfV2(decodeJson(body), to);
     entry.digest = digest;

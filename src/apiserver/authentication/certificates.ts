@@ -2,9 +2,11 @@
  * The user of a verified client certificate: CN is the user, O the groups. Source:
  * k8s.io/apiserver/pkg/authentication/request/x509.
  */
-import { createHash, X509Certificate } from 'node:crypto';
+
+import { X509Certificate } from 'node:crypto';
 import { CLIENT_KEY, EXPIRED_NODES_GROUP } from '../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
+import { contentDigest, sha256Hex } from '../../wire/digest.ts';
 import type { ConnectionInfo } from '../port.ts';
 
 const NODE_PREFIX = 'system:node:';
@@ -99,7 +101,7 @@ function expiredNode(chain: readonly Uint8Array[], authorities: readonly X509Cer
   const { CN, O } = leaf.toLegacyObject().subject as Readonly<Record<string, string | string[] | undefined>>;
   if (typeof CN !== 'string' || !CN.startsWith(NODE_PREFIX) || O !== NODES_GROUP) return undefined;
   const spki = leaf.publicKey.export({ type: 'spki', format: 'der' });
-  const key = `sha256:${createHash('sha256').update(spki).digest('hex')}`;
+  const key = contentDigest(spki);
   return { name: CN, groups: [EXPIRED_NODES_GROUP], extra: { [CLIENT_KEY]: [key] } };
 }
 
@@ -111,7 +113,7 @@ function userOf(leaf: X509Certificate): UserInfo | undefined {
   const name = listOf(subject['CN'])[0] ?? '';
   if (name === '') return undefined;
   const uids = listOf(subject[UID_OID]);
-  const fingerprint = createHash('sha256').update(leaf.raw).digest('hex');
+  const fingerprint = sha256Hex(leaf.raw);
   return {
     name,
     ...(uids.length === 1 && uids[0] !== undefined && uids[0] !== '' ? { uid: uids[0] } : {}),

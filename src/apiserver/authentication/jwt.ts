@@ -1,5 +1,7 @@
 /** JSON Web Tokens for service accounts, with ES256 and RS256 only (RFC 7515, 7518, 7519). */
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { sha256Base64url } from '../../wire/digest.ts';
 
 export type Algorithm = 'ES256' | 'RS256';
 
@@ -31,9 +33,7 @@ function algorithmOf(key: KeyObject): Algorithm {
 
 /** Key ID as upstream derives it: SHA-256 of the public key in DER. */
 function keyId(key: KeyObject): string {
-  return createHash('sha256')
-    .update(key.export({ type: 'spki', format: 'der' }))
-    .digest('base64url');
+  return sha256Base64url(key.export({ type: 'spki', format: 'der' }));
 }
 
 export function loadVerificationKey(pem: string): VerificationKey {

@@ -4,13 +4,13 @@
  * pkg/crypto.
  */
 
-import { createHash } from 'node:crypto';
 import type { Secret } from '../../api/generated/core/v1.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
 import { INACTIVITY_SECONDS, type OAuthAccessToken } from '../../openshift/oauth/kinds/oauth/types.ts';
 import type { Group, User } from '../../openshift/oauth/kinds/users/types.ts';
+import { sha256Base64url } from '../../wire/digest.ts';
 import { SCOPES } from '../authorization/scopes.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
@@ -27,10 +27,7 @@ const RECORDED_SHARE = 10;
 
 /** Name of the object that stores a code or token. */
 export const tokenName = (token: string): string =>
-  PREFIX +
-  createHash('sha256')
-    .update(token.startsWith(PREFIX) ? token.slice(PREFIX.length) : token)
-    .digest('base64url');
+  PREFIX + sha256Base64url(token.startsWith(PREFIX) ? token.slice(PREFIX.length) : token);
 
 /** The user kube:admin; undefined if its secret has no hash. Its UID changes with the hash. */
 export function bootstrapUser(cache: WatchCache): { readonly uid: string; readonly hash: string } | undefined {
@@ -38,7 +35,7 @@ export function bootstrapUser(cache: WatchCache): { readonly uid: string; readon
   if (secret === undefined || secret.metadata?.deletionTimestamp !== undefined) return undefined;
   const hash = Buffer.from(secret.data?.['kubeadmin'] ?? '', 'base64').toString('utf8');
   if (hash === '') return undefined;
-  return { hash, uid: createHash('sha256').update(hash).digest('base64url') };
+  return { hash, uid: sha256Base64url(hash) };
 }
 
 interface Remembered {

@@ -1,8 +1,7 @@
 /** Static tokens, one per line: `token,user,uid,"group1,group2"`. Source: kube-apiserver's --token-auth-file. */
-import { createHash } from 'node:crypto';
-import type { UserInfo } from '../../api/registry/definition.ts';
 
-const digest = (token: string): string => createHash('sha256').update(token).digest('base64');
+import type { UserInfo } from '../../api/registry/definition.ts';
+import { sha256Base64 } from '../../wire/digest.ts';
 
 /** Looks up tokens by digest, so that the duration does not reveal how much of a guessed token was right. */
 export function createTokenFileAuthenticator(text: string) {
@@ -14,7 +13,7 @@ export function createTokenFileAuthenticator(text: string) {
     if (token === undefined || token === '' || name === undefined || name === '') {
       throw new Error(`static token file, line ${index + 1}: expected token,user,uid,"groups"`);
     }
-    users.set(digest(token), {
+    users.set(sha256Base64(token), {
       name,
       ...(uid === undefined || uid === '' ? {} : { uid }),
       groups: [
@@ -31,7 +30,7 @@ export function createTokenFileAuthenticator(text: string) {
     authenticate(token: string): UserInfo | undefined {
       const known = memo.get(token);
       if (known !== undefined) return known;
-      const user = users.get(digest(token));
+      const user = users.get(sha256Base64(token));
       // Only existing tokens are cached, so the memo cannot become larger than the file.
       if (user !== undefined) memo.set(token, user);
       return user;

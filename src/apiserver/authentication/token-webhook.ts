@@ -1,9 +1,9 @@
 /** Token authentication webhook. Source: k8s.io/apiserver/plugin/pkg/authenticator/token/webhook. */
 
-import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
+import { sha256Base64 } from '../../wire/digest.ts';
 import { callRemoteWithRetry, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
 import type { TokenIdentity } from './service-accounts.ts';
 
@@ -43,9 +43,7 @@ export class TokenWebhookClient {
     audiences: readonly string[] | undefined,
   ): TokenIdentity | undefined | Promise<TokenIdentity | undefined> {
     // The cache key is a hash, so that memory does not contain the tokens themselves.
-    const key = createHash('sha256')
-      .update(JSON.stringify([token, audiences ?? null]))
-      .digest('base64');
+    const key = sha256Base64(JSON.stringify([token, audiences ?? null]));
     const kept = this.#kept.get(key);
     if (kept !== undefined && kept.untilMs > this.#deps.clock.monotonicMs()) return kept.identity;
     let asking = this.#pending.get(key);

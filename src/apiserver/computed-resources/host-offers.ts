@@ -4,7 +4,7 @@
  * Machine claims it, and the join data is encrypted for the host's key.
  */
 
-import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
+import { createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import type { Node } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
@@ -27,6 +27,7 @@ import {
   SEALING_ANNOTATION,
   SOURCE_ANNOTATION,
 } from '../../openshift/machines/kinds/machine-types.ts';
+import { sha256Base64 } from '../../wire/digest.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -192,7 +193,7 @@ async function register(context: RestContext, spec: HostOffer['spec'] & object, 
 
 /** Key fingerprint in OpenSSH's format, which the administrator compares. */
 function fingerprintOf(key: string): string {
-  return `SHA256:${createHash('sha256').update(Buffer.from(key, 'base64url')).digest('base64').replace(/=+$/, '')}`;
+  return `SHA256:${sha256Base64(Buffer.from(key, 'base64url')).replace(/=+$/, '')}`;
 }
 
 /** Writes changes of the state at once, and time and facts at most once per REPORT_MS. */

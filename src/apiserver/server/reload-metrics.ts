@@ -2,7 +2,7 @@
  * Metrics of reloaded configuration files: reloads by result, and the hash in force. Source:
  * k8s.io/apiserver/pkg/server/options/{authentication,authorization,encryption}config/metrics.
  */
-import { createHash } from 'node:crypto';
+import { contentDigest } from '../../wire/digest.ts';
 import type { Reloads } from '../config/server-config.ts';
 
 /**
@@ -15,7 +15,7 @@ export function reloadMetrics(
   server: string,
 ): string {
   const prefix = `apiserver_${what}_config_controller`;
-  const id = `apiserver_id_hash="${hashOf(server)}"`;
+  const id = `apiserver_id_hash="${contentDigest(server)}"`;
   const done = (['failure', 'success'] as const).flatMap((status) => {
     const { [status]: one } = reloads;
     return one === undefined ? [] : [{ labels: `{${id},status="${status}"}`, ...one }];
@@ -29,8 +29,6 @@ export function reloadMetrics(
     ...done.map(({ labels, lastMs }) => `${prefix}_automatic_reload_last_timestamp_seconds${labels} ${lastMs / 1000}`),
     `# HELP ${prefix}_last_config_info Information about the last applied ${what} configuration with hash as label, split by apiserver identity.`,
     `# TYPE ${prefix}_last_config_info gauge`,
-    `${prefix}_last_config_info{${id},hash="${hashOf(reloads.text)}"} 1`,
+    `${prefix}_last_config_info{${id},hash="${contentDigest(reloads.text)}"} 1`,
   ].join('\n');
 }
-
-const hashOf = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`;

@@ -1,6 +1,5 @@
 /** The API server on any etcd v3 store, configured by this host's master-config.yaml or by kube-apiserver's flags. */
 
-import { createHash } from 'node:crypto';
 import { hostname, networkInterfaces } from 'node:os';
 import { ApiUsageProblem, ApiValues } from '../../apiserver/config/index.ts';
 import { createApiServer } from '../../apiserver/index.ts';
@@ -10,6 +9,7 @@ import type { Log } from '../../base/log.ts';
 import { processFacts } from '../../kubelet/io/host-facts/index.ts';
 import { openshiftOf } from '../../openshift/oauth/config/login-config.ts';
 import { parseSigningRequest } from '../../pki/index.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
 import { loadJsonAsset } from '../process/assets.ts';
@@ -189,6 +189,6 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
 
 /** The digest is of the advertised address, which differs between the API servers of a cluster. */
 function identityOf(advertiseAddress: string): { readonly name: string; readonly hostname: string } {
-  const digest = createHash('sha256').update(advertiseAddress).digest('hex').slice(0, 26);
+  const digest = sha256Hex(advertiseAddress).slice(0, 26);
   return { name: `apiserver-${digest}`, hostname: hostname() };
 }

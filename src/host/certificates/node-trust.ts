@@ -3,7 +3,8 @@
  * `kube-public/cluster-info`, and its Node names the key of its client certificate, so that an expired certificate can
  * be renewed. Decision 0018.
  */
-import { createHash, X509Certificate } from 'node:crypto';
+
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { CLIENT_KEY } from '../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -13,6 +14,7 @@ import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { INFO_MAP } from '../../controllers/identity/cluster-info/plan.ts';
 import { nodeFiles, readIfPresent, writeWhole } from '../../pki/index.ts';
+import { contentDigest } from '../../wire/digest.ts';
 import type { Settings } from '../config/settings.ts';
 import { certificatesOf } from '../join/discovery.ts';
 import { writeNodeKubeconfig } from '../join/enrol.ts';
@@ -59,7 +61,7 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
   async function publishKey(): Promise<boolean> {
     const { publicKey } = new X509Certificate(await readFile(files.clientCurrent));
     const spki = publicKey.export({ type: 'spki', format: 'der' });
-    const key = `sha256:${createHash('sha256').update(spki).digest('hex')}`;
+    const key = contentDigest(spki);
     const nodes = client.resource(resources.nodes);
     const node = await nodes.get(nodeName).catch((error: unknown) => {
       if (isApiError(error, 'NotFound')) return undefined;

@@ -2,7 +2,8 @@
  * Distributes rotated authorities and service account keys from one master to the others: in a Secret, encrypted with
  * each private key of the cluster's authority that a master may currently have.
  */
-import { createHash, createPublicKey } from 'node:crypto';
+
+import { createPublicKey } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { Secret } from '../../api/generated/core/v1.ts';
@@ -22,6 +23,7 @@ import {
   writePair,
   writeWhole,
 } from '../../pki/index.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 import type { Settings } from '../config/settings.ts';
 import { type SealingSecret, seal, sharedAuthorities, unseal } from '../join/sealed-keys.ts';
 import { systemClock as clock } from '../process/process.ts';
@@ -47,7 +49,7 @@ export async function sealingSecrets({ root }: Settings): Promise<SealingSecret[
     if (secret === undefined) return [];
     try {
       const spki = createPublicKey(secret).export({ type: 'spki', format: 'der' });
-      return [{ id: createHash('sha256').update(spki).digest('hex').slice(0, 32), secret }];
+      return [{ id: sha256Hex(spki).slice(0, 32), secret }];
     } catch (error) {
       throw new CodedError('bad-authority', `${key} holds no readable private key; restore it`, { cause: error });
     }

@@ -2,11 +2,12 @@
  * Generated configuration files that administrators may edit, as in OKD. An unedited file is updated from the bootstrap
  * file; an edited one is kept.
  */
-import { createHash } from 'node:crypto';
+
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { stringify } from 'yaml';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 
 const MARK = '# Written by hyperedge from bootstrap.yaml. Edit it as you like: an edited file is kept. Mark: ';
 
@@ -49,5 +50,5 @@ function wasEdited(text: string): boolean {
 }
 
 function markOf(body: string): string {
-  return createHash('sha256').update(body).digest('hex').slice(0, 16);
+  return sha256Hex(body).slice(0, 16);
 }

@@ -1,5 +1,5 @@
 /** Combines bootstrap file, flags and host facts into the immutable settings of this host. */
-import { createHash } from 'node:crypto';
+
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -11,6 +11,7 @@ import { type OpenShiftSettings, openshiftOf } from '../../openshift/oauth/confi
 import { type UpdateSettings, updatesOf } from '../../openshift/updates/config/updates.ts';
 import { declaredFixtures } from '../../rigs/config/fixtures.ts';
 import type { DeclaredFixture } from '../../rigs/fixtures-port.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 import { firstSubnet, nthAddress } from '../network/addresses.ts';
 import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
@@ -325,7 +326,7 @@ export function settingsOf(
 ): Settings {
   if (joined !== undefined) checkAgainstCluster(bootstrapFile, file, joined.cluster);
   // Names of an instance on a shared machine have a suffix derived from its root; only `/` has none.
-  const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
+  const suffix = root === '/' ? undefined : sha256Hex(root).slice(0, 6);
   const network = file?.network;
   const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(
     joined?.cluster ?? { ...network, ...(file?.ipFamilies === undefined ? {} : { ipFamilies: file.ipFamilies }) },

@@ -1,6 +1,6 @@
 /** `hyperedge controllers`: the controllers and the scheduler in one process, each under its own identity and lease. */
 
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { hostname } from 'node:os';
@@ -32,6 +32,7 @@ import { createScheduler, SCHEDULER_LEASE } from '../../scheduler/index.ts';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../wire/connections/gate.ts';
 import { GatedServer } from '../../wire/connections/gated-server.ts';
 import { HttpConnection } from '../../wire/connections/http-connection.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
@@ -240,7 +241,7 @@ function followHosts(
 async function endOnChange(files: readonly string[], log: Log, onFatal: (error: Error) => void): Promise<Followed> {
   const read = async (): Promise<string> => {
     const texts = await Promise.all(files.map((file) => readFile(file)));
-    return createHash('sha256').update(Buffer.concat(texts)).digest('hex');
+    return sha256Hex(Buffer.concat(texts));
   };
   return followFile(files.join(', '), {
     what: 'authority',
@@ -338,7 +339,7 @@ function pairOf(text: string): { readonly cert: string; readonly key: string } {
  */
 async function candidateIdentity(configFile: string): Promise<string> {
   const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');
-  const digest = createHash('sha256').update(`${machine.trim()}\n${configFile}`).digest('hex');
+  const digest = sha256Hex(`${machine.trim()}\n${configFile}`);
   return `${hostname()}_${digest.slice(0, 8)}`;
 }
 

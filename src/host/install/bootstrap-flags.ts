@@ -2,12 +2,14 @@
  * Converts flags of `hyperedge install` to the bootstrap file. An existing file keeps its other fields and its
  * comments.
  */
-import { createHash, X509Certificate } from 'node:crypto';
+
+import { X509Certificate } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Document, parseDocument } from 'yaml';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { nodeFiles } from '../../pki/index.ts';
+import { contentDigest } from '../../wire/digest.ts';
 import { parseConfig } from '../../wire/strict-yaml.ts';
 import { bootstrapField } from '../config/bootstrap.ts';
 import { readReferenced } from '../config/files.ts';
@@ -92,7 +94,7 @@ export async function checkCluster(
 /** Hash of the SubjectPublicKeyInfo, as kubeadm's `--discovery-token-ca-cert-hash`. */
 function caHashOf(certificate: X509Certificate): string {
   const key = certificate.publicKey.export({ type: 'spki', format: 'der' });
-  return `sha256:${createHash('sha256').update(key).digest('hex')}`;
+  return contentDigest(key);
 }
 
 function fieldsOf(flags: BootstrapFlags): [string[], unknown][] {

@@ -2,11 +2,13 @@
  * First contact with a cluster: `kube-public/cluster-info` is read without trust, then verified by the token (a
  * detached JWS over it) and by the hash of the CA. Source: kubeadm's token-based discovery.
  */
-import { createHash, X509Certificate } from 'node:crypto';
+
+import { X509Certificate } from 'node:crypto';
 import { request } from 'node:https';
 import { compactVerify } from 'jose';
 import { parse } from 'yaml';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { contentDigest } from '../../wire/digest.ts';
 import type { Token } from './token-format.ts';
 
 const PATH = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
@@ -27,7 +29,7 @@ export interface Discovered {
 /** `sha256:` and the hex SHA-256 of a certificate's SubjectPublicKeyInfo, as kubeadm's discovery-token-ca-cert-hash. */
 export function caHashOf(certificate: X509Certificate): string {
   const spki = certificate.publicKey.export({ type: 'spki', format: 'der' });
-  return `sha256:${createHash('sha256').update(spki).digest('hex')}`;
+  return contentDigest(spki);
 }
 
 /** The certificates of a PEM bundle. Throws if one cannot be parsed. */

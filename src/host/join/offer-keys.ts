@@ -1,11 +1,12 @@
 /** The identity of a host that offers itself: its own keys, which survive joining and a reset. */
 
-import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeJson, map, object, text as string } from '../../base/decode.ts';
 import { CodedError } from '../../base/errors.ts';
 import { readIfPresent, writeWhole } from '../../pki/index.ts';
+import { sha256Base64 } from '../../wire/digest.ts';
 import { publicText } from './sealed-join.ts';
 
 /** Outside of the directories that a reset removes. */
@@ -41,7 +42,7 @@ export async function offerKeys(root: string): Promise<OfferKeys> {
     const signing = createPrivateKey({ key: stored.signing, format: 'jwk' });
     const sealing = createPrivateKey({ key: stored.sealing, format: 'jwk' });
     const signingKey = publicText(signing);
-    const digest = createHash('sha256').update(Buffer.from(signingKey, 'base64url')).digest('base64');
+    const digest = sha256Base64(Buffer.from(signingKey, 'base64url'));
     return {
       signingKey,
       sealingKey: publicText(sealing),

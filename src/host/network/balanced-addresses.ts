@@ -3,7 +3,7 @@
  * Lease for all services of policy Cluster, and one for each of policy Local, for which only hosts with endpoints
  * compete.
  */
-import { createHash } from 'node:crypto';
+
 import type { Service } from '../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../api/meta/object.ts';
@@ -19,6 +19,7 @@ import {
 } from '../../controllers/network/service-load-balancer/plan.ts';
 import { createSharedAddress } from '../../network/pods/io/index.ts';
 import { masterFiles } from '../../pki/index.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 import type { Settings } from '../config/settings.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
@@ -76,7 +77,7 @@ export function leasesFor(
   return leases;
 }
 
-const digestOf = (key: string): string => createHash('sha256').update(key).digest('hex').slice(0, 10);
+const digestOf = (key: string): string => sha256Hex(key).slice(0, 10);
 
 class BalancedAddresses {
   readonly #settings: HeldSettings;

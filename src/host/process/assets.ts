@@ -2,7 +2,7 @@
  * Assets of the executable that must be files: the SQLite add-on and the worker threads. Unpacked once per content hash
  * into a private directory and verified by their digests at every start.
  */
-import { createHash } from 'node:crypto';
+
 import { existsSync } from 'node:fs';
 import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path';
 import { getAsset, getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 
 interface Manifest {
   readonly hash: string;
@@ -94,7 +95,7 @@ async function isIntact(directory: string, manifest: Manifest): Promise<boolean>
   const intact = await Promise.all(
     Object.entries(manifest.files).map(async ([name, digest]) => {
       const content = await readFile(join(directory, name)).catch(() => undefined);
-      return content !== undefined && createHash('sha256').update(content).digest('hex') === digest;
+      return content !== undefined && sha256Hex(content) === digest;
     }),
   );
   return intact.every(Boolean);

@@ -2,13 +2,14 @@
  * The helper programs in the executable (runc, conmon, nft, ip, socat, setfattr) with their loader and libraries.
  * Unpacked once per content hash into a private directory and verified at every start.
  */
-import { createHash } from 'node:crypto';
+
 import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { getAsset, getAssetKeys, getRawAsset } from 'node:sea';
 import { promisify } from 'node:util';
 import { zstdDecompress } from 'node:zlib';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 import { cacheDirectory, packaged } from './assets.ts';
 import { HELPER_PREFIX, type HelperManifest } from './helper-manifest.ts';
 
@@ -65,7 +66,7 @@ async function isIntact(directory: string, manifest: HelperManifest): Promise<bo
   try {
     const digests = JSON.parse(await readFile(join(directory, DIGESTS), 'utf8'));
     for (const { path } of manifest.files)
-      if (digestOf(await readFile(join(directory, path))) !== digests[path]) return false;
+      if (sha256Hex(await readFile(join(directory, path))) !== digests[path]) return false;
     return true;
   } catch {
     return false;
@@ -86,7 +87,7 @@ async function unpack(directory: string, { manifest, contents }: HelperContents)
       const content = Buffer.from(whole.subarray(at, at + size));
       at += size;
       if (path.startsWith('bin/')) relocate(content, directory);
-      digests[path] = digestOf(content);
+      digests[path] = sha256Hex(content);
       const mode = path.startsWith('bin/') || path === 'lib/ld.so' ? 0o700 : 0o600;
       await writeFile(join(temporary, path), content, { mode, flush: true });
     }
@@ -112,5 +113,3 @@ export function relocate(content: Buffer, directory: string): void {
     content.write(`${directory}${rest}`, at);
   }
 }
-
-const digestOf = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');

@@ -3,13 +3,13 @@
  * mode), KEP-2862 subresources.
  */
 
-import { createHash } from 'node:crypto';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type Identity, reviewAccess, reviewToken } from '../../client/reviews.ts';
 import type { ApiClient } from '../../client/types.ts';
+import { sha256Base64 } from '../../wire/digest.ts';
 import type { PeerSubject } from './port.ts';
 
 export type Caller = Identity;
@@ -57,7 +57,7 @@ export class Access {
   }
 
   private async reviewToken(token: string): Promise<Caller | undefined> {
-    const key = createHash('sha256').update(token).digest('base64');
+    const key = sha256Base64(token);
     const known = this.fresh(this.tokens, key);
     if (known !== undefined) return known;
     if (this.client === undefined) return undefined;

@@ -1,7 +1,8 @@
 /** `/oauth/token`: exchanges a code once for a token. Source: RFC 6749, section 4.1.3; RFC 7636, section 4.6. */
-import { createHash } from 'node:crypto';
+
 import type { LoginObjects } from '../../apiserver/server/login-port.ts';
 import type { Log } from '../../base/log.ts';
+import { sha256Base64url } from '../../wire/digest.ts';
 import { CLIENTS } from './clients.ts';
 import { sameText } from './cookies.ts';
 import { basicCredentials, readForm, sendError, sendJson, type Visit } from './http.ts';
@@ -50,7 +51,7 @@ export async function exchangeCode(
 /** A verifier without a challenge is a downgrade attack (RFC 9700, section 2.1.1). */
 function provesPossession(challenge: string, verifier: string): boolean {
   if (challenge === '') return verifier === '';
-  return VERIFIER.test(verifier) && sameText(createHash('sha256').update(verifier).digest('base64url'), challenge);
+  return VERIFIER.test(verifier) && sameText(sha256Base64url(verifier), challenge);
 }
 
 /** Handles `POST /oauth/token`. */

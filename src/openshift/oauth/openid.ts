@@ -2,8 +2,9 @@
  * Logins at an OpenID provider with the authorization code flow. Source: OpenID Connect Core 1.0, section 3.1; RFC
  * 7636.
  */
-import { createHash } from 'node:crypto';
+
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
+import { sha256Base64url } from '../../wire/digest.ts';
 import { cookie, cookieOf, sameText, sign, verify } from './cookies.ts';
 import type { Discoveries } from './discovery.ts';
 import { firstValue } from './htpasswd.ts';
@@ -59,7 +60,7 @@ export async function beginOpenId(
     scope: ['openid', ...(openID.extraScopes ?? [])].join(' '),
     state,
     nonce,
-    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge: sha256Base64url(verifier),
     code_challenge_method: 'S256',
   };
   for (const [key, value] of Object.entries(parameters)) url.searchParams.set(key, value);

@@ -1,11 +1,12 @@
+import { sha256Base64 } from '../../wire/digest.ts';
+
 /** HTML pages without scripts. */
-import { createHash } from 'node:crypto';
 
 const STYLE =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em}label{display:block;margin:1em 0}' +
   'input{display:block;width:100%;font:inherit;padding:.4em}button{font:inherit;padding:.4em 1.5em}pre{overflow:auto;background:#eee;padding:1em}' +
   '[role=alert]{color:#a00}';
-const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+const STYLE_HASH = sha256Base64(STYLE);
 
 /** No form-action: browsers also apply it to redirects after a form, and a login ends at the client's address. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {

@@ -2,6 +2,7 @@
  * Writes images as a docker-archive. Layers are packed from their unpacked files with GNU tar; whiteouts get the names
  * of the OCI image layer specification again.
  */
+
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -9,6 +10,7 @@ import { mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '../../base/errors.ts';
+import { sha256Hex } from '../../wire/digest.ts';
 import { RuntimeError } from '../port.ts';
 import { objectOf } from './image-config.ts';
 import { isWhiteout, lstatOrUndefined } from './layers/lower-layers.ts';
@@ -49,7 +51,7 @@ export async function exportImages(
         chains.map((chain) => diffIds.get(chain) ?? ''),
         architecture,
       );
-      const name = `${createHash('sha256').update(config).digest('hex')}.json`;
+      const name = `${sha256Hex(config)}.json`;
       await writeFile(join(work, name), config);
       manifest.push({ Config: name, RepoTags: names, Layers: chains.map((chain) => `${chain}.tar`) });
     }

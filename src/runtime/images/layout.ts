@@ -12,9 +12,11 @@
  *     intents/<random>.json      layers that a running import needs, with its process
  *     tmp/                       work in progress; cleaned at start if its process has ended
  */
-import { createHash, randomBytes } from 'node:crypto';
+
+import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { sha256Hex } from '../../wire/digest.ts';
 import type { Trees } from '../directory-removal/port.ts';
 import type { ImageConfig } from '../oci/port.ts';
 
@@ -80,11 +82,9 @@ export const temporaryName = (layout: StoreLayout): string => `${layout.owner}-$
 /** The part of a temporary name that identifies its process. */
 export const ownerOf = (name: string): string => name.split('-').slice(0, 2).join('-');
 
-export const refFile = (layout: StoreLayout, name: string): string =>
-  join(layout.refs, `${createHash('sha256').update(name).digest('hex')}.json`);
+export const refFile = (layout: StoreLayout, name: string): string => join(layout.refs, `${sha256Hex(name)}.json`);
 
-export const pinFile = (layout: StoreLayout, name: string): string =>
-  join(layout.pins, `${createHash('sha256').update(name).digest('hex')}.json`);
+export const pinFile = (layout: StoreLayout, name: string): string => join(layout.pins, `${sha256Hex(name)}.json`);
 
 export const imageFile = (layout: StoreLayout, id: string): string =>
   join(layout.images, `${id.slice('sha256:'.length)}.json`);

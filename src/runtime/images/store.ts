@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JsonObject } from '../../api/meta/object.ts';
@@ -6,6 +5,7 @@ import { isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import { decodeJson, fields, own } from '../../base/decode.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { contentDigest } from '../../wire/digest.ts';
 import type { Trees } from '../directory-removal/port.ts';
 import type { HeldImage, ImageConfig, ImageStorePort } from '../oci/port.ts';
 import { type ImageStatus, type OnPullProgress, type RegistryAuth, RuntimeError } from '../port.ts';
@@ -364,7 +364,7 @@ class EmbeddedImageStore implements ImageStore {
     refNames: readonly string[],
   ): Promise<string> {
     const { layout, layers } = await this.#opened();
-    const id = `sha256:${createHash('sha256').update(configBytes).digest('hex')}`;
+    const id = contentDigest(configBytes);
     const raw = configBytes.toString('utf8');
     await layers.ensure(id, sources, async (stack) => {
       await writeDurably(layout, imageFile(layout, id), JSON.stringify({ ...stack, config, raw }));

@@ -1,4 +1,5 @@
 /** Calls to a CSI driver, and the calls that undo work after its errors. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from '../../../src/api/generated/core/v1.ts';
@@ -6,11 +7,12 @@ import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf } from '../../../src/api/volumes/attachment.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { AllocatableUpdates } from '../../../src/kubelet/volumes/csi/allocatable.ts';
-import { AttachLimitError, sha256 } from '../../../src/kubelet/volumes/csi/attachments.ts';
+import { AttachLimitError } from '../../../src/kubelet/volumes/csi/attachments.ts';
 import { CsiContext } from '../../../src/kubelet/volumes/csi/context.ts';
 import { CsiDrivers } from '../../../src/kubelet/volumes/csi/drivers.ts';
 import { CsiError, type CsiNode } from '../../../src/kubelet/volumes/csi/port.ts';
 import { CsiVolumes, type CsiVolumesOptions } from '../../../src/kubelet/volumes/csi/volumes.ts';
+import { sha256Hex } from '../../../src/wire/digest.ts';
 import { ManualClock, seededRandom, settle } from '../../client/clocks.ts';
 import { MemoryApi } from '../memory-api.ts';
 import { CsiNodeLab, DRIVER, UNIQUE } from './csi-node.ts';
@@ -221,7 +223,7 @@ test('reports an iSCSI disk as in use, even when an older release recorded it wi
 
 test('does not mount a volume whose attachment is being deleted', async () => {
   const lab = new CsiNodeLab();
-  const name = attachmentNameOf('h', DRIVER, 'n1', sha256);
+  const name = attachmentNameOf('h', DRIVER, 'n1', sha256Hex);
   const attachment = lab.api.get(resources.volumeAttachments, name);
   assert.ok(attachment !== undefined);
   const metadata = { ...attachment.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };

@@ -1,16 +1,18 @@
 /** CSI volumes of a node with a fake driver, an in-memory API and files that survive a restart. */
+
 import type { Node, PersistentVolume, Pod } from '../../../src/api/generated/core/v1.ts';
 import type { VolumeAttachmentStatus } from '../../../src/api/generated/storage/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../src/api/volumes/attachment.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
-import { Attachments, sha256 } from '../../../src/kubelet/volumes/csi/attachments.ts';
+import { Attachments } from '../../../src/kubelet/volumes/csi/attachments.ts';
 import { StagedRecords } from '../../../src/kubelet/volumes/csi/staged-records.ts';
 import { CsiStaging } from '../../../src/kubelet/volumes/csi/staging.ts';
 import { CsiVolumes, type CsiVolumesOptions } from '../../../src/kubelet/volumes/csi/volumes.ts';
 import { type CsiMount, MountRecords } from '../../../src/kubelet/volumes/records.ts';
 import { isDurable } from '../../../src/kubelet/volumes/types/index.ts';
+import { sha256Hex } from '../../../src/wire/digest.ts';
 import { ManualClock } from '../../client/clocks.ts';
 import { MemoryApi } from '../memory-api.ts';
 
@@ -49,7 +51,7 @@ export class CsiNodeLab {
 
   attach(status: VolumeAttachmentStatus & { readonly attachError?: { readonly errorCode?: number } }): void {
     this.api.put(resources.volumeAttachments, {
-      metadata: { name: attachmentNameOf('h', DRIVER, 'n1', sha256) },
+      metadata: { name: attachmentNameOf('h', DRIVER, 'n1', sha256Hex) },
       spec: { attacher: DRIVER, nodeName: 'n1', source: { persistentVolumeName: 'pv' } },
       status,
     });

@@ -1,4 +1,5 @@
 /** Update agent of a host with a real API server, the identity of its node and real files. */
+
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
@@ -20,7 +21,8 @@ import { type ApiClient, createApiClient, createInformerFactory } from '../../..
 import { systemClock as clock, systemRandom as random } from '../../../src/host/process/process.ts';
 import { UpdateAgent } from '../../../src/openshift/updates/agent.ts';
 import { createExecutables, createVerifier } from '../../../src/openshift/updates/io/index.ts';
-import { sha256Of, signatureOf } from '../../../src/openshift/updates/io/keys.ts';
+import { signatureOf } from '../../../src/openshift/updates/io/keys.ts';
+import { sha256Hex } from '../../../src/wire/digest.ts';
 import { startServer, type TestServer } from '../../apiserver/harness.ts';
 
 const NODE = 'h1';
@@ -120,7 +122,7 @@ function hostProcess(running: string): { readonly restarted: Promise<void>; stop
 
 const keys = [publicKey];
 const want = (id: string, version: string, change: object = {}): Promise<Node> => {
-  const wanted = { id, version, manifest: sha256Of(text), ...change };
+  const wanted = { id, version, manifest: sha256Hex(text), ...change };
   const annotations = { [WANTED_ANNOTATION]: JSON.stringify(wanted) };
   return admin.resource(resources.nodes).patch(NODE, undefined, 'merge', { metadata: { annotations } });
 };

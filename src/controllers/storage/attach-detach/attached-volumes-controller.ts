@@ -3,7 +3,7 @@
  * volumes. Writes of this term override the local copies until those catch up. Source:
  * pkg/controller/volume/attachdetach/cache actual_state_of_world.go.
  */
-import { createHash } from 'node:crypto';
+
 import type { Node, PersistentVolume } from '../../../api/generated/core/v1.ts';
 import type { VolumeAttachment } from '../../../api/generated/storage/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -12,6 +12,7 @@ import { attachmentNameOfUnique, isCsiName, isInTreeName, uniqueNameOf } from '.
 import type { Clock } from '../../../base/clock.ts';
 import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { ControllerHandle } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import type { HeldNode } from './plan.ts';
@@ -21,7 +22,6 @@ const CONFLICTS = 10;
 /** Delay after which an attachment that is missing in the local copy is read again. */
 const STALE_MS = 10_000;
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const pairOf = (unique: string, nodeName: string): string => `${nodeName} ${unique}`;
 
 interface MadeAttachment {
@@ -86,7 +86,7 @@ export class AttachedVolumes {
       ...this.#inUseBefore(spec.nodeName),
     ];
     const isMine = (each: string): boolean =>
-      isCsiName(each) && attachmentNameOfUnique(each, spec.nodeName, sha256) === name;
+      isCsiName(each) && attachmentNameOfUnique(each, spec.nodeName, sha256Hex) === name;
     return candidates.find(isMine) ?? `VolumeAttachment/${name}`;
   }
 
@@ -176,7 +176,7 @@ export class AttachedVolumes {
       return;
     }
     const [attacher = ''] = unique.slice('kubernetes.io/csi/'.length).split('^');
-    const name = attachmentNameOfUnique(unique, nodeName, sha256);
+    const name = attachmentNameOfUnique(unique, nodeName, sha256Hex);
     try {
       this.#remember(
         await this.#attachmentClient.create({

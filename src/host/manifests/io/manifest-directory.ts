@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { WatchPath } from '../../../base/path-watch-port.ts';
+import { sha256Base64url } from '../../../wire/digest.ts';
 import type { ManifestDirectory, ManifestFile } from '../port.ts';
 
 const MAX_DEPTH = 4;
@@ -26,7 +26,7 @@ export function createManifestDirectory(root: string, watchPath: WatchPath): Man
         return { close: () => {} };
       }
     },
-    hash: (text) => createHash('sha256').update(text).digest('base64url'),
+    hash: (text) => sha256Base64url(text),
   };
 }
 

@@ -3,13 +3,15 @@
  * content, compressed with gzip and encrypted with AES-256-GCM (NIST SP 800-38D). Format, node name and file name are
  * authenticated too, so that a file of another host or with another name is rejected.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { SealedFiles } from '../../../client/informers/sealed-files-port.ts';
+import { sha256Base64 } from '../../../wire/digest.ts';
 
 export interface SealedFilesOptions {
   /** Created with mode 0700; each file has 0600. */
@@ -76,13 +78,13 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
         throw refused('damaged, or of another host');
       }
       const content = await unpack(packed, { maxOutputLength: MAX_CONTENT_BYTES });
-      present.set(name, digestOf(content));
+      present.set(name, sha256Base64(content));
       return content;
     },
 
     async write(name, content) {
       const path = pathOf(name);
-      const digest = digestOf(content);
+      const digest = sha256Base64(content);
       if (present.get(name) === digest) return false;
       const key = await keyOrNew();
       const nonce = randomBytes(NONCE_BYTES);
@@ -100,8 +102,6 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
     },
   };
 }
-
-const digestOf = (content: Uint8Array): string => createHash('sha256').update(content).digest('base64');
 
 /** Returns undefined if the file is missing or contains no valid key. */
 async function readKey(path: string): Promise<Buffer | undefined> {

@@ -3,7 +3,6 @@
  * pkg/kubelet/volumemanager/reconciler.
  */
 
-import { createHash } from 'node:crypto';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import type { VolumeAttachment, VolumeError } from '../../../api/generated/storage/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -12,6 +11,7 @@ import { attachmentNameOf, uniqueIscsiName, uniqueVolumeName } from '../../../ap
 import type { Clock } from '../../../base/clock.ts';
 import { ignore } from '../../../base/errors.ts';
 import type { ApiClient } from '../../../client/types.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { CsiMount, IscsiMount, MountRecords } from '../records.ts';
 import type { StagedRecords } from './staged-records.ts';
 
@@ -71,7 +71,7 @@ export class Attachments {
 
   /** Returns the publish context of the driver's controller. Rejects with upstream's text after ten seconds. */
   async wait({ driver, volumeId, uid, volume }: CsiMount): Promise<Readonly<Record<string, string>>> {
-    const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256);
+    const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256Hex);
     const unique = uniqueVolumeName(driver, volumeId);
     const attachment = await this.#wait({ uid, volume }, unique, () => this.#attachment(name));
     return attachment.status?.attachmentMetadata ?? {};
@@ -203,5 +203,3 @@ function uniqueOf({ unique, portals: [targetPortal = ''], iqn, staging, path }: 
 }
 
 const textOf = (names: readonly string[] | undefined): string => [...(names ?? [])].sort().join(' ');
-
-export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -6,11 +6,11 @@
 
 import { join } from 'node:path';
 import { type Decoded, decodeJson, flag, object, text } from '../../../base/decode.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { PodFiles } from '../../files-port.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
 import type { MountRecords } from '../records.ts';
 import type { VolumeTools } from '../tools-port.ts';
-import { sha256 } from './attachments.ts';
 
 /** `staging`: staging path for all pods of the node. It identifies the record. */
 const STAGED = object({ driver: text, volumeId: text, name: text, staging: text, attachable: flag });
@@ -64,7 +64,7 @@ export class StagedRecords {
   }
 
   #path({ staging }: StagedVolume): string {
-    return join(this.#options.directories.stagedRecords, sha256(staging));
+    return join(this.#options.directories.stagedRecords, sha256Hex(staging));
   }
 
   #load(): Promise<void> {
@@ -81,7 +81,7 @@ export class StagedRecords {
     for (const file of await files.names(directories.stagedRecords)) {
       const text = await tools.read(join(directories.stagedRecords, file));
       const volume = text === undefined ? undefined : parse(text);
-      if (volume !== undefined && sha256(volume.staging) === file) this.#records.set(volume.staging, volume);
+      if (volume !== undefined && sha256Hex(volume.staging) === file) this.#records.set(volume.staging, volume);
     }
     // Older releases recorded the staging path only with the pods.
     for (const each of await mounts.all()) {

@@ -2,10 +2,12 @@
  * Volumes of CSI drivers on this node: staged once, published for each pod and unstaged after the last pod has ended.
  * Source: pkg/volume/csi csi_mounter.go, csi_attacher.go, csi_block.go.
  */
+
 import { dirname, join } from 'node:path';
 import type { CSIPersistentVolumeSource, PersistentVolume } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { ignore, messageOf } from '../../../base/errors.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { ForeignFiles, VolumeFiles } from '../../files-port.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
 import type { Mounter } from '../../port.ts';
@@ -14,7 +16,7 @@ import { claimKeyOf, isBlock, isReadOnly, nameOf, type VolumeRequest } from '../
 import type { VolumeTools } from '../tools-port.ts';
 import type { MeasuredUsage, RecordedVolumes } from '../types/type.ts';
 import { updatePeriodMs } from './allocatable.ts';
-import { AttachLimitError, type Attachments, sha256 } from './attachments.ts';
+import { AttachLimitError, type Attachments } from './attachments.ts';
 import { capabilityOf, groupOf, isOwnedByGroup } from './capability.ts';
 import { type CsiContext, hasTokensInSecrets, podInfoOf } from './context.ts';
 import type { CsiDrivers, RegisteredDriver } from './drivers.ts';
@@ -236,7 +238,7 @@ export class CsiVolumes implements RecordedVolumes {
     const { directories } = this.#options;
     return isBlock(request)
       ? directories.csiDevice('staging', nameOf(request))
-      : directories.csiStaging(driver, sha256(volumeId));
+      : directories.csiStaging(driver, sha256Hex(volumeId));
   }
 
   #targetOf(request: VolumeRequest): Pick<CsiMount, 'target' | 'path'> {
@@ -263,7 +265,7 @@ function sourceOf({ pod, volume, persistent }: VolumeRequest): CsiSource {
   const { namespace = '', uid = '' } = pod.metadata ?? {};
   return {
     driver: volume.csi?.driver ?? '',
-    volumeId: `csi-${sha256(`${volume.name}${namespace}${uid}`)}`,
+    volumeId: `csi-${sha256Hex(`${volume.name}${namespace}${uid}`)}`,
     csi: undefined,
   };
 }

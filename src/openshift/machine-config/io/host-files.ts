@@ -1,11 +1,13 @@
 /** The files of a host that configs manage: their current and original contents, and changes of both. */
+
 import { dirname } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { Entry, Tree, UnitFile } from '../core/ignition/port.ts';
 import type { HostFiles } from '../daemon/port.ts';
 import { type Accounts, readAccounts } from './accounts.ts';
 import { codeOf, type Disk, type Owner } from './disk.ts';
-import { differenceOf, MAX_KEPT_BYTES, type Observed, observe, type Recorded, sha256 } from './observe.ts';
+import { differenceOf, MAX_KEPT_BYTES, type Observed, observe, type Recorded } from './observe.ts';
 import { type Batch, type Content, createTransactions, type Replacement } from './transaction.ts';
 import { type DirectoryWatch, watchPaths } from './watch.ts';
 
@@ -237,7 +239,7 @@ function contentOf(entry: Entry, accounts: Accounts, path: string): Content {
 
 const recordOf = (content: Content): Recorded =>
   content.kind === 'file'
-    ? { kind: 'file', sha256: sha256(content.bytes), size: content.bytes.length, ...content.owner }
+    ? { kind: 'file', sha256: sha256Hex(content.bytes), size: content.bytes.length, ...content.owner }
     : content;
 
 /** Plans the missing parent directories. Throws CodedError 'symlinked-parent'. */

@@ -1,6 +1,7 @@
 /** Inspects the entry at a path and compares it with the recorded one. */
-import { createHash } from 'node:crypto';
+
 import { CodedError } from '../../../base/errors.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { Disk } from './disk.ts';
 
 /** More than any file of a config. A larger file always differs. */
@@ -20,8 +21,6 @@ export type Recorded =
 
 export type Observed = Recorded | { readonly kind: 'directory' } | { readonly kind: 'other' };
 
-export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
-
 export async function observe(disk: Disk, path: string): Promise<Observed> {
   const stat = await disk.stat(path);
   if (stat === undefined) return { kind: 'absent' };
@@ -30,7 +29,7 @@ export async function observe(disk: Disk, path: string): Promise<Observed> {
   const { size, mode, uid, gid } = stat;
   if (size > MAX_KEPT_BYTES) return { kind: 'file', sha256: 'too large', size, mode, uid, gid };
   try {
-    return { kind: 'file', sha256: sha256(await disk.read(path, MAX_KEPT_BYTES)), size, mode, uid, gid };
+    return { kind: 'file', sha256: sha256Hex(await disk.read(path, MAX_KEPT_BYTES)), size, mode, uid, gid };
   } catch (error) {
     // The file has grown meanwhile.
     if (error instanceof CodedError && error.code === 'too-large')

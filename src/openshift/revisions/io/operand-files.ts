@@ -3,11 +3,11 @@
  * `<resources>/<container>` the files that the component reads. Files are replaced atomically.
  */
 
-import { createHash } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
 import type { WatchPath } from '../../../base/path-watch-port.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { HostState, Inputs, OperandFiles } from '../port.ts';
 import { type Input, KeepingReader, plainReader, readTree } from './input-files.ts';
 
@@ -197,9 +197,9 @@ function remembered<T>(make: (files: ReadonlyMap<string, Input>) => T): (files: 
 
 function digestsOf(files: ReadonlyMap<string, Input>, effects: ReadonlyMap<string, Effect>): Inputs {
   const counted = [...effects].sort(([left], [right]) => (left < right ? -1 : 1));
-  const digests = new Map(counted.map(([name]) => [name, sha256(files.get(name)?.content ?? Buffer.alloc(0))]));
+  const digests = new Map(counted.map(([name]) => [name, sha256Hex(files.get(name)?.content ?? Buffer.alloc(0))]));
   const digest = (wanted: (effect: Effect) => boolean): string =>
-    sha256(
+    sha256Hex(
       counted
         .filter(([, effect]) => wanted(effect))
         .map(([name]) => `${name}\0${digests.get(name)}\n`)
@@ -210,8 +210,6 @@ function digestsOf(files: ReadonlyMap<string, Input>, effects: ReadonlyMap<strin
 
 const sameFiles = (left: ReadonlyMap<string, Input>, right: ReadonlyMap<string, Input>): boolean =>
   left.size === right.size && [...left].every(([name, input]) => right.get(name) === input);
-
-const sha256 = (content: Buffer | string): string => createHash('sha256').update(content).digest('hex');
 
 const skips = (name: string): boolean =>
   name.startsWith('.') || name.endsWith('.new') || name.endsWith(TEMPORARY) || name === INPUTS;

@@ -1,10 +1,11 @@
 /** Keys and signatures of releases: Ed25519. Source: RFC 8032; PEM by RFC 8410. */
 
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { announcementName } from '../../../api/releases/announcement.ts';
 import { parseManifest, SIGNATURE_NAME } from '../../../api/releases/manifest.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { VerifiedRelease, VerifyRelease } from '../releases-port.ts';
 
 const SIGNATURE_BYTES = 64;
@@ -44,8 +45,6 @@ export function parseSigningKey(text: string): KeyObject {
 export const signatureOf = (text: string, key: KeyObject): string =>
   sign(undefined, Buffer.from(text), key).toString('base64');
 
-export const sha256Of = (text: string): string => createHash('sha256').update(text).digest('hex');
-
 /** Parses the manifest after checking that one of the keys has signed its text. */
 export function verifyManifest(text: string, signature: string, keys: readonly KeyObject[]): VerifiedRelease {
   if (keys.length === 0) return { problem: 'no key is trusted; set updates.keys in the bootstrap file' };
@@ -56,7 +55,7 @@ export function verifyManifest(text: string, signature: string, keys: readonly K
   const manifest = parseManifest(text);
   return typeof manifest === 'string'
     ? { problem: `manifest.json: ${manifest}` }
-    : { manifest, digest: sha256Of(text) };
+    : { manifest, digest: sha256Hex(text) };
 }
 
 /** `keys` returns the currently trusted keys. */
@@ -67,7 +66,7 @@ export function createVerifier(keys: () => readonly KeyObject[]): VerifyRelease 
     const now = keys();
     if (now !== knownKeys) known.clear();
     knownKeys = now;
-    const id = `${name}\n${signature}\n${sha256Of(text)}`;
+    const id = `${name}\n${signature}\n${sha256Hex(text)}`;
     let result = known.get(id);
     if (result === undefined) {
       result = verifyManifest(text, signature, now);

@@ -2,6 +2,7 @@
  * Unpacked layers: addressed by OCI chain id (a layer's deletions depend on the layers below), shared between images,
  * created atomically, and collected when they are no longer referenced.
  */
+
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
@@ -13,6 +14,7 @@ import { promisify } from 'node:util';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { contentDigest } from '../../../wire/digest.ts';
 import { RuntimeError } from '../../port.ts';
 import {
   imageFile,
@@ -306,7 +308,7 @@ export function chainNames(diffIds: readonly string[]): readonly string[] {
   const chains: string[] = [];
   let chain = '';
   for (const diffId of diffIds) {
-    chain = chain === '' ? diffId : `sha256:${createHash('sha256').update(`${chain} ${diffId}`).digest('hex')}`;
+    chain = chain === '' ? diffId : contentDigest(`${chain} ${diffId}`);
     chains.push(chain.slice('sha256:'.length, 'sha256:'.length + 32));
   }
   return chains;

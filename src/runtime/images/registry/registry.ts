@@ -2,10 +2,11 @@
  * Client of the Docker Registry HTTP API v2 / OCI distribution specification, for pulling manifests and blobs, with
  * basic and bearer token authentication. Every response is verified against its digest.
  */
-import { createHash } from 'node:crypto';
+
 import type { Readable } from 'node:stream';
 import { Agent, type Dispatcher, request } from 'undici';
 import { messageOf } from '../../../base/errors.ts';
+import { contentDigest } from '../../../wire/digest.ts';
 import { type RegistryAuth, RuntimeError } from '../../port.ts';
 import { MAX_DOCUMENT_BYTES, objectOf, parseObject } from '../image-config.ts';
 import type { ImageReference } from '../reference.ts';
@@ -258,7 +259,7 @@ class HttpRegistryClient implements RegistryClient {
   }
 
   #digestOf(bytes: Uint8Array): string {
-    return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+    return contentDigest(bytes);
   }
 
   async #document(url: string, accept: string): Promise<Buffer> {

@@ -1,13 +1,14 @@
 /** Mounts of image contents outside of containers, for image volumes. */
-import { createHash } from 'node:crypto';
+
 import { join } from 'node:path';
+import { sha256Hex } from '../../../wire/digest.ts';
 import { runCommand } from '../command.ts';
 import type { ImageStorePort } from '../port.ts';
 import { withLowers } from '../spec/overlay-lowers.ts';
 import { unmountBelow } from './sandbox.ts';
 
 /** Id with which a volume holds its image, derived from the mount point so that it is stable. */
-const holderOf = (target: string): string => `volume-${createHash('sha256').update(target).digest('hex')}`;
+const holderOf = (target: string): string => `volume-${sha256Hex(target)}`;
 const OPTIONS = 'ro,nosuid,nodev,noexec';
 
 /** Idempotent: replaces a mount of an earlier attempt. */

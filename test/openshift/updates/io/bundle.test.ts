@@ -14,7 +14,8 @@ import {
   storeLevelOf,
 } from '../../../../src/api/releases/manifest.ts';
 import { DigestStore, digestOf, readBundle, writeBundle } from '../../../../src/openshift/updates/io/index.ts';
-import { createVerifier, parseTrustedKey, sha256Of, signatureOf } from '../../../../src/openshift/updates/io/keys.ts';
+import { createVerifier, parseTrustedKey, signatureOf } from '../../../../src/openshift/updates/io/keys.ts';
+import { sha256Hex } from '../../../../src/wire/digest.ts';
 import { generator } from '../../../support/random.ts';
 
 let root = '';
@@ -94,7 +95,7 @@ test('reads a bundle as it was written', async () => {
     },
   );
   assert.deepEqual(read.manifest, manifest);
-  assert.equal(read.digest, sha256Of(manifestText(manifest)));
+  assert.equal(read.digest, sha256Hex(manifestText(manifest)));
   assert.equal(accepted, 1);
   assert.ok(Buffer.concat(taken).equals(content));
 });

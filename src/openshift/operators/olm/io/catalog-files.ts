@@ -1,7 +1,8 @@
 /** Operator catalogs in directories and images of this host. No content is executed or unpacked. */
-import { createHash } from 'node:crypto';
+
 import { join, normalize, sep } from 'node:path';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
+import { sha256Hex } from '../../../../wire/digest.ts';
 import type { CatalogFile, CatalogFiles, CatalogPlace, OpenedCatalog } from '../controllers/catalog-port.ts';
 import { CatalogDigests } from './digests.ts';
 import { chunksOf } from './file-chunks.ts';
@@ -68,7 +69,7 @@ function opened(address: string, found: readonly TreeFile[], id: string): Opened
   const stamps = files.map(({ name, stamp }) => `${name} ${stamp}`).join('\n');
   return {
     address,
-    stamp: createHash('sha256').update(`${id}\n${stamps}`).digest('hex'),
+    stamp: sha256Hex(`${id}\n${stamps}`),
     files: files.map(catalogFile),
   };
 }
