@@ -180,8 +180,6 @@ export interface ApiServerConfig {
   readonly tokenIssuers?: readonly TokenIssuer[];
   /** TokenReview webhook for bearer tokens that no other authenticator accepts. */
   readonly tokenWebhook?: TokenWebhook;
-  /** CA bundle of the cluster, which controllers publish as `kube-root-ca.crt` and in kube-public/cluster-info. */
-  readonly clusterCa?: string;
   /**
    * True if this may be the only API server that writes to the store. Then, while no other server has announced itself,
    * consistent reads are served from this process's own writes. False: every consistent read queries the store.

@@ -52,10 +52,10 @@ export class Checkers {
     for (const entry of entries) {
       const key = `${entry.index}@${entry.term}`;
       const known = this.#entries.get(key);
-      if (before === undefined) throw new Violation('log matching', `${id} has a hole before ${key}`);
+      if (before === undefined) throw new Violation('log matching', `the log of ${id} has no entry before ${key}`);
       if (known === undefined) this.#entries.set(key, { entry, before });
       else if (!same(known.entry, entry) || known.before !== before)
-        throw new Violation('log matching', `${id} has another ${key} than others`);
+        throw new Violation('log matching', `entry ${key} of ${id} differs from the entry of other members`);
       before = entry.term;
     }
   }
@@ -67,7 +67,10 @@ export class Checkers {
     const known = this.#applied.get(entry.index);
     if (known === undefined) this.#applied.set(entry.index, { term: entry.term, entry });
     else if (!same(known.entry, entry))
-      throw new Violation('state machine safety', `${id} applies another entry ${entry.index} than others`);
+      throw new Violation(
+        'state machine safety',
+        `entry ${entry.index} that ${id} applies differs from the entry that other members applied`,
+      );
     this.highestApplied = Math.max(this.highestApplied, entry.index);
   }
 }

@@ -89,7 +89,10 @@ export class Clients {
     for (const key of KEYS) {
       const operations = this.history.filter((each) => each.key === key);
       if (!isLinearizable(operations))
-        throw new Violation('linearizability', `register ${key}, ${operations.length} operations`);
+        throw new Violation(
+          'linearizability',
+          `no order explains the ${operations.length} operations on register ${key}`,
+        );
     }
   }
 }

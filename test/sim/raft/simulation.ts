@@ -110,7 +110,7 @@ function recover(world: World, all: () => readonly Member[], seed: number): void
       if (member.digest() !== leader.digest())
         throw new Violation(
           'state machine safety',
-          `${member.id} and ${leader.id} have applied the same and are not the same`,
+          `${member.id} and ${leader.id} have applied the same entries, and their states differ`,
         );
     return;
   }
@@ -118,5 +118,8 @@ function recover(world: World, all: () => readonly Member[], seed: number): void
     const { role, term, leader, commit, applied, lastIndex, conf } = member.raft.status();
     return `${member.id}: ${role} of ${leader} term ${term} commit ${commit} applied ${applied} last ${lastIndex} voters ${conf.voters} | ${conf.outgoing}`;
   });
-  throw new Violation('liveness', `${written ? 'not all arrive' : `${asked} writes, none done`}\n${state.join('\n')}`);
+  throw new Violation(
+    'liveness',
+    `${written ? 'some members did not receive all writes' : `none of ${asked} writes was completed`}\n${state.join('\n')}`,
+  );
 }

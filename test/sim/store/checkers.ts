@@ -80,7 +80,7 @@ export class Checkers {
   /** Records the success of a write that adds data and was sent at `askedMs`. */
   wrote(what: string, askedMs: number): void {
     if (this.alarmSince !== undefined && askedMs > this.alarmSince)
-      throw new Violation('alarm', `${what} goes through though the quota is used up`);
+      throw new Violation('alarm', `${what} succeeded although the quota is used up`);
   }
 
   note(revision: number): void {
@@ -96,13 +96,16 @@ export class Checkers {
       // The response was in flight when the power failed.
       if (lost === text) return;
       if (lost !== undefined)
-        throw new Violation('revisions', `${who} shows revision ${revision}, which was given out before and lost`);
+        throw new Violation('revisions', `${who} uses revision ${revision} again, which was assigned before and lost`);
       this.#text.set(revision, text);
       this.history.set(revision, events);
       this.note(revision);
       this.onShown(revision, events);
     } else if (known !== text)
-      throw new Violation('state machine safety', `${who} has ${text} at ${revision}, others ${known}`);
+      throw new Violation(
+        'state machine safety',
+        `${who} has ${text} at revision ${revision}, and other members have ${known}`,
+      );
   }
 
   /** IDs of members whose data was set aside. No acknowledgement is valid under these IDs any more. */
@@ -130,7 +133,7 @@ export class Checkers {
   /** Records a response that requires a leader, for a request sent at `askedMs`. */
   served(what: string, askedMs: number): void {
     if (this.deadSince !== undefined && askedMs > this.deadSince)
-      throw new Violation('reinstated', `${what} is answered though the data of the only voter are lost`);
+      throw new Violation('reinstated', `${what} was answered although the only voter lost its data`);
   }
 
   /**
@@ -190,7 +193,7 @@ export class Checkers {
     if (setAside > kept) this.#losses.push({ kept, setAside, durable: false });
     for (const [revision, events] of this.history)
       if (revision > kept && events.some((event) => !event.value.startsWith('relaxed')))
-        throw new Violation('durability', `revision ${revision} was shown, is not relaxed, and is lost`);
+        throw new Violation('durability', `revision ${revision} was acknowledged with full durability and is lost`);
     this.#forget(kept);
   }
 
@@ -218,7 +221,7 @@ export class Checkers {
       (message.type === 'voteResp' && message.granted) || (message.type === 'appendResp' && !message.rejected);
     // Earlier acknowledgements may still be in flight on a connection from before.
     if (promises && openedMs > (this.#retired.get(message.from) ?? Number.POSITIVE_INFINITY))
-      throw new Violation('rebuild', `${message.from} promises something: ${message.type}`);
+      throw new Violation('rebuild', `${message.from} sent ${message.type} while it was being rebuilt`);
     if (message.type !== 'append' && message.type !== 'heartbeat') return;
     const { from, term } = message;
     const leader = this.#leaders.get(term);
@@ -232,7 +235,7 @@ export class Checkers {
       if (levelOf(entry) > level)
         throw new Violation(
           'builds',
-          `${name} is of level ${level} and gets entry ${entry.index} of ${levelOf(entry)}`,
+          `${name} supports level ${level} and received entry ${entry.index} of level ${levelOf(entry)}`,
         );
   }
 
@@ -247,7 +250,7 @@ export class Checkers {
       const known = this.#entries.get(key);
       if (known === undefined) this.#entries.set(key, { text, before });
       else if (known.text !== text || known.before !== before)
-        throw new Violation('log matching', `${name} has another ${key} than others`);
+        throw new Violation('log matching', `entry ${key} of ${name} differs from the entry of other members`);
       before = entry.term;
     }
   }

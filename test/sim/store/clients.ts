@@ -139,7 +139,7 @@ export class Clients {
     if (!operation.serializable && (revision < operation.floor || (wrote && revision === operation.floor)))
       throw new Violation(
         'linearizability',
-        `${what} ${key} is answered as of ${revision}, but ${operation.floor} was known before`,
+        `${what} ${key} returned revision ${revision}, after revision ${operation.floor} had been read`,
       );
     if (what === 'put' || operation.succeeded) checkers.wrote(`${what} ${key} ${value}`, operation.askedMs);
     if (!operation.serializable) checkers.served(`${what} ${key}`, operation.askedMs);

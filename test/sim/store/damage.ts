@@ -102,7 +102,7 @@ export class Damages {
     const { member, wasId, voted } = this.#pending;
     const { voters, learners } = clusterOf(newest).conf;
     if (!voted && voters.includes(member.id))
-      throw new Violation('rebuild', `${member.name} was a learner and votes now that it was rebuilt`);
+      throw new Violation('rebuild', `${member.name} was a learner and became a voter when it was rebuilt`);
     const isBack = (voted ? voters : learners).includes(member.id);
     if (!isBack || member.disk.damaged) return false;
     // A member may return with its old ID only if no acknowledgement under it ever counted.

@@ -132,7 +132,7 @@ export class LeaseClients {
     trace.count('renewal');
     lease.renewedAt = askedAt;
     if (lease.endedAt !== undefined && !lease.revoked)
-      throw new Violation('lease', `${lease.id} is renewed though it ended at ${lease.endedAt}`);
+      throw new Violation('lease', `lease ${lease.id} was renewed although it had expired at ${lease.endedAt}`);
   }
 
   #call(path: string, write: (out: Writer) => Writer, lease: Lease, done: (ok: boolean) => void): void {
@@ -156,7 +156,10 @@ export class LeaseClients {
       this.#world.trace.count('expiry');
       const lived = nowMs - lease.renewedAt;
       if (!lease.revoked && lived < lease.ttlMs * (1 - DRIFT))
-        throw new Violation('lease', `${lease.id} ends ${lived.toFixed(0)} of ${lease.ttlMs} ms after it was renewed`);
+        throw new Violation(
+          'lease',
+          `lease ${lease.id} expired ${lived.toFixed(0)} ms after its renewal; its TTL is ${lease.ttlMs} ms`,
+        );
     }
   }
 
@@ -186,7 +189,7 @@ export class LeaseClients {
     for (const { id, key, ttlMs, touchedAt } of this.#leases) {
       const due = Math.max(touchedAt, leaderSince) + ttlMs * (1 + DRIFT) + graceMs;
       if (present.has(key) && timeline.nowMs > due)
-        throw new Violation('lease', `${id} should have ended by ${due.toFixed(0)} and is there`);
+        throw new Violation('lease', `lease ${id} should have expired by ${due.toFixed(0)} and still exists`);
     }
   }
 }

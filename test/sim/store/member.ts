@@ -276,7 +276,7 @@ export class Member {
     }
     // Thrown in a separate event, because the caller would swallow the exception.
     timeline.after(0, () => {
-      throw new Violation('no surprise', `${this.name} ends: ${code} ${error.stack ?? error.message}`);
+      throw new Violation('no surprise', `${this.name} failed unexpectedly: ${code} ${error.stack ?? error.message}`);
     });
   }
 

@@ -70,22 +70,25 @@ function checkWritten(operation: Operation, at: readonly number[], checkers: Che
   const { value, outcome, revision, what, succeeded } = operation;
   if (at.length > 1) throw new Violation('linearizability', `${value} was written twice: ${at.join()}`);
   if (outcome === 'refused' && at.length > 0)
-    throw new Violation('linearizability', `${value} was refused and is there, at ${at.join()}`);
+    throw new Violation('linearizability', `the write of ${value} was rejected, and it is stored at ${at.join()}`);
   if (outcome !== 'done' || (what === 'guarded' && !succeeded)) return;
   if (at[0] !== revision && !checkers.mayBeLost(revision, operation.relaxed))
     throw new Violation(
       'durability',
-      `${value} was acknowledged at ${revision} and is ${at[0] === undefined ? 'lost' : `at ${at[0]}`}`,
+      `${value} was acknowledged at revision ${revision} and is ${at[0] === undefined ? 'lost' : `stored at ${at[0]}`}`,
     );
 }
 
 function checkDelete({ key, revision, deleted }: Operation, states: States, { history }: Checkers): void {
   if (deleted > 0) {
     if (history.get(revision)?.some((event) => event.key === key && event.deleted)) return;
-    throw new Violation('durability', `the delete of ${key} was acknowledged at ${revision} and is lost`);
+    throw new Violation('durability', `the deletion of ${key} was acknowledged at revision ${revision} and is lost`);
   }
   if (states.at(key, revision) !== undefined)
-    throw new Violation('linearizability', `${key} was not there to be deleted at ${revision}, and is there`);
+    throw new Violation(
+      'linearizability',
+      `a deletion did not find ${key} at revision ${revision}, but the key exists`,
+    );
 }
 
 function checkGuard({ key, guard, revision, succeeded, found }: Operation, states: States): void {
@@ -93,7 +96,7 @@ function checkGuard({ key, guard, revision, succeeded, found }: Operation, state
   if (((before?.revision ?? 0) === guard) !== succeeded)
     throw new Violation(
       'linearizability',
-      `${key} was written at ${before?.revision} as of ${revision}, guard ${guard}: ${succeeded}`,
+      `${key} was last written at ${before?.revision} before revision ${revision}, and the guard ${guard} evaluated to ${succeeded}`,
     );
   if (!succeeded) compare(found[0], before, `${key} at ${revision}`);
 }
@@ -116,6 +119,6 @@ function compare(found: WireKeyValue | undefined, is: ReturnType<States['at']>, 
   if (!same)
     throw new Violation(
       'linearizability',
-      `${what}: ${found === undefined ? 'nothing' : `${found.value} of ${found.modRevision}`}, but there is ${is?.event.value} of ${is?.revision}`,
+      `${what} returned ${found === undefined ? 'nothing' : `${found.value} of ${found.modRevision}`}, but the store has ${is?.event.value} of ${is?.revision}`,
     );
 }

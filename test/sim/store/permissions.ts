@@ -84,7 +84,7 @@ export class Permissions {
   shown(events: readonly Shown[]): void {
     for (const { key, value, deleted } of events)
       if (!deleted && this.#forbidden.has(value))
-        throw new Violation('permissions', `${value} is written to ${key} though that was not allowed any more`);
+        throw new Violation('permissions', `${value} was written to ${key} after the permission had been revoked`);
   }
 
   #later(least: number, most: number, run: () => void): void {
@@ -181,12 +181,12 @@ export class Permissions {
           if (!allowed)
             throw new Violation(
               'permissions',
-              `${value}: ${name} is ${writes ? 'written' : 'read'} by one who may not any more`,
+              `${value}: ${name} was ${writes ? 'written' : 'read'} by a user whose permission had been revoked`,
             );
           if (isOld)
             throw new Violation(
               'permissions',
-              `${value}: a token of revision ${made} is taken, though auth had changed before`,
+              `${value}: a token of auth revision ${made} was accepted after the revision had changed`,
             );
           trace.count('permitted');
         } else if (answer.kind === 'failed' && /permission denied|revision of auth/.test(answer.text))
@@ -209,7 +209,7 @@ export class Permissions {
           if (answer.kind !== 'ok' || epoch !== this.#epoch) return;
           const revision = revisionOf(answer.body);
           if (revision < known)
-            throw new Violation('permissions', `auth is at ${revision}, but ${known} was known before`);
+            throw new Violation('permissions', `auth revision ${revision} was reported after ${known}`);
           this.#revision = Math.max(this.#revision, revision);
         },
       );

@@ -88,7 +88,7 @@ function checkKept({ checkers }: World, { name, disk: { image } }: Member, commi
     if (revision > committed || revision <= image.compacted) continue;
     const row = image.rows.find((each) => each.revision === revision);
     if (row === undefined || !checkers.isShown(row))
-      throw new Violation('recovery', `${name} says that ${committed} is committed, and ${revision} is lost`);
+      throw new Violation('recovery', `${name} reported ${committed} as committed, and revision ${revision} is lost`);
   }
 }
 

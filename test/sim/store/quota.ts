@@ -49,20 +49,20 @@ export class Quota {
       until,
       (answer) => answer.kind === 'failed' && /space exceeded/.test(answer.text),
       () => {
-        throw new Violation('quota', 'nobody says that the quota is used up');
+        throw new Violation('quota', 'no member reported that the quota is used up');
       },
     );
     trace.count('quota used up');
     for (const { name, disk } of this.#members())
       if (disk.image.bytes > this.#bytes + OVERSHOOT_BYTES)
-        throw new Violation('quota', `${name} has ${disk.image.bytes} bytes, ${this.#bytes} are allowed`);
+        throw new Violation('quota', `${name} uses ${disk.image.bytes} bytes, and its quota is ${this.#bytes} bytes`);
     this.#resting = false;
     this.start();
     await this.#fill(
       until,
       ({ kind }) => kind === 'ok',
       () => {
-        throw new Violation('liveness', 'there is room again, and nothing can be written');
+        throw new Violation('liveness', 'no write succeeded after space was released');
       },
     );
   }

@@ -56,7 +56,7 @@ export async function recover(world: World, recovering: Recovering): Promise<voi
   const state = [...members.map((member) => describe(member)), ...heard].join('\n');
   throw new Violation(
     'liveness',
-    `${ledSince === undefined ? 'nothing can be written' : 'not all become the same'}\n${state}`,
+    `${ledSince === undefined ? 'no write succeeds after the last fault' : 'the states of the members still differ'}\n${state}`,
   );
 }
 

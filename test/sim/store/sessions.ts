@@ -86,7 +86,10 @@ export class Sessions {
     for (const { key, deleted } of events) {
       const session = deleted ? this.#sessions.get(key) : undefined;
       if (session !== undefined && this.#holds(session))
-        throw new Violation(session.queue, `${key} is gone though its lease was renewed and nobody gave it up`);
+        throw new Violation(
+          session.queue,
+          `${key} was deleted although its lease was renewed and its owner did not release it`,
+        );
     }
   }
 
@@ -97,7 +100,7 @@ export class Sessions {
     for (const queue of QUEUES) {
       let session: Session | undefined;
       while (!(session?.told ?? false)) {
-        if (timeline.nowMs > deadline) throw new Violation('liveness', `nobody's turn comes for the ${queue}`);
+        if (timeline.nowMs > deadline) throw new Violation('liveness', `no session acquired the ${queue} in time`);
         if (session === undefined || session.over) session = this.#enter(queue, () => {});
         await until(timeline.nowMs + STEP_MS);
       }
@@ -115,13 +118,16 @@ export class Sessions {
       if (!same(first, standing) && !(what === 'Lock' && first?.key === standing?.key))
         throw new Violation(
           queue,
-          `${what} tells of ${standing?.key} ${standing?.value} as of ${revision}, but ${first?.key} ${first?.value} was first`,
+          `${what} reported ${standing?.key} ${standing?.value} at revision ${revision}, but ${first?.key} ${first?.value} was first`,
         );
     }
     for (const { queue, revision, standing } of this.#heard) {
       if (standing === undefined || checkers.mayBeLost(Math.max(revision, standing.mod), true)) continue;
       if (!views[queue].wasFirst(standing))
-        throw new Violation('observer', `${standing.key} said ${standing.value} at ${standing.mod} and never led then`);
+        throw new Violation(
+          'observer',
+          `${standing.key} proclaimed ${standing.value} at revision ${standing.mod} without being the leader`,
+        );
     }
   }
 
@@ -216,7 +222,7 @@ export class Sessions {
     this.#world.trace.count(`${queue}: its turn`);
     for (const other of this.#sessions.values())
       if (other !== session && other.queue === queue && this.#holds(other))
-        throw new Violation(queue, `${key} has what ${other.key} has`);
+        throw new Violation(queue, `${key} and ${other.key} hold it at the same time`);
   }
 
   #hold(session: Session, proclamations: number, end: () => void): void {
@@ -242,7 +248,7 @@ export class Sessions {
     const write = (out: Writer): Writer => out.message(1, leader).string(2, value);
     this.#ask('v3electionpb.Election/Proclaim', write, ATTEMPT_MS, (answer) => {
       if (answer.kind === 'failed' && /not leader/.test(answer.text) && this.#holds(session))
-        throw new Violation('election', `${key} leads and may not proclaim anything`);
+        throw new Violation('election', `${key} leads, and its proclamation was rejected`);
       if (answer.kind === 'ok') {
         this.#world.trace.count('proclaimed');
         const [revision] = headAndBody(answer.body);
@@ -273,7 +279,10 @@ export class Sessions {
           if (answer.kind !== 'ok') return;
           const said = toldOf('Leader', answer.body);
           if (said.revision < floor && !checkers.mayBeLost(floor, true))
-            throw new Violation('election', `the leader as of ${said.revision}, but ${floor} was known before`);
+            throw new Violation(
+              'election',
+              `the leader was read at revision ${said.revision}, after revision ${floor} had been read`,
+            );
           this.#told.push(said);
         },
       );
@@ -316,7 +325,7 @@ export class Sessions {
         const said = toldOf('Observe', Buffer.concat(parts));
         trace.count('observed');
         if (said.revision < revision)
-          throw new Violation('observer', `an answer as of ${said.revision} after one as of ${revision}`);
+          throw new Violation('observer', `revision ${said.revision} was reported after revision ${revision}`);
         revision = said.revision;
         this.#heard.push(said);
         return true;

@@ -131,7 +131,7 @@ export class TokenClient {
         if (token.told && isSame(before, state) && askedMs - before.answeredMs > this.#ttlMs * SURELY_OVER)
           throw new Violation(
             'tokens',
-            `${member.name} takes a token ${askedMs - before.answeredMs} ms after its last use`,
+            `${member.name} accepted a token ${askedMs - before.answeredMs} ms after its last use`,
           );
         token.known.set(member, { ...state, askedMs, answeredMs: timeline.nowMs });
       } else if (/invalid auth token/.test(text)) {
@@ -144,7 +144,7 @@ export class TokenClient {
           if (isSame(since, state) && timeline.nowMs - sinceMs < this.#ttlMs * SURELY_NOT_OVER)
             throw new Violation(
               'tokens',
-              `${member.name} does not take a token that it knew ${timeline.nowMs - sinceMs} ms before`,
+              `${member.name} rejected a token that it had accepted ${timeline.nowMs - sinceMs} ms before`,
             );
       }
     });

@@ -100,7 +100,7 @@ export class Watcher {
           if (epoch === this.#epoch) this.#handler = undefined;
           return;
         }
-        throw new Violation('no surprise', `${this.name}: a watch ends: ${text}`);
+        throw new Violation('no surprise', `${this.name}: a watch ended unexpectedly: ${text}`);
       },
     });
     this.#handler = handler;
@@ -117,9 +117,9 @@ export class Watcher {
 
   #checkSize({ events, fragment }: WatchResponse, length: number): void {
     if (this.#fragmentBytes === undefined) {
-      if (fragment) throw new Violation('watch', `${this.name}: a fragment that was not asked for`);
+      if (fragment) throw new Violation('watch', `${this.name}: a fragment was sent without a request for fragments`);
     } else if (events.length > 1 && length > this.#fragmentBytes + HEAD_BYTES)
-      throw new Violation('watch', `${this.name}: ${length} bytes in one answer`);
+      throw new Violation('watch', `${this.name}: a response has ${length} bytes; it should have been fragmented`);
   }
 
   #sent(answer: Buffer): readonly Buffer[] {
@@ -172,7 +172,10 @@ export class Watcher {
     this.#fragments = [];
     if (response.canceled) {
       if (response.compactRevision <= this.next)
-        throw new Violation('watch', `${this.name}: refused at ${this.next}, compacted at ${response.compactRevision}`);
+        throw new Violation(
+          'watch',
+          `${this.name}: the watch from ${this.next} was rejected, but only ${response.compactRevision} is compacted`,
+        );
       this.#world.trace.count('watch overtaken by compaction');
       this.next = response.compactRevision;
       this.close();
@@ -189,7 +192,7 @@ export class Watcher {
     }
     for (const [revision, events] of byRevision(all)) {
       if (revision < this.next)
-        throw new Violation('watch', `${this.name}: revision ${revision} comes when ${this.next} was due`);
+        throw new Violation('watch', `${this.name}: revision ${revision} was sent instead of ${this.next}`);
       if (this.#wanted === EVERYTHING) checkers.show(this.name, revision, events);
       else checkers.note(revision);
       segment.seen.set(revision, canonical(events));
@@ -197,7 +200,10 @@ export class Watcher {
       segment.to = revision;
     }
     if (response.revision < this.next - 1)
-      throw new Violation('watch', `${this.name}: header ${response.revision} with events of ${this.next - 1}`);
+      throw new Violation(
+        'watch',
+        `${this.name}: the header has revision ${response.revision}, and the events have ${this.next - 1}`,
+      );
     this.#checkPrevious(all);
   }
 
@@ -207,17 +213,17 @@ export class Watcher {
       // The previous value may be compacted, but if present it must be correct.
       if (previous === undefined) continue;
       if (!this.#wanted.prevKv)
-        throw new Violation('watch', `${this.name}: a previous value of ${kv.key} that was not asked for`);
+        throw new Violation('watch', `${this.name}: a previous value of ${kv.key} was sent without a request for it`);
       if (!existed || previous.modRevision >= kv.modRevision)
         throw new Violation(
           'watch',
-          `${this.name}: a previous value of ${kv.key} at ${kv.modRevision} that makes no sense`,
+          `${this.name}: the previous value of ${kv.key} at ${kv.modRevision} is newer, or of a key that did not exist`,
         );
       const was = this.#world.checkers.history.get(previous.modRevision)?.findLast((event) => event.key === kv.key);
       if (was !== undefined && was.value !== previous.value.toString('latin1'))
         throw new Violation(
           'watch',
-          `${this.name}: another previous value of ${kv.key} at ${kv.modRevision} than there was`,
+          `${this.name}: the previous value of ${kv.key} at ${kv.modRevision} differs from the stored one`,
         );
     }
   }
@@ -236,7 +242,7 @@ export class Watcher {
           'watch',
           heard === ''
             ? `${this.name}: revision ${revision} is missing between ${from} and ${to}`
-            : `${this.name}: revision ${revision} is ${heard} and not ${due}`,
+            : `${this.name}: revision ${revision} was sent as ${heard} instead of ${due}`,
         );
       }
   }
