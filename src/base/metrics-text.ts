@@ -9,7 +9,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** Writes families in the order of the calls. A family is begun once, and its samples follow. */
+/** Writes families in the order of the calls. The samples of a family follow its head. */
 export class MetricsText {
   readonly #lines: string[] = [];
 

@@ -1,4 +1,5 @@
 /** Release versions: semantic versions without build metadata. Source: semver.org 2.0.0, section 11. */
+import { comparePre } from './semver.ts';
 
 const RELEASE = /^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})(?:-([0-9a-z]+(?:[.-][0-9a-z]+)*))?$/;
 const MAX_LENGTH = 63;
@@ -14,23 +15,7 @@ export function compareReleases(a: string, b: string): number {
     const difference = Number(left[index]) - Number(right[index]);
     if (difference !== 0) return difference;
   }
-  return comparePre(left[4], right[4]);
-}
-
-/** A pre-release is older than its release. */
-function comparePre(a: string | undefined, b: string | undefined): number {
-  if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
-  const [left, right] = [a.split('.'), b.split('.')];
-  for (let index = 0; index < Math.max(left.length, right.length); index++) {
-    const [one, other] = [left[index], right[index]];
-    if (one === undefined || other === undefined) return one === undefined ? -1 : 1;
-    if (one === other) continue;
-    const [first, second] = [/^\d+$/.test(one), /^\d+$/.test(other)];
-    if (first && second && Number(one) !== Number(other)) return Number(one) - Number(other);
-    if (first !== second) return first ? -1 : 1;
-    return one < other ? -1 : 1;
-  }
-  return 0;
+  return comparePre(left[4]?.split('.') ?? [], right[4]?.split('.') ?? []);
 }
 
 /** Undefined for an empty list. */

@@ -1,68 +1,35 @@
 /** Function `semver`. Sources: semver.org 2.0, k8s.io/apiserver/pkg/cel/library/semverlib.go. */
+import { compareSemver, parseSemver, type SemanticVersion } from '../../../base/versions/semver.ts';
 import { declare, type Overload } from '../functions.ts';
 import { Opaque, type Value } from '../values.ts';
 import { fail, of, reads } from './opaque.ts';
 
 const SEMVER = 'kubernetes.Semver';
 
-interface Semver {
-  readonly numbers: readonly [bigint, bigint, bigint];
-  readonly pre: readonly string[];
-}
-
-const SEMVER_PATTERN =
-  /^(0|[1-9]\d{0,18})\.(0|[1-9]\d{0,18})\.(0|[1-9]\d{0,18})(?:-([\dA-Za-z-]+(?:\.[\dA-Za-z-]+)*))?(?:\+[\dA-Za-z-]+(?:\.[\dA-Za-z-]+)*)?$/;
-
-function parseSemver(text: string, normalize: boolean): Semver | undefined {
-  let source = text;
-  if (normalize) {
-    const match = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?$/.exec(text.slice(0, 256));
-    if (match !== null)
-      source = `${BigInt(match[1] ?? 0)}.${BigInt(match[2] ?? 0)}.${BigInt(match[3] ?? 0)}${match[4] ?? ''}`;
-  }
-  const match = SEMVER_PATTERN.exec(source.length > 256 ? '' : source);
-  if (match === null) return undefined;
-  const pre = match[4]?.split('.') ?? [];
-  if (pre.some((each) => /^0\d+$/.test(each))) return undefined;
-  return { numbers: [BigInt(match[1] ?? 0), BigInt(match[2] ?? 0), BigInt(match[3] ?? 0)], pre };
-}
-
-function compareSemver(a: Semver, b: Semver): number {
-  for (const [index, number] of a.numbers.entries()) {
-    const other = b.numbers[index] ?? 0n;
-    if (number !== other) return number < other ? -1 : 1;
-  }
-  if (a.pre.length === 0 || b.pre.length === 0) return Math.sign(b.pre.length - a.pre.length);
-  for (let index = 0; index < Math.max(a.pre.length, b.pre.length); index++) {
-    const left = a.pre[index];
-    const right = b.pre[index];
-    if (left === undefined || right === undefined) return left === undefined ? -1 : 1;
-    if (left === right) continue;
-    const numbers = [/^\d+$/.test(left), /^\d+$/.test(right)];
-    if (numbers[0] === true && numbers[1] === true) return BigInt(left) < BigInt(right) ? -1 : 1;
-    if (numbers[0] !== numbers[1]) return numbers[0] === true ? -1 : 1;
-    return left < right ? -1 : 1;
-  }
-  return 0;
+function parse(text: string, normalize: boolean): SemanticVersion | undefined {
+  if (!normalize) return parseSemver(text);
+  const match = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?$/.exec(text.slice(0, 256));
+  if (match === null) return parseSemver(text);
+  const [major, minor, patch] = [1, 2, 3].map((index) => BigInt(match[index] ?? 0));
+  return parseSemver(`${major}.${minor}.${patch}${match[4] ?? ''}`);
 }
 
 const semver = (text: string, normalize: boolean): Opaque => {
-  const parsed =
-    parseSemver(text, normalize) ?? fail(`no valid semantic version: ${JSON.stringify(text.slice(0, 64))}`);
-  return new Opaque(SEMVER, parsed, `${parsed.numbers.join('.')}-${parsed.pre.join('.')}`);
+  const parsed = parse(text, normalize) ?? fail(`no valid semantic version: ${JSON.stringify(text.slice(0, 64))}`);
+  return new Opaque(SEMVER, parsed, `${parsed.major}.${parsed.minor}.${parsed.patch}-${parsed.pre.join('.')}`);
 };
 
 export const semvers: readonly Overload[] = [
   declare('semver(string): kubernetes.Semver', (text: string) => semver(text, false), reads),
   declare('semver(string, bool): kubernetes.Semver', semver, reads),
-  declare('isSemver(string): bool', (text: string) => parseSemver(text, false) !== undefined, reads),
+  declare('isSemver(string): bool', (text: string) => parse(text, false) !== undefined, reads),
   declare(
     'isSemver(string, bool): bool',
-    (text: string, normalize: boolean) => parseSemver(text, normalize) !== undefined,
+    (text: string, normalize: boolean) => parse(text, normalize) !== undefined,
     reads,
   ),
-  ...(['major', 'minor', 'patch'] as const).map((name, index) =>
-    declare(`kubernetes.Semver.${name}(): int`, (value: Opaque) => of<Semver>(value).numbers[index] ?? 0n),
+  ...(['major', 'minor', 'patch'] as const).map((name) =>
+    declare(`kubernetes.Semver.${name}(): int`, (value: Opaque) => of<SemanticVersion>(value)[name]),
   ),
   declare(
     'kubernetes.Semver.isLessThan(kubernetes.Semver): bool',

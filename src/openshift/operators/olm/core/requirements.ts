@@ -1,7 +1,9 @@
 /** Requirements of a version on the cluster. Source: operator-lifecycle-manager, operators/olm/requirements.go. */
+
 import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
+import { compareSemver } from '../../../../base/versions/semver.ts';
 import type { ClusterServiceVersion, RequirementStatus } from '../kinds/types.ts';
-import { compareVersions, parseVersion } from './catalog/semver.ts';
+import { parseVersion } from './catalog/semver.ts';
 import { serviceAccountNames } from './rbac.ts';
 
 export interface ClusterFacts {
@@ -36,7 +38,7 @@ function minimumVersion({ spec, metadata }: ClusterServiceVersion, facts: Cluste
   const wanted = parseVersion(spec?.minKubeVersion ?? '');
   if (wanted === undefined) return [];
   const found = parseVersion(facts.kubeVersion);
-  const met = found !== undefined && compareVersions({ ...found, pre: [] }, wanted) >= 0;
+  const met = found !== undefined && compareSemver({ ...found, pre: [] }, wanted) >= 0;
   return [
     {
       group: 'operators.coreos.com',

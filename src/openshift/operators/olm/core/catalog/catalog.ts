@@ -3,6 +3,7 @@
  * catalog's files. The content of bundles is not kept in memory. Source: operator-registry alpha/model (rules of
  * validity).
  */
+import { compareSemver } from '../../../../../base/versions/semver.ts';
 import type { BundleBlob, ChannelBlob, ChannelEntry, Constraint, GvkKey, PackageBlob, ReadBlob } from './blobs.ts';
 import { parseVersion, type Version } from './semver.ts';
 
@@ -185,6 +186,6 @@ function byVersion(a: Bundle | undefined, b: Bundle | undefined): number {
   const order =
     own === undefined || other === undefined
       ? Number(own !== undefined) - Number(other !== undefined)
-      : own.major - other.major || own.minor - other.minor || own.patch - other.patch;
+      : compareSemver({ ...own, pre: [] }, { ...other, pre: [] });
   return order || ((a?.name ?? '') < (b?.name ?? '') ? -1 : 1);
 }

@@ -1,7 +1,8 @@
 /** Paths through the update graph of a channel. Source: operator-lifecycle-manager pkg/controller/registry/resolver. */
+import { compareSemver } from '../../../../../base/versions/semver.ts';
 import type { ChannelEntry } from './blobs.ts';
 import type { Bundle, CatalogPackage, Channel } from './catalog.ts';
-import { compareVersions, parseRange, type Version } from './semver.ts';
+import { parseRange, type Version } from './semver.ts';
 
 export interface InstalledVersion {
   readonly name: string;
@@ -50,7 +51,7 @@ function isInSkipRange(entry: ChannelEntry, bundle: Bundle | undefined, installe
   if (entry.skipRange === '' || installed.version === undefined) return false;
   if (parseRange(entry.skipRange)?.includes(installed.version) !== true) return false;
   // A skipRange beyond its own version must not cause a downgrade.
-  return bundle?.version === undefined || compareVersions(bundle.version, installed.version) > 0;
+  return bundle?.version === undefined || compareSemver(bundle.version, installed.version) > 0;
 }
 
 const bundlesOf = (owner: CatalogPackage, entries: readonly ChannelEntry[]): Bundle[] =>

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  compareVersions,
-  parseRange,
-  parseVersion,
-} from '../../../../../../src/openshift/operators/olm/core/catalog/semver.ts';
+import { compareSemver } from '../../../../../../src/base/versions/semver.ts';
+import { parseRange, parseVersion } from '../../../../../../src/openshift/operators/olm/core/catalog/semver.ts';
 import { generator } from '../../../../../support/random.ts';
 
 const version = (text: string) => {
@@ -19,10 +16,10 @@ test('orders versions as semver.org specifies', () => {
     '1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0'.split(' ');
   for (const [index, low] of ordered.entries())
     for (const high of ordered.slice(index + 1)) {
-      assert.ok(compareVersions(version(low), version(high)) < 0, `${low} < ${high}`);
-      assert.ok(compareVersions(version(high), version(low)) > 0, `${high} > ${low}`);
+      assert.ok(compareSemver(version(low), version(high)) < 0, `${low} < ${high}`);
+      assert.ok(compareSemver(version(high), version(low)) > 0, `${high} > ${low}`);
     }
-  assert.equal(compareVersions(version('1.0.0+a'), version('v1.0.0+b')), 0);
+  assert.equal(compareSemver(version('1.0.0+a'), version('v1.0.0+b')), 0);
 });
 
 test('rejects invalid versions and ranges', () => {
