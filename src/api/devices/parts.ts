@@ -100,15 +100,15 @@ export function validateUuid(uid: string, at: string): FieldError[] {
  * Error text unless the text is a UUID in any form: plain, without hyphens, in braces, or with the prefix `urn:uuid:`.
  */
 function uuidError(text: string): string | undefined {
-  const said = (why: string): string => `error validating uid: ${why}`;
+  const invalid = (why: string): string => `error validating uid: ${why}`;
   const length = utf8Length(text);
-  if (![32, 36, 38, 45].includes(length)) return said(`invalid UUID length: ${length}`);
+  if (![32, 36, 38, 45].includes(length)) return invalid(`invalid UUID length: ${length}`);
   if (length === 45 && text.slice(0, 9).toLowerCase() !== 'urn:uuid:') {
-    return said(`invalid urn prefix: ${JSON.stringify(text.slice(0, 9))}`);
+    return invalid(`invalid urn prefix: ${JSON.stringify(text.slice(0, 9))}`);
   }
-  if (length === 38 && !(text.startsWith('{') && text.endsWith('}'))) return said('invalid bracketed UUID format');
+  if (length === 38 && !(text.startsWith('{') && text.endsWith('}'))) return invalid('invalid bracketed UUID format');
   const plain = length === 45 ? text.slice(9) : length === 38 ? text.slice(1, -1) : text;
-  return (length === 32 ? /^[0-9a-f]{32}$/i : HYPHENATED).test(plain) ? undefined : said('invalid UUID format');
+  return (length === 32 ? /^[0-9a-f]{32}$/i : HYPHENATED).test(plain) ? undefined : invalid('invalid UUID format');
 }
 
 /** Checks the form only. Compilation of the expressions is checked in the API server, which has the CEL compiler. */

@@ -52,10 +52,10 @@ export function isKnown(kinds: readonly KindDefinition[], { group, version, reso
  */
 export function switchVersions(
   kinds: readonly KindDefinition[],
-  said: RuntimeConfig,
+  config: RuntimeConfig,
   upstreamOnly = false,
 ): readonly KindDefinition[] {
-  const places = [...said].flatMap(([name, on]) => {
+  const places = [...config].flatMap(([name, on]) => {
     const place = STAGE_NAMES.includes(name) ? undefined : placeOf(name);
     return place === undefined ? [] : [{ ...place, on }];
   });
@@ -66,8 +66,8 @@ export function switchVersions(
     const own =
       here.findLast((each) => each.resource === plural) ?? here.findLast((each) => each.resource === undefined);
     if (own !== undefined) return own.on;
-    const stage = STAGES.findLast(([name, pattern]) => said.has(name) && pattern.test(version));
-    return stage === undefined ? usual : said.get(stage[0]) === true;
+    const stage = STAGES.findLast(([name, pattern]) => config.has(name) && pattern.test(version));
+    return stage === undefined ? usual : config.get(stage[0]) === true;
   };
   return kinds.map((kind) => {
     const unserved = [kind, ...(kind.aliases ?? [])]

@@ -222,8 +222,8 @@ export class Authorization {
       const opinion =
         link.type === 'Webhook' ? link.client.authorize(user, action) : this.#decideBy(link.type, user, action);
       if (opinion instanceof Promise) {
-        return opinion.then((said) =>
-          settles(link, said) ? said : this.#decideFrom(chain, at + 1, [...heard, said], user, action),
+        return opinion.then((decision) =>
+          settles(link, decision) ? decision : this.#decideFrom(chain, at + 1, [...heard, decision], user, action),
         );
       }
       if (opinion === undefined) continue;

@@ -53,7 +53,7 @@ export function runtimeConfigOf(values: ApiValues): {
   readonly runtimeConfig: RuntimeConfig;
   readonly warnings: readonly string[];
 } {
-  const said = new Map<string, boolean>();
+  const switches = new Map<string, boolean>();
   const warnings: string[] = [];
   for (const pair of values.list(FLAG)) {
     const at = pair.indexOf('=');
@@ -62,7 +62,7 @@ export function runtimeConfigOf(values: ApiValues): {
     if (name === LEGACY) continue;
     const on = switchOf(values, name, text);
     if (STAGE_NAMES.includes(name)) {
-      said.set(name, on);
+      switches.set(name, on);
       continue;
     }
     const place = placeOf(name);
@@ -79,14 +79,14 @@ export function runtimeConfigOf(values: ApiValues): {
     if (!isGroup(place.group)) values.refuse(FLAG, `unknown api groups ${place.group}; ${FIX}`);
     if (!isRegistered(place.group, place.version))
       values.refuse(FLAG, `group version ${place.group}/${place.version} that has not been registered; ${FIX}`);
-    if (isKnown(builtinKinds, place)) said.set(name, on);
+    if (isKnown(builtinKinds, place)) switches.set(name, on);
     else if (on && isKnown(builtinKinds, { group: place.group, version: place.version }))
       values.refuse(FLAG, `${name} is not there; ${FIX}`);
     else warnings.push(`${values.label(FLAG)}: ${name} is not there, on or off`);
   }
-  if (said.size === 1 && said.get('api/all') === false)
+  if (switches.size === 1 && switches.get('api/all') === false)
     values.refuse(FLAG, 'api/all=false alone leaves nothing; name beside it what is to be served, such as v1=true');
-  return { runtimeConfig: said, warnings };
+  return { runtimeConfig: switches, warnings };
 }
 
 /** `runtimeConfig` of the bootstrap file: whether each API is served, by name. */
@@ -95,15 +95,15 @@ export function runtimeConfigField(): Field<RuntimeConfig> {
   return {
     ...field,
     parse: (at) => {
-      const said = field.parse(at);
-      for (const name of said.keys()) {
+      const switches = field.parse(at);
+      for (const name of switches.keys()) {
         const place = placeOf(name);
         if (STAGE_NAMES.includes(name) || (place !== undefined && isKnown(builtinKinds, place))) continue;
         throw at.fail(
           `"${name}" is not there; give ${STAGE_NAMES.join(', ')}, GROUP/VERSION or GROUP/VERSION/RESOURCE`,
         );
       }
-      return said;
+      return switches;
     },
   };
 }

@@ -131,8 +131,8 @@ export class Exchange implements Placed {
    */
   get indents(): 'asked' | 'guessed' | undefined {
     const { query } = this.info;
-    const said = query.size > 0 ? query.get('pretty') : null;
-    if (said !== null && said !== '') return isTrue(said) ? 'asked' : undefined;
+    const pretty = query.size > 0 ? query.get('pretty') : null;
+    if (pretty !== null && pretty !== '') return isTrue(pretty) ? 'asked' : undefined;
     return PEOPLE.test(this.header('user-agent') ?? '') ? 'guessed' : undefined;
   }
 

@@ -108,20 +108,20 @@ export function duplicateFields(bytes: Buffer): string[] {
  */
 export function strictErrors(bytes: Buffer, unknown: readonly string[]): string[] {
   const left = new Set(unknown);
-  const said: string[] = [];
+  const messages: string[] = [];
   const names = new Set(unknown.map((path) => path.slice(path.lastIndexOf('.') + 1)));
   let duplicates = 0;
   eachKey(bytes, (levels, key, again) => {
     if (!again && !names.has(key)) return true;
     const path = pathOf(levels);
-    if (left.delete(path)) said.push(`unknown field ${JSON.stringify(path)}`);
+    if (left.delete(path)) messages.push(`unknown field ${JSON.stringify(path)}`);
     else if (again && !unknown.some((each) => isWithin(path, each))) {
-      said.push(`duplicate field ${JSON.stringify(path)}`);
+      messages.push(`duplicate field ${JSON.stringify(path)}`);
       duplicates += 1;
     }
     return duplicates < MAX_DUPLICATES;
   });
-  return [...said, ...[...left].map((path) => `unknown field ${JSON.stringify(path)}`)];
+  return [...messages, ...[...left].map((path) => `unknown field ${JSON.stringify(path)}`)];
 }
 
 function isWithin(path: string, field: string): boolean {

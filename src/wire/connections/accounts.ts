@@ -19,7 +19,7 @@ export class Account<Member> {
   /** Connections whose handshake has not started, oldest first. */
   readonly queued = new Set<Member>();
   /** Unauthenticated connections whose handshake has started, oldest first. */
-  readonly strangers = new Set<Member>();
+  readonly unauthenticated = new Set<Member>();
   readonly credits: Bucket;
 
   constructor(key: string, nowMs: number) {
@@ -28,7 +28,7 @@ export class Account<Member> {
   }
 
   get vacant(): boolean {
-    return this.strangers.size === 0 && this.queued.size === 0;
+    return this.unauthenticated.size === 0 && this.queued.size === 0;
   }
 
   forgettable(nowMs: number): boolean {
@@ -54,7 +54,7 @@ export class Accounts<Member> {
   }
 
   /** The account with the most connections in this state. */
-  heaviest(kind: 'queued' | 'strangers'): Account<Member> | undefined {
+  heaviest(kind: 'queued' | 'unauthenticated'): Account<Member> | undefined {
     let found: Account<Member> | undefined;
     for (const each of this.#accounts.values()) if (each[kind].size > (found?.[kind].size ?? 0)) found = each;
     return found;

@@ -35,10 +35,10 @@ export interface Door {
 }
 
 /** Authentication state of a connection. Connections with a certificate are closed last. */
-export type Standing = 'stranger' | 'token' | 'certificate';
+export type Standing = 'unauthenticated' | 'token' | 'certificate';
 
 const SWEEP_MS = 1000;
-const QUEUED_PER_STRANGER = 8;
+const QUEUED_PER_UNAUTHENTICATED = 8;
 /** Minimum number of connections that may wait for their handshake, for ports with low limits. */
 const MIN_QUEUED = 512;
 /** Factor of the unauthenticated limit: connections that may be authenticating. */
@@ -70,7 +70,7 @@ const BYTES_PER_CREDIT = 800_000;
  * Bytes that an unauthenticated peer may send before its first request and after each request: a handshake with a
  * certificate chain, and headers.
  */
-const STRANGER_BYTES = 192 * 1024;
+const UNAUTHENTICATED_BYTES = 192 * 1024;
 /** Bytes that a peer may send while its token is reviewed, for a request body. */
 const PENDING_BYTES = 4 * 1024 * 1024;
 /** Connections that are inspected per turn. */
@@ -80,7 +80,7 @@ export class GatedConnection {
   readonly account: Account<GatedConnection>;
   readonly door: Door;
   readonly openedMs: number;
-  standing: Standing = 'stranger';
+  standing: Standing = 'unauthenticated';
   secured = false;
   closed = false;
   idleSinceMs: number;
@@ -143,7 +143,7 @@ export class ConnectionGate {
   readonly #accounts = new Accounts<GatedConnection>();
   /** Connections whose handshake has not started. */
   readonly #queued = new Set<GatedConnection>();
-  readonly #strangers = new Set<GatedConnection>();
+  readonly #unauthenticated = new Set<GatedConnection>();
   readonly #authenticated = new Set<GatedConnection>();
   /** Accounts with connections that wait for their handshake, in round-robin order. */
   readonly #waiting = new Set<Account<GatedConnection>>();
@@ -162,10 +162,10 @@ export class ConnectionGate {
   }
 
   /** Numbers of open connections by state, and of addresses with an account. */
-  get counts(): Readonly<Record<'queued' | 'strangers' | 'authenticated' | 'addresses', number>> {
+  get counts(): Readonly<Record<'queued' | 'unauthenticated' | 'authenticated' | 'addresses', number>> {
     return {
       queued: this.#queued.size,
-      strangers: this.#strangers.size,
+      unauthenticated: this.#unauthenticated.size,
       authenticated: this.#authenticated.size,
       addresses: this.#accounts.size,
     };
@@ -177,7 +177,7 @@ export class ConnectionGate {
 
   /** Calls `door.begin` in a later turn. */
   open(address: string, door: Door): GatedConnection {
-    const places = Math.max(MIN_QUEUED, this.#limits.unauthenticated * QUEUED_PER_STRANGER);
+    const places = Math.max(MIN_QUEUED, this.#limits.unauthenticated * QUEUED_PER_UNAUTHENTICATED);
     if (this.#queued.size >= places) this.#evictQueued();
     const nowMs = this.#turns.nowMs();
     if (this.#queued.size > this.#limits.unauthenticated * FLOOD_FACTOR) this.#floodedMs = nowMs;
@@ -196,13 +196,13 @@ export class ConnectionGate {
 
   promote(connection: GatedConnection, by: 'token' | 'certificate'): void {
     if (connection.closed) return;
-    if (connection.standing === 'stranger') {
+    if (connection.standing === 'unauthenticated') {
       if (this.#authenticated.size >= this.#limits.authenticated && !this.#evictAuthenticated(by)) {
         this.close(connection, 'too many connections');
         return;
       }
-      this.#strangers.delete(connection);
-      connection.account.strangers.delete(connection);
+      this.#unauthenticated.delete(connection);
+      connection.account.unauthenticated.delete(connection);
       this.#authenticated.add(connection);
       connection.account.credits.refund(HANDSHAKE_CREDITS);
       connection.idleSinceMs = this.#turns.nowMs();
@@ -221,11 +221,11 @@ export class ConnectionGate {
   forget(connection: GatedConnection): void {
     connection.closed = true;
     this.#queued.delete(connection);
-    this.#strangers.delete(connection);
+    this.#unauthenticated.delete(connection);
     this.#authenticated.delete(connection);
     const { account } = connection;
     if (account.queued.delete(connection) && account.queued.size === 0) this.#waiting.delete(account);
-    account.strangers.delete(connection);
+    account.unauthenticated.delete(connection);
     if (this.#waiting.size > 0) this.#planPump(0);
   }
 
@@ -275,8 +275,8 @@ export class ConnectionGate {
     account.queued.delete(connection);
     this.#queued.delete(connection);
     connection.idleSinceMs = this.#turns.nowMs();
-    account.strangers.add(connection);
-    this.#strangers.add(connection);
+    account.unauthenticated.add(connection);
+    this.#unauthenticated.add(connection);
     this.#poll();
     connection.door.begin();
   }
@@ -287,13 +287,13 @@ export class ConnectionGate {
    */
   #hasRoom(account: Account<GatedConnection>, nowMs: number): boolean {
     const { unauthenticated } = this.#limits;
-    if (this.#strangers.size < unauthenticated * CROWD_FACTOR) return true;
-    const heaviest = this.#accounts.heaviest('strangers');
+    if (this.#unauthenticated.size < unauthenticated * CROWD_FACTOR) return true;
+    const heaviest = this.#accounts.heaviest('unauthenticated');
     if (heaviest === undefined) return true;
-    const isLighter = heaviest !== account && heaviest.strangers.size > account.strangers.size + 1;
+    const isLighter = heaviest !== account && heaviest.unauthenticated.size > account.unauthenticated.size + 1;
     const patienceMs =
       isLighter || this.#queued.size > unauthenticated * FLOOD_FACTOR ? FLOOD_PATIENCE_MS : PATIENCE_MS;
-    for (const each of heaviest.strangers) {
+    for (const each of heaviest.unauthenticated) {
       if (each.door.busy() || nowMs - each.idleSinceMs < patienceMs) continue;
       each.violated('too many connections');
       return true;
@@ -337,8 +337,8 @@ export class ConnectionGate {
       this.close(each, 'handshake timeout');
     }
     const crowdedIdleMs = nowMs - this.#floodedMs < FLOOD_MEMORY_MS ? FLOOD_IDLE_MS : CROWDED_IDLE_MS;
-    let surplus = this.#strangers.size - this.#limits.unauthenticated;
-    for (const each of this.#strangers) {
+    let surplus = this.#unauthenticated.size - this.#limits.unauthenticated;
+    for (const each of this.#unauthenticated) {
       if (surplus > 0 && !each.door.busy() && nowMs - each.idleSinceMs > crowdedIdleMs) {
         surplus -= 1;
         each.violated('too many connections');
@@ -362,16 +362,17 @@ export class ConnectionGate {
     this.#looking = true;
     this.#turns.afterEach(() => {
       for (let looks = 0; looks < LOOKS_PER_TURN; looks += 1) {
-        this.#round ??= this.#strangers.values();
+        this.#round ??= this.#unauthenticated.values();
         const { value, done } = this.#round.next();
         if (done === true) {
           this.#round = undefined;
           break;
         }
         const bytes = value.door.bytesRead() - value.lastBytes;
-        if (bytes > (value.door.busy() ? PENDING_BYTES : STRANGER_BYTES)) value.violated('too many bytes', bytes);
+        if (bytes > (value.door.busy() ? PENDING_BYTES : UNAUTHENTICATED_BYTES))
+          value.violated('too many bytes', bytes);
       }
-      this.#looking = this.#strangers.size > 0;
+      this.#looking = this.#unauthenticated.size > 0;
       return this.#looking;
     });
   }

@@ -69,11 +69,11 @@ export class HttpConnection implements ServedConnection {
   identified(as: Identified): void {
     const gated = this.#gated;
     if (as === 'user') {
-      if (gated.standing === 'stranger') gated.authenticated('token');
+      if (gated.standing === 'unauthenticated') gated.authenticated('token');
       return;
     }
-    const stranger = gated.standing === 'stranger';
-    if (!stranger) {
+    const isUnauthenticated = gated.standing === 'unauthenticated';
+    if (!isUnauthenticated) {
       const nowMs = performance.now();
       this.#refusals ??= new Bucket(REFUSAL_BURST, REFUSALS_PER_SECOND, nowMs);
       if (this.#refusals.take(nowMs)) return;
@@ -81,14 +81,14 @@ export class HttpConnection implements ServedConnection {
     gated.refused();
     this.#anonymous += 1;
     // As upstream, unauthenticated clients may not keep an HTTP/2 connection.
-    if (this.session !== undefined) this.#endSession(this.session, stranger);
-    else if (!stranger || as === 'refused' || this.#anonymous >= MAX_ANONYMOUS) this.#endAfterAnswer();
+    if (this.session !== undefined) this.#endSession(this.session, isUnauthenticated);
+    else if (!isUnauthenticated || as === 'refused' || this.#anonymous >= MAX_ANONYMOUS) this.#endAfterAnswer();
   }
 
   /** In a flood, the rest would be parsed before the response is sent, so the client gets no response. */
-  #endSession(session: Session, stranger: boolean): void {
+  #endSession(session: Session, isUnauthenticated: boolean): void {
     const bytes = this.#gated.bytesSinceGreeting();
-    if (!stranger || bytes <= MAX_REFUSED_BYTES) session.close();
+    if (!isUnauthenticated || bytes <= MAX_REFUSED_BYTES) session.close();
     else {
       this.#gated.violated('flood without an identity', bytes);
       this.destroy();
@@ -118,7 +118,7 @@ export class HttpConnection implements ServedConnection {
    */
   admits(): boolean {
     const gated = this.#gated;
-    if (gated.standing !== 'stranger') return !this.#ending;
+    if (gated.standing !== 'unauthenticated') return !this.#ending;
     if (this.session !== undefined) {
       if (this.inFlight >= MAX_PENDING_STREAMS) return false;
     } else if (this.#ending || this.response?.writableEnded === false) {

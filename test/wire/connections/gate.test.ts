@@ -165,7 +165,7 @@ describe('full port', () => {
       [one, oldest, ...rest, next].map((each) => each?.closed),
       ['', '', '', ''],
     );
-    assert.equal(gate.counts.strangers, 4);
+    assert.equal(gate.counts.unauthenticated, 4);
   });
 
   it('limits the number of connections that wait for their handshake', () => {
@@ -191,7 +191,7 @@ describe('full port', () => {
     for (let round = 0; round < 400 && clients.some(({ begunMs }) => begunMs === undefined); round += 1) {
       turns.pass(10);
       for (const { connection, begunMs } of clients) {
-        if (begunMs === undefined || connection.standing !== 'stranger') continue;
+        if (begunMs === undefined || connection.standing !== 'unauthenticated') continue;
         connection.greeted();
         connection.authenticated('certificate');
       }

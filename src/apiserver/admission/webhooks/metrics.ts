@@ -32,8 +32,8 @@ export class HookMetrics {
     const refused = rejected !== undefined;
     count(this.#requests, `code="${code}",${base},rejected="${refused}",type="${type}"`);
     if (refused) {
-      const said = rejected === 'no_error' ? code : 0;
-      count(this.#rejections, `error_type="${rejected}",${base},rejection_code="${said}",type="${type}"`);
+      const rejectionCode = rejected === 'no_error' ? code : 0;
+      count(this.#rejections, `error_type="${rejected}",${base},rejection_code="${rejectionCode}",type="${type}"`);
     }
     const labels = `${base},rejected="${refused}",type="${type}"`;
     let series = this.#durations.get(labels);

@@ -63,19 +63,19 @@ async function call(
   request: AdmissionRequest,
   mutation: Mutation,
 ): Promise<{ readonly changed: boolean } | undefined> {
-  const said = annotations('mutation', each, request, mutation.again ? 1 : 0);
+  const notes = annotations('mutation', each, request, mutation.again ? 1 : 0);
   let isCalled = false;
   let changed = false;
   const called = (): void => {
     isCalled = true;
   };
   try {
-    const verdict = await caller.call(each, request, 'admit', { called, failedOpen: said.failedOpen });
+    const verdict = await caller.call(each, request, 'admit', { called, failedOpen: notes.failedOpen });
     if (verdict === undefined) return undefined;
-    changed = verdict.patch !== undefined && (await applyPatch(each, request, verdict.patch, said));
+    changed = verdict.patch !== undefined && (await applyPatch(each, request, verdict.patch, notes));
     return { changed };
   } finally {
-    if (isCalled) said.mutated(changed);
+    if (isCalled) notes.mutated(changed);
   }
 }
 
@@ -87,7 +87,7 @@ async function applyPatch(
   { hook, as }: MatchingWebhook,
   request: AdmissionRequest,
   patch: JsonValue,
-  said: WebhookAnnotations,
+  notes: WebhookAnnotations,
 ): Promise<boolean> {
   if (Array.isArray(patch) && patch.length === 0) return false;
   const target = targetOf(request);
@@ -99,7 +99,7 @@ async function applyPatch(
   try {
     const shown = (await describeRequest(request, as, ''))['object'] as JsonObject;
     const patched = jsonPatch(shown, patch);
-    said.patched(patch);
+    notes.patched(patch);
     if (jsonEqual(shown, patched)) return false;
     await exchangeObject(request, as, patched, 'Ignore');
     return true;

@@ -99,16 +99,16 @@ async function holdLock(program: string): Promise<ShutdownLock> {
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
   });
   const held = Promise.withResolvers<void>();
-  let said = '';
+  let output = '';
   child.stderr.on('data', (part: Buffer) => {
-    if (said.length < 1_000) said += part.toString();
+    if (output.length < 1_000) output += part.toString();
   });
   child.stdin.on('error', () => {});
   // The program runs, and echoes, only while it holds the lock.
   child.stdin.write('\n');
   child.stdout.once('data', () => held.resolve());
   child.on('error', (error) => held.reject(new CodedError('systemd', `${program}: ${error.message}`)));
-  child.on('close', () => held.reject(new CodedError('systemd', `${program}: ${said.trim() || 'ended early'}`)));
+  child.on('close', () => held.reject(new CodedError('systemd', `${program}: ${output.trim() || 'ended early'}`)));
   held.promise.catch(ignore('awaited below'));
   await held.promise;
   child.stdout.resume();

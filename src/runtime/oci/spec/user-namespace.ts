@@ -79,15 +79,15 @@ async function withNamespace(
 
 function echoing(child: ChildProcessWithoutNullStreams): Promise<number> {
   return new Promise((resolve, reject) => {
-    let said = '';
+    let output = '';
     child.stderr.on('data', (part: Buffer) => {
-      if (said.length < 1_000) said += part.toString();
+      if (output.length < 1_000) output += part.toString();
     });
     child.stdin.on('error', () => {});
     child.stdin.write('\n');
     child.stdout.once('data', () => resolve(child.pid ?? 0));
     child.on('error', reject);
-    child.on('close', () => reject(new Error(said.trim() || 'unshare: no user namespace could be made')));
+    child.on('close', () => reject(new Error(output.trim() || 'unshare: no user namespace could be made')));
   });
 }
 

@@ -143,18 +143,18 @@ export async function execMonitored(options: MonitoredExecOptions): Promise<Moni
   try {
     const standard = terminal ? undefined : output.ends;
     const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed', standard).begin();
-    let said = '';
+    let text = '';
     sync.on('data', (part: Buffer) => {
-      said += part.toString('utf8');
+      text += part.toString('utf8');
     });
     const exitCode = new Promise<number>((resolve) => {
-      sync.on('close', () => resolve(reportedNumber(said) ?? 137));
+      sync.on('close', () => resolve(reportedNumber(text) ?? 137));
       sync.resume();
     });
     return { pid, monitorPid: await monitorPid(), exitCode };
   } catch (error) {
-    const said = await lastMessage(runtimeLog);
-    throw said === '' ? error : new RuntimeError('start-failed', said, { cause: error });
+    const text = await lastMessage(runtimeLog);
+    throw text === '' ? error : new RuntimeError('start-failed', text, { cause: error });
   } finally {
     options.signal?.removeEventListener('abort', abort);
   }
@@ -261,19 +261,19 @@ function reportOf(sync: Readable, code: 'create-failed' | 'start-failed'): Promi
       () => reject(new RuntimeError(code, 'the container monitor gave no answer')),
       CREATE_TIMEOUT_MS,
     );
-    let said = '';
+    let text = '';
     const settle = (): void => {
       clearTimeout(timer);
       sync.pause();
       sync.off('data', collect).off('end', settle).off('close', settle);
-      resolve(said);
+      resolve(text);
     };
     const collect = (part: Buffer): void => {
-      said += part.toString('utf8');
-      const end = said.indexOf('\n');
+      text += part.toString('utf8');
+      const end = text.indexOf('\n');
       if (end < 0) return;
       settle();
-      if (end + 1 < said.length) sync.unshift(Buffer.from(said.slice(end + 1)));
+      if (end + 1 < text.length) sync.unshift(Buffer.from(text.slice(end + 1)));
     };
     sync.on('data', collect).on('end', settle).on('close', settle);
   });

@@ -50,18 +50,18 @@ export async function connectInNamespace(
   );
   if (child.pid !== undefined) started(child.pid);
   return new Promise((resolve, reject) => {
-    let said = '';
+    let output = '';
     const refuse = (why: string): void => reject(new RuntimeError('network', why));
     child.on('error', (error) => refuse(`port forwarding needs nsenter and socat: ${error.message}`));
     child.stderr.on('data', (part: Buffer) => {
       // Messages are read even after the connection is established, so that socat never blocks on writing them.
-      if (said.length > 64 * 1024) return;
-      said += part.toString('utf8');
-      if (said.includes('starting data transfer loop')) {
+      if (output.length > 64 * 1024) return;
+      output += part.toString('utf8');
+      if (output.includes('starting data transfer loop')) {
         resolve(byteStream(child.stdout, child.stdin, () => child.kill('SIGKILL')));
       }
     });
-    child.on('close', () => refuse(complaint(said, port)));
+    child.on('close', () => refuse(complaint(output, port)));
   });
 }
 
@@ -93,9 +93,9 @@ export function createForwards(): Forwards {
   };
 }
 
-function complaint(said: string, port: number): string {
-  const errors = said.split('\n').flatMap((line) => /\bE (.*)$/.exec(line)?.[1] ?? []);
-  return errors.at(-1) ?? `connection to port ${port} failed: ${said.trim().split('\n').at(-1) ?? ''}`;
+function complaint(output: string, port: number): string {
+  const errors = output.split('\n').flatMap((line) => /\bE (.*)$/.exec(line)?.[1] ?? []);
+  return errors.at(-1) ?? `connection to port ${port} failed: ${output.trim().split('\n').at(-1) ?? ''}`;
 }
 
 function byteStream(readable: Readable, writable: Writable | Duplex, destroy: () => void): ByteStream {
