@@ -1,6 +1,7 @@
 /** Writes of the scheduler: bindings, the PodScheduled condition, nominations and evictions. */
 
 import type { Pod, PodCondition } from '../api/generated/core/v1.ts';
+import { transitionTime } from '../api/meta/conditions.ts';
 import { isApiError } from '../api/meta/status.ts';
 import { observedGeneration } from '../api/podspec/generation.ts';
 import { resources } from '../api/resources.ts';
@@ -46,7 +47,7 @@ export function createWrites(client: ApiClient, nowMs: () => number): Scheduling
         status: 'False',
         reason,
         message,
-        lastTransitionTime: current?.status === 'False' ? (current.lastTransitionTime ?? now()) : now(),
+        lastTransitionTime: transitionTime(current, 'False', now()),
       };
       await patchStatus(pod, {
         conditions: [condition],

@@ -50,6 +50,7 @@ const SHARED: readonly (readonly [pattern: RegExp, module: string, others?: RegE
   [/\.toISOString\(\)\.(?:replace\(|slice\(0, ?10\)|slice\(0, ?19\)\}Z)/, 'src/base/times.ts'],
   [/createHash\('sha256'\)\.update\(.*\)\.digest\('(?:hex|base64|base64url)'\)/, 'src/wire/digest.ts'],
   [/`# (?:HELP|TYPE) \$\{name\} \$\{/, 'src/base/metrics-text.ts', /^src\/apiserver\//],
+  [/\?\.status === \S+ \? \(?\w+\.lastTransitionTime/, 'src/api/meta/conditions.ts'],
   // The others are sets, which are cheap to fill again.
   [
     /\.size >= MAX_\w+\) (?:this\.)?#?\w+\.clear\(\)|\.delete\((?:this\.)?#?\w+\.keys\(\)\.next\(\)/,

@@ -2,6 +2,7 @@
 
 import type { ContainerImage, Node, NodeCondition, NodeStatus } from '../../api/generated/core/v1.ts';
 import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../api/kinds/nodes/nodes/host-ports.ts';
+import { transitionTime } from '../../api/meta/conditions.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../base/quantity.ts';
 import { timestamp } from '../../base/times.ts';
 import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
@@ -187,8 +188,7 @@ function condition(
     type,
     status,
     lastHeartbeatTime: now,
-    lastTransitionTime:
-      before?.status === status && before.lastTransitionTime !== undefined ? before.lastTransitionTime : now,
+    lastTransitionTime: transitionTime(before, status, now),
     reason,
     message,
   };

@@ -1,6 +1,7 @@
 /** API objects of revisions: reports of hosts, `revision-status-N`, installer pods and operator status. */
 
 import type { ConfigMap, Pod } from '../../api/generated/core/v1.ts';
+import { transitionTime } from '../../api/meta/conditions.ts';
 import type { ResourceType } from '../../api/meta/object.ts';
 import { timestamp } from '../../base/times.ts';
 import type { NodeStatus, OperatorCondition, StaticPodOperator } from '../operators/kinds/operator/index.ts';
@@ -128,8 +129,7 @@ export function statusOf(
   const before = new Map((operator.status?.conditions ?? []).map((each) => [each.type, each]));
   const conditions = conditionsOf(plan).map((each): OperatorCondition => {
     const old = before.get(each.type);
-    const since = old?.status === each.status ? old.lastTransitionTime : undefined;
-    return { ...each, lastTransitionTime: since ?? timestamp(nowMs) };
+    return { ...each, lastTransitionTime: transitionTime(old, each.status, timestamp(nowMs)) };
   });
   return {
     ...operator.status,

@@ -6,6 +6,7 @@
 import type { ResourceClaim } from '../../api/devices/types.ts';
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { Condition } from '../../api/generated/meta/v1.ts';
+import { transitionTime } from '../../api/meta/conditions.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { parseDuration } from '../../base/duration.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
@@ -279,7 +280,7 @@ function statusOf(claim: RigClaim, outcome: Outcome, nowMs: number): NonNullable
   const before = claim.status?.conditions?.find(({ type }) => type === 'Granted');
   const condition: Condition = {
     ...{ type: 'Granted', status, reason, message },
-    lastTransitionTime: (before?.status === status ? before.lastTransitionTime : undefined) ?? timestamp(nowMs),
+    lastTransitionTime: transitionTime(before, status, timestamp(nowMs)),
   };
   return {
     phase,

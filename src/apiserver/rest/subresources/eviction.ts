@@ -5,6 +5,7 @@
 
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import type { PodDisruptionBudget } from '../../../api/generated/policy/v1.ts';
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { ApiError, errors, type Status } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
@@ -229,7 +230,7 @@ function withTarget(pod: Pod, nowMs: number): NonNullable<Pod['status']>['condit
   const target = {
     type: 'DisruptionTarget',
     status: 'True',
-    lastTransitionTime: known?.status === 'True' ? (known.lastTransitionTime ?? timestamp(nowMs)) : timestamp(nowMs),
+    lastTransitionTime: transitionTime(known, 'True', timestamp(nowMs)),
     reason: 'EvictionByEvictionAPI',
     message: 'Eviction API: evicting',
   };

@@ -4,6 +4,7 @@
  */
 
 import type { NamespaceCondition } from '../../../api/generated/core/v1.ts';
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { timestamp } from '../../../base/times.ts';
 
 /** Result of one pass over all namespaced kinds. */
@@ -38,8 +39,7 @@ export function planNamespaceConditions(
 ): NamespaceCondition[] {
   return wantedConditions(sweep).map((wanted) => {
     const old = existing.find((condition) => condition.type === wanted.type);
-    const isSame = old?.status === wanted.status && old.lastTransitionTime !== undefined;
-    return { ...wanted, lastTransitionTime: isSame ? (old.lastTransitionTime ?? '') : timestamp(nowMs) };
+    return { ...wanted, lastTransitionTime: transitionTime(old, wanted.status, timestamp(nowMs)) };
   });
 }
 

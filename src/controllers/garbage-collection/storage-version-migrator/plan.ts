@@ -4,6 +4,7 @@
 
 import type { Condition } from '../../../api/generated/meta/v1.ts';
 import type { StorageVersionMigration } from '../../../api/kinds/cluster/storageversionmigrations/index.ts';
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { timestamp } from '../../../base/times.ts';
 
 export type MigrationState = 'Running' | 'Succeeded' | 'Failed';
@@ -37,7 +38,7 @@ export function withState(
       status,
       reason: REASON[type],
       message: text,
-      lastTransitionTime: known?.status === status ? known.lastTransitionTime : timestamp(nowMs),
+      lastTransitionTime: transitionTime(known, status, timestamp(nowMs)),
     };
   };
   const others = before.filter(({ type }) => type !== state && type !== 'Running');

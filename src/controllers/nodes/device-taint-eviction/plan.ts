@@ -12,6 +12,7 @@ import type {
   ResourceSlice,
 } from '../../../api/devices/types.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { timestamp } from '../../../base/times.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 
@@ -48,7 +49,7 @@ export function ruleCondition(
   const reason = status === 'True' ? 'PodsPendingEviction' : evicts ? 'Completed' : 'NoEffect';
   const message = evicts || pods.length === 0 ? count : `With the effect NoExecute, ${count}`;
   if (before?.status === status && before.message === message) return undefined;
-  const lastTransitionTime = before?.status === status ? before.lastTransitionTime : timestamp(nowMs);
+  const lastTransitionTime = transitionTime(before, status, timestamp(nowMs));
   const observedGeneration = rule.metadata?.generation;
   const condition = { type: 'EvictionInProgress', status, reason, message, lastTransitionTime };
   return {

@@ -1,6 +1,7 @@
 /** Conditions of a deployment. `kubectl rollout status` reads these reasons. */
 
 import type { DeploymentCondition } from '../../../api/generated/apps/v1.ts';
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { timestamp } from '../../../base/times.ts';
 
 export type ConditionType = 'Available' | 'Progressing' | 'ReplicaFailure';
@@ -59,7 +60,7 @@ function condition(
     type,
     status,
     lastUpdateTime: now,
-    lastTransitionTime: current?.status === status ? (current.lastTransitionTime ?? now) : now,
+    lastTransitionTime: transitionTime(current, status, now),
     reason,
     message,
   };

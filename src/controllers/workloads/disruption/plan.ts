@@ -6,6 +6,7 @@
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import type { Condition, OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/generated/policy/v1.ts';
+import { withCondition } from '../../../api/meta/conditions.ts';
 import { timeMs, timestamp } from '../../../base/times.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
@@ -75,7 +76,7 @@ export function planBudget({ budget, pods, scales }: BudgetSnapshot, { nowMs }: 
     disruptionsAllowed,
     ...(disruptedPods.size === 0 ? {} : { disruptedPods: Object.fromEntries(disruptedPods) }),
     observedGeneration: budget.metadata?.generation ?? 0,
-    conditions: withCondition(budget, nowMs, {
+    conditions: conditionsWith(budget, nowMs, {
       status: disruptionsAllowed > 0 ? 'True' : 'False',
       reason: disruptionsAllowed > 0 ? 'SufficientPods' : 'InsufficientPods',
       message: '',
@@ -103,7 +104,7 @@ export function planFailure(
     expectedPods: 0,
     ...known,
     disruptionsAllowed: 0,
-    conditions: withCondition(budget, nowMs, {
+    conditions: conditionsWith(budget, nowMs, {
       status: 'False',
       reason: 'SyncFailed',
       message,
@@ -168,14 +169,10 @@ function disruptions(
 
 const isDeleting = (pod: Pod): boolean => pod.metadata?.deletionTimestamp !== undefined;
 
-function withCondition(
+function conditionsWith(
   budget: PodDisruptionBudget,
   nowMs: number,
   facts: Pick<Condition, 'status' | 'reason' | 'message' | 'observedGeneration'>,
 ): Condition[] {
-  const conditions = budget.status?.conditions ?? [];
-  const known = conditions.find((each) => each.type === DISRUPTION_ALLOWED);
-  const lastTransitionTime = known?.status === facts.status ? known.lastTransitionTime : timestamp(nowMs);
-  const next: Condition = { type: DISRUPTION_ALLOWED, ...facts, lastTransitionTime };
-  return known === undefined ? [...conditions, next] : conditions.map((each) => (each === known ? next : each));
+  return withCondition(budget.status?.conditions, { type: DISRUPTION_ALLOWED, ...facts }, timestamp(nowMs));
 }

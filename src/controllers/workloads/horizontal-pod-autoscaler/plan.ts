@@ -14,6 +14,7 @@ import type {
   MetricValueStatus,
 } from '../../../api/generated/autoscaling/v2.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { withCondition } from '../../../api/meta/conditions.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { formatQuantity, quantityMilliValue, quantityOfMilli, tryParseQuantity } from '../../../base/quantity.ts';
 import { timestamp } from '../../../base/times.ts';
@@ -239,7 +240,7 @@ class Draft {
   }
 
   condition(type: string, status: 'True' | 'False', reason: string, message: string): void {
-    this.#conditions = withCondition(this.#conditions, type, status, reason, message, this.#nowMs);
+    this.#conditions = withCondition(this.#conditions, { type, status, reason, message }, timestamp(this.#nowMs));
   }
 
   status(current: number, desired: number): HorizontalPodAutoscalerStatus {
@@ -260,26 +261,6 @@ class Draft {
   }
 }
 
-function withCondition(
-  conditions: readonly HorizontalPodAutoscalerCondition[],
-  type: string,
-  status: 'True' | 'False',
-  reason: string,
-  message: string,
-  nowMs: number,
-): HorizontalPodAutoscalerCondition[] {
-  const old = conditions.find((each) => each.type === type);
-  const lastTransitionTime = old?.status === status ? old.lastTransitionTime : timestamp(nowMs);
-  const condition = {
-    type,
-    status,
-    reason,
-    message,
-    ...(lastTransitionTime === undefined ? {} : { lastTransitionTime }),
-  };
-  return old === undefined ? [...conditions, condition] : conditions.map((each) => (each === old ? condition : each));
-}
-
 /** Status after the scale could not be read or written. All other fields are kept. */
 export function unableToScale(
   autoscaler: HorizontalPodAutoscaler,
@@ -291,12 +272,20 @@ export function unableToScale(
   const before = status ?? autoscaler.status ?? { desiredReplicas: 0 };
   const what = reason === 'FailedGetScale' ? "get the target's current scale" : 'update the target scale';
   const text = `the HPA controller was unable to ${what}: ${message}`;
-  const conditions = withCondition(before.conditions ?? [], 'AbleToScale', 'False', reason, text, nowMs);
+  const conditions = withCondition(
+    before.conditions ?? [],
+    { type: 'AbleToScale', status: 'False', reason, message: text },
+    timestamp(nowMs),
+  );
   return { ...before, conditions };
 }
 
 export function ableToScale(status: HorizontalPodAutoscalerStatus, nowMs: number): HorizontalPodAutoscalerStatus {
   const text = `the HPA controller was able to update the target scale to ${status.desiredReplicas}`;
-  const conditions = withCondition(status.conditions ?? [], 'AbleToScale', 'True', 'SucceededRescale', text, nowMs);
+  const conditions = withCondition(
+    status.conditions ?? [],
+    { type: 'AbleToScale', status: 'True', reason: 'SucceededRescale', message: text },
+    timestamp(nowMs),
+  );
   return { ...status, conditions };
 }

@@ -1,4 +1,5 @@
 import type { ContainerStatus, Pod, PodCondition } from '../../../api/generated/core/v1.ts';
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { timestamp } from '../../../base/times.ts';
 import type { ContainerStatuses } from './container-status.ts';
@@ -38,10 +39,7 @@ function withTimes(type: string, verdict: Verdict, input: ConditionInput): PodCo
     type,
     ...observedGeneration(input.pod),
     ...verdict,
-    lastTransitionTime:
-      before?.status === verdict.status && before.lastTransitionTime !== undefined
-        ? before.lastTransitionTime
-        : timestamp(input.nowMs),
+    lastTransitionTime: transitionTime(before, verdict.status, timestamp(input.nowMs)),
   };
 }
 

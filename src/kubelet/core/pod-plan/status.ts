@@ -2,6 +2,7 @@
  * Computes the PodStatus to report from snapshot and plan. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus.
  */
 import type { Pod, PodCondition, PodStatus } from '../../../api/generated/core/v1.ts';
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { timestamp } from '../../../base/times.ts';
 import { podConditions } from './conditions.ts';
@@ -176,9 +177,9 @@ function roundCondition({ snapshot, previous, nowMs }: StatusInput, round: Resta
   const before = previous.conditions?.find((condition) => condition.type === type);
   if (round === undefined && before === undefined) return [];
   const status = round !== undefined && (round.old.length > 0 || round.pending) ? 'True' : 'False';
-  const lastTransitionTime = before?.status === status ? before.lastTransitionTime : undefined;
+  const lastTransitionTime = transitionTime(before, status, timestamp(nowMs));
   const generation = observedGeneration(snapshot.pod);
-  return [{ type, ...generation, status, lastTransitionTime: lastTransitionTime ?? timestamp(nowMs) }];
+  return [{ type, ...generation, status, lastTransitionTime }];
 }
 
 /** A resize in progress keeps the generation with which it started. */

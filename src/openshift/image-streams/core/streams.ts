@@ -2,6 +2,7 @@
  * Tags of an image stream and their changes. Objects are modified in place. Source: openshift/library-go
  * pkg/image/imageutil.
  */
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import type { ImageStream, TagEvent, TagReference } from '../kinds/imagestreams/types.ts';
 
 export interface FoundImage {
@@ -52,7 +53,7 @@ export function recordFailure(
   const history = historyOf(stream, tag);
   history.items ??= [];
   const [before] = history.conditions ?? [];
-  const lastTransitionTime = before?.status === 'False' ? before.lastTransitionTime : now;
+  const lastTransitionTime = transitionTime(before, 'False', now);
   history.conditions = [{ type: 'ImportSuccess', status: 'False', lastTransitionTime, ...failure, generation }];
 }
 

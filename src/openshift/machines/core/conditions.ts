@@ -1,5 +1,6 @@
 /** Conditions of machines: one per type. The transition time only changes with the status. */
 
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { timestamp } from '../../../base/times.ts';
 import type { MachineCondition } from '../kinds/machine-types.ts';
 
@@ -26,8 +27,7 @@ export function withConditions(
   const byType = new Map((before ?? []).map((each) => [each.type, each]));
   for (const each of observed) {
     const old = byType.get(each.type);
-    const lastTransitionTime = old?.status === each.status ? old.lastTransitionTime : undefined;
-    byType.set(each.type, { ...each, lastTransitionTime: lastTransitionTime ?? timestamp(nowMs) });
+    byType.set(each.type, { ...each, lastTransitionTime: transitionTime(old, each.status, timestamp(nowMs)) });
   }
   return [...byType.values()].sort((left, right) => (left.type < right.type ? -1 : 1));
 }

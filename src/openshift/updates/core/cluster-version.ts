@@ -4,6 +4,7 @@
  */
 
 import type { WantedUpdate } from '../../../api/kinds/nodes/nodes/host-report.ts';
+import { transitionTime } from '../../../api/meta/conditions.ts';
 import { timestamp } from '../../../base/times.ts';
 import { compareReleases, isMinorChange } from '../../../base/versions/release-version.ts';
 import { apiServerSkew } from '../../../base/versions/version-skew.ts';
@@ -309,7 +310,7 @@ function conditions(input: VersionInput, { failing, step, desired, history }: Sh
     return {
       type,
       status,
-      lastTransitionTime: old?.status === status ? old.lastTransitionTime : timestamp(nowMs),
+      lastTransitionTime: transitionTime(old, status, timestamp(nowMs)),
       ...(reason === undefined ? {} : { reason }),
       ...(message === undefined ? {} : { message }),
     };

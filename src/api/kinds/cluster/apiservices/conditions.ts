@@ -1,4 +1,5 @@
 /** APIService objects and their conditions. Source: k8s.io/kube-aggregator/pkg/apis/apiregistration/v1. */
+import { withCondition } from '../../../meta/conditions.ts';
 import type { KubeObject } from '../../../meta/object.ts';
 
 export interface ServiceReference {
@@ -49,13 +50,9 @@ export function availableCondition(service: APIService): APIServiceCondition | u
 /** Sets the Available condition. The transition time changes only when the status changes. */
 export function setAvailable(service: APIService, now: Availability, time: string): void {
   service.status ??= {};
-  service.status.conditions ??= [];
-  const { conditions } = service.status;
-  const known = conditions.find((each) => each.type === 'Available');
-  if (known === undefined) {
-    conditions.push({ type: 'Available', lastTransitionTime: time, ...now });
-    return;
-  }
-  if (known.status !== now.status) known.lastTransitionTime = time;
-  Object.assign(known, now);
+  service.status.conditions = withCondition(
+    service.status.conditions,
+    { ...availableCondition(service), ...now, type: 'Available' },
+    time,
+  );
 }

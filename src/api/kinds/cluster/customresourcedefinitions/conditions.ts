@@ -1,7 +1,9 @@
 /**
  * Conditions of a CustomResourceDefinition. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go.
  */
+
 import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
+import { findCondition, withCondition } from '../../../meta/conditions.ts';
 
 export type ConditionType =
   | 'Established'
@@ -27,16 +29,10 @@ export function isConditionTrue(definition: CustomResourceDefinition, type: Cond
 export function setCondition(definition: CustomResourceDefinition, condition: Condition, now: string): boolean {
   definition.status ??= {};
   const { status } = definition;
-  status.conditions ??= [];
-  const known = status.conditions.find((each) => each.type === condition.type);
-  if (known === undefined) {
-    status.conditions.push({ lastTransitionTime: now, ...condition } as (typeof status.conditions)[number]);
-    return true;
-  }
-  if (known.status === condition.status && known.reason === condition.reason && known.message === condition.message)
+  const known = findCondition(status.conditions, condition.type);
+  if (known?.status === condition.status && known.reason === condition.reason && known.message === condition.message)
     return false;
-  if (known.status !== condition.status) known.lastTransitionTime = now;
-  Object.assign(known, condition);
+  status.conditions = withCondition(status.conditions, { ...known, ...condition }, now);
   return true;
 }
 

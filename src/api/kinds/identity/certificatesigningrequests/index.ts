@@ -1,6 +1,8 @@
 /** Certificate signing requests. Source: k8s.io/kubernetes/pkg/registry/certificates/certificates. */
+
 import { timestamp } from '../../../../base/times.ts';
 import type { CertificateSigningRequest } from '../../../generated/certificates/v1.ts';
+import { transitionTime } from '../../../meta/conditions.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../../printing/columns.ts';
 import { humanDuration } from '../../../printing/duration.ts';
@@ -22,7 +24,7 @@ function stampConditions(request: Request, old: Request, context: StrategyContex
     condition.lastUpdateTime ??= now;
     if (condition.lastTransitionTime !== undefined) continue;
     const before = earlier.get(condition.type);
-    condition.lastTransitionTime = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now;
+    condition.lastTransitionTime = transitionTime(before, condition.status, now);
   }
 }
 

@@ -3,6 +3,7 @@
  * for a while, so that a restart causes no alarm. Source: openshift/library-go pkg/operator/status (inertia of
  * Degraded: two minutes).
  */
+import { transitionTime } from '../../../../api/meta/conditions.ts';
 import { timestamp } from '../../../../base/times.ts';
 import type { ConditionStatus, OperatorCondition } from '../../kinds/config/types.ts';
 import type { Assessment, Finding } from './assess.ts';
@@ -36,7 +37,7 @@ export function conditionsOf(
   const at = timestamp(nowMs);
   const make = (type: string, status: ConditionStatus, { reason, message }: Finding): OperatorCondition => {
     const old = previous.find((each) => each.type === type);
-    return { type, status, lastTransitionTime: old?.status === status ? old.lastTransitionTime : at, reason, message };
+    return { type, status, lastTransitionTime: transitionTime(old, status, at), reason, message };
   };
   const good = (message: string): Finding => ({ reason: WELL, message });
   const available =

@@ -1,4 +1,5 @@
 /** Status of a subscription. Source: operator-lifecycle-manager pkg/controller/operators/catalog. */
+import { transitionTime } from '../../../../api/meta/conditions.ts';
 import type {
   CatalogSource,
   InstallPlan,
@@ -106,7 +107,7 @@ function conditionsOf(view: SubscriptionView): SubscriptionCondition[] {
     wanted.push({ type: 'InstallPlanMissing', status: 'True', reason: 'ReferencedInstallPlanNotFound' });
   return wanted.map((each) => {
     const before = subscription.status?.conditions?.find(({ type }) => type === each.type);
-    const lastTransitionTime = before?.status === each.status ? (before.lastTransitionTime ?? view.now) : view.now;
+    const lastTransitionTime = transitionTime(before, each.status, view.now);
     return { ...each, lastTransitionTime };
   });
 }
