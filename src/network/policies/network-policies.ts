@@ -5,6 +5,7 @@
  */
 import type { Namespace, Pod } from '../../api/generated/core/v1.ts';
 import type { NetworkPolicy } from '../../api/generated/networking/v1.ts';
+import { MAX_POLICY_SIZE } from '../../api/kinds/network/networkpolicies/size.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -58,6 +59,7 @@ export interface NetworkPolicies {
  */
 const FIRST_STATE_MS = 5_000;
 const APPLY_MS = 5_000;
+const MAX_LISTED = 10;
 
 const POLICIES: InformerOptions = { lastKnown: { set: 'network-policies' } };
 const NAMESPACES: InformerOptions = { lastKnown: { set: 'namespaces' } };
@@ -75,15 +77,16 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   let complete = Promise.withResolvers<void>();
   let pods: Promise<void> | undefined;
   let isComplete = false;
-
   const readBack = createTableReadBack(deps);
   let isDue = false;
+  const reportOversized = oversizedReport(log);
   const apply = async (): Promise<void> => {
     // With an incomplete list of pods the rules would deny permitted traffic.
     if (!isComplete) return;
     if (isDue && (await isChangedExternally(readBack, deps))) planner.reset();
     isDue = false;
     const program = planner.program();
+    reportOversized(planner.oversized);
     if (program === '') return;
     readBack.applying();
     await packetFilter.apply(program).catch((error: unknown) => {
@@ -165,11 +168,10 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
       loop?.touch();
     },
     async verify(damaged) {
-      if (loop === undefined) return;
       isDue = true;
       if (damaged.has(`inet ${table}`)) planner.reset();
-      loop.touch();
-      await loop.settled();
+      loop?.touch();
+      await loop?.settled();
     },
     async stop(options) {
       stopped = true;
@@ -181,6 +183,20 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
         .apply(`add table inet ${table}\ndelete table inet ${table}\n`)
         .catch((error: unknown) => log.warn('network policy rules not removed', { table, error: messageOf(error) }));
     },
+  };
+}
+
+/** Returns a function that logs the policies without rules when they change. */
+function oversizedReport(log: Log): (policies: ReadonlySet<string>) => void {
+  let reported = '';
+  return (policies) => {
+    const names = [...policies].sort().slice(0, MAX_LISTED).join();
+    if (names !== reported && names !== '')
+      log.warn('network policies of a namespace are too large; these permit nothing', {
+        policies: names,
+        max: MAX_POLICY_SIZE,
+      });
+    reported = names;
   };
 }
 

@@ -1,6 +1,7 @@
 /** Compiles network policies for the planner. Source: KEP-2079 (endPort), networking.k8s.io/v1. */
 import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from '../../../api/generated/networking/v1.ts';
+import { MAX_POLICY_SIZE, policySize } from '../../../api/kinds/network/networkpolicies/size.ts';
 import { canonicalAddress, groupsOf, ipFamilyOf, textOf } from '../../../base/addresses/addresses.ts';
 import {
   formatLabelSelector,
@@ -71,6 +72,7 @@ export interface CompiledPolicy {
   /** Undefined if the policy does not isolate pods in this direction. */
   readonly ingress: readonly PolicyRule[] | undefined;
   readonly egress: readonly PolicyRule[] | undefined;
+  readonly size: number;
 }
 
 /** Undefined for pods without their own address: pods in the host's network and finished pods. */
@@ -108,16 +110,18 @@ export function compilePolicy({ metadata, spec }: NetworkPolicy): CompiledPolicy
     peers: peers.length === 0 ? undefined : peers.flatMap((peer) => peerOf(peer, namespace)),
     ports: ports.length === 0 ? undefined : portsOf(ports),
   });
+  const size = spec === undefined ? 0 : policySize(spec);
+  // The planner gives such a policy no rules, so compiling them would only take time.
+  const { ingress = [], egress = [] } = size > MAX_POLICY_SIZE ? {} : (spec ?? {});
   return {
     key: `${namespace}/${metadata?.name ?? ''}`,
     namespace,
     podSelector: selectorOf(spec?.podSelector ?? {}),
-    ingress: isolates('Ingress', true)
-      ? (spec?.ingress ?? []).map(({ from = [], ports = [] }) => rule(from, ports))
-      : undefined,
+    ingress: isolates('Ingress', true) ? ingress.map(({ from = [], ports = [] }) => rule(from, ports)) : undefined,
     egress: isolates('Egress', (spec?.egress ?? []).length > 0)
-      ? (spec?.egress ?? []).map(({ to = [], ports = [] }) => rule(to, ports))
+      ? egress.map(({ to = [], ports = [] }) => rule(to, ports))
       : undefined,
+    size,
   };
 }
 

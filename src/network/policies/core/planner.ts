@@ -4,7 +4,9 @@
  * packets that none of them accepts. Pods with the same policies share that chain. Peers are sets of addresses, so a
  * new pod adds elements and no rules. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
  */
+
 import type { NetworkPolicy } from '../../../api/generated/networking/v1.ts';
+import { MAX_POLICY_SIZE } from '../../../api/kinds/network/networkpolicies/size.ts';
 import { type Labels, matchesLabels } from '../../../base/selector.ts';
 import { type CompiledPolicy, canonicalAddresses, compilePolicy, type Direction, type PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
@@ -64,6 +66,8 @@ export class PolicyPlanner {
     ingress: new WeakMap(),
     egress: new WeakMap(),
   };
+  /** Policies without rules, by key, because the policies of their namespace are too large together. */
+  readonly #oversized = new Set<string>();
   readonly #names = new Map<string, string>();
   #numbers = 0;
   #structureChanged = true;
@@ -126,6 +130,11 @@ export class PolicyPlanner {
     return this.#policies.size;
   }
 
+  /** Policies that isolate pods but permit nothing, because the policies of their namespace are too large. */
+  get oversized(): ReadonlySet<string> {
+    return this.#oversized;
+  }
+
   /** Whether rules of this node apply to the pod. */
   isIsolated(namespace: string, name: string): boolean {
     const isolation = this.#local.get(`${namespace}/${name}`)?.isolation ?? FREE;
@@ -155,8 +164,19 @@ export class PolicyPlanner {
   }
 
   #policiesChanged(namespace: string): void {
+    this.#measure(namespace);
     for (const [key, pod] of this.#local) if (pod.namespace === namespace) this.#place(key, namespace);
     this.#structureChanged = true;
+  }
+
+  /** The policies that fit, in the order of their keys, keep their rules. */
+  #measure(namespace: string): void {
+    for (const key of this.#oversized) if (key.startsWith(`${namespace}/`)) this.#oversized.delete(key);
+    let size = 0;
+    for (const policy of [...(this.#policiesByNamespace.get(namespace)?.values() ?? [])].sort(byKey)) {
+      if (size + policy.size > MAX_POLICY_SIZE) this.#oversized.add(policy.key);
+      else size += policy.size;
+    }
   }
 
   #podChanged(key: string, namespace: string): void {
@@ -212,7 +232,7 @@ export class PolicyPlanner {
       if (pod === undefined) return isolating.length > 0 ? 'all' : undefined;
       const selecting = isolating.filter(({ podSelector }) => matchesLabels(podSelector, pod.labels));
       if (selecting.length === 0) return undefined;
-      return selecting.sort((left, right) => (left.key < right.key ? -1 : 1));
+      return selecting.sort(byKey);
     };
     const [ingress, egress] = [found('ingress'), found('egress')];
     return ingress === undefined && egress === undefined ? FREE : { ingress, egress };
@@ -233,6 +253,7 @@ export class PolicyPlanner {
 
   /** Cached per policy: an identical array means an unchanged chain. */
   #rulesOf(policy: CompiledPolicy, direction: Direction): readonly string[] {
+    if (this.#oversized.has(policy.key)) return NO_RULES;
     const memberships = this.#memberships;
     const known = this.#rules[direction].get(policy);
     if (known !== undefined && memberships.mark(known.uses)) return known.made;
@@ -275,6 +296,10 @@ export class PolicyPlanner {
     this.#structureChanged = false;
   }
 }
+
+const NO_RULES: readonly string[] = [];
+
+const byKey = (left: CompiledPolicy, right: CompiledPolicy): number => (left.key < right.key ? -1 : 1);
 
 /** Compares policies by identity, because a changed policy is compiled again. */
 function sameIsolation(left: Isolation, right: Isolation): boolean {

@@ -36,10 +36,20 @@ export function rulesOf(policy: CompiledPolicy, direction: Direction, names: Set
 const nfProto = (family: Family): string => `meta nfproto ipv${family}`;
 
 function peersOf(peers: readonly Peer[], side: string, family: Family, names: SetNames): string[] {
-  return peers.flatMap((peer) => {
-    if (peer.kind === 'pods') return [`${ip(family)} ${side} @${names.pods(peer.selection, family)}`];
-    return peer.block.family === family ? [blockOf(peer.block, `${ip(family)} ${side}`)] : [];
+  const field = `${ip(family)} ${side}`;
+  /** Blocks that share one rule, so that its cost does not grow with their number. nft merges overlapping ones. */
+  const plain: string[] = [];
+  const rules = peers.flatMap((peer) => {
+    if (peer.kind === 'pods') return [`${field} @${names.pods(peer.selection, family)}`];
+    const { block } = peer;
+    if (block.family !== family) return [];
+    if (block.except.length > 0 || block.cidr.endsWith('/0')) return [blockOf(block, field)];
+    plain.push(block.cidr);
+    return [];
   });
+  if (plain.length === 1) rules.push(`${field} ${plain[0]}`);
+  else if (plain.length > 1) rules.push(`${field} { ${[...new Set(plain)].join(', ')} }`);
+  return rules;
 }
 
 function blockOf({ cidr, except, family }: Block, field: string): string {

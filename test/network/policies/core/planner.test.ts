@@ -192,3 +192,41 @@ test('allows nothing for invalid policies, and writes no user text to programs',
   table.apply(program);
   assert.equal(table.passes({ from: '10.0.0.2', to: '10.0.0.1', protocol: 'tcp', port: 80 }), false);
 });
+
+/** A policy for all pods of the namespace that permits connections to `count` addresses. */
+const toAddresses = (namespace: string, name: string, count: number): NetworkPolicy => ({
+  metadata: { namespace, name },
+  spec: {
+    podSelector: {},
+    policyTypes: ['Egress'],
+    egress: [
+      { to: Array.from({ length: count }, (_, at) => ({ ipBlock: { cidr: `192.0.${at >> 8}.${at & 255}/32` } })) },
+    ],
+  },
+});
+
+test('permits many blocks with one rule', () => {
+  const planner = newPlanner();
+  planner.attach('a', 'x', ['10.128.0.9']);
+  report(planner, { metadata: { namespace: 'a', name: 'x' }, spec: { containers: [], nodeName: 'n1' } });
+  planner.setPolicy(toAddresses('a', 'many', 10_000));
+  assert.equal(planner.program().match(/ ip daddr [{\d].* accept$/gm)?.length, 1);
+});
+
+test('gives policies beyond the maximum size of a namespace no rules, and does not change other namespaces', () => {
+  const planner = newPlanner();
+  for (const [index, namespace] of ['a', 'b'].entries()) {
+    planner.attach(namespace, 'x', [`10.128.0.${index}`]);
+    report(planner, { metadata: { namespace, name: 'x' }, spec: { containers: [], nodeName: 'n1' } });
+  }
+  planner.setPolicy(toAddresses('a', 'first', 15_000));
+  planner.setPolicy(toAddresses('a', 'second', 15_000));
+  planner.setPolicy(toAddresses('b', 'small', 2));
+  assert.deepEqual([...planner.oversized], ['a/second']);
+  assert.equal(planner.program().match(/ ip daddr [{\d].* accept$/gm)?.length, 2);
+  assert.ok(planner.isIsolated('a', 'x'));
+  planner.setPolicy(toAddresses('a', 'third', 100_000));
+  assert.deepEqual([...planner.oversized].sort(), ['a/second', 'a/third']);
+  planner.deletePolicy('a/first');
+  assert.deepEqual([...planner.oversized], ['a/third']);
+});

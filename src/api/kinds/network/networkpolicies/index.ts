@@ -16,9 +16,12 @@ import {
   validatePortNumberOrName,
 } from '../../../validation/scalars.ts';
 import { validateLabelSelector } from '../../../validation/selectors.ts';
+import { MAX_POLICY_SIZE, policySize } from './size.ts';
 
 function validate(policy: NetworkPolicy): FieldError[] {
   const spec = policy.spec;
+  const size = policySize(spec ?? { podSelector: {} });
+  if (size > MAX_POLICY_SIZE) return [fieldError.tooMany('spec', size, MAX_POLICY_SIZE)];
   const errors = validateLabelSelector(spec?.podSelector, 'spec.podSelector');
   const rules = [
     ...(spec?.ingress ?? []).map((rule, index) => ({
