@@ -219,7 +219,7 @@ async function playKubelets(admin: ApiClient, informers: InformerFactory): Promi
 export async function eventually<T>(
   check: () => Promise<T | undefined | false>,
   what: string,
-  timeoutMs = 8_000,
+  timeoutMs = 30_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   let last: unknown = 'nothing';

@@ -112,22 +112,24 @@ test('updates the workers one by one and counts them in the status', async () =>
   for (const name of ['w1', 'w2', 'w3']) await addHost(name);
   const first = await updatedTo('worker', old);
   assert.equal(first.status?.machineCount, 3);
-  assert.equal(annotation(await nodes().get('w1'), TOPOLOGY), 'SingleReplica');
+  await eventually(async () => annotation(await nodes().get('w1'), TOPOLOGY) === 'SingleReplica', 'the topology');
   await configs().create(fragment('50-motd', 'worker', '/etc/motd', 'hello'));
   const target = await newTarget('worker', old);
-  assert.deepEqual(
-    (await pools().get('worker')).spec?.configuration?.source?.map(({ name }) => name),
-    ['00-worker', '50-motd'],
-  );
+  await eventually(async () => {
+    const { spec } = await pools().get('worker');
+    return spec?.configuration?.source?.map(({ name }) => name).join() === '00-worker,50-motd';
+  }, 'both sources');
   const seen: string[] = [];
   while (seen.length < 3) {
     const next = await eventually(async () => (await aimedAt(target)).find((name) => !seen.includes(name)), 'a node');
     assert.equal((await aimedAt(target)).length, seen.length + 1, 'one at a time');
-    const pool = await pools().get('worker');
-    assert.equal(condition(pool, 'Updating')?.status, 'True');
+    await eventually(async () => condition(await pools().get('worker'), 'Updating')?.status === 'True', 'updating');
     if (seen.length === 0) {
-      const waiting = await nodes().get(['w1', 'w2', 'w3'].find((name) => name !== next) ?? '');
-      assert.ok(waiting.spec?.taints?.some(({ key }) => key === 'UpdateInProgress'));
+      const other = ['w1', 'w2', 'w3'].find((name) => name !== next) ?? '';
+      await eventually(
+        async () => (await nodes().get(other)).spec?.taints?.some(({ key }) => key === 'UpdateInProgress'),
+        'the taint of a node that waits',
+      );
     }
     seen.push(next);
     await settle(next);
@@ -136,7 +138,10 @@ test('updates the workers one by one and counts them in the status', async () =>
   assert.equal(done.status?.updatedMachineCount, 3);
   assert.equal(done.status?.readyMachineCount, 3);
   assert.equal(condition(done, 'Updating')?.status, 'False');
-  assert.ok(!(await nodes().get('w3')).spec?.taints?.some(({ key }) => key === 'UpdateInProgress'));
+  await eventually(
+    async () => !(await nodes().get('w3')).spec?.taints?.some(({ key }) => key === 'UpdateInProgress'),
+    'no taint',
+  );
 });
 
 test('renders a paused pool without updating nodes, and updates several nodes by a maxUnavailable percentage', async () => {
