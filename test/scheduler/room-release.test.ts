@@ -87,7 +87,8 @@ test('uses the resources of a pod that is deleted while it is being bound', asyn
 test('uses the resources of a pod that could not be bound', async () => {
   await create('unbindable', '3', 'low', {}, true);
   const binding = await bindingOf('unbindable');
-  await create('waiting', '3', 'low');
+  // Both pods may be retried at the same time; the one with the higher priority is then first.
+  await create('waiting', '3', 'patient');
   await refused('waiting');
   binding.end('refused by the extender');
   assert.equal(await bound('waiting'), 'n1');
