@@ -110,8 +110,8 @@ test('renders the default pools from their base fragments', async () => {
 test('updates the workers one by one and counts them in the status', async () => {
   const old = await targetOf('worker');
   for (const name of ['w1', 'w2', 'w3']) await addHost(name);
-  const first = await updatedTo('worker', old);
-  assert.equal(first.status?.machineCount, 3);
+  await updatedTo('worker', old);
+  await eventually(async () => (await pools().get('worker')).status?.machineCount === 3, 'three machines');
   await eventually(async () => annotation(await nodes().get('w1'), TOPOLOGY) === 'SingleReplica', 'the topology');
   await configs().create(fragment('50-motd', 'worker', '/etc/motd', 'hello'));
   const target = await newTarget('worker', old);
@@ -134,10 +134,12 @@ test('updates the workers one by one and counts them in the status', async () =>
     seen.push(next);
     await settle(next);
   }
-  const done = await updatedTo('worker', target);
-  assert.equal(done.status?.updatedMachineCount, 3);
-  assert.equal(done.status?.readyMachineCount, 3);
-  assert.equal(condition(done, 'Updating')?.status, 'False');
+  await updatedTo('worker', target);
+  await eventually(async () => {
+    const pool = await pools().get('worker');
+    const { updatedMachineCount, readyMachineCount } = pool.status ?? {};
+    return updatedMachineCount === 3 && readyMachineCount === 3 && condition(pool, 'Updating')?.status === 'False';
+  }, 'three ready machines');
   await eventually(
     async () => !(await nodes().get('w3')).spec?.taints?.some(({ key }) => key === 'UpdateInProgress'),
     'no taint',

@@ -31,7 +31,7 @@ test('treats a record that cannot be parsed as an error, not as an empty record'
   try {
     const file = join(directory, 'host-network.json');
     await writeFile(file, '{"links":["hyper0"]}');
-    await assert.rejects(readHostNetworkRecord(file), /host-network\.json: a field is missing/);
+    await assert.rejects(readHostNetworkRecord(file), /host-network\.json: record: tables: must be a list/);
   } finally {
     await rm(directory, { recursive: true });
   }
