@@ -12,11 +12,12 @@
  * | `quick` | types, linter, unit tests without the slow files and one end-to-end file; only when named |
  */
 import { glob } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { helperBundle } from '../build/helpers.ts';
 import { bundleTests } from './runner/bundle.ts';
 import { Costs } from './runner/costs.ts';
-import { Gate, PROCESSES_AT_ONCE } from './runner/gate.ts';
+import { Gate } from './runner/gate.ts';
 import { prepareHelm, prepareHost } from './runner/host.ts';
 import { nodeFiles } from './runner/node-files.ts';
 import { Results } from './runner/outcomes.ts';
@@ -31,6 +32,10 @@ const TIMEOUT_MS = 10 * 60_000;
 /** Some hosts of the lab are virtual machines without acceleration. */
 const LAB_TIMEOUT_MS = 30 * 60_000;
 const SOAK_TIMEOUT_MS = 60 * 60_000;
+/** More unit files at once do not end earlier, because most of them compute, and more time limits fail. */
+const UNIT_FILES_AT_ONCE = Math.max(3, availableParallelism());
+/** An appliance has five processes beside its pods. */
+const PACKAGED_FILES_AT_ONCE = 2;
 const SOAKS = ['test/sim/**/simulation.test.ts', 'test/store/disk/flipped-bits.test.ts'];
 const QUICK_E2E = ['test/e2e/once.test.ts'];
 const QUICK_SECONDS = 2;
@@ -94,7 +99,7 @@ async function runPackaged(): Promise<void> {
   await results.run(
     tapFiles(root, isLab ? LAB_TIMEOUT_MS : TIMEOUT_MS, coverage, gate),
     await packagedFiles(),
-    isLab ? 1 : PROCESSES_AT_ONCE,
+    isLab ? 1 : PACKAGED_FILES_AT_ONCE,
   );
 }
 
@@ -105,7 +110,7 @@ async function runUnit(paths: readonly string[]): Promise<void> {
   gate.addBundles(sources);
   const bundles = new Map([...sources].map(([bundle, source]) => [source, bundle]));
   process.env['HYPEREDGE_TEST_MAIN'] = bundles.get(main);
-  await results.run(nodeFiles(root, TIMEOUT_MS, gate, bundles), paths, PROCESSES_AT_ONCE, node);
+  await results.run(nodeFiles(root, TIMEOUT_MS, gate, bundles), paths, UNIT_FILES_AT_ONCE, node);
 }
 
 // Test files and the programs that they start load the same sources.

@@ -16,9 +16,6 @@ const SPACING_MS = 250;
 /** Files that may wait for timers together. */
 const FILES_AT_ONCE = 4 * availableParallelism();
 
-/** Processes that a runner should start: some of them wait at the gate, loaded and ready. */
-export const PROCESSES_AT_ONCE = FILES_AT_ONCE + 2;
-
 /** Weight of the newest interval in the average of about a second. */
 const SMOOTHING = 0.15;
 
