@@ -201,7 +201,7 @@ export const cases: readonly AttackCase[] = [
       assert.ok(uid !== '' && container !== '');
       await lab.pods.remove('digger');
       const state = join(lab.appliance.root, 'var/lib/origin');
-      await eventually('nothing is left on disk', 80_000, async () => {
+      await eventually('nothing is left on disk', 200_000, async () => {
         const left = [
           ...(await readdir(join(state, 'openshift.local.volumes/pods'))),
           ...(await readdir(join(state, 'containers/containers'))),
