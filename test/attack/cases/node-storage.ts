@@ -189,6 +189,7 @@ export const cases: readonly AttackCase[] = [
   {
     finding: 10,
     title: 'directory trees that are deeper than any path are deleted with their pod',
+    timeoutMs: 240_000,
     attack: async (lab) => {
       const script = `(${dig('/data', 60)}) && (${dig('/tmp', 60)}) && touch /tmp/dug && sleep 1000`;
       const digger = pod('digger', { ...volume, containers: [shell(`mkdir -p /tmp; ${script}`, mounted)] });
