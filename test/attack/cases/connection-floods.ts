@@ -159,7 +159,8 @@ export const cases: readonly AttackCase[] = [
       await sleep(8_000);
       await lab.pods.kubectl('get', 'namespaces');
       const { held } = await attack;
-      assert.ok(held <= 200, `${held} connections were held`);
+      // At most 64 are open; 8 times as many wait for a place without a handshake.
+      assert.ok(held <= 600, `${held} connections were held`);
       const limit = before + 60;
       await eventually(`less than ${Math.round(limit)} MB are resident`, 15_000, async () =>
         (await residentMegabytes(lab)) < limit ? true : undefined,
