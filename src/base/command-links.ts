@@ -10,4 +10,5 @@ export const LINK_NAMES = [
   'openshift-node',
   'master-restart',
   'master-logs',
+  'kubectl',
 ] as const;

@@ -4,7 +4,7 @@
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
 import { COMMON_FLAGS, type Command, type Flag, type Output, toParseArgs, UsageError } from './command.ts';
-import { type Invocation, linkOf } from './links.ts';
+import { type Invocation, isClientVerb, linkOf } from './links.ts';
 import { withoutSystemErrors } from './system-errors.ts';
 
 interface Entry {
@@ -314,6 +314,13 @@ export async function main(options: MainOptions): Promise<number> {
   const argv = link === undefined ? [...options.argv] : [link.command, ...link.argv];
   const verbose = argv.includes('--verbose');
   try {
+    if (linked === 'kubectl' || isClientVerb(argv) || argv[0] === 'kubectl') {
+      const { runClient } = await import('./commands/kubectl.ts');
+      return await runClient(
+        linked === 'kubectl' || argv[0] === 'kubectl' ? argv.slice(1) : argv,
+        linked ?? 'hyperedge',
+      );
+    }
     if (linked === 'etcd')
       return await runCommand(
         (await import('./commands/processes/etcd.ts')).linkedEtcdCommand,

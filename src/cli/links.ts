@@ -22,6 +22,7 @@ const LINKED: Readonly<Record<Exclude<(typeof LINK_NAMES)[number], 'hyperkube'>,
   'kube-proxy': 'proxy',
   kubelet: 'run',
   'openshift-node': 'run',
+  kubectl: 'kubectl',
 };
 
 type LinkName = keyof typeof LINKED;
@@ -43,13 +44,40 @@ export function linkOf({ argv, argv0 }: Invocation): Link | undefined {
 const isLinkName = (name: string): name is LinkName => Object.hasOwn(LINKED, name);
 
 /**
- * Long-running commands. Each has a file of its name in `commands` and a bundle of its own, because V8 keeps the source
- * of a bundle in memory.
+ * Long-running commands, and the built-in client, which must start fast. Each has a file of its name in `commands` and
+ * a bundle of its own, because V8 keeps the source of a bundle in memory.
  */
-export const OWN_BUNDLES: readonly string[] = ['run', 'etcd', 'api', 'controllers'];
+export const OWN_BUNDLES: readonly string[] = ['run', 'etcd', 'api', 'controllers', 'kubectl'];
 
 /** Name of the bundle with the command: the name of the command, or `others`. */
 export function bundleOf(invocation: Invocation): string {
-  const command = linkOf(invocation)?.command ?? invocation.argv[0] ?? '';
+  const command =
+    linkOf(invocation)?.command ?? (isClientVerb(invocation.argv) ? 'kubectl' : (invocation.argv[0] ?? ''));
   return OWN_BUNDLES.includes(command) ? command : 'others';
+}
+
+/** Verbs of the built-in client that need no word before them. A test compares them with the table of verbs. */
+export const CLIENT_VERBS: readonly string[] = [
+  ...['get', 'describe', 'create', 'apply', 'replace', 'patch', 'edit', 'delete', 'logs', 'exec', 'attach', 'cp'],
+  ...['port-forward', 'run', 'expose', 'scale', 'rollout', 'wait', 'label', 'annotate', 'cordon', 'uncordon', 'drain'],
+  ...['taint', 'top', 'events', 'explain', 'api-resources', 'api-versions', 'cluster-info', 'auth'],
+];
+
+const CLIENT_CONFIG_VERBS: readonly string[] = [
+  'view',
+  'current-context',
+  'get-contexts',
+  'use-context',
+  'set-context',
+];
+
+/**
+ * True for a call of the built-in client. `run` is the host process unless an image is given, and `config` has verbs of
+ * the client beside those for the bootstrap file.
+ */
+export function isClientVerb(argv: readonly string[]): boolean {
+  const [first = '', second = ''] = argv;
+  if (first === 'config') return CLIENT_CONFIG_VERBS.includes(second);
+  if (first === 'run') return argv.some((each) => each === '--image' || each.startsWith('--image='));
+  return CLIENT_VERBS.includes(first);
 }

@@ -65,6 +65,25 @@ export function parseKubeconfig(document: unknown, options: { readonly context?:
   };
 }
 
+/**
+ * One document from several, as `KUBECONFIG=a:b` requires: the first entry of a name wins, and so does the first
+ * `current-context`. Source: k8s.io/client-go/tools/clientcmd ClientConfigLoadingRules.
+ */
+export function mergeKubeconfigs(documents: readonly unknown[]): Record<string, unknown> {
+  const merged: Record<string, unknown> = { apiVersion: 'v1', kind: 'Config', preferences: {} };
+  for (const document of documents) {
+    if (document === null || document === undefined) continue;
+    for (const [key, value] of Object.entries(record(document, 'kubeconfig'))) {
+      if (Array.isArray(value)) {
+        const before = (merged[key] ?? []) as { name?: unknown }[];
+        const names = new Set(before.map(({ name }) => name));
+        merged[key] = [...before, ...value.filter((entry: { name?: unknown } | null) => !names.has(entry?.name))];
+      } else if (merged[key] === undefined || merged[key] === '') merged[key] = value;
+    }
+  }
+  return merged;
+}
+
 /** As in client-go, `<field>-data` (base64) takes precedence over `<field>` (a file). */
 function pem(from: Readonly<Record<string, unknown>>, field: string, path: string): PemSource | undefined {
   const data = text(from[`${field}-data`], `${path}${field}-data`);

@@ -6,6 +6,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, matchesGlob, normalize } from 'node:path';
 import { COMMANDS } from '../../src/cli/index.ts';
+import { isClientVerb } from '../../src/cli/links.ts';
+import { chooseVerb, GLOBAL_FLAGS } from '../../src/kubectl/run.ts';
+import { VERBS } from '../../src/kubectl/verbs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
@@ -92,6 +95,7 @@ async function checkCommand(place: string, call: string): Promise<void> {
   const words = call.trim().split(/\s+/);
   const [first = '', second = ''] = words;
   if (first.startsWith('-')) return;
+  if (first === 'kubectl' || isClientVerb(words)) return checkVerb(place, first === 'kubectl' ? words.slice(1) : words);
   const name = [`${first} ${second}`, first].find((each) => Object.hasOwn(COMMANDS, each));
   if (name === undefined) {
     // A group, such as `hyperedge image`, lists its commands.
@@ -106,6 +110,24 @@ async function checkCommand(place: string, call: string): Promise<void> {
     const [, flag] = /^\[?--([a-z][a-z-]*)/.exec(word) ?? [];
     if (flag === undefined || ['help', 'verbose'].includes(flag) || Object.hasOwn(command.flags, flag)) continue;
     broken.push(`${place}: hyperedge ${name} has no flag --${flag}`);
+  }
+}
+
+/** A call of the built-in client. Words after `--` belong to the command in the container. */
+function checkVerb(place: string, words: readonly string[]): void {
+  const [first = ''] = words;
+  if (/^(?:…|--help)?$/.test(first)) return;
+  const chosen = chooseVerb(VERBS, words);
+  if (chosen === undefined) {
+    broken.push(`${place}: there is no verb hyperedge ${first}`);
+    return;
+  }
+  const { verb, rest } = chosen;
+  const end = rest.indexOf('--');
+  for (const word of end < 0 ? rest : rest.slice(0, end)) {
+    const [, flag] = /^\[?--([a-z][a-z-]*)/.exec(word) ?? [];
+    if (flag === undefined || Object.hasOwn({ ...GLOBAL_FLAGS, ...verb.flags }, flag)) continue;
+    broken.push(`${place}: hyperedge ${verb.name} has no flag --${flag}`);
   }
 }
 

@@ -44,6 +44,16 @@ const LINKS: ReadonlyMap<string, string> = new Map([
   ...LINK_NAMES.map((name) => [`usr/local/bin/${name}`, 'hyperedge'] as const),
 ]);
 
+/** The link of the built-in client. It is not made on a host that has another kubectl. */
+const CLIENT_LINK = 'usr/local/bin/kubectl';
+const CLIENT_DIRECTORIES = ['usr/bin', 'usr/local/sbin', 'usr/sbin', 'bin', 'snap/bin', 'opt/bin'];
+
+async function hasOtherClient(root: string): Promise<boolean> {
+  for (const directory of CLIENT_DIRECTORIES)
+    if ((await lstat(join(root, directory, 'kubectl')).catch(() => undefined)) !== undefined) return true;
+  return false;
+}
+
 export interface Placed {
   /** Paths that were written. */
   readonly changed: readonly string[];
@@ -78,6 +88,7 @@ export async function placeFiles(root: string, source: string): Promise<Placed> 
   }
   for (const [name, target] of LINKS) {
     const path = join(root, name);
+    if (name === CLIENT_LINK && (await hasOtherClient(root))) continue;
     await at(path, async () => {
       const present = await lstat(path).catch(() => undefined);
       if (present === undefined) {

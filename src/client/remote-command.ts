@@ -1,0 +1,158 @@
+/**
+ * Client of `exec`, `attach`, consoles and port forwarding over WebSockets: channels of bytes on one connection.
+ * Source: KEP-4006, k8s.io/apimachinery/pkg/util/remotecommand.
+ */
+import type { IncomingMessage } from 'node:http';
+import { WebSocket } from 'ws';
+import { ApiError, type Status } from '../api/meta/status.ts';
+import { parseJson } from '../base/json/json.ts';
+import type { ClientCredentials } from './credentials.ts';
+import { ConnectionError } from './errors.ts';
+
+/** Numbers of the channels. Port forwarding uses 0 for data and 1 for errors. */
+export const REMOTE_CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4 } as const;
+const CLOSE_CHANNEL = 255;
+const MAX_MESSAGE_BYTES = 16 << 20;
+/** Bytes that may wait in the socket before a writer has to wait. */
+const HIGH_WATER_BYTES = 256 << 10;
+const DRAIN_CHECK_MS = 5;
+const MAX_ERROR_BYTES = 1 << 20;
+
+export interface RemoteChannelsOptions {
+  /** `https://host:port` of the API server. */
+  readonly server: string;
+  /** Path and query of the subresource. */
+  readonly path: string;
+  readonly credentials: ClientCredentials;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly insecureSkipTlsVerify?: boolean;
+  readonly tlsServerName?: string;
+  /** Protocols in order of preference. Default: version 5, then 4, of the channel protocol. */
+  readonly protocols?: readonly string[];
+  readonly onData: (channel: number, bytes: Uint8Array) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface RemoteChannels {
+  /** Resolves when the bytes are accepted and more may be sent. Does nothing after the end. */
+  send(channel: number, bytes: Uint8Array): Promise<void>;
+  /** Ends a channel from this side. Version 4 has no such message; there it does nothing. */
+  endChannel(channel: number): void;
+  /** Resolves at the end of the connection. */
+  readonly closed: Promise<void>;
+  close(): void;
+}
+
+/** Resolves when the connection is open. Rejects with the server's ApiError or a ConnectionError. */
+export function openRemoteChannels(options: RemoteChannelsOptions): Promise<RemoteChannels> {
+  const { server, credentials, onData, signal, protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] } = options;
+  const { ca, cert, key, token } = credentials;
+  const base = new URL(server);
+  const url = `${base.protocol === 'http:' ? 'ws' : 'wss'}://${base.host}${base.pathname.replace(/\/+$/, '')}${options.path}`;
+  const socket = new WebSocket(url, [...protocols], {
+    minVersion: 'TLSv1.2',
+    maxPayload: MAX_MESSAGE_BYTES,
+    perMessageDeflate: false,
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(options.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
+    ...(options.tlsServerName === undefined ? {} : { servername: options.tlsServerName }),
+    headers: { ...options.headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+  });
+  socket.binaryType = 'nodebuffer';
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => resolve());
+  });
+  const onAbort = (): void => socket.terminate();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  void closed.then(() => signal?.removeEventListener('abort', onAbort));
+  return new Promise((resolve, reject) => {
+    socket.once('unexpected-response', (_request, response) => {
+      void responseError(response).then((error) => {
+        reject(error);
+        socket.terminate();
+      });
+    });
+    // After the opening, an error is followed by `close`.
+    socket.on('error', (error) =>
+      reject(signal?.aborted === true ? signal.reason : new ConnectionError(server, error)),
+    );
+    socket.on('message', (data: Buffer) => {
+      const [channel] = data;
+      if (channel !== undefined && data.length > 1) onData(channel, data.subarray(1));
+    });
+    socket.once('open', () =>
+      resolve({
+        send: (channel, bytes) => send(socket, channel, bytes),
+        endChannel: (channel) => {
+          if (socket.protocol.startsWith('v5.') && socket.readyState === WebSocket.OPEN)
+            socket.send(Buffer.from([CLOSE_CHANNEL, channel]));
+        },
+        closed,
+        close: () => socket.close(),
+      }),
+    );
+  });
+}
+
+async function send(socket: WebSocket, channel: number, bytes: Uint8Array): Promise<void> {
+  if (socket.readyState !== WebSocket.OPEN) return;
+  const message = Buffer.allocUnsafe(bytes.length + 1);
+  message[0] = channel;
+  message.set(bytes, 1);
+  socket.send(message);
+  while (socket.bufferedAmount > HIGH_WATER_BYTES && socket.readyState === WebSocket.OPEN)
+    await new Promise((resolve) => setTimeout(resolve, DRAIN_CHECK_MS));
+}
+
+async function responseError(response: IncomingMessage): Promise<ApiError> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_ERROR_BYTES) break;
+    chunks.push(chunk);
+  }
+  const text = Buffer.concat(chunks).toString('utf8').trim();
+  const code = response.statusCode ?? 500;
+  return ApiError.fromStatus(statusIn(text) ?? { message: text || `HTTP ${code}` }, code);
+}
+
+function statusIn(text: string): Partial<Status> | undefined {
+  try {
+    const parsed = parseJson(text) as Partial<Status> | null;
+    return parsed?.kind === 'Status' ? parsed : undefined;
+  } catch {
+    // The body is not JSON, so its text is the message.
+    return undefined;
+  }
+}
+
+/** Outcome of a remote command, from the Status on the error channel. Success without a status. */
+export interface RemoteOutcome {
+  readonly exitCode: number;
+  /** Undefined if the command ended by itself. */
+  readonly failure: string | undefined;
+}
+
+export function outcomeOf(status: Uint8Array): RemoteOutcome {
+  const text = Buffer.from(status).toString('utf8');
+  if (text === '') return { exitCode: 0, failure: undefined };
+  const parsed = statusIn(`${text}`) ?? looseStatus(text);
+  if (parsed === undefined) return { exitCode: 1, failure: text };
+  if (parsed.status === 'Success') return { exitCode: 0, failure: undefined };
+  const code = parsed.details?.causes?.find(({ reason }) => reason === 'ExitCode')?.message;
+  if ((parsed.reason as string) === 'NonZeroExitCode' && code !== undefined && /^\d+$/.test(code))
+    return { exitCode: Number(code), failure: undefined };
+  return { exitCode: 1, failure: parsed.message ?? text };
+}
+
+/** Some servers send the status without its kind. */
+function looseStatus(text: string): Partial<Status> | undefined {
+  try {
+    return parseJson(text) as Partial<Status>;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,205 @@
+/** Finds and reads the kubeconfig, and connects with it. */
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, isAbsolute, join } from 'node:path';
+import { parse } from 'yaml';
+import { messageOf } from '../../base/errors.ts';
+import type { ClientCredentials } from '../../client/credentials.ts';
+import { type ClusterAccess, mergeKubeconfigs, type PemSource, parseKubeconfig } from '../../client/kubeconfig.ts';
+import { ClientError } from '../../kubectl/core/errors.ts';
+import type { Flags } from '../../kubectl/core/flags.ts';
+import { parseGoDuration } from '../../kubectl/core/times.ts';
+import type { Connection, ConnectOptions, KubeconfigFile } from '../../kubectl/port.ts';
+import { httpRequests } from './http-requests.ts';
+
+const IN_CLUSTER = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+export interface KubeconfigPlaces {
+  /** `$KUBECONFIG`. */
+  readonly variable: string | undefined;
+  /** The administrator's file of this host; readable by root only. */
+  readonly hostFile: string;
+}
+
+/** Files of the configuration, those that need not exist last. */
+function candidates(
+  flag: string | undefined,
+  { variable, hostFile }: KubeconfigPlaces,
+): { readonly paths: readonly string[]; readonly isExplicit: boolean } {
+  if (flag !== undefined && flag !== '') return { paths: [flag], isExplicit: true };
+  if (variable !== undefined && variable !== '')
+    return { paths: variable.split(':').filter((path) => path !== ''), isExplicit: false };
+  return { paths: [join(homedir(), '.kube/config'), hostFile], isExplicit: false };
+}
+
+/** Reads the files that exist. Without `$KUBECONFIG` only the first that exists counts. */
+export async function readKubeconfig(flag: string | undefined, places: KubeconfigPlaces): Promise<KubeconfigFile> {
+  const { paths, isExplicit } = candidates(flag, places);
+  const documents: unknown[] = [];
+  let first: string | undefined;
+  for (const path of paths) {
+    let text: string;
+    try {
+      text = await readFile(path, 'utf8');
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code;
+      if (!isExplicit && (code === 'ENOENT' || code === 'EACCES')) continue;
+      throw new ClientError(
+        `error loading config file "${path}": ${code === 'ENOENT' ? `open ${path}: no such file or directory` : messageOf(error)}`,
+      );
+    }
+    try {
+      documents.push(absolute(parse(text), dirname(path)));
+    } catch (error) {
+      throw new ClientError(`error loading config file "${path}": ${messageOf(error).split('\n')[0]}`);
+    }
+    first ??= path;
+    if (places.variable === undefined || places.variable === '') break;
+  }
+  return { path: first ?? paths[0] ?? '', document: mergeKubeconfigs(documents) };
+}
+
+const FILE_FIELDS = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile'];
+
+/** Paths in a kubeconfig are relative to its directory. */
+function absolute(document: unknown, directory: string): unknown {
+  if (typeof document !== 'object' || document === null) return document;
+  const { clusters, users } = document as Record<string, unknown>;
+  for (const list of [clusters, users])
+    for (const entry of Array.isArray(list) ? list : [])
+      for (const holder of [entry?.cluster, entry?.user])
+        for (const field of FILE_FIELDS)
+          if (typeof holder?.[field] === 'string' && holder[field] !== '' && !isAbsolute(holder[field]))
+            holder[field] = join(directory, holder[field]);
+  return document;
+}
+
+/** Connects to the server of the flags, the kubeconfig, or the pod's own cluster. */
+export async function connect({ flags, onWarning }: ConnectOptions, places: KubeconfigPlaces): Promise<Connection> {
+  const access = await accessOf(flags, places);
+  const credentials = await credentialsOf(flags, access);
+  const server = flags.text('server') || access.server;
+  const insecure = flags.bool('insecure-skip-tls-verify') || access.insecureSkipTlsVerify === true;
+  const tlsServerName = flags.text('tls-server-name') || access.tlsServerName;
+  const timeout = flags.text('request-timeout');
+  const timeoutMs =
+    timeout === '' || timeout === '0' ? undefined : parseGoDuration(/^\d+$/.test(timeout) ? `${timeout}s` : timeout);
+  const impersonate =
+    flags.text('as') === ''
+      ? undefined
+      : {
+          name: flags.text('as'),
+          groups: flags.list('as-group'),
+          ...(flags.text('as-uid') === '' ? {} : { uid: flags.text('as-uid') }),
+        };
+  const headers: Record<string, string | string[]> =
+    impersonate === undefined
+      ? {}
+      : {
+          'impersonate-user': impersonate.name,
+          ...(impersonate.groups.length === 0 ? {} : { 'impersonate-group': [...impersonate.groups] }),
+          ...('uid' in impersonate ? { 'impersonate-uid': impersonate.uid } : {}),
+        };
+  const client = httpRequests({
+    server,
+    credentials,
+    insecure,
+    headers,
+    timeoutMs,
+    onWarning,
+    tlsServerName: tlsServerName || undefined,
+  });
+  const given = flags.text('namespace');
+  return {
+    client,
+    server,
+    namespace: given || access.namespace || 'default',
+    namespaceGiven: given !== '',
+    credentials: () => credentials,
+    headers,
+    insecure,
+    tlsServerName: tlsServerName || undefined,
+    close: () => client.close(),
+  };
+}
+
+async function accessOf(flags: Flags, places: KubeconfigPlaces): Promise<ClusterAccess> {
+  const { document } = await readKubeconfig(flags.text('kubeconfig') || undefined, places);
+  const context = flags.text('context') || (document['current-context'] as string | undefined) || '';
+  if (context === '' && document['contexts'] === undefined) {
+    const inside = await inClusterAccess();
+    if (inside !== undefined) return inside;
+    const server = flags.text('server');
+    if (server !== '') return { contextName: '', server };
+    throw new ClientError(
+      'no kubeconfig was found: set KUBECONFIG or --kubeconfig; on a master, root uses /etc/origin/master/admin.kubeconfig',
+    );
+  }
+  try {
+    return parseKubeconfig(withNames(document, flags, context), { context });
+  } catch (error) {
+    throw new ClientError(messageOf(error));
+  }
+}
+
+/** `--cluster` and `--user` replace those of the context. */
+function withNames(document: Readonly<Record<string, unknown>>, flags: Flags, context: string): unknown {
+  const cluster = flags.text('cluster');
+  const user = flags.text('user');
+  if (cluster === '' && user === '') return document;
+  const contexts = (document['contexts'] ?? []) as { name?: string; context?: object }[];
+  return {
+    ...document,
+    contexts: contexts.map((entry) =>
+      entry.name !== context
+        ? entry
+        : {
+            ...entry,
+            context: { ...entry.context, ...(cluster === '' ? {} : { cluster }), ...(user === '' ? {} : { user }) },
+          },
+    ),
+  };
+}
+
+/** The service account of the pod that runs this process. */
+async function inClusterAccess(): Promise<ClusterAccess | undefined> {
+  const host = process.env['KUBERNETES_SERVICE_HOST'];
+  const port = process.env['KUBERNETES_SERVICE_PORT'];
+  if (host === undefined || port === undefined) return undefined;
+  const namespace = await readFile(join(IN_CLUSTER, 'namespace'), 'utf8').catch(() => undefined);
+  if (namespace === undefined) return undefined;
+  return {
+    contextName: 'in-cluster',
+    server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    ca: { file: join(IN_CLUSTER, 'ca.crt') },
+    tokenFile: join(IN_CLUSTER, 'token'),
+    namespace: namespace.trim(),
+  };
+}
+
+async function credentialsOf(flags: Flags, access: ClusterAccess): Promise<ClientCredentials> {
+  const source = (flag: string, own: PemSource | undefined): PemSource | undefined =>
+    flags.text(flag) === '' ? own : { file: flags.text(flag) };
+  const token =
+    flags.text('token') ||
+    access.token ||
+    (access.tokenFile === undefined ? undefined : (await text({ file: access.tokenFile })).trim());
+  const parts = {
+    ca: source('certificate-authority', access.ca),
+    cert: source('client-certificate', access.cert),
+    key: source('client-key', access.key),
+  };
+  const read = await Promise.all(
+    Object.entries(parts).map(async ([name, from]) => (from === undefined ? [] : [[name, await text(from)]])),
+  );
+  return { ...Object.fromEntries(read.flat()), ...(token === undefined || token === '' ? {} : { token }) };
+}
+
+async function text(source: PemSource): Promise<string> {
+  if ('data' in source) return source.data;
+  try {
+    return await readFile(source.file, 'utf8');
+  } catch (error) {
+    throw new ClientError(`unable to read ${source.file}: ${messageOf(error)}`);
+  }
+}

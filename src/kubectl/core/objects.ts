@@ -1,0 +1,101 @@
+/** Objects in manifests and their names in messages. */
+import { ClientError } from './errors.ts';
+
+/** An object of any kind; its fields are checked by the server. */
+export interface AnyObject {
+  apiVersion?: string;
+  kind?: string;
+  metadata?: {
+    name?: string;
+    generateName?: string;
+    namespace?: string;
+    uid?: string;
+    resourceVersion?: string;
+    generation?: number;
+    creationTimestamp?: string;
+    deletionTimestamp?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+    finalizers?: string[];
+    ownerReferences?: { apiVersion?: string; kind?: string; name?: string; uid?: string; controller?: boolean }[];
+    managedFields?: ManagedFields[];
+  };
+  items?: AnyObject[];
+  [field: string]: unknown;
+}
+
+export interface ManagedFields {
+  manager?: string;
+  operation?: string;
+  apiVersion?: string;
+  time?: string;
+  fieldsType?: string;
+  fieldsV1?: Record<string, unknown>;
+  subresource?: string;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Objects of a document; the items of lists are separate. Throws ClientError with the source and the missing field. */
+export function objectsIn(document: unknown, source: string): AnyObject[] {
+  if (document === null || document === undefined) return [];
+  if (!isObject(document)) throw new ClientError(`error parsing ${source}: the document must be a mapping`);
+  const object: AnyObject = document;
+  if (typeof object.kind !== 'string' || object.kind === '')
+    throw new ClientError(`unable to decode "${source}": Object 'Kind' is missing in '${JSON.stringify(document)}'`);
+  if (typeof object.apiVersion !== 'string' || object.apiVersion === '')
+    throw new ClientError(
+      `error validating "${source}": error validating data: apiVersion not set; if you choose to ignore these errors, turn validation off with --validate=false`,
+    );
+  if (object.kind.endsWith('List') && Array.isArray(object.items))
+    return object.items.flatMap((item) => objectsIn(item, source));
+  if (object.metadata !== undefined && object.metadata !== null && !isObject(object.metadata))
+    throw new ClientError(`error parsing ${source}: metadata must be a mapping`);
+  return [object];
+}
+
+/** Reads a field by its path; undefined if any part is missing. */
+export function at(object: unknown, ...path: readonly (string | number)[]): unknown {
+  let value: unknown = object;
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = (value as Record<string | number, unknown>)[key];
+  }
+  return value;
+}
+
+/** Like `at`, as a list; empty if it is no list. */
+export function listAt(object: unknown, ...path: readonly (string | number)[]): readonly Record<string, unknown>[] {
+  const value = at(object, ...path);
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** Like `at`, as text; empty if it is missing. */
+export function textAt(object: unknown, ...path: readonly (string | number)[]): string {
+  const value = at(object, ...path);
+  return typeof value === 'string'
+    ? value
+    : typeof value === 'number' || typeof value === 'boolean'
+      ? String(value)
+      : '';
+}
+
+/** Like `at`, as a number; `fallback` if it is no number. */
+export function numberAt(object: unknown, fallback: number, ...path: readonly (string | number)[]): number {
+  const value = at(object, ...path);
+  return typeof value === 'number' ? value : fallback;
+}
+
+/** Like `at`, as a mapping of texts. */
+export function mapAt(object: unknown, ...path: readonly (string | number)[]): Readonly<Record<string, string>> {
+  const value = at(object, ...path);
+  return isObject(value) ? (value as Record<string, string>) : {};
+}
+
+/** The object without its managed fields. */
+export function withoutManagedFields<T extends AnyObject>(object: T): T {
+  if (object.metadata?.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

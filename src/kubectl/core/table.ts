@@ -1,0 +1,121 @@
+/** Server-side tables and their layout on a terminal. Source: meta.k8s.io/v1 Table, k8s.io/cli-runtime/pkg/printers. */
+
+export interface Table {
+  readonly kind?: string;
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly columnDefinitions?: readonly ColumnDefinition[];
+  readonly rows?: readonly TableRow[];
+}
+
+export interface ColumnDefinition {
+  readonly name: string;
+  readonly type?: string;
+  /** 0 is always shown, others only with `-o wide`. */
+  readonly priority?: number;
+}
+
+export interface TableRow {
+  readonly cells?: readonly unknown[];
+  readonly object?: RowObject;
+}
+
+export interface RowObject {
+  readonly metadata?: {
+    readonly name?: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
+}
+
+export interface TableStyle {
+  readonly wide: boolean;
+  readonly withNamespace: boolean;
+  /** Prefix of names, such as `pod/`, if several kinds are printed. */
+  readonly namePrefix: string;
+  readonly showLabels: boolean;
+  /** Labels with a column each. */
+  readonly labelColumns: readonly string[];
+}
+
+const NONE = '<none>';
+
+/** Header and rows of text cells. */
+export function tableCells(
+  { columnDefinitions = [], rows = [] }: Table,
+  style: TableStyle,
+): { readonly header: readonly string[]; readonly rows: readonly (readonly string[])[] } {
+  const shown = columnDefinitions.flatMap(({ priority = 0 }, index) => (priority === 0 || style.wide ? [index] : []));
+  const header = [
+    ...(style.withNamespace ? ['NAMESPACE'] : []),
+    ...shown.map((index) => (columnDefinitions[index]?.name ?? '').toUpperCase()),
+    ...style.labelColumns.map((label) => (label.split('/').at(-1) ?? '').toUpperCase()),
+    ...(style.showLabels ? ['LABELS'] : []),
+  ];
+  const nameColumn = columnDefinitions.findIndex(({ name }) => name.toUpperCase() === 'NAME');
+  return {
+    header,
+    rows: rows.map(({ cells = [], object }) => {
+      const labels = object?.metadata?.labels ?? {};
+      return [
+        ...(style.withNamespace ? [object?.metadata?.namespace ?? ''] : []),
+        ...shown.map((index) => (index === nameColumn ? style.namePrefix : '') + cellText(cells[index])),
+        ...style.labelColumns.map((label) => labels[label] ?? NONE),
+        ...(style.showLabels ? [labelsText(labels)] : []),
+      ];
+    }),
+  };
+}
+
+/** `a=1,b=2`, or `<none>`. */
+export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
+  const entries = Object.entries(labels ?? {}).sort(([left], [right]) => (left < right ? -1 : 1));
+  return entries.length === 0 ? NONE : entries.map(([key, value]) => `${key}=${value}`).join(',');
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
+const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Control characters, except tabs and newlines, are shown as escapes, so a name cannot control the terminal. */
+export const printable = (text: string): string =>
+  text.replaceAll(UNPRINTABLE, (char) => `^${String.fromCharCode((char.charCodeAt(0) + 64) & 0x7f)}`);
+
+function cellText(cell: unknown): string {
+  if (cell === null || cell === undefined) return '<none>';
+  const text = Array.isArray(cell)
+    ? cell.map(String).join(',')
+    : typeof cell === 'object'
+      ? JSON.stringify(cell)
+      : String(cell);
+  const line = /[\n\r]/.exec(text);
+  return printable(line === null ? text : `${text.slice(0, line.index)}...`);
+}
+
+/** Smallest width of a column, as in kubectl. */
+const MIN_WIDTH = 6;
+const PADDING = 3;
+
+/** Width of each column but the last, which is not padded. */
+export const columnWidths = (lines: readonly (readonly string[])[]): number[] => {
+  const widths: number[] = [];
+  for (const line of lines)
+    for (const [column, cell] of line.entries())
+      if (column < line.length - 1) widths[column] = Math.max(widths[column] ?? MIN_WIDTH, width(cell) + PADDING);
+  return widths;
+};
+
+/** Lines with aligned columns. `widths` are those of earlier lines of the same table. */
+export function layout(lines: readonly (readonly string[])[], widths: readonly number[] = columnWidths(lines)): string {
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((cell, column) =>
+            column === line.length - 1 ? cell : cell + ' '.repeat(Math.max(0, (widths[column] ?? 0) - width(cell))),
+          )
+          .join('')}\n`,
+    )
+    .join('');
+}
+
+/** Number of code points, as Go's tabwriter counts. */
+const width = (text: string): number => [...text].length;

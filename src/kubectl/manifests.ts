@@ -1,0 +1,73 @@
+/** Objects from `-f`: files, directories, stdin and URLs. */
+import { messageOf } from '../base/errors.ts';
+import { ClientError } from './core/errors.ts';
+import type { FlagSpecs } from './core/flags.ts';
+import { type AnyObject, objectsIn } from './core/objects.ts';
+import type { VerbContext } from './port.ts';
+
+export const FILE_FLAGS: FlagSpecs = {
+  filename: { type: 'list', short: 'f', value: 'FILE', help: 'file, directory, URL, or - for stdin' },
+  recursive: { type: 'bool', short: 'R', help: 'include sub-directories' },
+  kustomize: { type: 'string', short: 'k', value: 'DIR', help: 'not supported: render with kustomize and use -f -' },
+};
+
+export interface Manifest {
+  readonly source: string;
+  readonly object: AnyObject;
+}
+
+/** Largest manifest, so that a wrong file name does not fill the memory. */
+const MAX_BYTES = 64 << 20;
+
+/** Objects in the order of the flags. Throws ClientError with the file for one that cannot be read. */
+export async function manifestsOf(context: VerbContext): Promise<Manifest[]> {
+  const { flags, system, io } = context;
+  if (flags.has('kustomize'))
+    throw new ClientError(
+      '-k is not supported by the built-in client; use: kustomize build DIR | hyperedge apply -f -',
+    );
+  const manifests: Manifest[] = [];
+  for (const source of flags.list('filename')) {
+    if (source === '-') manifests.push(...(await parse('STDIN', await io.readAll())));
+    else if (/^https?:\/\//.test(source)) manifests.push(...(await parse(source, await system.fetchText(source))));
+    else
+      for (const path of await system.manifestFiles(source, flags.bool('recursive'))) {
+        const bytes = await system.readFile(path);
+        if (bytes.length > MAX_BYTES) throw new ClientError(`${path}: larger than ${MAX_BYTES >> 20} MiB`);
+        manifests.push(...(await parse(path, Buffer.from(bytes).toString('utf8'))));
+      }
+  }
+  return manifests;
+}
+
+async function parse(source: string, text: string): Promise<Manifest[]> {
+  const documents = await documentsIn(source, text);
+  return documents.flatMap((document) => objectsIn(document, source).map((object) => ({ source, object })));
+}
+
+export async function documentsIn(source: string, text: string): Promise<unknown[]> {
+  try {
+    if (text.trimStart().startsWith('{') && !/^---/m.test(text)) return [JSON.parse(text)];
+  } catch {
+    // The text may be YAML in flow style.
+  }
+  const { parseAllDocuments } = await import('yaml');
+  const documents = parseAllDocuments(text, { version: '1.1', uniqueKeys: true, merge: true });
+  return [...documents].map((document) => {
+    const [error] = document.errors ?? [];
+    if (error !== undefined)
+      throw new ClientError(
+        `error parsing ${source}: error converting YAML to JSON: yaml: ${messageOf(error).split('\n')[0]}`,
+      );
+    return document.toJS({ maxAliasCount: 100 });
+  });
+}
+
+/** Throws ClientError unless `-f` was given. */
+export async function requiredManifests(context: VerbContext): Promise<Manifest[]> {
+  if (!context.flags.has('filename') && !context.flags.has('kustomize'))
+    throw new ClientError('must specify one of -f and -k');
+  const manifests = await manifestsOf(context);
+  if (manifests.length === 0) throw new ClientError('no objects passed to the verb');
+  return manifests;
+}

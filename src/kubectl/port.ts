@@ -1,0 +1,131 @@
+/** Contracts of the built-in client: a verb, its context, and the system around it. */
+import type { ClientCredentials } from '../client/credentials.ts';
+import type { FlagSpecs, Flags } from './core/flags.ts';
+
+/** A verb such as `get`: data for help, completion and man pages, and the code that runs it. */
+export interface Verb {
+  readonly name: string;
+  /** Heading in the list of verbs. */
+  readonly group: 'basic' | 'deploy' | 'cluster' | 'debug' | 'advanced' | 'settings' | 'other';
+  readonly summary: string;
+  /** Arguments after the verb, for example `(TYPE NAME | TYPE/NAME …)`. */
+  readonly usage: string;
+  readonly flags: FlagSpecs;
+  readonly examples?: readonly (readonly [text: string, command: string])[];
+  /** Sub-verbs, such as `rollout status`. A verb with sub-verbs has no code of its own. */
+  readonly verbs?: readonly Verb[];
+  load?(): Promise<{ readonly run: RunVerb }>;
+}
+
+/** Resolves with the exit code. Throws ClientError or ApiError. */
+export type RunVerb = (context: VerbContext) => Promise<number>;
+
+export interface VerbContext {
+  readonly flags: Flags;
+  readonly args: readonly string[];
+  /** Number of arguments before `--`; undefined without `--`. */
+  readonly dashAt: number | undefined;
+  readonly io: Terminal;
+  readonly system: System;
+  /** Aborts on SIGINT and SIGTERM. */
+  readonly signal: AbortSignal;
+}
+
+export interface Terminal {
+  out(text: string | Uint8Array): void;
+  err(text: string): void;
+  /** All of stdin. */
+  readAll(): Promise<string>;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  readonly isInputTerminal: boolean;
+  readonly isOutputTerminal: boolean;
+  /** Columns and rows; undefined if stdout is no terminal. */
+  size(): { readonly columns: number; readonly rows: number } | undefined;
+  onResize(listener: () => void): () => void;
+  /** Passes keys on without echo. Returns the function that restores the terminal. */
+  raw(): () => void;
+}
+
+/** Files, time and processes that verbs need. */
+export interface System {
+  now(): number;
+  monotonicMs(): number;
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  readFile(path: string): Promise<Uint8Array>;
+  writeFile(path: string, bytes: Uint8Array | string): Promise<void>;
+  /** Manifest files of a directory in order, or the path itself. */
+  manifestFiles(path: string, recursive: boolean): Promise<readonly string[]>;
+  /** Names below a directory, for example for `create configmap --from-file`. */
+  filesIn(path: string): Promise<readonly string[] | undefined>;
+  fetchText(url: string): Promise<string>;
+  /** Opens the text in the user's editor; resolves with the edited text and the file that holds it. */
+  edit(name: string, text: string): Promise<{ readonly text: string; readonly path: string }>;
+  /** Connects to the cluster as the flags and the kubeconfig require. */
+  connect(options: ConnectOptions): Promise<Connection>;
+  /** The merged kubeconfig. */
+  kubeconfig(path: string | undefined): Promise<KubeconfigFile>;
+  /** Text of a cache file that is younger than `maxAgeMs`; undefined without one. */
+  readCache(name: string, maxAgeMs: number): Promise<string | undefined>;
+  /** Failures are ignored: the cache only saves time. */
+  writeCache(name: string, text: string): Promise<void>;
+  environment(name: string): string | undefined;
+  /** Runs `tar` with its input and output connected. */
+  tar(args: readonly string[], input: AsyncIterable<Uint8Array> | undefined): AsyncIterable<Uint8Array>;
+  /** Listens on local TCP ports; each connection is passed on as a stream of bytes. */
+  listen(address: string, port: number, onConnection: (socket: LocalSocket) => void): Promise<LocalListener>;
+}
+
+export interface LocalSocket {
+  readonly input: AsyncIterable<Uint8Array>;
+  /** Resolves when more may be written. */
+  write(bytes: Uint8Array): Promise<void>;
+  end(): void;
+  destroy(): void;
+}
+
+export interface LocalListener {
+  readonly port: number;
+  close(): void;
+}
+
+export interface KubeconfigFile {
+  readonly path: string;
+  /** The parsed document, an empty configuration if there is no file. */
+  readonly document: Readonly<Record<string, unknown>>;
+}
+
+export interface ConnectOptions {
+  readonly flags: Flags;
+  readonly onWarning: (text: string) => void;
+}
+
+export interface RequestOptions {
+  /** Default: `application/json`. */
+  readonly accept?: string;
+  /** Media type of the body. Default: `application/json`. */
+  readonly contentType?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Requests to one API server. They fail with ApiError, ConnectionError or the reason of the signal. */
+export interface Requests {
+  /** `path` includes the query. The response is JSON. */
+  request<R>(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<R>;
+  stream(path: string, options?: RequestOptions): Promise<AsyncIterable<Uint8Array>>;
+  close(): void;
+}
+
+export interface Connection {
+  readonly client: Requests;
+  readonly server: string;
+  /** Namespace of `--namespace` or of the context; `default` without both. */
+  readonly namespace: string;
+  /** True if `--namespace` was given. */
+  readonly namespaceGiven: boolean;
+  credentials(): ClientCredentials;
+  /** Headers of impersonation, for streams that do not use the client. */
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly insecure: boolean;
+  readonly tlsServerName: string | undefined;
+  close(): void;
+}

@@ -1,0 +1,185 @@
+/** Runs a verb: arguments, connection and errors. Exit codes and messages are those of kubectl. */
+import { ApiError } from '../api/meta/status.ts';
+import { isConnectionError } from '../client/errors.ts';
+import { ClientError } from './core/errors.ts';
+import { type FlagSpecs, parseArguments } from './core/flags.ts';
+import { verbHelp, verbList } from './help.ts';
+import type { System, Terminal, Verb, VerbContext } from './port.ts';
+import { Session } from './session.ts';
+
+/** Flags of all verbs. */
+export const GLOBAL_FLAGS: FlagSpecs = {
+  help: { type: 'bool', short: 'h', help: 'show the help of the verb' },
+  namespace: { type: 'string', short: 'n', value: 'NAME', help: 'namespace of the request' },
+  kubeconfig: { type: 'string', value: 'FILE', help: 'default: $KUBECONFIG, ~/.kube/config, the file of this host' },
+  context: { type: 'string', value: 'NAME', help: 'context of the kubeconfig' },
+  cluster: { type: 'string', value: 'NAME', help: 'cluster of the kubeconfig' },
+  user: { type: 'string', value: 'NAME', help: 'user of the kubeconfig' },
+  server: { type: 'string', short: 's', value: 'URL', help: 'address of the API server' },
+  token: { type: 'string', value: 'TOKEN', help: 'bearer token' },
+  as: { type: 'string', value: 'USER', help: 'user to impersonate' },
+  'as-group': { type: 'list', value: 'GROUP', help: 'group to impersonate; may be repeated' },
+  'as-uid': { type: 'string', value: 'UID', help: 'uid to impersonate' },
+  'certificate-authority': { type: 'string', value: 'FILE', help: 'authority of the API server' },
+  'client-certificate': { type: 'string', value: 'FILE', help: 'client certificate' },
+  'client-key': { type: 'string', value: 'FILE', help: 'key of the client certificate' },
+  'insecure-skip-tls-verify': { type: 'bool', help: 'do not check the certificate of the server' },
+  'tls-server-name': { type: 'string', value: 'NAME', help: 'name to expect in the certificate of the server' },
+  'request-timeout': { type: 'string', value: 'TIME', help: 'time limit of a request, such as 30s; 0 is none' },
+  'warnings-as-errors': { type: 'bool', help: 'exit with 1 after a warning of the server' },
+  v: { type: 'string', short: 'v', value: 'LEVEL', help: 'accepted for compatibility' },
+};
+
+export interface RunOptions {
+  readonly verbs: readonly Verb[];
+  /** Name in messages: `kubectl` or `hyperedge`. */
+  readonly program: string;
+  readonly argv: readonly string[];
+  readonly io: Terminal;
+  readonly system: System;
+  readonly signal: AbortSignal;
+}
+
+/** Runs the verb in `argv` and resolves with the exit code. Never rejects. */
+export async function runVerb(options: RunOptions): Promise<number> {
+  const { argv, io, program } = options;
+  const chosen = chooseVerb(options.verbs, argv);
+  if (chosen === undefined) {
+    const [first] = argv;
+    const asked = first === undefined || first === 'help' || first === '--help' || first === '-h';
+    if (asked) io.out(verbList(options.verbs, program));
+    else io.err(`error: unknown command "${first}" for "${program}"\n`);
+    return asked ? 0 : 1;
+  }
+  const { verb, words, rest } = chosen;
+  const name = words.join(' ');
+  if (verb.load === undefined) {
+    const isHelp = rest.length === 0 || rest[0] === '--help' || rest[0] === '-h';
+    if (isHelp) io.out(verbHelp(verb, words, program));
+    else io.err(`error: unknown command "${rest[0] ?? ''}" for "${program} ${name}"\n`);
+    return isHelp ? 0 : 1;
+  }
+  try {
+    const { flags, positionals, dashAt } = parseOrExplain(verb, rest, `${program} ${name}`);
+    if (flags.bool('help')) {
+      io.out(verbHelp(verb, words, program));
+      return 0;
+    }
+    const { run } = await verb.load();
+    let warnings = 0;
+    const counted: Terminal = { ...io, out: io.out, err: io.err };
+    const code = await run({
+      flags,
+      args: positionals,
+      dashAt,
+      io: counted,
+      system: countWarnings(options.system, () => {
+        warnings += 1;
+      }),
+      signal: options.signal,
+    });
+    if (code === 0 && warnings > 0 && flags.bool('warnings-as-errors')) {
+      io.err(`error: ${warnings} warning${warnings === 1 ? '' : 's'} received\n`);
+      return 1;
+    }
+    return code;
+  } catch (error) {
+    if (options.signal.aborted) return 130;
+    io.err(`${errorLine(error)}\n`);
+    return error instanceof ClientError ? error.exitCode : 1;
+  }
+}
+
+function countWarnings(system: System, onWarning: () => void): System {
+  return {
+    ...system,
+    connect: (options) =>
+      system.connect({
+        ...options,
+        onWarning: (text) => {
+          onWarning();
+          options.onWarning(text);
+        },
+      }),
+  };
+}
+
+function parseOrExplain(verb: Verb, argv: readonly string[], name: string): ReturnType<typeof parseArguments> {
+  try {
+    return parseArguments({ ...GLOBAL_FLAGS, ...verb.flags }, argv);
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    throw new ClientError(`${error.message}\nSee '${name} --help' for usage.`);
+  }
+}
+
+interface Choice {
+  readonly verb: Verb;
+  readonly words: readonly string[];
+  readonly rest: readonly string[];
+}
+
+/** The verb at the start of the arguments. Global flags with a value may precede it, as in `kubectl -n a get pods`. */
+export function chooseVerb(verbs: readonly Verb[], argv: readonly string[]): Choice | undefined {
+  const leading: string[] = [];
+  let at = 0;
+  while (argv[at]?.startsWith('-') === true) {
+    const flag = argv[at] as string;
+    const name = flag.startsWith('--')
+      ? flag.slice(2)
+      : Object.keys(GLOBAL_FLAGS).find((key) => GLOBAL_FLAGS[key]?.short === flag[1]);
+    const spec = name === undefined ? undefined : GLOBAL_FLAGS[name];
+    const takesNext =
+      spec !== undefined && spec.type !== 'bool' && !flag.includes('=') && (flag.startsWith('--') || flag.length === 2);
+    leading.push(...argv.slice(at, at + (takesNext ? 2 : 1)));
+    at += takesNext ? 2 : 1;
+  }
+  let among: readonly Verb[] | undefined = verbs;
+  let verb: Verb | undefined;
+  const words: string[] = [];
+  while (among !== undefined) {
+    const next: Verb | undefined = among.find(({ name }) => name === argv[at]);
+    if (next === undefined) break;
+    verb = next;
+    words.push(next.name);
+    among = next.verbs;
+    at += 1;
+  }
+  return verb === undefined ? undefined : { verb, words, rest: [...leading, ...argv.slice(at)] };
+}
+
+/** Connects, runs `use` and closes the connection. */
+export async function withSession<T>(context: VerbContext, use: (session: Session) => Promise<T>): Promise<T> {
+  const connection = await context.system.connect({
+    flags: context.flags,
+    onWarning: (text) => context.io.err(`Warning: ${text}\n`),
+  });
+  try {
+    return await use(new Session(context, connection));
+  } finally {
+    connection.close();
+  }
+}
+
+/** The line that kubectl prints for an error. */
+export function errorLine(error: unknown, when = ''): string {
+  const prefix = when === '' ? '' : `${when}: `;
+  if (isConnectionError(error)) return `error: ${prefix}${(error as Error).message}`;
+  if (error instanceof ApiError) {
+    const reason = error.reason === 'Unknown' ? '' : ` (${error.reason})`;
+    if (error.reason === 'Invalid' && when === '') return invalidLines(error);
+    if (error.reason === 'Unauthorized') return 'error: You must be logged in to the server (Unauthorized)';
+    return `Error from server${reason}: ${prefix}${error.message}`;
+  }
+  return `error: ${prefix}${error instanceof Error ? error.message : String(error)}`;
+}
+
+function invalidLines(error: ApiError): string {
+  const { kind = '', group = '', name = '', causes = [] } = error.details ?? {};
+  const what = `${kind}${group === '' ? '' : `.${group}`} "${name}"`;
+  if (causes.length === 0) return `The ${what} is invalid: ${error.message}`;
+  const [only] = causes;
+  if (causes.length === 1 && only !== undefined)
+    return `The ${what} is invalid: ${only.field ?? ''}: ${only.message ?? ''}`;
+  return `The ${what} is invalid: \n${causes.map(({ field = '', message = '' }) => `* ${field}: ${message}`).join('\n')}`;
+}

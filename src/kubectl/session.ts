@@ -1,0 +1,233 @@
+/** One invocation: the connection, the resources of the server, and requests for objects of any kind. */
+import { ClientError } from './core/errors.ts';
+import type { AnyObject } from './core/objects.ts';
+import {
+  apiVersionOf,
+  type GroupDiscoveryList,
+  pathOf,
+  ResourceIndex,
+  type ResourceInfo,
+  resourcesOf,
+} from './core/resources.ts';
+import type { Connection, VerbContext } from './port.ts';
+
+const DISCOVERY = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
+
+interface ResourceListDocument {
+  readonly resources?: readonly {
+    readonly name: string;
+    readonly singularName?: string;
+    readonly kind: string;
+    readonly namespaced: boolean;
+    readonly verbs?: readonly string[];
+    readonly shortNames?: readonly string[];
+    readonly categories?: readonly string[];
+  }[];
+}
+
+/** Time for which discovery is kept, as in kubectl. */
+const CACHE_AGE_MS = 6 * 3_600_000;
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** A query string with its question mark; empty without values. */
+export function queryText(query: Query): string {
+  const text = new URLSearchParams(
+    Object.entries(query).flatMap(([key, value]): [string, string][] =>
+      value === undefined || value === '' ? [] : [[key, String(value)]],
+    ),
+  ).toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+export class Session {
+  readonly connection: Connection;
+  readonly context: VerbContext;
+  #resources: Promise<ResourceIndex> | undefined;
+  #isFresh = false;
+
+  constructor(context: VerbContext, connection: Connection) {
+    this.context = context;
+    this.connection = connection;
+  }
+
+  get namespace(): string {
+    return this.connection.namespace;
+  }
+
+  /** All resources of the server. They are kept in a cache file, as kubectl does. */
+  resources(): Promise<ResourceIndex> {
+    this.#resources ??= this.#cached();
+    return this.#resources;
+  }
+
+  /** Reads the resources again, because one that was named is not among those of the cache. */
+  refreshed(): Promise<ResourceIndex> {
+    if (this.#isFresh) return this.resources();
+    this.#resources = this.#discoverAndKeep();
+    return this.#resources;
+  }
+
+  async #cached(): Promise<ResourceIndex> {
+    const text = await this.context.system.readCache(this.#cacheName(), CACHE_AGE_MS);
+    if (text === undefined) return this.#discoverAndKeep();
+    try {
+      const all: readonly ResourceInfo[] = JSON.parse(text);
+      return new ResourceIndex(all);
+    } catch {
+      // A damaged cache file is replaced.
+      return this.#discoverAndKeep();
+    }
+  }
+
+  async #discoverAndKeep(): Promise<ResourceIndex> {
+    this.#isFresh = true;
+    const index = await this.#discover();
+    await this.context.system.writeCache(this.#cacheName(), JSON.stringify(index.all));
+    return index;
+  }
+
+  #cacheName(): string {
+    return `${this.connection.server.replace(/^https?:\/\//, '').replaceAll(/[^\w.-]/g, '_')}.json`;
+  }
+
+  async #discover(): Promise<ResourceIndex> {
+    const lists = await Promise.all(
+      ['/api', '/apis'].map((path) =>
+        this.connection.client.request<GroupDiscoveryList>('GET', path, undefined, { accept: DISCOVERY }),
+      ),
+    );
+    if (lists.every(({ kind }) => kind === 'APIGroupDiscoveryList')) return new ResourceIndex(resourcesOf(lists));
+    return new ResourceIndex(await this.#discoverOneByOne(lists as unknown[]));
+  }
+
+  /** Discovery of servers without the aggregated form. */
+  async #discoverOneByOne(documents: readonly unknown[]): Promise<ResourceInfo[]> {
+    const [core, groups] = documents as [
+      { readonly versions?: readonly string[] },
+      {
+        readonly groups?: readonly {
+          readonly name: string;
+          readonly versions: readonly { readonly version: string }[];
+        }[];
+      },
+    ];
+    const versions = [
+      ...(core.versions ?? []).map((version) => ({ group: '', version })),
+      ...(groups.groups ?? []).flatMap(({ name, versions: all }) =>
+        all.map(({ version }) => ({ group: name, version })),
+      ),
+    ];
+    const found = await Promise.all(
+      versions.map(async ({ group, version }) => {
+        const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+        // The server of an aggregated group may be down; its resources are then unknown.
+        const list = await this.get<ResourceListDocument>(path).catch(() => ({}) as ResourceListDocument);
+        const all = list.resources ?? [];
+        return all
+          .filter(({ name }) => !name.includes('/'))
+          .map((each) => ({
+            ...{ group, version, name: each.name, kind: each.kind, namespaced: each.namespaced },
+            singular: each.singularName ?? '',
+            shortNames: each.shortNames ?? [],
+            categories: each.categories ?? [],
+            verbs: each.verbs ?? [],
+            subresources: all
+              .filter(({ name }) => name.startsWith(`${each.name}/`))
+              .map(({ name }) => name.slice(each.name.length + 1)),
+          }));
+      }),
+    );
+    return found.flat();
+  }
+
+  /** A resource by the name that the user typed. Throws ClientError with kubectl's message. */
+  async resource(text: string): Promise<ResourceInfo> {
+    return (await this.resources()).find(text) ?? (await this.refreshed()).get(text);
+  }
+
+  async kind(apiVersion: string, kind: string): Promise<ResourceInfo> {
+    const known = (await this.resources()).all.find((each) => each.kind === kind && apiVersionOf(each) === apiVersion);
+    return known ?? (await this.refreshed()).byKind(apiVersion, kind);
+  }
+
+  /** Resources of a comma-separated list of names and categories. */
+  async expand(text: string): Promise<ResourceInfo[]> {
+    const index = await this.resources();
+    const isKnown = text
+      .split(',')
+      .every((name) => index.find(name) !== undefined || index.all.some(({ categories }) => categories.includes(name)));
+    return (isKnown ? index : await this.refreshed()).expand(text);
+  }
+
+  get<T = AnyObject>(path: string, query: Query = {}, accept?: string): Promise<T> {
+    return this.send<T>('GET', path, { query, ...(accept === undefined ? {} : { accept }) });
+  }
+
+  send<T = AnyObject>(
+    method: string,
+    path: string,
+    options: {
+      readonly query?: Query;
+      readonly body?: unknown;
+      readonly accept?: string;
+      readonly contentType?: string;
+    } = {},
+  ): Promise<T> {
+    const { query = {}, body, accept, contentType } = options;
+    return this.connection.client.request<T>(method, path + queryText(query), body, {
+      signal: this.context.signal,
+      ...(accept === undefined ? {} : { accept }),
+      ...(contentType === undefined ? {} : { contentType }),
+    });
+  }
+
+  stream(path: string, query: Query, accept?: string): Promise<AsyncIterable<Uint8Array>> {
+    return this.connection.client.stream(path + queryText(query), {
+      signal: this.context.signal,
+      ...(accept === undefined ? {} : { accept }),
+    });
+  }
+
+  /** Namespace for requests about a resource: undefined for all namespaces and for resources of the cluster. */
+  namespaceFor(resource: ResourceInfo, allNamespaces = false): string | undefined {
+    return resource.namespaced && !allNamespaces ? this.namespace : undefined;
+  }
+
+  /** The resource of an object, and the namespace in which it is. Throws ClientError if `--namespace` differs. */
+  async place(object: AnyObject): Promise<{ readonly resource: ResourceInfo; readonly namespace: string | undefined }> {
+    const resource = await this.kind(object.apiVersion ?? '', object.kind ?? '');
+    if (!resource.namespaced) return { resource, namespace: undefined };
+    const own = object.metadata?.namespace;
+    if (own !== undefined && own !== '' && this.connection.namespaceGiven && own !== this.namespace)
+      throw new ClientError(
+        `the namespace from the provided object "${own}" does not match the namespace "${this.namespace}". ` +
+          `You must pass '--namespace=${own}' to perform this operation.`,
+      );
+    return { resource, namespace: own === undefined || own === '' ? this.namespace : own };
+  }
+
+  object(resource: ResourceInfo, namespace: string | undefined, name: string): Promise<AnyObject> {
+    return this.get(pathOf(resource, namespace, name));
+  }
+
+  /** All objects of a resource that match, in pages of 500. Lists carry no kind per item; it is added. */
+  async list(resource: ResourceInfo, namespace: string | undefined, query: Query = {}): Promise<AnyObject[]> {
+    const items: AnyObject[] = [];
+    for (let next = ''; ; ) {
+      const page = await this.get<AnyObject & { metadata?: { continue?: string } }>(pathOf(resource, namespace), {
+        limit: 500,
+        ...query,
+        continue: next,
+      });
+      for (const item of page.items ?? [])
+        items.push({
+          ...item,
+          apiVersion: item.apiVersion ?? apiVersionOf(resource),
+          kind: item.kind ?? resource.kind,
+        });
+      next = page.metadata?.continue ?? '';
+      if (next === '') return items;
+    }
+  }
+}

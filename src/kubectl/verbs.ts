@@ -1,0 +1,7 @@
+/** The verbs of the built-in client. Help, completion and man pages are made from this table. */
+import type { Verb } from './port.ts';
+import { CLUSTER_VERBS } from './verb-table/cluster.ts';
+import { OBJECT_VERBS } from './verb-table/objects.ts';
+import { WORKLOAD_VERBS } from './verb-table/workloads.ts';
+
+export const VERBS: readonly Verb[] = [...OBJECT_VERBS, ...WORKLOAD_VERBS, ...CLUSTER_VERBS];

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { bundleOf, CLIENT_VERBS, isClientVerb } from '../../src/cli/links.ts';
+import { VERBS } from '../../src/kubectl/verbs.ts';
+
+test('the launcher knows the verbs of the built-in client', () => {
+  const own = ['version', 'config'];
+  assert.deepEqual(
+    CLIENT_VERBS.toSorted(),
+    VERBS.map(({ name }) => name)
+      .filter((name) => !own.includes(name))
+      .toSorted(),
+  );
+});
+
+test('run is the host process unless an image is given', () => {
+  assert.equal(isClientVerb(['run', '--root', '/tmp/x']), false);
+  assert.equal(isClientVerb(['run', 'web', '--image=nginx']), true);
+  assert.equal(isClientVerb(['run', 'web', '--image', 'nginx']), true);
+});
+
+test('config has verbs of the client beside those for the bootstrap file', () => {
+  assert.equal(isClientVerb(['config', 'view']), true);
+  assert.equal(isClientVerb(['config', 'check']), false);
+});
+
+test('the client has a bundle of its own', () => {
+  assert.equal(bundleOf({ argv: ['get', 'pods'], argv0: 'hyperedge' }), 'kubectl');
+  assert.equal(bundleOf({ argv: ['kubectl', 'version'], argv0: 'hyperedge' }), 'kubectl');
+  assert.equal(bundleOf({ argv: ['get', 'pods'], argv0: '/usr/local/bin/kubectl' }), 'kubectl');
+  assert.equal(bundleOf({ argv: ['run'], argv0: 'hyperedge' }), 'run');
+  assert.equal(bundleOf({ argv: ['status'], argv0: 'hyperedge' }), 'others');
+});

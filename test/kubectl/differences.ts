@@ -1,0 +1,2 @@
+/** Calls whose output differs from kubectl's on purpose, with the reason. */
+export const DIFFERENCES: Readonly<Record<string, string>> = {};

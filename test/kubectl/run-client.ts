@@ -1,0 +1,35 @@
+/** Runs the built-in client in this process, with captured output. */
+import { nodeSystem } from '../../src/host/kubectl/node-system.ts';
+import { runVerb } from '../../src/kubectl/run.ts';
+import { VERBS } from '../../src/kubectl/verbs.ts';
+import type { Outcome } from './calls.ts';
+
+export async function runClient(args: readonly string[], input = ''): Promise<Outcome> {
+  let stdout = '';
+  let stderr = '';
+  const code = await runVerb({
+    verbs: VERBS,
+    program: 'kubectl',
+    argv: args,
+    signal: new AbortController().signal,
+    system: nodeSystem({ variable: undefined, hostFile: '/nonexistent' }),
+    io: {
+      out: (text) => {
+        stdout += typeof text === 'string' ? text : Buffer.from(text).toString('utf8');
+      },
+      err: (text) => {
+        stderr += text;
+      },
+      readAll: async () => input,
+      stdin: (async function* () {
+        if (input !== '') yield Buffer.from(input);
+      })(),
+      isInputTerminal: false,
+      isOutputTerminal: false,
+      size: () => undefined,
+      onResize: () => () => {},
+      raw: () => () => {},
+    },
+  });
+  return { code, stdout, stderr };
+}
