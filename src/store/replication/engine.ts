@@ -26,7 +26,7 @@ import type { SnapshotTransfer } from './peers/snapshot-transfer.ts';
 import { Pending } from './pending.ts';
 import { Proposer } from './proposer.ts';
 import { Reads } from './reads.ts';
-import { leaderFailed, NOT_LEADER, tooMany } from './refusals.ts';
+import { leaderFailed, notLeader, tooMany } from './refusals.ts';
 import type { Replica } from './replica.ts';
 import type { ReplicatedMachine, Rider } from './replica-deps.ts';
 import type { StoreView } from './store-view.ts';
@@ -62,10 +62,10 @@ const FLUSH_TRIES = 3;
 export class Engine implements ReplicatedMachine, StoreView {
   readonly machine: Machine;
   readonly cluster = new Cluster();
+  readonly leadership: LeadershipWaiters;
   readonly #deps: EngineDeps;
   readonly #applied = new AppliedState();
   readonly #appliedWaiters: AppliedWaiters;
-  readonly #leadershipWaiters: LeadershipWaiters;
   readonly #permissionChanges = new PermissionChanges();
   readonly #space: DiskSpace;
   readonly #reads: Reads;
@@ -90,13 +90,13 @@ export class Engine implements ReplicatedMachine, StoreView {
     this.#deps = deps;
     this.machine = this.#newMachine();
     this.#appliedWaiters = new AppliedWaiters(clock);
-    this.#leadershipWaiters = new LeadershipWaiters(clock);
+    this.leadership = new LeadershipWaiters(clock);
     this.#space = new DiskSpace({ view: this, storage, clock, log, onFull: events.full.emit });
     this.#reads = new Reads({
       view: this,
       storage,
       clock,
-      leadership: this.#leadershipWaiters,
+      leadership: this.leadership,
       onRead: deps.onRead,
       onReadTimedOut: deps.onReadTimedOut,
     });
@@ -162,6 +162,12 @@ export class Engine implements ReplicatedMachine, StoreView {
 
   get leads(): boolean {
     return this.#ready;
+  }
+
+  /** Leader, if it is another member. */
+  get remoteLeader(): NodeId | undefined {
+    const { leader, id } = this.replica;
+    return leader === id ? undefined : leader;
   }
 
   get leadsFrom(): number {
@@ -258,7 +264,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     await this.#replica?.stop();
     proposer.end(new CodedError('closed', 'the store is stopping'));
     this.#appliedWaiters.stop();
-    this.#leadershipWaiters.wake();
+    this.leadership.wake();
   }
 
   /**
@@ -289,13 +295,8 @@ export class Engine implements ReplicatedMachine, StoreView {
 
   /** Whether there is a leader now or within two election timeouts. */
   async isLed(): Promise<boolean> {
-    if (this.replica.leader === undefined) await this.leadershipChange(2 * this.replica.electionMs);
+    if (this.replica.leader === undefined) await this.leadership.change(2 * this.replica.electionMs);
     return this.replica.leader !== undefined;
-  }
-
-  /** Resolves at the next change of leadership here, or after `mostMs`. */
-  leadershipChange(mostMs: number): Promise<void> {
-    return this.#leadershipWaiters.change(mostMs);
   }
 
   /** Resolves when `index` has been applied here, or this member stops. */
@@ -340,7 +341,7 @@ export class Engine implements ReplicatedMachine, StoreView {
 
   /** Throws CodedError 'not-leader' on a member that must not expire leases. */
   requireLeader(): void {
-    if (!this.#ready || this.#stopped) throw NOT_LEADER;
+    if (!this.#ready || this.#stopped) throw notLeader();
   }
 
   /** Discards history before `revision`. With `physical`, resolves when the rows are removed. Throws MvccError. */
@@ -434,7 +435,7 @@ export class Engine implements ReplicatedMachine, StoreView {
       this.#proposer.lose();
     }
     this.#deps.events.leadership.emit();
-    this.#leadershipWaiters.wake();
+    this.leadership.wake();
   }
 
   /** Everything from before this member's leadership has been applied. */
@@ -447,7 +448,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     this.#ready = true;
     this.#leases.extend(this.replica.alone ? 0 : this.replica.electionMs);
     this.#deps.events.leadership.emit();
-    this.#leadershipWaiters.wake();
+    this.leadership.wake();
   }
 
   rider(): Rider | undefined {

@@ -53,7 +53,7 @@ async function transferLeadership(engine: Engine, clock: Clock, log: Log): Promi
       // A follower that does not take leadership in time may be busy, so the next one is tried.
       const until = clock.monotonicMs() + TRANSFER_TRY_MS;
       while (engine.replica.leads && clock.monotonicMs() < until)
-        await engine.leadershipChange(until - clock.monotonicMs());
+        await engine.leadership.change(until - clock.monotonicMs());
     }
   } catch (error) {
     log.warn('leadership transfer failed', { cause: messageOf(error) });

@@ -13,7 +13,7 @@ import { ALARM_NO_SPACE } from './maintenance/alarms.ts';
 import { type DiskSpace, type WriteOptions, writesMore } from './maintenance/space.ts';
 import { Pending } from './pending.ts';
 import type { Reads } from './reads.ts';
-import { NOT_LEADER, tooMany } from './refusals.ts';
+import { notLeader, tooMany } from './refusals.ts';
 import type { StoreView } from './store-view.ts';
 import { Undecided } from './undecided.ts';
 
@@ -116,7 +116,7 @@ export class Proposer {
       if (before > machine.visible) await (this.#collecting.at(-1) ?? this.#proposed.at(-1))?.wait();
       if (!view.current) await reads.linearizable();
       // ReadIndex may have been served by a new leader whose writes are missing in this result. No data was written.
-      if (view.leadsFrom !== leadsFrom) throw NOT_LEADER;
+      if (view.leadsFrom !== leadsFrom) throw notLeader();
       return decision;
     }
     const asRelaxed = options.relaxed && !space.full && view.solitary;
@@ -150,7 +150,7 @@ export class Proposer {
   admit(grows: boolean): void {
     const { view, space } = this.#deps;
     if (view.stopped) throw new CodedError('closed', 'the store is stopping');
-    if (!view.leads) throw NOT_LEADER;
+    if (!view.leads) throw notLeader();
     if (grows && (space.full || view.cluster.alarms.some(({ alarm }) => alarm === ALARM_NO_SPACE)))
       throw new CodedError('no-space', 'no space left on the device');
     if (this.pending >= MAX_WAITING || this.#collectingBytes > MAX_WAITING_BYTES) {
@@ -228,7 +228,7 @@ export class Proposer {
       const kept = batch.slice(0, shown < 0 ? batch.length : shown);
       for (const pending of kept) this.#collect(pending);
       if (kept.length > 0) this.#armFlush(false);
-      this.#rejectBatch(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : NOT_LEADER);
+      this.#rejectBatch(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : notLeader());
     }
   }
 
@@ -256,7 +256,7 @@ export class Proposer {
     const { lost, never } = this.#takeAll();
     this.#rollBack([...lost, ...never]);
     this.undecided.add(lost, UNDECIDED_ELECTIONS * view.replica.electionMs);
-    for (const pending of never) pending.reject(NOT_LEADER);
+    for (const pending of never) pending.reject(notLeader());
   }
 
   /** Rejects all requests because this member is stopping. */

@@ -1,10 +1,10 @@
 import { CodedError } from '../../base/errors.ts';
 
 /**
- * Shared error object, because every write through a follower throws it and capturing a stack costs as much as
- * forwarding.
+ * Rejection of a request that only the leader can serve. The router forwards a follower's requests before they are
+ * evaluated, so this is rare: leadership was lost in the meantime, or no leader is known.
  */
-export const NOT_LEADER = new CodedError('not-leader', 'this member does not lead');
+export const notLeader = (): CodedError => new CodedError('not-leader', 'this member does not lead');
 
 export const tooMany = (): CodedError => new CodedError('too-many-requests', 'too many requests wait to be committed');
 

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Pending } from './pending.ts';
-import { leaderFailed, NOT_LEADER } from './refusals.ts';
+import { leaderFailed, notLeader } from './refusals.ts';
 
 /**
  * Proposals of a leader that lost leadership. The committed entry at the index of a proposal decides: with the
@@ -32,7 +32,7 @@ export class Undecided {
     const here = this.#proposals.filter((pending) => pending.index === index);
     if (here.length === 0) return [];
     this.#proposals = this.#proposals.filter((pending) => pending.index !== index);
-    for (const pending of here) if (pending.term !== term) pending.reject(NOT_LEADER);
+    for (const pending of here) if (pending.term !== term) pending.reject(notLeader());
     return here.filter((pending) => pending.term === term);
   }
 

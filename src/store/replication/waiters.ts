@@ -54,28 +54,46 @@ export class AppliedWaiters {
   }
 }
 
-/** Requests that wait for a change of leadership. */
+/** Requests that wait for a change of leadership: a leader was elected or lost, or this member is ready to lead. */
 export class LeadershipWaiters {
   readonly #clock: Clock;
-  #waiters: Array<() => void> = [];
+  readonly #waiters = new Set<() => void>();
+  #changes = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Resolves at the next change of leadership on this member, or after `mostMs`. */
+  /** Number of changes so far. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Resolves at the next change on this member, or after `mostMs`. */
   change(mostMs: number): Promise<void> {
+    return this.changeSince(this.#changes, mostMs);
+  }
+
+  /**
+   * Like `change`, but resolves immediately if there was a change since `changes` had the value `seen`. A change
+   * between an observation and the wait is therefore not missed.
+   */
+  changeSince(seen: number, mostMs: number): Promise<void> {
+    if (seen !== this.#changes) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = this.#clock.setTimer(Math.max(1, mostMs), resolve);
-      this.#waiters.push(() => {
+      const wake = (): void => {
         timer.cancel();
+        this.#waiters.delete(wake);
         resolve();
-      });
+      };
+      const timer = this.#clock.setTimer(Math.max(1, mostMs), wake);
+      this.#waiters.add(wake);
     });
   }
 
   wake(): void {
-    for (const wake of this.#waiters.splice(0)) wake();
+    this.#changes += 1;
+    for (const wake of [...this.#waiters]) wake();
   }
 }
 

@@ -173,7 +173,7 @@ class Server implements StoreServer {
     const engine = this.#engine;
     // A single member waits only for its disk.
     while (replica.alone && !engine.leads) {
-      await engine.leadershipChange(FIRST_LEADER_MS);
+      await engine.leadership.change(FIRST_LEADER_MS);
       const damage = this.#damage();
       if (damage !== undefined) throw damage;
       if (this.#stopped) throw new CodedError('closed', 'stopped before the disk had free space');

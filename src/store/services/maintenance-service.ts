@@ -161,7 +161,7 @@ export class MaintenanceService {
     const engine = this.#engine;
     for (let left = TRANSFER_ELECTIONS; engine.replica.leader !== by; ) {
       const before = engine.replica.leader;
-      await engine.leadershipChange(engine.replica.electionMs);
+      await engine.leadership.change(engine.replica.electionMs);
       if (engine.replica.leader === before) left -= 1;
       if (left === 0) throw new CodedError('leader-failed', `${by} does not lead in time`);
     }

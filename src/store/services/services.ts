@@ -126,7 +126,9 @@ export function createServices(parts: ServiceParts): Services {
     '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
     '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
   });
-  const routed = router.unary(guard.unary(handlers), (path, message, call) => guard.check(path, message, call));
+  const routed = router.unary(guard.unary(router.forwarding(handlers)), (path, message, call) =>
+    guard.check(path, message, call),
+  );
   // Authorizes every operation of a lock or an election like one of a remote client.
   const local = new LocalClient(routed, streams);
   const elections = electionService(local, encoder, log);

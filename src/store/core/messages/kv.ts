@@ -168,6 +168,27 @@ export function decodeTxnRequest(bytes: Uint8Array, depth = 0): TxnRequest {
   return { compares, success, failure };
 }
 
+/** Whether a TxnRequest contains a put or a delete. Reads only the kinds of its operations. Throws WireError. */
+export function txnWrites(bytes: Uint8Array, depth = 0): boolean {
+  if (depth > MAX_DEPTH) throw new WireError('transactions are nested too deeply');
+  const reader = new Reader(bytes);
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field !== 2 && field !== 3) reader.skip();
+    else if (operationWrites(reader.bytes(), depth)) return true;
+  }
+  return false;
+}
+
+function operationWrites(bytes: Uint8Array, depth: number): boolean {
+  const reader = new Reader(bytes);
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 2 || field === 3) return true;
+    if (field !== 4) reader.skip();
+    else if (txnWrites(reader.bytes(), depth + 1)) return true;
+  }
+  return false;
+}
+
 function pushOp(into: RequestOp[], bytes: Uint8Array, depth: number): void {
   const reader = new Reader(bytes);
   for (let field = reader.field(); field !== 0; field = reader.field()) {

@@ -1,30 +1,46 @@
 /**
- * Routes requests that only the leader can serve. The RPC is forwarded unchanged. Its response is delayed until this
- * member has applied the index at which the leader responded, so that clients can read their own writes here.
+ * Routes requests that only the leader can serve. A follower forwards the RPC unchanged, without decoding it. Its
+ * response is delayed until this member has applied the index at which the leader responded, so that clients can read
+ * their own writes here.
  */
 
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { type CallIdentity, RpcCode, type RpcMessage, type UnaryCall, wholeMessage } from '../../../wire/grpc/port.ts';
-import { Reader } from '../../../wire/protobuf/protobuf.ts';
-import { decodeTxnRequest } from '../../core/messages/kv.ts';
+import { Reader, WireError } from '../../../wire/protobuf/protobuf.ts';
+import { txnWrites } from '../../core/messages/kv.ts';
 import type { Encoder } from '../../services/encode.ts';
 import type { UnaryHandlers } from '../../services/kv-service.ts';
 import { failureOf } from '../../services/rpc-errors.ts';
 import type { Engine } from '../engine.ts';
 import { ALARM_CORRUPT } from '../maintenance/alarms.ts';
+import type { Replica } from '../replica.ts';
 import { type Command, decodeCommand, encodeCommand } from './entry-codec.ts';
 import type { Forward, Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';
 
+/** Role of this member, and the requests that it serves as the leader. */
+type RoutedEngine = Pick<
+  Engine,
+  | 'appliedAt'
+  | 'cluster'
+  | 'command'
+  | 'leadership'
+  | 'leads'
+  | 'leadsFrom'
+  | 'permissionsSettled'
+  | 'remoteLeader'
+  | 'requestTimeoutMs'
+> & { readonly replica: Pick<Replica, 'applied' | 'leader'> };
+
 export interface RouterDeps {
-  readonly engine: Engine;
+  readonly engine: RoutedEngine;
   readonly encoder: Encoder;
   readonly clock: Clock;
   readonly log: Log;
   /** Undefined when this member has no peers. */
-  readonly peers: () => Peers | undefined;
+  readonly peers: () => Pick<Peers, 'forward'> | undefined;
   readonly authRevision: () => number;
   /** Called when a forwarded write failed or timed out. */
   readonly failed: () => void;
@@ -49,8 +65,8 @@ interface UnderWay {
 /** Metadata that is forwarded to the leader. */
 const PASSED_ON = ['hyperedge-durability'] as const;
 const COMMAND = 'command';
-/** How long to wait for a leadership change before checking again. */
-const RECHECK_MS = 50;
+/** Pause before a request is repeated that the known leader did not accept, because its state is not visible here. */
+const REPEAT_MS = 50;
 /** Time in which a replaced leader detects the replacement and responds. */
 const ANSWER_MS = 300;
 /** Calls that this member answers itself after a linearizable check. */
@@ -59,6 +75,12 @@ const READS: ReadonlySet<string> = new Set([
   ...['UserGet', 'UserList', 'RoleGet', 'RoleList', 'AuthStatus'].map((name) => `/etcdserverpb.Auth/${name}`),
   ...['LeaseTimeToLive', 'LeaseLeases'].map((name) => `/etcdserverpb.Lease/${name}`),
   '/etcdserverpb.Cluster/MemberList',
+]);
+const TXN = '/etcdserverpb.KV/Txn';
+/** Calls that only the leader can serve, besides transactions that write. */
+const LEADER_CALLS: ReadonlySet<string> = new Set([
+  ...['Put', 'DeleteRange', 'Compact'].map((name) => `/etcdserverpb.KV/${name}`),
+  ...['LeaseGrant', 'LeaseRevoke', 'LeaseTimeToLive'].map((name) => `/etcdserverpb.Lease/${name}`),
 ]);
 /** Calls served while the CORRUPT alarm is raised; all others are rejected. */
 const SERVED_WHILE_CORRUPT = [
@@ -104,10 +126,30 @@ export class Router {
     return Object.fromEntries(routed);
   }
 
+  /**
+   * The same handlers, except that a follower with a known leader redirects the calls that need the leader, instead of
+   * decoding and evaluating them.
+   */
+  forwarding(handlers: UnaryHandlers): UnaryHandlers {
+    const { engine } = this.#deps;
+    const forwarded = Object.entries(handlers).map(([path, handler]): [string, Handler] => {
+      if (path !== TXN && !LEADER_CALLS.has(path)) return [path, handler];
+      return [
+        path,
+        (message, call) => {
+          if (call.redirect !== undefined && engine.remoteLeader !== undefined && needsLeader(path, message))
+            call.redirect();
+          else handler(message, call);
+        },
+      ];
+    });
+    return Object.fromEntries(forwarded);
+  }
+
   /** Repeats the authorization of a read before the response. The leader has authorized writes. */
   #mayReply(path: string, message: Uint8Array, call: UnaryCall, access: Access | undefined): boolean {
     if (access === undefined || access.revision === this.#deps.authRevision() || !READS.has(path)) return true;
-    if (path.endsWith('/Txn') && !this.#deps.engine.machine.isReadOnly(decodeTxnRequest(message))) return true;
+    if (path === TXN && txnWrites(message)) return true;
     try {
       access.again();
       return true;
@@ -196,15 +238,20 @@ export class Router {
         this.#deps.failed();
         throw new CodedError('timed-out', 'no leader was elected in time');
       }
-      const { leader, id } = engine.replica;
+      const { changes } = engine.leadership;
+      // Without a leader, only a change of leadership can help.
+      let pauseMs = left;
+      const leader = engine.remoteLeader;
       if (engine.leads) {
+        pauseMs = REPEAT_MS;
         try {
           const outcome = await here();
           if (!outcome.redirect) return outcome;
         } catch (error) {
           if (!(error instanceof CodedError && error.code === 'not-leader')) throw error;
         }
-      } else if (leader !== undefined && leader !== id) {
+      } else if (leader !== undefined) {
+        pauseMs = REPEAT_MS;
         const revision = authRevision();
         // The leader trusts the authorization of the forwarding member.
         if (access !== undefined && access.revision !== revision) access.again();
@@ -216,11 +263,16 @@ export class Router {
           return outcome;
         }
       }
-      await engine.leadershipChange(Math.min(RECHECK_MS, left));
+      await engine.leadership.changeSince(changes, Math.min(pauseMs, left));
     }
   }
 
-  async #forward(peers: Peers | undefined, leader: string, request: Forward, leftMs: number): Promise<Forwarded> {
+  async #forward(
+    peers: Pick<Peers, 'forward'> | undefined,
+    leader: string,
+    request: Forward,
+    leftMs: number,
+  ): Promise<Forwarded> {
     if (peers === undefined) throw new CodedError('timed-out', 'the leader is not connected');
     const replaced = Promise.withResolvers<never>();
     const underWay: UnderWay = { leader, abort: replaced.reject };
@@ -255,6 +307,8 @@ export class Router {
   /** Serves a request forwarded by another member. */
   async forwarded({ path, message, metadata, authRevision }: Forward): Promise<Forwarded> {
     const { engine } = this.#deps;
+    // An elected leader is ready when it has applied the entries of earlier terms.
+    if (engine.leadsFrom > 0 && !engine.leads) await engine.leadership.change(engine.requestTimeoutMs);
     if (engine.permissionsSettled !== undefined) await engine.permissionsSettled;
     if (!engine.leads || authRevision !== this.#deps.authRevision()) return REDIRECTED;
     if (path === COMMAND) return this.#forwardedCommand(message);
@@ -297,6 +351,17 @@ export class Router {
 
 const DONE: Forwarded = { redirect: false, code: RpcCode.ok, text: '', body: new Uint8Array(), index: 0 };
 const REDIRECTED: Forwarded = { ...DONE, redirect: true };
+
+/** Whether only the leader can serve a call. A malformed transaction is rejected by the handler of this member. */
+function needsLeader(path: string, message: Uint8Array): boolean {
+  if (path !== TXN) return true;
+  try {
+    return txnWrites(message);
+  } catch (error) {
+    if (error instanceof WireError) return false;
+    throw error;
+  }
+}
 
 class RoutedCall implements UnaryCall {
   readonly #call: UnaryCall;
