@@ -1,11 +1,11 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import { ignore, messageOf } from '../../../base/errors.ts';
 import { RuntimeError } from '../../port.ts';
 import { wasOomKilled } from '../cgroups.ts';
 import { runCommand } from '../command.ts';
 import { removeExecCgroups } from '../exec/exec-cgroup.ts';
-import type { KeyedLock } from '../keyed-lock.ts';
 import { isRunning } from '../processes.ts';
 import { type ContainerTable, hasEnded } from './container-table.ts';
 import type { RuntimeContext } from './context.ts';
@@ -29,14 +29,14 @@ type Outcome = Pick<ContainerRecord, 'exitCode' | 'reason' | 'message' | 'finish
 export class ContainerEnds {
   readonly #context: RuntimeContext;
   readonly #table: ContainerTable;
-  readonly #locks: KeyedLock;
+  readonly #turns: Turns;
   readonly #endings = new Map<string, PromiseWithResolvers<void>>();
 
-  /** `locks`: serializes the work per container. */
-  constructor(context: RuntimeContext, table: ContainerTable, locks: KeyedLock) {
+  /** `turns`: serializes the work per container. */
+  constructor(context: RuntimeContext, table: ContainerTable, turns: Turns) {
     this.#context = context;
     this.#table = table;
-    this.#locks = locks;
+    this.#turns = turns;
   }
 
   ended(id: string): Promise<void> {
@@ -54,7 +54,7 @@ export class ContainerEnds {
    * Records the end of a container whose monitor left an exit code or has exited, and frees what the container held.
    */
   settle(id: string): Promise<void> {
-    return this.#locks.run(id, () => this.#settleLocked(id));
+    return this.#turns.inTurn(id, () => this.#settleLocked(id));
   }
 
   /**

@@ -1,9 +1,10 @@
 /** Life cycle of containers: creation under a monitor, start, end and removal, with their records. */
+
 import { join } from 'node:path';
+import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { type ContainerConfig, type ContainerStatus, RuntimeError } from '../../port.ts';
 import { removeExecCgroups } from '../exec/exec-cgroup.ts';
-import { createKeyedLock } from '../keyed-lock.ts';
 import { hasProcess, isRunning } from '../processes.ts';
 import { ContainerBundles } from './container-bundles.ts';
 import { ContainerEnds } from './container-ends.ts';
@@ -22,7 +23,7 @@ const isMonitored = ({ pid, monitorPid }: ContainerRecord): boolean => hasProces
 
 export class Containers {
   readonly #context: RuntimeContext;
-  readonly #locks = createKeyedLock();
+  readonly #turns = new Turns();
   readonly #table: ContainerTable;
   readonly #bundles: ContainerBundles;
   readonly #ends: ContainerEnds;
@@ -32,7 +33,7 @@ export class Containers {
     this.#context = context;
     this.#table = new ContainerTable(context.paths);
     this.#bundles = new ContainerBundles(context, this.#table);
-    this.#ends = new ContainerEnds(context, this.#table, this.#locks);
+    this.#ends = new ContainerEnds(context, this.#table, this.#turns);
   }
 
   /** Reads the records, settles containers that ended meanwhile and removes interrupted creations. */
@@ -98,7 +99,7 @@ export class Containers {
   }
 
   start(id: string): Promise<void> {
-    return this.#locks.run(id, async () => {
+    return this.#turns.inTurn(id, async () => {
       const record = this.#table.get(id);
       if (record.startedAtMs > 0) return;
       try {
@@ -119,7 +120,7 @@ export class Containers {
     const record = this.#table.find(id);
     if (record === undefined) return;
     await this.stop(id, 0);
-    await this.#locks.run(id, async () => {
+    await this.#turns.inTurn(id, async () => {
       await this.#bundles.discard(id);
       this.#context.changed(record.sandboxId);
     });

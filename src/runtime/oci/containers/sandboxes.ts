@@ -1,9 +1,9 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { together } from '../../../base/concurrency/all-or-first-error.ts';
+import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import { ignore, messageOf } from '../../../base/errors.ts';
 import { RuntimeError, type SandboxConfig, type SandboxStatus } from '../../port.ts';
-import { createKeyedLock } from '../keyed-lock.ts';
 import type { PodEndpoint } from '../port.ts';
 import { isRunning } from '../processes.ts';
 import { createForwards, type Forwards } from '../streams/port-connect.ts';
@@ -24,7 +24,7 @@ export class Sandboxes {
   readonly #containers: Containers;
   readonly #records = new Map<string, SandboxRecord>();
   readonly #directories: StateDirectories;
-  readonly #locks = createKeyedLock();
+  readonly #turns = new Turns();
   /** Sandboxes whose network is being attached. */
   readonly #joining = new Map<string, Promise<void>>();
   /** Errors of sandboxes that could not be completed, until a container requests them. */
@@ -192,11 +192,11 @@ export class Sandboxes {
   }
 
   stop(id: string): Promise<void> {
-    return this.#locks.run(id, () => this.#stopLocked(id));
+    return this.#turns.inTurn(id, () => this.#stopLocked(id));
   }
 
   remove(id: string): Promise<void> {
-    return this.#locks.run(id, async () => {
+    return this.#turns.inTurn(id, async () => {
       if (!this.#records.has(id)) return;
       await this.#stopLocked(id);
       await Promise.all(this.#containers.inSandbox(id).map((container) => this.#containers.remove(container.id)));
