@@ -58,6 +58,8 @@ export interface KubeletLab {
   readonly kubelet: () => Kubelet;
   readonly runtime: () => OciRuntime;
   readonly logLines: string[];
+  /** Awaited before each unmount. A test holds it to make the release of volumes slow. */
+  beforeUnmount: () => Promise<void>;
   /** Starts the kubelet on the existing state, like a new process. */
   boot(api?: ApiAccess, lastKnown?: LastKnown): Promise<void>;
   /** Call after `halt`: stops running containers and removes state that a reboot clears. */
@@ -134,7 +136,14 @@ export async function createKubeletLab(
     ...overrides,
   };
   await mkdir(config.paths.images, { recursive: true });
-  const mounts = createMounter();
+  const mounter = createMounter();
+  const mounts: typeof mounter = {
+    ...mounter,
+    unmountTree: async (target) => {
+      await lab.beforeUnmount();
+      await mounter.unmountTree(target);
+    },
+  };
   let runtime: OciRuntime;
   let kubelet: Kubelet;
   const streaming = createStreamingServer({ clock: realClock, log: silentLog });
@@ -156,6 +165,7 @@ export async function createKubeletLab(
     cgroup,
     manifests,
     logLines,
+    beforeUnmount: async () => {},
     kubelet: () => kubelet,
     runtime: () => runtime,
     async boot(api, lastKnown) {

@@ -192,8 +192,13 @@ export class NodeDevices {
     };
   }
 
-  async release(podUid: string): Promise<void> {
+  /** Makes the devices of a pod available to others when its containers have ended. Its claims stay prepared. */
+  releaseDevices(podUid: string): void {
     this.#manager.release(podUid);
+  }
+
+  async release(podUid: string): Promise<void> {
+    this.releaseDevices(podUid);
     await this.#claims.release(podUid);
   }
 

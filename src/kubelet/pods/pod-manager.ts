@@ -68,12 +68,13 @@ export class PodManager {
   }
 
   /**
-   * Other admitted pods that have not released their resources. Returns them with their allocated resources instead of
-   * the requested ones.
+   * Other admitted pods whose containers have not ended. Returns them with their allocated resources instead of the
+   * requested ones. Source: pkg/kubelet filterOutInactivePods.
    */
   podsBeside(pod: Pod): Pod[] {
     return this.workers()
-      .filter((worker) => !worker.finished && !worker.rejected && worker.uid !== pod.metadata?.uid)
+      .filter((worker) => !worker.finished && !worker.containersEnded && !worker.rejected)
+      .filter(({ uid }) => uid !== pod.metadata?.uid)
       .map((worker) => worker.allottedPod);
   }
 

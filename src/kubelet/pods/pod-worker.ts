@@ -14,9 +14,9 @@ import {
   startedContainers,
   type WaitingReason,
 } from '../core/pod-plan/snapshot.ts';
-import { podStatus } from '../core/pod-plan/status.ts';
+import { podStatus, withPhaseOf } from '../core/pod-plan/status.ts';
 import { downwardFilesChange } from '../volumes/types/payload.ts';
-import { terminationMessage } from './containers/termination-message.ts';
+import { TerminationMessages } from './containers/termination-message.ts';
 import { PodExecutor } from './pod-executor.ts';
 import { type Kept, releasePod } from './pod-release.ts';
 import { PodStarts, type StartAction, stepOf } from './pod-starts.ts';
@@ -51,7 +51,7 @@ export class PodWorker {
   private readonly started: readonly ContainerStatus[];
   private readonly volumes: VolumeRefresh;
   private readonly retries = new Retries({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS });
-  private readonly messages = new Map<string, string>();
+  private readonly messages: TerminationMessages;
   private readonly assumedReady = new Set<string>();
   private announced = new Set<string>();
   private lastStatus: PodStatus;
@@ -70,6 +70,10 @@ export class PodWorker {
   private onFinished: (() => void) | undefined;
   /** Whether everything has ended and the pod's resources are released. */
   finished = false;
+  /** Whether no container runs or will run again, although volumes may still be in use. */
+  containersEnded = false;
+  /** Status that was handed to the status manager last. */
+  private published: PodStatus;
 
   constructor(pod: Pod, services: PodServices, source: PodSource) {
     this.uid = pod.metadata?.uid ?? '';
@@ -77,10 +81,12 @@ export class PodWorker {
     this.services = services;
     this.startedAtMs = services.clock.monotonicMs() - ageMs(pod, services.clock.nowMs());
     this.lastStatus = (pod.status ?? {}) as PodStatus;
+    this.published = this.lastStatus;
     this.executor = new PodExecutor(services, source, {
       done: () => this.wake(),
       fail: (reason, message) => this.fail(reason, message),
     });
+    this.messages = new TerminationMessages(services.files, services.directories, this.uid);
     this.volumes = new VolumeRefresh(services, this.uid, () => this.wake());
     this.starts = new PodStarts({
       services,
@@ -328,10 +334,7 @@ export class PodWorker {
   private async snapshot(): Promise<PodSnapshot> {
     const { termination } = this;
     const view = this.services.view.get(this.uid);
-    const containers: ContainerStatus[] = [];
-    for (const status of view.containers) {
-      containers.push(status.state === 'exited' ? { ...status, message: await this.messageOf(status) } : status);
-    }
+    const containers = await this.messages.addTo(view.containers);
     return {
       pod: this.allottedPod,
       sandboxes: view.sandboxes,
@@ -352,15 +355,6 @@ export class PodWorker {
   private wallMs(monotonicMs: number): number {
     const { clock } = this.services;
     return clock.nowMs() - (clock.monotonicMs() - monotonicMs);
-  }
-
-  private async messageOf(status: ContainerStatus): Promise<string> {
-    const known = this.messages.get(status.id);
-    if (known !== undefined) return known;
-    const path = this.services.directories.terminationMessage(this.uid, status.name, status.attempt);
-    const message = await terminationMessage(this.services.files, status, path);
-    this.messages.set(status.id, message);
-    return message;
   }
 
   private probe(snapshot: PodSnapshot): void {
@@ -399,8 +393,31 @@ export class PodWorker {
       ...(resize === undefined ? {} : { resize }),
       nowMs: services.clock.nowMs(),
     });
-    services.statuses.set(this.uid, this.lastStatus);
+    this.publish(this.starting || snapshot.containers.some(({ state }) => state === 'running'));
     if (isFinal(this.lastStatus.phase) && !plan.finished && !plan.deadlineExceeded) this.conclude();
+  }
+
+  /**
+   * A final phase is published only when all containers have ended, because controllers then replace the pod and the
+   * scheduler gives its resources to the next one. Source: pkg/kubelet/status mergePodStatus.
+   */
+  private publish(containersRun: boolean): void {
+    const { services, uid } = this;
+    let status = this.lastStatus;
+    if (isFinal(status.phase)) {
+      if (!containersRun) this.endContainers();
+      else if (!isFinal(this.currentPod.status?.phase)) status = withPhaseOf(this.published, status);
+    }
+    this.published = status;
+    services.statuses.set(uid, status);
+  }
+
+  /** Releases what the next pod may need before this pod's volumes have been released. */
+  private endContainers(): void {
+    if (this.containersEnded) return;
+    this.containersEnded = true;
+    this.services.containers.release(this.uid);
+    this.services.devices?.releaseDevices(this.uid);
   }
 
   private announceBackOff(plan: PodPlan): void {

@@ -92,6 +92,43 @@ describe('pod resources', { timeout: 120_000 }, () => {
     await eventually('CPUs shared again', async () => ((await cpusOf('shared')) === '0-1' ? true : undefined));
   });
 
+  it('gives the CPUs and requests of an ended pod to the next pod while its volumes are still being released', async () => {
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const memory = [{ name: 'scratch', emptyDir: { medium: 'Memory' } }];
+    const mounted = shell('exit 0', { ...amounts('1'), volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] });
+    try {
+      lab.beforeUnmount = () => held;
+      put('ended', { restartPolicy: 'Never', volumes: memory, containers: [mounted] });
+      await seen('ended', over);
+      put('successor', { restartPolicy: 'Never', containers: [shell('exit 0', amounts('1'))] });
+      const successor = await seen('successor', over);
+      assert.deepEqual([successor.status?.phase, successor.status?.message], ['Succeeded', undefined]);
+    } finally {
+      lab.beforeUnmount = async () => {};
+      release();
+    }
+  });
+
+  it('reports a failed pod as Failed only when its containers have ended', async () => {
+    const phases: string[] = [];
+    put('slow-to-stop', {
+      terminationGracePeriodSeconds: 30,
+      activeDeadlineSeconds: 2,
+      containers: [shell("trap 'sleep 2; exit 0' TERM; sleep 1000 & wait")],
+    });
+    const failed = await seen('slow-to-stop', (pod) => {
+      phases.push(pod.status?.phase ?? '');
+      return over(pod);
+    });
+    assert.equal(failed.status?.reason, 'DeadlineExceeded');
+    const [main] = failed.status?.containerStatuses ?? [];
+    assert.equal(main?.state?.running, undefined, JSON.stringify(main?.state));
+    assert.ok(phases.includes('Running'));
+  });
+
   it('enforces pod-level limits on all containers together', async () => {
     put('whole', { resources: { limits: { memory: '48Mi', cpu: '500m' } }, containers: [idle()] });
     await seen('whole', running);

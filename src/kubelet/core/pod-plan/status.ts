@@ -150,6 +150,12 @@ function foreignConditions({ status }: Pod, { conditions = [] }: PodStatus): Pod
     : [...current, disruption];
 }
 
+/** The status with the phase and reason of another one. */
+export function withPhaseOf(other: PodStatus, status: PodStatus): PodStatus {
+  const { phase: _phase, reason: _reason, message: _message, ...rest } = status;
+  return { ...rest, ...(other.phase === undefined ? {} : { phase: other.phase }), ...reported(other) };
+}
+
 function reported({ reason, message }: PodStatus): Pick<PodStatus, 'reason' | 'message'> {
   return { ...(reason === undefined ? {} : { reason }), ...(message === undefined ? {} : { message }) };
 }
