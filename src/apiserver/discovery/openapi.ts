@@ -13,6 +13,7 @@ import { openapiV3, openapiV3Index, openapiV3Paths } from '../../api/openapi/v3.
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { openshiftDescriptions } from '../../api/schema/openshift/index.ts';
 import type { Descriptions } from '../../api/schema/types-format.ts';
+import { decodeJson, fields, map, own } from '../../base/decode.ts';
 import { ignore } from '../../base/errors.ts';
 import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
 import { ForeignOpenApi, type ForeignPart } from '../aggregation/openapi-v2.ts';
@@ -213,13 +214,17 @@ async function pieces<T>(
   return found;
 }
 
+const HEAD = own<Pick<OpenApiV2, 'swagger' | 'info'>>(fields);
+
 function addedByOthers(
   builtin: V2Parts,
   custom: readonly V2Parts[],
   foreign: readonly ForeignPart[],
 ): readonly OpenApiV2[] {
-  const { swagger, info } = JSON.parse(`${builtin.head.slice(0, -1)}}`) as Pick<OpenApiV2, 'swagger' | 'info'>;
-  const known = JSON.parse(`{${builtin.definitions}}`) as { [name: string]: object };
+  const { swagger, info } = decodeJson(HEAD, `${builtin.head.slice(0, -1)}}`, 'OpenAPI document');
+  const known: { [name: string]: object } = {
+    ...decodeJson(map(fields), `{${builtin.definitions}}`, 'OpenAPI definitions'),
+  };
   const taken = new Set([builtin, ...custom].flatMap(({ names }) => [...names]));
   for (const name of taken) if (!Object.hasOwn(known, name)) known[name] = {};
   return foreign.map((part) => {

@@ -4,6 +4,7 @@
  */
 import type { JsonValue } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';
+import { decodeJson, text } from '../../base/decode.ts';
 
 export const MAX_DEPTH = 512;
 export const tooDeep = `the document is nested deeper than ${MAX_DEPTH} levels`;
@@ -174,7 +175,7 @@ function keyOf(bytes: Buffer, open: number, close: number): string {
   const raw = bytes.toString('utf8', open + 1, close);
   if (!raw.includes('\\')) return raw;
   try {
-    return JSON.parse(`"${raw}"`) as string;
+    return decodeJson(text, `"${raw}"`, 'key');
   } catch {
     return raw;
   }

@@ -1,8 +1,10 @@
 /** Certificates and keys in the files of the flags, reloaded without a restart as in upstream. */
+
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ApiValues } from '../../apiserver/config/index.ts';
 import type { ApiServerConfig, CertificateSettings, FollowedCertificates } from '../../apiserver/index.ts';
+import { decodeJson, fields, own } from '../../base/decode.ts';
 import type { Log } from '../../base/log.ts';
 import { type OpenSecret, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
@@ -88,7 +90,7 @@ export async function followCertificates(
       ...(files.tokenKey === undefined ? [] : publicKeys),
     ],
     parse: async (text) => {
-      const texts = JSON.parse(text) as Texts;
+      const texts = decodeJson(own<Texts>(fields), text, 'certificates');
       // World-readable files were reported when the configuration was read.
       const keys = [...KEYS.map((what) => files[what]), ...named.map(({ key }) => key)].filter(
         (file) => file !== undefined,

@@ -1,7 +1,9 @@
 /** The API server's client of its store; its certificate is reloaded from the flags' files. */
+
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ApiValues } from '../../apiserver/config/index.ts';
+import { type Decoded, decodeJson, object, optional, text as string } from '../../base/decode.ts';
 import type { Log } from '../../base/log.ts';
 import { createEtcdStore } from '../../store/client/etcd-store.ts';
 import type { Store } from '../../store/port.ts';
@@ -10,11 +12,8 @@ import { followFile } from '../config/followed-file.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { isStoreUrl } from '../store/store-url.ts';
 
-interface Materials {
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
-}
+const MATERIALS = object({ ca: optional(string), cert: optional(string), key: optional(string) });
+type Materials = Decoded<typeof MATERIALS>;
 
 const FLAGS = { ca: 'etcd-cafile', cert: 'etcd-certfile', key: 'etcd-keyfile' } as const;
 
@@ -62,7 +61,7 @@ export async function openStore(
 
 /** Throws Errors for a mismatched certificate and key, which occur for a moment during a renewal. */
 function materialsOf(text: string): Materials {
-  const materials = JSON.parse(text) as Materials;
+  const materials = decodeJson(MATERIALS, text, 'store certificates');
   const { cert, key } = materials;
   if (cert !== undefined && key !== undefined && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
     throw new Error('the key does not belong to the certificate');

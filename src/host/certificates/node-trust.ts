@@ -9,6 +9,7 @@ import { readFile } from 'node:fs/promises';
 import { CLIENT_KEY } from '../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import { decodeJson, list, object, optional, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
@@ -92,11 +93,12 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
   };
 }
 
+const CLUSTER = object({ 'certificate-authority-data': optional(text) });
+const KUBECONFIG = object({ clusters: optional(list(object({ cluster: optional(CLUSTER) }))) });
+
 /** Returns undefined unless every certificate of the bundle is an authority. */
 function authoritiesIn(kubeconfig: string): string | undefined {
-  const document = JSON.parse(kubeconfig) as {
-    clusters?: readonly { readonly cluster?: { readonly 'certificate-authority-data'?: string } }[];
-  };
+  const document = decodeJson(KUBECONFIG, kubeconfig, 'kubeconfig');
   const data = document.clusters?.[0]?.cluster?.['certificate-authority-data'];
   if (data === undefined) return undefined;
   const pem = Buffer.from(data, 'base64').toString('utf8');

@@ -2,8 +2,10 @@
  * `/etc/origin/registries.yaml` in k3s's format: mirrors with rewrites, credentials and trust by registry. It is merged
  * with `registries` of the bootstrap file.
  */
+
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { decodeJson, fields, own } from '../../base/decode.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { secretFileProblem } from '../../base/secret-file.ts';
 import { writeIfDifferent } from '../../pki/index.ts';
@@ -110,13 +112,16 @@ export async function shareRegistries({ roles, paths }: Settings, options: Regis
   await writeIfDifferent(join(directory, SHARED), JSON.stringify(shared), { mode: 0o600 });
 }
 
+/** Registry options whose patterns are texts. */
+interface SharedRegistries extends Omit<RegistryOptions, 'rewrites'> {
+  readonly rewrites: Readonly<Record<string, readonly { readonly pattern: string; readonly replacement: string }[]>>;
+}
+
 /** Reads the result of `shareRegistries`; undefined without registries. */
 export async function sharedRegistries(masterConfig: string): Promise<RegistryOptions | undefined> {
   const text = await readFile(join(dirname(masterConfig), SHARED), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
-  const { rewrites, ...options } = JSON.parse(text) as Omit<RegistryOptions, 'rewrites'> & {
-    readonly rewrites: Readonly<Record<string, readonly { readonly pattern: string; readonly replacement: string }[]>>;
-  };
+  const { rewrites, ...options } = decodeJson(own<SharedRegistries>(fields), text, SHARED);
   return {
     ...options,
     rewrites: Object.fromEntries(

@@ -3,10 +3,12 @@
  * through a shell, so it is loaded only in this thread of a short-lived process
  * (docs/decisions/0007-node-facts-from-proc.md).
  */
+
 import { execFile } from 'node:child_process';
 import { parentPort } from 'node:worker_threads';
 import type { Systeminformation as Facts } from 'systeminformation';
 import * as systeminformation from 'systeminformation';
+import { decodeJson, fields, own } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Disk, Hardware, MemoryModule, NetworkCard, Smart } from './inventory.ts';
 
@@ -148,7 +150,7 @@ async function withSmart(disk: Disk): Promise<Disk> {
     execFile('smartctl', ['-a', '-j', disk.device], { maxBuffer: SMART_BYTES }, (_, output) => resolve(output));
   });
   try {
-    const data = JSON.parse(stdout) as Facts.SmartData;
+    const data = decodeJson(own<Facts.SmartData>(fields), stdout, 'smartctl');
     const smart = smartOf(data);
     const temperatureCelsius = disk.temperatureCelsius ?? positive(data.temperature?.current);
     return { ...disk, ...present({ temperatureCelsius, smart }) };

@@ -7,6 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import { request } from 'node:https';
 import { compactVerify } from 'jose';
 import { parse } from 'yaml';
+import { decodeJson, fields, object, optional } from '../../base/decode.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { contentDigest } from '../../wire/digest.ts';
 import type { Token } from './token-format.ts';
@@ -137,11 +138,14 @@ function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: num
   });
 }
 
+const CLUSTER_INFO = object({ data: optional(fields) });
+
 function dataOf(body: string): Readonly<Record<string, string>> {
   try {
-    const { data } = JSON.parse(body) as { readonly data?: unknown };
-    if (typeof data !== 'object' || data === null) return {};
-    return Object.fromEntries(Object.entries(data).filter(([, value]) => typeof value === 'string'));
+    const { data = {} } = decodeJson(CLUSTER_INFO, body, 'cluster-info');
+    return Object.fromEntries(
+      Object.entries(data).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    );
   } catch {
     return {};
   }

@@ -2,6 +2,7 @@
 
 import { basename, dirname, join } from 'node:path';
 import { parse, parseDocument } from 'yaml';
+import { decodeJson, list, map, object, optional, text as string } from '../../base/decode.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { watchPath } from '../../kubelet/io/host-facts/index.ts';
 import { referredFiles } from '../../openshift/revisions/core/index.ts';
@@ -36,10 +37,11 @@ const FOLLOWED_FLAGS = ['encryption-provider-config', 'authentication-config', '
 const LOG_LEVELS: Readonly<Record<string, number>> = { Debug: 4, Trace: 6, TraceAll: 8 };
 const CONTROLLERS_SECTIONS = new Set(['servingInfo', 'serviceAccountConfig', 'masterClients', 'controllerConfig']);
 
-interface Overlay {
-  readonly logLevel?: string;
-  readonly unsupportedConfigOverrides?: { readonly apiServerArguments?: Readonly<Record<string, readonly string[]>> };
-}
+/** Written by `overlayOf` from the operator's object. */
+const OVERLAY = object({
+  logLevel: optional(string),
+  unsupportedConfigOverrides: optional(object({ apiServerArguments: optional(map(list(string))) })),
+});
 
 const OWN_RELEASE = { version: PRODUCT_VERSION, command: selfCommand() };
 
@@ -156,7 +158,7 @@ function parsed(content: Buffer | undefined): unknown {
 /** Applies settings of the operator's object to a configuration file of a component. */
 function overlaid(name: string, text: string, overlay: string): string {
   if (overlay === '' || (name !== ENV && name !== CONFIG)) return text;
-  const { logLevel, unsupportedConfigOverrides } = JSON.parse(overlay) as Overlay;
+  const { logLevel, unsupportedConfigOverrides } = decodeJson(OVERLAY, overlay, 'overlay');
   if (name === ENV) {
     const level = LOG_LEVELS[logLevel ?? ''];
     return level === undefined ? text : `${text.replace(/\n?$/, '\n')}OPTIONS=--loglevel=${level}\n`;

@@ -1,5 +1,7 @@
 /** Signed values in cookies and in the OpenID Connect state. Every server of the cluster has the key. */
+
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { isValid, type Schema } from '../../base/decode.ts';
 
 /** The prefix prevents other hosts of the domain, such as routes, from setting the cookie (RFC 6265bis §4.1.3.2). */
 export const SESSION = '__Host-ssn';
@@ -13,14 +15,20 @@ export function sign(key: Uint8Array, purpose: string, value: object): string {
   return `${body}.${mac(key, purpose, body).toString('base64url')}`;
 }
 
-/** Returns undefined unless the text was signed with this key for this purpose. */
-export function verify<T>(key: Uint8Array, purpose: string, text: string | undefined): T | undefined {
+/** Returns undefined unless the text was signed with this key for this purpose and fits the schema. */
+export function verify<T>(
+  key: Uint8Array,
+  purpose: string,
+  text: string | undefined,
+  schema: Schema<T>,
+): T | undefined {
   const [body, signature, rest] = text?.split('.') ?? [];
   if (body === undefined || signature === undefined || rest !== undefined) return undefined;
   const expected = mac(key, purpose, body);
   const given = Buffer.from(signature, 'base64url');
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-  return JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as T;
+  const value: unknown = JSON.parse(Buffer.from(body, 'base64url').toString('utf8'));
+  return isValid(schema, value) ? value : undefined;
 }
 
 /** Value of the first cookie with that name. */

@@ -2,8 +2,10 @@
  * Discovery documents of OpenID providers, cached because anonymous users can start logins. Source: OpenID Connect
  * Discovery 1.0.
  */
+
 import { BoundedMap } from '../../base/bounded-map.ts';
 import type { Clock } from '../../base/clock.ts';
+import { decodeJson, fields, own } from '../../base/decode.ts';
 import type { WebPort } from './port.ts';
 
 export interface Discovery {
@@ -49,7 +51,7 @@ export class Discoveries {
     const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
     const answer = await this.#web.request(url, { method: 'GET', headers: {}, ca });
     if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
-    const document = JSON.parse(answer.text) as Partial<Discovery>;
+    const document = decodeJson(own<Partial<Discovery>>(fields), answer.text, url);
     // Section 4.3 requires exactly the requested issuer URL.
     if (document.issuer !== issuer) throw new Error(`${url}: issuer is ${JSON.stringify(document.issuer)}`);
     for (const name of ENDPOINTS)

@@ -4,6 +4,17 @@
  */
 
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
+import {
+  type Decoded,
+  decodeJson,
+  fields,
+  list,
+  number,
+  object,
+  optional,
+  own,
+  text as string,
+} from '../../base/decode.ts';
 import { sha256Base64url } from '../../wire/digest.ts';
 import { cookie, cookieOf, sameText, sign, verify } from './cookies.ts';
 import type { Discoveries } from './discovery.ts';
@@ -17,14 +28,18 @@ const MAX_WAIT_MS = 600_000;
 /** The clock of a host without a real-time clock may be minutes off. */
 const CLOCK_TOLERANCE_SECONDS = 300;
 
-interface Pending {
-  readonly provider: string;
-  readonly next: string;
-  readonly state: string;
-  readonly nonce: string;
-  readonly verifier: string;
-  readonly untilMs: number;
-}
+const PENDING = object({
+  provider: string,
+  next: string,
+  state: string,
+  nonce: string,
+  verifier: string,
+  untilMs: number,
+});
+type Pending = Decoded<typeof PENDING>;
+
+const TOKENS = object({ id_token: optional(string) });
+const KEY_SET = own<JSONWebKeySet>(object({ keys: list(fields) }));
 
 export interface OpenIdDeps {
   readonly web: WebPort;
@@ -74,7 +89,7 @@ export async function finishOpenId(
   deps: OpenIdDeps,
 ): Promise<{ readonly identity: LoginIdentity; readonly next: string; readonly cookies: string[] }> {
   const { openID = {}, name } = provider;
-  const pending = verify<Pending>(deps.key, COOKIE, cookieOf(header(visit, 'cookie'), COOKIE));
+  const pending = verify(deps.key, COOKIE, cookieOf(header(visit, 'cookie'), COOKIE), PENDING);
   const state = visit.query.get('state') ?? '';
   if (pending === undefined || pending.provider !== name || !sameText(pending.state, state))
     throw new Error('state: is not that of this browser; log in again');
@@ -103,9 +118,9 @@ export async function finishOpenId(
     ca,
   });
   if (answer.status !== 200) throw new Error(`${endpoint}: status ${answer.status}`);
-  const { id_token: idToken = '' } = JSON.parse(answer.text) as { id_token?: string };
+  const { id_token: idToken = '' } = decodeJson(TOKENS, answer.text, endpoint);
   const keys = await deps.web.request(keysUrl, { method: 'GET', headers: {}, ca });
-  const { payload } = await jwtVerify(idToken, createLocalJWKSet(JSON.parse(keys.text) as JSONWebKeySet), {
+  const { payload } = await jwtVerify(idToken, createLocalJWKSet(decodeJson(KEY_SET, keys.text, keysUrl)), {
     issuer,
     audience: openID.clientID ?? '',
     currentDate: new Date(deps.nowMs),

@@ -1,6 +1,7 @@
 /** Browser sessions of logged-in users, and form tokens against cross-site requests. */
 
 import type { LoginObjects } from '../../apiserver/server/login-port.ts';
+import { number, object, own, text } from '../../base/decode.ts';
 import { CSRF, cookie, cookieOf, SESSION, sameText, sign, verify } from './cookies.ts';
 import { header, type Visit } from './http.ts';
 import type { User } from './kinds/users/types.ts';
@@ -13,6 +14,8 @@ interface Session extends LoginUser {
   readonly untilMs: number;
 }
 
+const SESSION_SCHEMA = own<Session>(object({ name: text, untilMs: number }));
+
 export const sessionCookie = (key: Uint8Array, user: LoginUser, nowMs: number): string =>
   cookie(SESSION, sign(key, SESSION, { ...user, untilMs: nowMs + SESSION_MS } satisfies Session));
 
@@ -23,7 +26,7 @@ export function sessionUser(
   objects: LoginObjects,
   nowMs: number,
 ): LoginUser | undefined {
-  const session = verify<Session>(key, SESSION, cookieOf(header(visit, 'cookie'), SESSION));
+  const session = verify(key, SESSION, cookieOf(header(visit, 'cookie'), SESSION), SESSION_SCHEMA);
   // A session from the future was created before the clock was set back.
   if (session === undefined || session.untilMs < nowMs || session.untilMs > nowMs + SESSION_MS) return undefined;
   const { name, uid } = session;

@@ -3,6 +3,7 @@
 import type { ConfigMap, Pod } from '../../api/generated/core/v1.ts';
 import { transitionTime } from '../../api/meta/conditions.ts';
 import type { ResourceType } from '../../api/meta/object.ts';
+import { decodeJson, number, object, own } from '../../base/decode.ts';
 import { timestamp } from '../../base/times.ts';
 import type { NodeStatus, OperatorCondition, StaticPodOperator } from '../operators/kinds/operator/index.ts';
 import type { NodeProgress, NodeReport, Revision, RevisionPhase, RevisionPlan } from './core/index.ts';
@@ -52,12 +53,13 @@ export function reportMap(node: string, reports: ReadonlyMap<Operand, NodeReport
   };
 }
 
+const REPORT = own<NodeReport>(object({ attempt: object({ revision: number }) }));
+
 /** Reads the reports. Invalid reports are ignored. */
 export function reportsOf(map: ConfigMap): { readonly node: string; readonly of: ReadonlyMap<Operand, NodeReport> } {
   const found = OPERANDS.flatMap((operand): [Operand, NodeReport][] => {
     try {
-      const report = JSON.parse(map.data?.[operand] ?? '') as NodeReport;
-      return typeof report.attempt?.revision === 'number' ? [[operand, report]] : [];
+      return [[operand, decodeJson(REPORT, map.data?.[operand] ?? '', operand)]];
     } catch {
       return [];
     }

@@ -1,5 +1,7 @@
 /** Continue token of a paged list, in upstream's format, so that other API servers accept it. */
+
 import { ApiError } from '../../../api/meta/status.ts';
+import { decodeJson, fields } from '../../../base/decode.ts';
 
 export interface ContinueToken {
   /**
@@ -20,8 +22,8 @@ export function encodeContinue(token: ContinueToken): string {
 export function decodeContinue(text: string): ContinueToken {
   try {
     if (text.length > 4096) throw new Error('too long');
-    const value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as Record<string, unknown>;
-    const { v, rv, start } = value;
+    const json = Buffer.from(text, 'base64url').toString('utf8');
+    const { v, rv, start } = decodeJson(fields, json, 'continue key');
     if (v !== 'meta.k8s.io/v1' || typeof start !== 'string' || typeof rv !== 'number' || !Number.isSafeInteger(rv)) {
       throw new Error('not a token of this API');
     }

@@ -1,6 +1,7 @@
 /** The files of a host that configs manage: their current and original contents, and changes of both. */
 
 import { dirname } from 'node:path';
+import { decodeJson, fields, list, object, own, text as string } from '../../../base/decode.ts';
 import { CodedError } from '../../../base/errors.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
 import type { Entry, Tree, UnitFile } from '../core/ignition/port.ts';
@@ -41,6 +42,7 @@ interface State {
   readonly directories: readonly string[];
 }
 
+const STATE_SCHEMA = own<State>(object({ entries: fields, originals: fields, directories: list(string) }));
 const EMPTY: State = { version: 1, note: null, entries: {}, originals: {}, directories: [] };
 
 export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): HostFiles {
@@ -130,7 +132,7 @@ async function readState(disk: Disk): Promise<State | undefined> {
   if ((await disk.stat(STATE)) === undefined) return undefined;
   const text = new TextDecoder().decode(await disk.read(STATE, MAX_STATE_BYTES));
   try {
-    return JSON.parse(text) as State;
+    return decodeJson(STATE_SCHEMA, text, STATE);
   } catch (error) {
     const fix = 'delete it, and the files of the config count as the originals of the host';
     throw new CodedError('bad-state', `${STATE}: is not JSON; ${fix}`, { cause: error });

@@ -4,7 +4,9 @@
  * removals follow, which a replay can repeat. A replay undoes a transaction before `commit` and completes one after it.
  * An error after `commit` changes the phase to `undo`, which a replay completes too.
  */
+
 import { dirname } from 'node:path';
+import { type Decoded, decodeJson, list, object, oneOf, optional, text as string } from '../../../base/decode.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { codeOf, type Disk, type Owner } from './disk.ts';
 
@@ -35,21 +37,23 @@ export interface Batch {
   readonly leftFiles: readonly string[];
 }
 
-interface Change {
-  readonly path: string;
+const CHANGE = object({
+  path: string,
   /** Renamed to `path`; if absent, `path` is removed. */
-  readonly temporary?: string;
+  temporary: optional(string),
   /** Second name of the old entry; absent if there was none. */
-  readonly old?: string;
-}
+  old: optional(string),
+});
+type Change = Decoded<typeof CHANGE>;
 
-interface Journal {
-  readonly phase: 'stage' | 'commit' | 'undo';
-  readonly changes: readonly Change[];
-  readonly madeDirectories: readonly string[];
-  readonly leftDirectories: readonly string[];
-  readonly leftFiles: readonly string[];
-}
+const JOURNAL_SCHEMA = object({
+  phase: oneOf('stage', 'commit', 'undo'),
+  changes: list(CHANGE),
+  madeDirectories: list(string),
+  leftDirectories: list(string),
+  leftFiles: list(string),
+});
+type Journal = Decoded<typeof JOURNAL_SCHEMA>;
 
 export type Replayed = 'nothing' | 'finished' | 'undone';
 
@@ -212,7 +216,7 @@ class JournaledTransactions implements Transactions {
     if ((await this.#disk.stat(this.#journal)) === undefined) return undefined;
     const text = new TextDecoder().decode(await this.#disk.read(this.#journal, MAX_JOURNAL_BYTES));
     try {
-      return JSON.parse(text) as Journal;
+      return decodeJson(JOURNAL_SCHEMA, text, JOURNAL);
     } catch (error) {
       const fix = 'compare the files of the host with its configuration, then delete it';
       throw new CodedError('bad-journal', `${this.#journal}: is not JSON; ${fix}`, { cause: error });

@@ -3,6 +3,7 @@
  * installs it next. Source: library-go pkg/operator/staticpod/controller/{installer,revision,prune}; enhancement
  * "static pod fallback".
  */
+import { decodeJson, fields } from '../../../base/decode.ts';
 import { prunable } from './prune.ts';
 import type { MasterFacts, NodeProgress, Revision, RevisionPlan, RevisionState } from './types.ts';
 
@@ -83,10 +84,11 @@ function withNewRevision({ latest, overlay, revisions, masters }: RevisionState)
 
 /** Names of the settings that differ. Overlays are JSON objects. */
 function changeOf(before: string, after: string): string {
-  const [left, right] = [before, after].map((text) => (text === '' ? {} : (JSON.parse(text) as object)));
-  const keys = [...new Set([...Object.keys(left ?? {}), ...Object.keys(right ?? {})])].sort();
-  const value = (from: object | undefined, key: string): string =>
-    JSON.stringify((from as Record<string, unknown> | undefined)?.[key]) ?? '';
+  const settings = (overlay: string): Readonly<Record<string, unknown>> =>
+    overlay === '' ? {} : decodeJson(fields, overlay, 'overlay');
+  const [left, right] = [settings(before), settings(after)];
+  const keys = [...new Set([...Object.keys(left), ...Object.keys(right)])].sort();
+  const value = (from: Readonly<Record<string, unknown>>, key: string): string => JSON.stringify(from[key]) ?? '';
   const differing = keys.filter((key) => value(left, key) !== value(right, key));
   return `spec changed: ${differing.map((key) => `spec.${key}`).join(', ')}`;
 }

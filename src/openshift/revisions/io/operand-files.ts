@@ -5,6 +5,7 @@
 
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { decodeJson, fields, list, map, number, object, optional, own, text as string } from '../../../base/decode.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { WatchPath } from '../../../base/path-watch-port.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
@@ -250,11 +251,17 @@ export async function replace(path: string, content: Buffer, mode: number): Prom
   await rename(temporary, path);
 }
 
+const RELEASE = object({ release: optional(string) });
+const INPUTS_RECORD = own<Omit<Inputs, 'files'> & { readonly files: Readonly<Record<string, string>> }>(
+  object({ files: map(string) }),
+);
+const HOST_STATE = own<HostState>(object({ current: number, revisions: list(fields) }));
+
 /** Release that has written a revision; undefined if that release did not record it. */
 async function releaseOf(directory: string): Promise<string | undefined> {
   const text = await readFile(join(directory, INPUTS), 'utf8').catch(() => '{}');
   try {
-    return (JSON.parse(text) as { release?: string }).release;
+    return decodeJson(RELEASE, text, INPUTS).release;
   } catch {
     return undefined;
   }
@@ -269,7 +276,7 @@ const serialised = ({ digest, restartDigest, files }: Inputs, release: string): 
 
 function deserialised(text: string): Inputs | undefined {
   try {
-    const { digest, restartDigest, files } = JSON.parse(text) as Omit<Inputs, 'files'> & { files: object };
+    const { digest, restartDigest, files } = decodeJson(INPUTS_RECORD, text, INPUTS);
     return { digest, restartDigest, files: new Map(Object.entries(files)) };
   } catch {
     return undefined;
@@ -279,8 +286,7 @@ function deserialised(text: string): Inputs | undefined {
 /** An empty file, which a power failure can cause, counts as a host without revisions. */
 function parseState(text: string): HostState {
   try {
-    const state = JSON.parse(text) as HostState;
-    return typeof state.current === 'number' && Array.isArray(state.revisions) ? state : NO_STATE;
+    return decodeJson(HOST_STATE, text, 'state of the revisions');
   } catch {
     return NO_STATE;
   }

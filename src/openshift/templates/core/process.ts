@@ -7,6 +7,7 @@
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
+import { anything, decodeJson, own } from '../../../base/decode.ts';
 import { type TemplateParameter, validateParameters } from '../kinds/templates/index.ts';
 import { ExpressionBudget, type Generated, generateValue, type Random } from './expression.ts';
 
@@ -181,7 +182,7 @@ class Substitution {
     if (value === undefined) return this.text(text, at);
     this.#spend(value.length, at);
     try {
-      return JSON.parse(value) as JsonValue;
+      return decodeJson(own<JsonValue>(anything), value, at);
     } catch {
       return value;
     }

@@ -11,9 +11,11 @@
  *     <run>/runc/                          runc's own state
  *     <run>/handlers/<name>/               state of other runtimes
  */
+
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { decodeJson, object, own, text } from '../../../base/decode.ts';
 import { isDiskFull } from '../../../base/errors.ts';
 import type { ContainerUser, IdMapping, PortMapping } from '../../port.ts';
 
@@ -171,12 +173,12 @@ export async function loadRecords<R extends { readonly id: string }>(
 }
 
 /**
- * Only this runtime writes these files, so any content that parses is trusted. A file torn by a power failure does not
- * parse.
+ * Only this runtime writes these files, so a record with an identifier is trusted. A file torn by a power failure does
+ * not parse.
  */
-async function readRecord<R>(path: string): Promise<R | undefined> {
+async function readRecord<R extends { readonly id: string }>(path: string): Promise<R | undefined> {
   try {
-    return JSON.parse(await readFile(path, 'utf8')) as R;
+    return decodeJson(own<R>(object({ id: text })), await readFile(path, 'utf8'), path);
   } catch {
     return undefined;
   }

@@ -2,7 +2,9 @@
  * Routes, VXLAN devices and their entries by the tools of iproute2. Routes have this program's protocol number and
  * metric. Other routes are neither read nor replaced, and those of an earlier process are recognized.
  */
+
 import { canonicalAddress } from '../../../../base/addresses/addresses.ts';
+import { decodeJson, fields, list, own } from '../../../../base/decode.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import { RuntimeError } from '../../../../runtime/port.ts';
@@ -72,9 +74,9 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
   const bridge = options.bridgePath ?? 'bridge';
   const probe = createPathProbe(VXLAN_PORT);
 
-  const list = async <T>(tool: string, ...args: readonly string[]): Promise<T[]> => {
+  const listed = async <T>(tool: string, ...args: readonly string[]): Promise<T[]> => {
     const text = await command(tool, ['-json', ...args], '', MAX_LISTING);
-    return text.trim() === '' ? [] : (JSON.parse(text) as T[]);
+    return text.trim() === '' ? [] : [...decodeJson(list(own<T>(fields)), text, tool)];
   };
 
   /** MTU by link name. */
@@ -120,9 +122,9 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
     const names: readonly string[] = Object.values(options.tunnelNames);
     const protocol = String(options.protocol);
     const [four, six, devices] = await Promise.all([
-      list<ListedRoute>(ip, '-4', 'route', 'show', 'proto', protocol),
-      list<ListedRoute>(ip, '-6', 'route', 'show', 'proto', protocol).catch((): ListedRoute[] => []),
-      list<ListedLink>(ip, '-d', 'addr', 'show', 'type', 'vxlan'),
+      listed<ListedRoute>(ip, '-4', 'route', 'show', 'proto', protocol),
+      listed<ListedRoute>(ip, '-6', 'route', 'show', 'proto', protocol).catch((): ListedRoute[] => []),
+      listed<ListedLink>(ip, '-d', 'addr', 'show', 'type', 'vxlan'),
     ]);
     const links = devices
       .filter(({ ifname = '' }) => names.includes(ifname))
@@ -133,11 +135,11 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
         neighbors: (
           await Promise.all(
             ['-4', '-6'].map((family) =>
-              list<ListedEntry>(ip, family, 'neigh', 'show', 'dev', name, 'nud', 'permanent'),
+              listed<ListedEntry>(ip, family, 'neigh', 'show', 'dev', name, 'nud', 'permanent'),
             ),
           )
         ).flat(),
-        forwards: await list<ListedEntry>(bridge, 'fdb', 'show', 'dev', name),
+        forwards: await listed<ListedEntry>(bridge, 'fdb', 'show', 'dev', name),
       })),
     );
     return {
@@ -159,7 +161,7 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
   return {
     paths,
     linkMtu: async (address) => {
-      const found = await list<ListedLink>(ip, 'addr', 'show', 'to', address);
+      const found = await listed<ListedLink>(ip, 'addr', 'show', 'to', address);
       // Links without the address are listed as empty objects.
       return found.find(({ mtu }) => mtu !== undefined)?.mtu;
     },
@@ -181,7 +183,7 @@ async function batch<T>(tool: string, lines: readonly string[]): Promise<T[]> {
   return stdout
     .split('\n')
     .filter((line) => line.trim() !== '')
-    .flatMap((line) => JSON.parse(line) as T[]);
+    .flatMap((line) => decodeJson(list(own<T>(fields)), line, tool));
 }
 
 function linkOf(device: ListedLink, names: Readonly<Record<Family, string>>): TunnelLink {
