@@ -29,6 +29,8 @@ export interface VerbContext {
   readonly system: System;
   /** Aborts on SIGINT and SIGTERM. */
   readonly signal: AbortSignal;
+  /** Name in messages: `kubectl` or `hyperedge`. */
+  readonly program: string;
 }
 
 export interface Terminal {

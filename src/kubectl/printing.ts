@@ -1,12 +1,13 @@
 /** Output of objects in the format of `-o`. */
 
-import { jsonDocument, yamlDocument } from './core/encode.ts';
+import { jsonDocument } from './core/encode.ts';
 import { ClientError } from './core/errors.ts';
 import type { FlagSpec, Flags } from './core/flags.ts';
 import { parseJsonPath, parseRelaxedPath, printed } from './core/json-path.ts';
 import { type AnyObject, withoutManagedFields } from './core/objects.ts';
 import { printedKind } from './core/resources.ts';
 import { layout, printable } from './core/table.ts';
+import { yamlText } from './core/yaml-writer.ts';
 import type { VerbContext } from './port.ts';
 
 export const OUTPUT_FLAGS = {
@@ -41,12 +42,11 @@ export async function objectPrinter(context: VerbContext): Promise<ObjectPrinter
     case 'json':
       return (object) => jsonDocument(clean(object, flags));
     case 'yaml': {
-      const yaml = await import('yaml');
       let isFirst = true;
       return (object) => {
         const separator = isFirst ? '' : '---\n';
         isFirst = false;
-        return separator + yamlDocument(yaml, clean(object, flags));
+        return separator + yamlText(clean(object, flags));
       };
     }
     case 'name':
@@ -176,3 +176,22 @@ export const writeQuery = (flags: Flags, manager: string): Record<string, string
   fieldManager: flags.text('field-manager') || manager,
   dryRun: dryRunOf(flags) === 'server' ? 'All' : undefined,
 });
+
+/** Value of `fieldValidation` for `--validate`. */
+export function validationOf(flag: string): string {
+  switch (flag) {
+    case 'ignore':
+    case 'false':
+      return 'Ignore';
+    case 'warn':
+      return 'Warn';
+    case '':
+    case 'true':
+    case 'strict':
+      return 'Strict';
+    default:
+      throw new ClientError(
+        `invalid - validate option ${JSON.stringify(flag)}; must be one of: strict (or true), warn, ignore (or false)`,
+      );
+  }
+}

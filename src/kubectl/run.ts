@@ -46,9 +46,10 @@ export async function runVerb(options: RunOptions): Promise<number> {
   const chosen = chooseVerb(options.verbs, argv);
   if (chosen === undefined) {
     const [first] = argv;
+    const word = argv.find((each, index) => !each.startsWith('-') && argv[index - 1] !== '--kubeconfig') ?? first;
     const asked = first === undefined || first === 'help' || first === '--help' || first === '-h';
     if (asked) io.out(verbList(options.verbs, program));
-    else io.err(`error: unknown command "${first}" for "${program}"\n`);
+    else io.err(`error: unknown command "${word}" for "${program}"\n`);
     return asked ? 0 : 1;
   }
   const { verb, words, rest } = chosen;
@@ -73,10 +74,11 @@ export async function runVerb(options: RunOptions): Promise<number> {
       args: positionals,
       dashAt,
       io: counted,
-      system: countWarnings(options.system, () => {
+      system: connected(options.system, verb.flags, () => {
         warnings += 1;
       }),
       signal: options.signal,
+      program,
     });
     if (code === 0 && warnings > 0 && flags.bool('warnings-as-errors')) {
       io.err(`error: ${warnings} warning${warnings === 1 ? '' : 's'} received\n`);
@@ -86,16 +88,20 @@ export async function runVerb(options: RunOptions): Promise<number> {
   } catch (error) {
     if (options.signal.aborted) return 130;
     io.err(`${errorLine(error)}\n`);
+    if (error instanceof ClientError && error.usage) io.err(`See '${program} ${name} -h' for help and examples\n`);
     return error instanceof ClientError ? error.exitCode : 1;
   }
 }
 
-function countWarnings(system: System, onWarning: () => void): System {
+/** Counts warnings, and hides values of flags of the verb that have the name of a global flag, such as `--user`. */
+function connected(system: System, own: FlagSpecs, onWarning: () => void): System {
+  const hidden = Object.keys(own).filter((name) => Object.hasOwn(GLOBAL_FLAGS, name));
   return {
     ...system,
     connect: (options) =>
       system.connect({
         ...options,
+        flags: options.flags.without(hidden),
         onWarning: (text) => {
           onWarning();
           options.onWarning(text);
@@ -171,15 +177,18 @@ export function errorLine(error: unknown, when = ''): string {
     if (error.reason === 'Unauthorized') return 'error: You must be logged in to the server (Unauthorized)';
     return `Error from server${reason}: ${prefix}${error.message}`;
   }
-  return `error: ${prefix}${error instanceof Error ? error.message : String(error)}`;
+  const label = error instanceof ClientError && error.isPlain ? '' : 'error: ';
+  return `${label}${prefix}${error instanceof Error ? error.message : String(error)}`;
 }
 
 function invalidLines(error: ApiError): string {
-  const { kind = '', group = '', name = '', causes = [] } = error.details ?? {};
-  const what = `${kind}${group === '' ? '' : `.${group}`} "${name}"`;
+  const { kind = '', name = '' } = error.details ?? {};
+  const what = `${kind} "${name}"`;
+  const causes = [
+    ...new Set((error.details?.causes ?? []).map(({ field = '', message = '' }) => `${field}: ${message}`)),
+  ];
   if (causes.length === 0) return `The ${what} is invalid: ${error.message}`;
   const [only] = causes;
-  if (causes.length === 1 && only !== undefined)
-    return `The ${what} is invalid: ${only.field ?? ''}: ${only.message ?? ''}`;
-  return `The ${what} is invalid: \n${causes.map(({ field = '', message = '' }) => `* ${field}: ${message}`).join('\n')}`;
+  if (causes.length === 1) return `The ${what} is invalid: ${only ?? ''}`;
+  return `The ${what} is invalid: \n${causes.map((each) => `* ${each}`).join('\n')}`;
 }

@@ -1,6 +1,7 @@
 /** One invocation: the connection, the resources of the server, and requests for objects of any kind. */
 import { ClientError } from './core/errors.ts';
 import type { AnyObject } from './core/objects.ts';
+import type { OpenApiDocument } from './core/openapi.ts';
 import {
   apiVersionOf,
   type GroupDiscoveryList,
@@ -45,6 +46,7 @@ export class Session {
   readonly context: VerbContext;
   #resources: Promise<ResourceIndex> | undefined;
   #isFresh = false;
+  readonly #openApi = new Map<string, Promise<OpenApiDocument>>();
 
   constructor(context: VerbContext, connection: Connection) {
     this.context = context;
@@ -158,6 +160,13 @@ export class Session {
       .split(',')
       .every((name) => index.find(name) !== undefined || index.all.some(({ categories }) => categories.includes(name)));
     return (isKnown ? index : await this.refreshed()).expand(text);
+  }
+
+  /** An OpenAPI document. It is read once. */
+  openApi(path: string): Promise<OpenApiDocument> {
+    const known = this.#openApi.get(path) ?? this.get<OpenApiDocument>(path);
+    this.#openApi.set(path, known);
+    return known;
   }
 
   get<T = AnyObject>(path: string, query: Query = {}, accept?: string): Promise<T> {

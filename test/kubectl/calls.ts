@@ -66,6 +66,12 @@ data: {color: green}
 apiVersion: v1
 kind: Node
 metadata: {name: node-a, labels: {kubernetes.io/hostname: node-a, node-role.kubernetes.io/worker: ""}}
+status:
+  capacity: {cpu: "4", memory: 8Gi, pods: "110", ephemeral-storage: 10Gi}
+  allocatable: {cpu: 3500m, memory: 7Gi, pods: "110", ephemeral-storage: 10Gi}
+  addresses: [{type: InternalIP, address: 192.0.2.1}, {type: Hostname, address: node-a}]
+  conditions: [{type: Ready, status: "True", reason: KubeletReady, message: kubelet is posting ready status}]
+  nodeInfo: {kubeletVersion: v1.36.0, osImage: Debian, architecture: amd64, operatingSystem: linux, machineID: "", systemUUID: "", bootID: "", kernelVersion: "6", containerRuntimeVersion: "x://1", kubeProxyVersion: ""}
 `,
   broken: `
 apiVersion: v1
@@ -336,8 +342,11 @@ export function comparable({ code, stdout, stderr }: Outcome, places: readonly s
       .replaceAll(/(resourceVersion"?: "?)\d+/g, '$1<version>')
       .replaceAll(/(Resource Version:\s+)\d+/g, '$1<version>')
       .replaceAll(/127\.0\.0\.1:\d+/g, '<server>')
+      .replaceAll(/127-0-0-1-\d+/g, '<server>')
+      .replaceAll(/X509SHA256=[\da-f]{64}/g, 'X509SHA256=<digest>')
+      .replaceAll(/kube-api-access-\w{5}/g, 'kube-api-access-<suffix>')
       .replaceAll(/\b(?:\d+[smhd]){1,2}(?=\s|$)/gm, '<age>')
-      .replaceAll(/<age>(?: {2,})/g, '<age>  ')
+      .replaceAll(/(<age>|\bAGE|\bLAST SEEN)(?: {2,})/g, '$1  ')
       .replaceAll(/^[EWI]\d{4} .*\n/gm, '');
   };
   return { code, stdout: clean(stdout), stderr: clean(stderr) };

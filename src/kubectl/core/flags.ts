@@ -59,6 +59,12 @@ export class Flags {
     return this.all(name).flatMap((value) => (value === '' ? [] : value.split(',')));
   }
 
+  /** The flags without the values of some. */
+  without(names: readonly string[]): Flags {
+    if (names.length === 0) return this;
+    return new Flags(this.#specs, new Map([...this.#values].filter(([name]) => !names.includes(name))));
+  }
+
   /** All values of a repeatable flag, not split. */
   all(name: string): readonly string[] {
     return this.#values.get(name) ?? [];

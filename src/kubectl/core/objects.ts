@@ -34,6 +34,9 @@ export interface ManagedFields {
   subresource?: string;
 }
 
+/** Annotation with the manifest of the last client-side apply. */
+export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 

@@ -1,6 +1,6 @@
 /** `describe` of kinds without a page of their own: every field with a readable title. */
 import type { AnyObject } from '../core/objects.ts';
-import { labelLines, Page } from './page.ts';
+import { type Events, labelLines, Page } from './page.ts';
 
 const SKIPPED: ReadonlySet<string> = new Set([
   '.metadata.managedFields',
@@ -11,7 +11,7 @@ const SKIPPED: ReadonlySet<string> = new Set([
 ]);
 const ACRONYMS: ReadonlySet<string> = new Set(['API', 'URL', 'UID', 'GUID']);
 
-export function describeAny(object: AnyObject, events: readonly AnyObject[], now: number): string {
+export function describeAny(object: AnyObject, events: Events, now: number): string {
   const page = new Page()
     .line(0, `Name:\t${object.metadata?.name ?? ''}`)
     .line(0, `Namespace:\t${object.metadata?.namespace ?? ''}`);

@@ -2,18 +2,23 @@
 import { formatQuantity, parseQuantity, type Quantity } from '../../base/quantity.ts';
 import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
 import { ageOf } from '../core/times.ts';
-import { labelLines, Page, timeAt } from './page.ts';
+import { type Events, labelLines, Page, timeAt } from './page.ts';
 
 const ROLE = 'node-role.kubernetes.io/';
 const STANDARD: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-storage', 'pods']);
 
 export interface NodeRelated {
   readonly now: number;
-  readonly events: readonly AnyObject[];
+  readonly events: Events;
   /** Pods on the node that have not ended; undefined if they may not be read. */
   readonly pods: readonly AnyObject[] | undefined;
-  readonly lease: AnyObject | undefined;
+  /** The error of the request if the lease cannot be read. */
+  readonly lease: AnyObject | Error;
 }
+
+/** A missing time of a condition is Go's zero time. */
+const timeOf = (condition: unknown, field: string): string =>
+  textAt(condition, field) === '' ? 'Mon, 01 Jan 0001 00:00:00 +0000' : timeAt(condition, field);
 
 export function describeNode(node: AnyObject, { now, events, pods, lease }: NodeRelated): string {
   const labels = mapAt(node, 'metadata', 'labels');
@@ -33,12 +38,14 @@ export function describeNode(node: AnyObject, { now, events, pods, lease }: Node
     ),
   );
   page.line(0, `Unschedulable:\t${at(node, 'spec', 'unschedulable') === true}`);
-  page.line(0, 'Lease:');
+  if (lease instanceof Error) page.line(0, `Lease:\tFailed to get lease: ${lease.message}`);
+  else page.line(0, 'Lease:');
   for (const [title, field] of [
     ['HolderIdentity', 'holderIdentity'],
     ['AcquireTime', 'acquireTime'],
     ['RenewTime', 'renewTime'],
   ] as const) {
+    if (lease instanceof Error) break;
     const value = textAt(lease, 'spec', field);
     page.line(
       1,
@@ -54,7 +61,7 @@ export function describeNode(node: AnyObject, { now, events, pods, lease }: Node
   for (const each of conditions)
     page.line(
       1,
-      `${textAt(each, 'type')} \t${textAt(each, 'status')} \t${timeAt(each, 'lastHeartbeatTime')} \t${timeAt(each, 'lastTransitionTime')} \t${textAt(each, 'reason')} \t${textAt(each, 'message')}`,
+      `${textAt(each, 'type')} \t${textAt(each, 'status')} \t${timeOf(each, 'lastHeartbeatTime')} \t${timeOf(each, 'lastTransitionTime')} \t${textAt(each, 'reason')} \t${textAt(each, 'message')}`,
     );
   page.line(0, 'Addresses:');
   for (const each of listAt(node, 'status', 'addresses'))

@@ -9,6 +9,9 @@ const MAX_ANNOTATION_LENGTH = 140;
 const HIDDEN_ANNOTATIONS: ReadonlySet<string> = new Set(['kubectl.kubernetes.io/last-applied-configuration']);
 
 /** Collects lines. Levels indent by two spaces. */
+/** Events of an object; undefined if they are not shown. */
+export type Events = readonly AnyObject[] | undefined;
+
 export class Page {
   #sections: string[] = [];
   #text = '';
@@ -70,7 +73,8 @@ export class Page {
     return this;
   }
 
-  events(events: readonly AnyObject[], now: number): this {
+  events(events: Events, now: number): this {
+    if (events === undefined) return this;
     if (events.length === 0) return this.line(0, 'Events:\t<none>');
     this.flush()
       .line(0, 'Events:')

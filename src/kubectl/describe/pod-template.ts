@@ -1,11 +1,11 @@
 /** Pods and pod templates in `describe`. Source: the output of kubectl 1.36. */
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { ageOf } from '../core/times.ts';
-import { controllerOf, labelLines, Page, timeAt } from './page.ts';
+import { controllerOf, type Events, labelLines, Page, timeAt } from './page.ts';
 
 type Part = Record<string, unknown>;
 
-export function describePod(pod: AnyObject, events: readonly AnyObject[], now: number): string {
+export function describePod(pod: AnyObject, events: Events, now: number): string {
   const page = new Page()
     .line(0, `Name:\t${pod.metadata?.name ?? ''}`)
     .line(0, `Namespace:\t${pod.metadata?.namespace ?? ''}`);

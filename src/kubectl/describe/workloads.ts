@@ -2,13 +2,13 @@
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
 import { humanDuration } from '../core/times.ts';
-import { conditionLines, controllerOf, labelLines, metadataLines, Page, timeAt } from './page.ts';
+import { conditionLines, controllerOf, type Events, labelLines, metadataLines, Page, timeAt } from './page.ts';
 import { templateLines } from './pod-template.ts';
 
 /** Objects beside the described one that its page shows. */
 export interface Related {
   readonly now: number;
-  readonly events: readonly AnyObject[];
+  readonly events: Events;
   readonly pods: readonly AnyObject[];
   readonly replicaSets: readonly AnyObject[];
   readonly endpointSlices: readonly AnyObject[];
@@ -218,6 +218,7 @@ export function describeService(object: AnyObject, { events, endpointSlices, now
 const SHOWN_ENDPOINTS = 3;
 
 function endpointsText(slices: readonly AnyObject[], portName: string): string {
+  if (slices.length === 0) return '<none>';
   const found = slices.flatMap((slice) =>
     listAt(slice, 'ports')
       .filter((port) => textAt(port, 'name') === portName)

@@ -1,16 +1,16 @@
-/** `apply`: server-side apply, with the annotation that client-side apply of other tools compares with. */
+/** `apply`, merged in the client or, with `--server-side`, in the server. Source: k8s.io/kubectl/pkg/cmd/apply. */
 import { isApiError } from '../../api/meta/status.ts';
 import { goJson } from '../core/encode.ts';
 import { ClientError } from '../core/errors.ts';
-import type { AnyObject, ManagedFields } from '../core/objects.ts';
+import { type AnyObject, LAST_APPLIED, type ManagedFields } from '../core/objects.ts';
 import { pathOf } from '../core/resources.ts';
 import { type Manifest, requiredManifests } from '../manifests.ts';
 import type { VerbContext } from '../port.ts';
-import { dryRunOf, objectPrinter, printOutcome, writeQuery } from '../printing.ts';
+import { dryRunOf, objectPrinter, printOutcome, validationOf, writeQuery } from '../printing.ts';
 import { errorLine, withSession } from '../run.ts';
 import type { Session } from '../session.ts';
+import { applyHere, CreationError, readIfPresent } from './client-side-apply.ts';
 
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const CLIENT_SIDE_MANAGERS: ReadonlySet<string> = new Set(['kubectl-client-side-apply', 'before-first-apply']);
 
 export const run = (context: VerbContext): Promise<number> =>
@@ -34,7 +34,13 @@ export const run = (context: VerbContext): Promise<number> =>
         applied.push(object);
         if (printer === undefined) await printOutcome(context, object, outcome);
       } catch (error) {
-        errors.push(errorLine(error, isApiError(error, 'Invalid') ? '' : `error when applying "${manifest.source}"`));
+        const cause = error instanceof CreationError ? error.cause : error;
+        errors.push(
+          errorLine(
+            cause,
+            isApiError(cause, 'Invalid') || error instanceof UnknownKindError ? '' : whenOf(error, manifest.source),
+          ),
+        );
       }
     }
     if (printer !== undefined && applied.length > 0)
@@ -49,54 +55,64 @@ export const run = (context: VerbContext): Promise<number> =>
     return errors.length === 0 ? 0 : 1;
   });
 
-async function applyOne(
-  session: Session,
-  { object }: Manifest,
-): Promise<{ readonly object: AnyObject; readonly outcome: string }> {
+interface Applied {
+  readonly object: AnyObject;
+  readonly outcome: string;
+}
+
+const whenOf = (error: unknown, source: string): string =>
+  `error when ${error instanceof CreationError ? 'creating' : 'applying'} "${source}"`;
+
+async function applyOne(session: Session, { object, source }: Manifest): Promise<Applied> {
   const { flags } = session.context;
-  const { resource, namespace } = await session.place(object);
   const { name } = object.metadata ?? {};
+  const { resource, namespace } = await placeOf(session, object, source);
   if (name === undefined || name === '')
     throw new ClientError(
       object.metadata?.generateName === undefined
         ? 'resource name may not be empty'
         : `from ${object.metadata.generateName}: cannot use generate name with apply`,
     );
-  const path = pathOf(resource, namespace, name);
-  const before = await session.get(path).catch((error: unknown) => {
-    if (isApiError(error, 'NotFound')) return undefined;
-    throw error;
-  });
-  const serverSide = flags.bool('server-side');
-  if (dryRunOf(flags) === 'client')
-    return {
-      object: before === undefined ? object : { ...before, ...object },
-      outcome: before === undefined ? 'created' : 'configured',
-    };
-  const query = {
-    ...writeQuery(flags, 'kubectl'),
-    force: flags.bool('force-conflicts') || !serverSide ? true : undefined,
-    fieldValidation: validationOf(flags.text('validate')),
-  };
-  if (before !== undefined && dryRunOf(flags) === 'none')
-    await takeOver(session, path, before, flags.text('field-manager') || 'kubectl');
   const placed: AnyObject =
     namespace === undefined ? object : { ...object, metadata: { ...object.metadata, namespace } };
-  const body = serverSide ? placed : withLastApplied(placed);
-  const after = await session.send('PATCH', path, { query, body, contentType: 'application/apply-patch+yaml' });
-  if (serverSide) return { object: after, outcome: 'serverside-applied' };
-  const unchanged = before?.metadata?.resourceVersion === after.metadata?.resourceVersion;
-  return { object: after, outcome: before === undefined ? 'created' : unchanged ? 'unchanged' : 'configured' };
+  if (!flags.bool('server-side')) return applyHere(session, { object: placed, source, resource, namespace, name });
+  const path = pathOf(resource, namespace, name);
+  let before: AnyObject | undefined;
+  if (dryRunOf(flags) === 'none') {
+    before = await readIfPresent(session, path);
+    if (before !== undefined) await takeOver(session, path, before, flags.text('field-manager') || 'kubectl');
+  }
+  const query = {
+    ...writeQuery(flags, 'kubectl'),
+    force: flags.bool('force-conflicts') || undefined,
+    fieldValidation: validationOf(flags.text('validate')),
+  };
+  const after = await session.send('PATCH', path, { query, body: placed, contentType: 'application/apply-patch+yaml' });
+  if (before?.metadata?.annotations?.[LAST_APPLIED] === undefined || flags.has('field-manager'))
+    return { object: after, outcome: 'serverside-applied' };
+  // Later applies without --server-side compare with the annotation.
+  const annotations = { [LAST_APPLIED]: `${goJson(placed)}\n` };
+  const { apiVersion, kind } = placed;
+  const annotated = await session.send('PATCH', path, {
+    query: { fieldManager: 'kubectl-last-applied', force: true },
+    body: { apiVersion, kind, metadata: { name, namespace, annotations } },
+    contentType: 'application/apply-patch+yaml',
+  });
+  return { object: annotated, outcome: 'serverside-applied' };
 }
 
-function withLastApplied(object: AnyObject): AnyObject {
-  const { [LAST_APPLIED]: _, ...annotations } = object.metadata?.annotations ?? {};
-  const clean: AnyObject = { ...object, metadata: { ...object.metadata, annotations } };
-  return {
-    ...object,
-    metadata: { ...object.metadata, annotations: { ...annotations, [LAST_APPLIED]: `${goJson(clean)}\n` } },
-  };
+function placeOf(session: Session, object: AnyObject, source: string): ReturnType<Session['place']> {
+  return session.place(object).catch((error: unknown) => {
+    if (!(error instanceof ClientError) || !error.message.startsWith('no matches for kind')) throw error;
+    const { name = '', namespace = '' } = object.metadata ?? {};
+    throw new UnknownKindError(
+      `resource mapping not found for name: "${name}" namespace: "${namespace}" from "${source}": ${error.message}`,
+    );
+  });
 }
+
+/** The message already names the file. */
+class UnknownKindError extends ClientError {}
 
 /**
  * Gives fields that client-side apply owns to this manager, so that fields which are no longer in the manifest are
@@ -132,23 +148,4 @@ function union(left: Record<string, unknown>, right: Record<string, unknown>): R
     merged[key] =
       key in merged ? union(merged[key] as Record<string, unknown>, value as Record<string, unknown>) : value;
   return merged;
-}
-
-/** Value of `fieldValidation` for `--validate`. */
-export function validationOf(flag: string): string {
-  switch (flag) {
-    case 'ignore':
-    case 'false':
-      return 'Ignore';
-    case 'warn':
-      return 'Warn';
-    case '':
-    case 'true':
-    case 'strict':
-      return 'Strict';
-    default:
-      throw new ClientError(
-        `invalid - validate option ${JSON.stringify(flag)}; must be one of: strict (or true), warn, ignore (or false)`,
-      );
-  }
 }

@@ -1,9 +1,10 @@
 /** `config view` and changes of the kubeconfig's contexts. Source: k8s.io/kubectl/pkg/cmd/config. */
 
-import { jsonDocument, yamlDocument } from '../core/encode.ts';
+import { jsonDocument } from '../core/encode.ts';
 import { ClientError } from '../core/errors.ts';
 import { parseJsonPath } from '../core/json-path.ts';
 import { layout } from '../core/table.ts';
+import { yamlText } from '../core/yaml-writer.ts';
 import type { KubeconfigFile, VerbContext } from '../port.ts';
 
 interface Named {
@@ -35,7 +36,7 @@ export async function runView(context: VerbContext): Promise<number> {
   };
   const { preferences: _, ...rest } = full as Record<string, unknown>;
   const format = flags.text('output') || 'yaml';
-  if (format === 'yaml') io.out(yamlDocument(await import('yaml'), rest));
+  if (format === 'yaml') io.out(yamlText(rest));
   else if (format === 'json') io.out(jsonDocument(rest));
   else if (format.startsWith('jsonpath=')) io.out(parseJsonPath(format.slice('jsonpath='.length)).render(rest));
   else
@@ -163,5 +164,5 @@ async function change(
   if (flags.text('kubeconfig') === '' && variable.includes(':'))
     throw new ClientError('KUBECONFIG names several files; choose one with --kubeconfig');
   const file = await read(context);
-  await system.writeFile(file.path, yamlDocument(await import('yaml'), edit(file.document)));
+  await system.writeFile(file.path, yamlText(edit(file.document)));
 }

@@ -5,10 +5,9 @@ import type { AnyObject } from '../core/objects.ts';
 import { pathOf } from '../core/resources.ts';
 import { requiredManifests } from '../manifests.ts';
 import type { RunVerb, VerbContext } from '../port.ts';
-import { dryRunOf, printOutcome, writeQuery } from '../printing.ts';
+import { dryRunOf, printOutcome, validationOf, writeQuery } from '../printing.ts';
 import { errorLine, withSession } from '../run.ts';
 import type { Session } from '../session.ts';
-import { validationOf } from './apply.ts';
 import { GENERATORS } from './generators.ts';
 
 export const run = (context: VerbContext): Promise<number> =>
@@ -60,6 +59,28 @@ export async function createObject(
   );
 }
 
+/** Kinds for which kubectl prints an error of the server after words of its own. */
+const FAILURES: Readonly<Record<string, string>> = {
+  configmap: 'configmap:',
+  'secret generic': 'secret',
+  'secret tls': 'secret',
+  'secret docker-registry': 'secret',
+  deployment: 'deployment:',
+  job: 'job:',
+  cronjob: 'cronjob:',
+  rolebinding: 'rolebinding:',
+  clusterrolebinding: 'clusterrolebinding:',
+  serviceaccount: 'serviceaccount:',
+  'service clusterip': 'ClusterIP service:',
+  'service nodeport': 'NodePort service:',
+  'service loadbalancer': 'LoadBalancer service:',
+  'service externalname': 'ExternalName service:',
+  quota: 'quota:',
+  poddisruptionbudget: 'poddisruptionbudgets:',
+  priorityclass: 'priorityclass:',
+  ingress: 'ingress:',
+};
+
 /** `create KIND NAME …`: the object is made from flags. */
 export const runGenerator =
   (kind: string): RunVerb =>
@@ -81,10 +102,12 @@ export const runGenerator =
         context.io.out(`${answer.status?.token ?? ''}\n`);
         return 0;
       }
-      await createObject(
-        session,
-        object,
-        context.flags.text('validate') === '' ? 'Strict' : validationOf(context.flags.text('validate')),
-      );
+      try {
+        await createObject(session, object, validationOf(context.flags.text('validate')));
+      } catch (error) {
+        const what = FAILURES[kind];
+        if (what === undefined || !isApiError(error)) throw error;
+        throw new ClientError(`failed to create ${what} ${error.message}`);
+      }
       return 0;
     });

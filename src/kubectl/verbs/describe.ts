@@ -56,15 +56,20 @@ export const run = (context: VerbContext): Promise<number> =>
     }
     const pages: string[] = [];
     for (const target of targets) pages.push(await pageOf(session, target));
-    context.io.out(pages.join('\n\n'));
+    // Objects that match by the beginning of their name are printed one by one, without events.
+    context.io.out(targets.some(({ byPrefix }) => byPrefix) ? `${pages.join('\n')}\n` : pages.join('\n\n'));
     return 0;
   });
 
+interface Described extends Target {
+  readonly byPrefix?: boolean;
+}
+
 /** Named objects, all objects of a type, or those whose name begins with the argument. */
-async function describedTargets(session: Session): Promise<Target[]> {
+async function describedTargets(session: Session): Promise<Described[]> {
   const { args, flags } = session.context;
   if (flags.has('filename') || flags.text('selector') !== '') return targetsOf(session);
-  const found: Target[] = [];
+  const found: Described[] = [];
   for (const { resources, names } of await namedResources(session, args))
     for (const resource of resources) {
       const namespace = session.namespaceFor(resource, flags.bool('all-namespaces'));
@@ -85,14 +90,14 @@ async function describedTargets(session: Session): Promise<Target[]> {
             (object) => object.metadata?.name?.startsWith(name) === true,
           );
           if (matching.length === 0) throw error;
-          found.push(...all(matching));
+          found.push(...all(matching).map((target) => ({ ...target, byPrefix: true })));
         }
       }
     }
   return found;
 }
 
-async function pageOf(session: Session, target: Target): Promise<string> {
+async function pageOf(session: Session, target: Described): Promise<string> {
   const { flags, system } = session.context;
   const object = {
     apiVersion: '',
@@ -102,7 +107,8 @@ async function pageOf(session: Session, target: Target): Promise<string> {
       : await currentObject(session, target)),
   };
   const now = system.now();
-  const events = flags.text('show-events') === 'false' ? [] : await eventsOf(session, object);
+  const events =
+    flags.text('show-events') === 'false' || target.byPrefix === true ? undefined : await eventsOf(session, object);
   const key = `${target.resource.group}/${target.resource.kind}`;
   if (key === '/Node') {
     const { pods, lease } = await aroundNode(session, target.name);
@@ -131,13 +137,13 @@ async function pageOf(session: Session, target: Target): Promise<string> {
 async function aroundNode(
   session: Session,
   name: string,
-): Promise<{ readonly pods: readonly AnyObject[] | undefined; readonly lease: AnyObject | undefined }> {
+): Promise<{ readonly pods: readonly AnyObject[] | undefined; readonly lease: AnyObject | Error }> {
   const index = await session.resources();
   const fieldSelector = `spec.nodeName=${name},status.phase!=Failed,status.phase!=Succeeded`;
   // Both may be forbidden to the user; the page then shows it.
   const [pods, lease] = await Promise.all([
     session.list(index.get('pods'), undefined, { fieldSelector }).catch(() => undefined),
-    session.object(index.get('leases.coordination.k8s.io'), 'kube-node-lease', name).catch(() => undefined),
+    session.object(index.get('leases.coordination.k8s.io'), 'kube-node-lease', name).catch((error: Error) => error),
   ]);
   return { pods, lease };
 }

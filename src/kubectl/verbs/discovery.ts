@@ -1,10 +1,11 @@
 /** `api-resources`, `api-versions`, `cluster-info` and `version`. */
 
-import { jsonDocument, yamlDocument } from '../core/encode.ts';
+import { jsonDocument } from '../core/encode.ts';
 import { ClientError } from '../core/errors.ts';
 import { textAt } from '../core/objects.ts';
 import { apiVersionOf, groupResource, preferred } from '../core/resources.ts';
 import { layout } from '../core/table.ts';
+import { yamlText } from '../core/yaml-writer.ts';
 import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
 
@@ -98,7 +99,7 @@ export async function runVersion(context: VerbContext): Promise<number> {
       io.out(jsonDocument(document).replaceAll(/^( +)/gm, (spaces) => spaces.slice(spaces.length / 2)));
       return 0;
     case 'yaml':
-      io.out(yamlDocument(await import('yaml'), document));
+      io.out(yamlText(document));
       return 0;
     case '':
       io.out(

@@ -1,8 +1,9 @@
 /** `edit`: changes an object in the user's editor. Source: k8s.io/kubectl/pkg/cmd/util/editor. */
 
-import { jsonDocument, yamlDocument } from '../core/encode.ts';
+import { jsonDocument } from '../core/encode.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, withoutManagedFields } from '../core/objects.ts';
+import { yamlText } from '../core/yaml-writer.ts';
 import { documentsIn } from '../manifests.ts';
 import type { VerbContext } from '../port.ts';
 import { nameOf, writeQuery } from '../printing.ts';
@@ -20,10 +21,9 @@ export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io, system } = context;
     const isJson = flags.text('output') === 'json';
-    const yaml = await import('yaml');
     for (const target of await targetsOf(session)) {
       const object = withoutManagedFields(await currentObject(session, target));
-      const original = isJson ? jsonDocument(object) : yamlDocument(yaml, object);
+      const original = isJson ? jsonDocument(object) : yamlText(object);
       let text = original;
       let problem = '';
       for (;;) {

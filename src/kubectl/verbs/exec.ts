@@ -15,9 +15,9 @@ export const run = (context: VerbContext): Promise<number> =>
     if (name === undefined || dashAt === 0) throw new ClientError('pod, type/name or --filename must be specified');
     const command = dashAt === undefined ? rest : args.slice(dashAt);
     if (dashAt === undefined && rest.length > 0)
-      throw new ClientError(
-        "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead\nSee 'hyperedge exec -h' for help and examples",
-      );
+      throw new ClientError('exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead', {
+        usage: true,
+      });
     if (command.length === 0) throw new ClientError('you must specify at least one command for the container');
     const pod = await runningPod(session, name);
     const container = containerOf(session, pod);

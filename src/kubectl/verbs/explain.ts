@@ -1,29 +1,9 @@
 /** `explain`: the documentation of a kind or field, from the server's OpenAPI document. Source: kubectl 1.36. */
 import { ClientError } from '../core/errors.ts';
+import { openApiPath, referenceOf, resolve, type Schema, type Schemas, schemaOfKind } from '../core/openapi.ts';
 import { apiVersionOf } from '../core/resources.ts';
 import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
-
-interface Schema {
-  readonly type?: string;
-  readonly format?: string;
-  readonly description?: string;
-  readonly $ref?: string;
-  readonly allOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly items?: Schema;
-  readonly additionalProperties?: Schema | boolean;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly 'x-kubernetes-group-version-kind'?: readonly {
-    readonly group: string;
-    readonly version: string;
-    readonly kind: string;
-  }[];
-}
-
-type Schemas = Readonly<Record<string, Schema>>;
 
 const WIDTH = 76;
 const MAX_DEPTH = 20;
@@ -38,24 +18,18 @@ export const run = (context: VerbContext): Promise<number> =>
       );
     const [type = '', ...path] = text.split('.');
     const wanted = flags.text('api-version');
-    const found = await session.resource(type);
+    const found = await session.resource(type).catch((error: unknown) => {
+      throw error instanceof ClientError ? new ClientError(error.message, { isPlain: true }) : error;
+    });
     const index = await session.resources();
     const resource =
       wanted === ''
         ? found
         : (index.all.find((each) => each.kind === found.kind && apiVersionOf(each) === wanted) ??
           index.byKind(wanted, found.kind));
-    const root = resource.group === '' ? `api/${resource.version}` : `apis/${resource.group}/${resource.version}`;
-    const { components } = await session.get<{ readonly components?: { readonly schemas?: Schemas } }>(
-      `/openapi/v3/${root}`,
-    );
+    const { components } = await session.openApi(openApiPath(resource));
     const schemas = components?.schemas ?? {};
-    const start = Object.values(schemas).find((schema) =>
-      schema['x-kubernetes-group-version-kind']?.some(
-        ({ group, version, kind }) =>
-          group === resource.group && version === resource.version && kind === resource.kind,
-      ),
-    );
+    const start = schemaOfKind(schemas, resource);
     if (start === undefined)
       throw new ClientError(`couldn't find resource for "${apiVersionOf(resource)}, Kind=${resource.kind}"`);
     let schema = resolve(schemas, start);
@@ -81,7 +55,9 @@ export const run = (context: VerbContext): Promise<number> =>
     const parts = description
       .filter((each) => each !== undefined && each !== '')
       .map((each) => `    ${wrapped(each as string, 4)}\n`);
-    io.out(`${head.join('\n')}\nDESCRIPTION:\n${parts.length === 0 ? '    <empty>\n' : parts.join('    ')}    \n`);
+    const gap = field === undefined ? '' : '\n';
+    const description_ = parts.length === 0 ? '    <empty>\n' : `${parts.join('    ')}    \n`;
+    io.out(`${head.join('\n')}${gap}\nDESCRIPTION:\n${description_}`);
     if (shown.properties !== undefined) {
       io.out('FIELDS:\n');
       io.out(flags.bool('recursive') ? tree(schemas, shown, 1, new Set()) : fieldList(schemas, shown));
@@ -91,12 +67,6 @@ export const run = (context: VerbContext): Promise<number> =>
   });
 
 const enumText = ({ enum: values = [] }: Schema): string => values.map((value) => `    ${String(value)}`).join('\n');
-
-function resolve(schemas: Schemas, schema: Schema): Schema {
-  const reference = schema.$ref ?? (schema.allOf?.length === 1 ? schema.allOf[0]?.$ref : undefined);
-  const target = reference === undefined ? undefined : schemas[reference.split('/').at(-1) ?? ''];
-  return target ?? schema;
-}
 
 /** The object below lists, maps and references. */
 function contentOf(schemas: Schemas, schema: Schema): Schema {
@@ -115,9 +85,8 @@ function typeOf(schemas: Schemas, schema: Schema): string {
   if (schema.items !== undefined) return `[]${typeOf(schemas, schema.items)}`;
   if (typeof schema.additionalProperties === 'object')
     return `map[string]${typeOf(schemas, schema.additionalProperties)}`;
-  const reference = schema.$ref ?? (schema.allOf?.length === 1 ? schema.allOf[0]?.$ref : undefined);
-  if (reference !== undefined) {
-    const name = reference.split('/').at(-1) ?? '';
+  const name = referenceOf(schema);
+  if (name !== undefined) {
     const target = schemas[name];
     if (
       target !== undefined &&

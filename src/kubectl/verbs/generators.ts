@@ -39,8 +39,11 @@ async function contents({ flags, system }: VerbContext): Promise<Map<string, Uin
       throw new ClientError(`cannot add key ${JSON.stringify(key)}, another key by that name already exists`);
     found.set(key, bytes);
   };
-  for (const [key, value] of Object.entries(pairs(flags.all('from-literal'), 'from-literal')))
-    add(key, Buffer.from(value));
+  for (const source of flags.all('from-literal')) {
+    const at = source.indexOf('=');
+    if (at <= 0) throw new ClientError(`invalid literal source ${source}, expected key=value`);
+    add(source.slice(0, at), Buffer.from(source.slice(at + 1)));
+  }
   for (const source of flags.all('from-file')) {
     const [, key, path = source] = /^([^=]+)=(.*)$/.exec(source) ?? [];
     const inside = await system.filesIn(path);

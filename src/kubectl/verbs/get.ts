@@ -23,11 +23,22 @@ export const run = (context: VerbContext): Promise<number> =>
       for await (const chunk of body) io.out(chunk);
       return 0;
     }
+    if (args.length === 0 && !flags.has('filename')) throw withoutType(context);
     const requests = await requestsOf(session, args);
     const printer = await objectPrinter(context);
     if (flags.bool('watch') || flags.bool('watch-only')) return watch(session, requests, printer);
     return printer === undefined ? printTables(session, requests) : printObjects(session, requests, printer);
   });
+
+function withoutType({ io, program }: VerbContext): ClientError {
+  io.err(
+    `You must specify the type of resource to get. Use "${program} api-resources" for a complete list of supported resources.\n\n`,
+  );
+  return new ClientError(
+    `Required resource not specified.\nUse "${program} explain <resource>" for a detailed description of that resource (e.g. ${program} explain pods).`,
+    { usage: true },
+  );
+}
 
 interface Request {
   readonly resource: ResourceInfo;

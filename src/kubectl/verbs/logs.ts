@@ -1,4 +1,6 @@
 /** `logs` of containers, also of several pods and containers at once. Source: k8s.io/kubectl/pkg/cmd/logs. */
+
+import { isApiError } from '../../api/meta/status.ts';
 import { LineDecoder } from '../../client/line-decoder.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, listAt, textAt } from '../core/objects.ts';
@@ -19,11 +21,9 @@ export const run = (context: VerbContext): Promise<number> =>
     if (selector === '' && args.length === 0)
       throw new ClientError(
         "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command",
+        { usage: true },
       );
-    const pods =
-      selector === ''
-        ? await podsOf(session, await oneTarget(session, args.slice(0, 1), 'pods'))
-        : await selected(session, selector);
+    const pods = selector === '' ? await named(session, args[0] ?? '') : await selected(session, selector);
     const several = selector !== '' || flags.bool('all-pods');
     const [first] = pods;
     if (first === undefined) {
@@ -57,6 +57,16 @@ export const run = (context: VerbContext): Promise<number> =>
     else for (const stream of streams) await show(stream);
     return 0;
   });
+
+async function named(session: Session, name: string): Promise<AnyObject[]> {
+  const target = await oneTarget(session, [name], 'pods');
+  try {
+    return await podsOf(session, target);
+  } catch (error) {
+    if (!isApiError(error, 'NotFound')) throw error;
+    throw new ClientError(`error from server (NotFound): ${error.message} in namespace "${target.namespace ?? ''}"`);
+  }
+}
 
 async function selected(session: Session, selector: string): Promise<AnyObject[]> {
   const pods = await session.resource('pods');

@@ -59,7 +59,9 @@ export const runDrain = (context: VerbContext): Promise<number> =>
         io.err(
           `error: unable to drain node "${target.name}" due to error: ${error instanceof Error ? error.message : String(error)}, continuing command...\n`,
         );
-        io.err(`There are pending nodes to be drained:\n ${target.name}\n${errorLine(error)}\n`);
+        io.err(
+          `There are pending nodes to be drained:\n ${target.name}\n${errorLine(error).replace(/^error: /, '')}\n`,
+        );
         return 1;
       }
       io.out(`node/${target.name} drained${dryRunSuffix(context.flags)}\n`);

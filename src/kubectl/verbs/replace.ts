@@ -2,9 +2,8 @@
 import { pathOf } from '../core/resources.ts';
 import { requiredManifests } from '../manifests.ts';
 import type { VerbContext } from '../port.ts';
-import { dryRunOf, printOutcome, writeQuery } from '../printing.ts';
+import { dryRunOf, printOutcome, validationOf, writeQuery } from '../printing.ts';
 import { errorLine, withSession } from '../run.ts';
-import { validationOf } from './apply.ts';
 import { deleteTargets } from './delete.ts';
 
 export const run = (context: VerbContext): Promise<number> =>

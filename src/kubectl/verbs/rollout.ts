@@ -4,7 +4,7 @@
  */
 import { timestamp } from '../../base/times.ts';
 import { ClientError } from '../core/errors.ts';
-import { type AnyObject, at, listAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, at, LAST_APPLIED, listAt, numberAt, textAt } from '../core/objects.ts';
 import { printedKind } from '../core/resources.ts';
 import { layout } from '../core/table.ts';
 import { parseGoDuration } from '../core/times.ts';
@@ -177,6 +177,10 @@ export const runHistory = (context: VerbContext): Promise<number> =>
       const revisions = await revisionsOf(session, target, object);
       const wanted = flags.int('revision');
       io.out(`${printedKind(target.resource)}/${target.name} ${wanted === 0 ? '' : `with revision #${wanted}`}\n`);
+      if (wanted === 0 && revisions.length === 0) {
+        io.out('No rollout history found.\n');
+        continue;
+      }
       if (wanted === 0) {
         io.out(
           `${layout([['REVISION', 'CHANGE-CAUSE'], ...revisions.map(({ number, cause }) => [String(number), cause])])
@@ -194,10 +198,14 @@ export const runHistory = (context: VerbContext): Promise<number> =>
 
 export const runUndo = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
-    const { flags } = context;
+    const { flags, io } = context;
     const wanted = flags.int('to-revision');
     for (const target of await targetsOf(session)) {
       const object = await currentObject(session, target);
+      if (object.metadata?.annotations?.[LAST_APPLIED] !== undefined)
+        io.err(
+          `Warning: resource ${target.resource.name}/${target.name} was previously managed with 'kubectl apply'. Rolling back will not update the ${LAST_APPLIED} annotation, which may cause unexpected behavior on future 'kubectl apply' operations. Consider using 'kubectl apply' with your previous configuration file instead.\n`,
+        );
       if (at(object, 'spec', 'paused') === true)
         throw new ClientError(
           `you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' and try again`,

@@ -12,7 +12,8 @@ const POLL_MS = 250;
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, system, signal } = context;
-    if (!flags.has('replicas') || flags.int('replicas') < 0)
+    if (!flags.has('replicas')) throw new ClientError('required flag(s) "replicas" not set');
+    if (flags.int('replicas') < 0)
       throw new ClientError('The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0');
     const replicas = flags.int('replicas');
     for (const target of await targetsOf(session)) {

@@ -35,12 +35,11 @@ export const run = (context: VerbContext): Promise<number> =>
     const printer = await objectPrinter(context);
     const outcomes = await Promise.all(
       targets.map(async (target) => {
+        // A named object that does not exist needs no deletion.
+        if (isDeletion && target.object === undefined && (await isMissing(session, target))) return true;
         const met = await waitFor(session, target, check, deadline, isDeletion || flags.text('for') === 'create');
         if (met.isMet) {
-          if (printer === undefined)
-            io.out(
-              `${printedKind(target.resource)}/${target.name} ${isDeletion ? 'condition met' : 'condition met'}\n`,
-            );
+          if (printer === undefined) io.out(`${printedKind(target.resource)}/${target.name} condition met\n`);
           else if (met.object !== undefined) io.out(printer(met.object));
         } else
           io.err(`error: timed out waiting for the condition on ${groupResource(target.resource)}/${target.name}\n`);
@@ -49,6 +48,16 @@ export const run = (context: VerbContext): Promise<number> =>
     );
     return outcomes.every(Boolean) ? 0 : 1;
   });
+
+async function isMissing(session: Session, target: Target): Promise<boolean> {
+  try {
+    await currentObject(session, target);
+    return false;
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return true;
+    throw error;
+  }
+}
 
 async function waitFor(
   session: Session,
