@@ -29,39 +29,103 @@ interface Candidate extends ProxyEndpoint {
   readonly failed: boolean;
 }
 
+/** An address of a slice that may receive traffic, before a port is chosen. */
+interface SliceAddress extends Omit<Candidate, 'port'> {
+  readonly ports: ReadonlyMap<string, number>;
+  readonly terminating: boolean;
+}
+
 interface Hints {
   readonly zones: readonly string[];
   readonly nodes: readonly string[];
 }
 
-/** @param usable Returns false for endpoints to which the service may not forward. */
-export function chooseEndpoints(
-  slices: readonly EndpointSlice[],
-  port: { readonly name: string; readonly protocol: Protocol; readonly family: Family },
-  place: Place,
-  usable: (ip: string, port: number) => boolean,
-): ChosenEndpoints {
-  const ready = new Map<string, Candidate>();
-  const terminating = new Map<string, Candidate>();
-  for (const slice of slices) {
-    if (slice.addressType !== `IPv${port.family}`) continue;
-    const found = slice.ports?.find(
-      (each) => (each.name ?? '') === port.name && (each.protocol ?? 'TCP') === port.protocol,
-    );
-    if (found?.port === undefined) continue;
-    for (const endpoint of slice.endpoints ?? []) {
-      const into = isReady(endpoint) ? ready : isServingLast(endpoint) ? terminating : undefined;
-      for (const address of into === undefined ? [] : endpoint.addresses) {
-        // Only canonical addresses may become part of nft programs.
-        const ip = canonicalAddress(address);
-        if (ip === undefined || ip.includes(':') !== (port.family === 6) || !usable(ip, found.port)) continue;
-        const local = endpoint.nodeName === place.nodeName;
-        const hairpin = local || endpoint.nodeName === undefined;
-        const failed = !local && place.failedNodes.has(endpoint.nodeName ?? '');
-        into?.set(`${ip} ${found.port}`, { ip, port: found.port, local, hairpin, hints: hintsOf(endpoint), failed });
-      }
+/**
+ * Most pairs of a port and an endpoint that a node forwards for one family of a service. A service with 5,000 ports and
+ * 100 endpoints would otherwise need half a million elements in the kernel. Above it, each port gets a share of the
+ * endpoints. The same limit applies to pairs of a port and an external address, and of a port and a source range.
+ */
+const MAX_PAIRS = 20_000;
+
+export const shareOfPort = (portCount: number): number => Math.max(1, Math.floor(MAX_PAIRS / Math.max(1, portCount)));
+
+export interface PortChoice {
+  readonly name: string;
+  readonly protocol: Protocol;
+  /** Position of the port in its service. */
+  readonly index: number;
+}
+
+/** Endpoints of one service in one family. */
+export class ServiceEndpoints {
+  readonly #addresses: readonly SliceAddress[];
+  readonly #local: readonly SliceAddress[];
+  readonly #place: Place;
+  /** Most endpoints of each port. */
+  readonly #most: number;
+
+  constructor(slices: readonly EndpointSlice[], family: Family, place: Place, portCount: number) {
+    this.#addresses = slices.flatMap((slice) => addressesOf(slice, family, place));
+    this.#local = this.#addresses.filter(({ local }) => local);
+    this.#place = place;
+    this.#most = shareOfPort(portCount);
+  }
+
+  /** @param usable Returns false for endpoints to which the service may not forward. */
+  choose(port: PortChoice, usable: (ip: string, port: number) => boolean): ChosenEndpoints {
+    const key = portKey(port.name, port.protocol);
+    const ready = new Map<string, Candidate>();
+    const terminating = new Map<string, Candidate>();
+    for (const { ports, terminating: isTerminating, ...address } of this.#shareOf(port.index)) {
+      const number = ports.get(key);
+      if (number === undefined || !usable(address.ip, number)) continue;
+      (isTerminating ? terminating : ready).set(`${address.ip} ${number}`, { ...address, port: number });
+    }
+    return chosenOf(ready, terminating, this.#place);
+  }
+
+  /** All addresses, or those of the port when there are too many: half of them may be on this node. */
+  #shareOf(index: number): readonly SliceAddress[] {
+    const all = this.#addresses;
+    if (all.length <= this.#most) return all;
+    const share = new Set(this.#local.slice(0, Math.ceil(this.#most / 2)));
+    const others = this.#most - share.size;
+    for (let at = index * others; share.size < this.#most; at += 1) share.add(all[at % all.length] as SliceAddress);
+    return [...share];
+  }
+}
+
+const portKey = (name: string, protocol: string): string => `${name}/${protocol}`;
+
+function addressesOf(slice: EndpointSlice, family: Family, place: Place): SliceAddress[] {
+  if (slice.addressType !== `IPv${family}`) return [];
+  const ports = new Map<string, number>();
+  for (const { name = '', protocol = 'TCP', port } of slice.ports ?? []) {
+    const key = portKey(name, protocol);
+    if (port !== undefined && !ports.has(key)) ports.set(key, port);
+  }
+  const found: SliceAddress[] = [];
+  for (const endpoint of slice.endpoints ?? []) {
+    const terminating = !isReady(endpoint);
+    if (terminating && !isServingLast(endpoint)) continue;
+    const local = endpoint.nodeName === place.nodeName;
+    const hairpin = local || endpoint.nodeName === undefined;
+    const failed = !local && place.failedNodes.has(endpoint.nodeName ?? '');
+    for (const address of endpoint.addresses) {
+      // Only canonical addresses may become part of nft programs.
+      const ip = canonicalAddress(address);
+      if (ip === undefined || ip.includes(':') !== (family === 6)) continue;
+      found.push({ ip, ports, terminating, local, hairpin, hints: hintsOf(endpoint), failed });
     }
   }
+  return found;
+}
+
+function chosenOf(
+  ready: ReadonlyMap<string, Candidate>,
+  terminating: ReadonlyMap<string, Candidate>,
+  place: Place,
+): ChosenEndpoints {
   const reachable = withoutFailed([...ready.values()]);
   const readyHere = [...ready.values()].filter(({ local }) => local);
   const lastHere = [...terminating.values()].filter(({ local }) => local);

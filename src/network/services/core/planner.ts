@@ -66,7 +66,7 @@ export class ServicePlanner {
   /** Number of services by cluster IP. */
   readonly #clusterIps = new Map<string, number>();
   /** Forwarded services by external address. */
-  readonly #claimants = new Map<string, Map<string, Service>>();
+  readonly #claimants = new Map<string, Map<string, Claimant>>();
   readonly #dirty = new Set<string>();
   #failedNodes: ReadonlySet<string> = new Set();
   #hostAddresses: readonly string[] = [];
@@ -89,9 +89,10 @@ export class ServicePlanner {
       if (count === 0) this.#touchClaimants(ip);
     }
     if (!isForwarded(service)) return;
+    const claimant = claimantOf(key, service);
     for (const ip of externalIpsOf(service)) {
-      const claimants = this.#claimants.get(ip) ?? new Map<string, Service>();
-      this.#claimants.set(ip, claimants.set(key, service));
+      const claimants = this.#claimants.get(ip) ?? new Map<string, Claimant>();
+      this.#claimants.set(ip, claimants.set(key, claimant));
       this.#touchClaimants(ip);
     }
   }
@@ -195,9 +196,8 @@ export class ServicePlanner {
       else this.#healthChecks.set(key, plan.healthCheck);
       this.#dirty.delete(key);
       changed.set(key, plan.ports);
-      const known = (each: RefusedAddress): boolean =>
-        before?.refused.some(({ service: id, address }) => id === each.service && address === each.address) === true;
-      refused.push(...plan.refused.filter((each) => !known(each)));
+      const known = new Set(before?.refused.map(({ service: id, address }) => `${id} ${address}`));
+      for (const each of plan.refused) if (!known.has(`${each.service} ${each.address}`)) refused.push(each);
     }
     return { changed, refused };
   }
@@ -241,10 +241,10 @@ export class ServicePlanner {
 
   #claimant(ip: string, protocol: Protocol, port: number): string | undefined {
     let oldest: { readonly id: string; readonly service: Service } | undefined;
-    for (const [key, service] of this.#claimants.get(ip) ?? []) {
-      const found = service.spec?.ports?.find((each) => each.port === port && protocolOf(each) === protocol);
-      if (found === undefined || (oldest !== undefined && byAge(oldest.service, service) < 0)) continue;
-      oldest = { id: portId(key, found), service };
+    for (const { service, ids } of this.#claimants.get(ip)?.values() ?? []) {
+      const id = ids.get(`${port}/${protocol}`);
+      if (id === undefined || (oldest !== undefined && byAge(oldest.service, service) < 0)) continue;
+      oldest = { id, service };
     }
     return oldest?.id;
   }
@@ -288,6 +288,18 @@ export class ServicePlanner {
     for (const key of this.#services.keys()) this.#dirty.add(key);
   }
 }
+
+/** A forwarded service with external addresses. */
+interface Claimant {
+  readonly service: Service;
+  /** IDs of its ports by `port/protocol`. */
+  readonly ids: ReadonlyMap<string, string>;
+}
+
+const claimantOf = (key: string, service: Service): Claimant => ({
+  service,
+  ids: new Map(service.spec?.ports?.map((port) => [`${port.port}/${protocolOf(port)}`, portId(key, port)])),
+});
 
 const clusterIpsIn = ({ spec }: Service): string[] => (spec === undefined ? [] : clusterIpsOf(spec));
 

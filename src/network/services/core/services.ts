@@ -3,7 +3,7 @@ import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { canonicalAddress, groupsOf, ipFamilyOf, textOf } from '../../../base/addresses/addresses.ts';
 import type { Destinations } from './destinations.ts';
-import { chooseEndpoints, type Place } from './endpoints.ts';
+import { type Place, ServiceEndpoints, shareOfPort } from './endpoints.ts';
 import type { Family, Protocol, ServicePort } from './service-port.ts';
 
 const FAMILIES: readonly Family[] = [4, 6];
@@ -46,7 +46,7 @@ export interface PlanContext {
 }
 
 /**
- * Plans a service like kube-proxy: `isForwarded` excludes services, and `chooseEndpoints` selects endpoints. Addresses
+ * Plans a service like kube-proxy: `isForwarded` excludes services, and `ServiceEndpoints` selects endpoints. Addresses
  * and ports that the service may not have (`destinationsOf`) are excluded. If two services have the same external
  * address and port, the older one gets it.
  */
@@ -58,12 +58,18 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
   const asked = new Set<string>();
   const name = objectKey(service);
   const balancers = balancerIps(service);
-  const external = externalIpsOf(service);
+  const specPorts = spec.ports ?? [];
+  const most = shareOfPort(specPorts.length);
+  const external = externalIpsOf(service).slice(0, most);
   const clusterIps = clusterIpsOf(spec);
-  const ranges = addressRanges(spec.loadBalancerSourceRanges ?? []);
+  const ranges = addressRanges(spec.loadBalancerSourceRanges ?? [])?.slice(0, most);
   const localReady = new Set<string>();
   const ports: ServicePort[] = [];
-  for (const port of spec.ports ?? []) {
+  const endpoints: Record<Family, ServiceEndpoints> = {
+    4: new ServiceEndpoints(slices, 4, place, specPorts.length),
+    6: new ServiceEndpoints(slices, 6, place, specPorts.length),
+  };
+  for (const [index, port] of specPorts.entries()) {
     const protocol = protocolOf(port);
     const id = portId(name, port);
     const allowed = (at: string, why: string | undefined): boolean => {
@@ -86,7 +92,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
       const externalIps = external.filter((ip) => ipFamilyOf(ip) === family);
       // In a family without addresses of the service nothing is forwarded, including node ports.
       if (ownIps.length === 0 && externalIps.length === 0) continue;
-      const chosen = chooseEndpoints(slices, { name: port.name ?? '', protocol, family }, place, (ip, to) =>
+      const chosen = endpoints[family].choose({ name: port.name ?? '', protocol, index }, (ip, to) =>
         allowedIp(ip, to, destinations.endpoint(ip, protocol, to, name)),
       );
       for (const ip of chosen.localReady) localReady.add(ip);

@@ -53,6 +53,35 @@ test('prefers endpoints by zone and node hints, only if all endpoints have them'
   assert.deepEqual(internal([hint(1, 'n1', zone('z9')), hint(2, 'n2', zone('z1'))], local), ['10.128.0.1']);
 });
 
+test('gives each of 5,000 ports a share of 100 endpoints, with those of this node first for Local policies', () => {
+  const ports = Array.from({ length: 5000 }, (_, index) => ({ name: `p${index}`, port: index + 1, protocol: 'TCP' }));
+  const service: Service = {
+    metadata: { namespace: 'ns', name: 'wide' },
+    spec: { clusterIP: '172.30.0.9', externalIPs: ['192.0.2.7'], ports: ports as never },
+  };
+  const endpoints = Array.from({ length: 100 }, (_, index) => ({
+    addresses: [`10.128.0.${index + 1}`],
+    nodeName: index === 99 ? 'n1' : 'n2',
+  }));
+  const slice = {
+    addressType: 'IPv4',
+    metadata: { namespace: 'ns', name: 'wide-1', labels: { 'kubernetes.io/service-name': 'wide' } },
+    ...{ ports, endpoints },
+  } as EndpointSlice;
+  const input = {
+    ...{ services: [service], slices: [slice], nodes, nodeName: 'n1', hostAddresses: [], reservedPorts: [] },
+    ...{ serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
+  };
+  const found = desiredServicePorts(input).ports;
+  assert.equal(found.length, 5000);
+  assert.ok(found.every((port) => port.endpoints.length === 4));
+  const used = new Set(found.flatMap((port) => ips(port.endpoints)));
+  assert.equal(used.size, 100, 'all endpoints receive traffic through some port');
+  service.spec = { ...service.spec, internalTrafficPolicy: 'Local' };
+  const local = desiredServicePorts(input).ports;
+  assert.ok(local.every((port) => ips(port.endpoints).join() === '10.128.0.100'));
+});
+
 test('excludes endpoints on failed nodes while others remain', () => {
   const planner = new ServicePlanner({
     ...{ nodeName: 'n1', reservedPorts: [], serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
