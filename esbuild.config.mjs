@@ -130,11 +130,12 @@ async function bundleOne({ entry, outfile, workers, modules, constants, commands
 /**
  * Bundles everything into `directory`: the launcher `main.cjs`, the commands and the workers they refer to.
  * @param {string} directory
- * @param {string | undefined} release another version than the sources have
+ * @param {{ release?: string | undefined, trust?: string | undefined }} options `release`: another version than the
+ * sources have; `trust`: the public key of releases, in PEM
  * @returns {Promise<{ main: string, commands: string[], workers: string[], modules: string[], bytes: number }>}
  * `modules`: the bundled files, relative to the root
  */
-export async function bundle(directory, release = undefined) {
+export async function bundle(directory, { release, trust } = {}) {
   const root = import.meta.dirname;
   await mkdir(directory, { recursive: true });
   /** @type {Set<string>} */
@@ -145,6 +146,7 @@ export async function bundle(directory, release = undefined) {
   const constants = {
     ...(await commitConstants()),
     ...(release === undefined ? {} : { HYPEREDGE_RELEASE: JSON.stringify(release) }),
+    ...(trust === undefined ? {} : { HYPEREDGE_RELEASE_KEY: JSON.stringify(trust) }),
   };
   const all = { workers, modules, constants };
   let bytes = await bundleOne({ ...all, entry: resolve(root, 'src/cli/launch.ts'), outfile: main });

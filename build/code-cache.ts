@@ -1,20 +1,26 @@
 /**
  * Writes V8's code cache for a bundle: `node build/code-cache.ts BUNDLE OUTPUT [--evaluate]`. With `--evaluate`, all
  * modules are evaluated first, so that the cache contains the code that runs at start. Functions that only run for
- * requests are not in it.
+ * requests are not in it. With `node --random-seed=N` the output depends on the bundle and Node's version only.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
 
-const [bundle = '', output = '', evaluate] = process.argv.slice(2);
+// Without arguments, no path of this machine can get into the cache.
+const [bundle = '', output = '', evaluate] = process.argv.splice(1).slice(1);
+// Which functions a garbage collection would drop from the cache depends on its time.
+setFlagsFromString('--no-flush-bytecode');
 const script = new Script(await readFile(bundle, 'latin1'), { filename: basename(bundle) });
 const module: { exports: { evaluateAll?(): void } } = { exports: {} };
 if (evaluate === '--evaluate') {
   script.runInThisContext()(module.exports, createRequire(import.meta.url), module);
   module.exports.evaluateAll?.();
 }
+// A cache that states other flags is rejected.
+setFlagsFromString('--flush-bytecode');
 await writeFile(output, script.createCachedData());
 // Evaluated modules may have started timers or servers.
 process.exit(0);

@@ -4,12 +4,25 @@
  *   node build/package.ts                    dist/hyperedge-linux-<architecture of this machine>
  *   node build/package.ts --all              x64 and arm64
  *   node build/package.ts --release 0.2.0 --output FILE   with another version, for tests of updates
+ *   node build/package.ts --trust PEM --strict   for a release: it trusts this public key, and nothing may be left out
  *   node build/package.ts --if-stale         only if a source is newer than the executable
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
@@ -33,6 +46,8 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, '..');
 const dist = join(root, 'dist');
 const cache = join(dist, 'cache');
+const STRIP_PACKAGES = { x64: 'binutils-x86-64-linux-gnu', arm64: 'binutils-aarch64-linux-gnu' } as const;
+const ENTRY_PREFIX = '/tmp/hyperedge-entry-';
 
 export const executableOf = (architecture: string): string => join(dist, `hyperedge-linux-${architecture}`);
 
@@ -42,6 +57,8 @@ const { values: flags } = parseArgs({
     'if-stale': { type: 'boolean', default: false },
     release: { type: 'string' },
     output: { type: 'string' },
+    trust: { type: 'string' },
+    strict: { type: 'boolean', default: false },
   },
 });
 
@@ -51,10 +68,10 @@ if (flags['if-stale'] && (await isFresh(executableOf(host)))) process.exit(0);
 
 await mkdir(cache, { recursive: true });
 await run(process.execPath, [join(root, 'build/generate-schemas.ts')]);
-const bundled = await bundle(
-  join(dist, flags.release === undefined ? 'bundle' : `bundle-${flags.release}`),
-  flags.release,
-);
+const bundled = await bundle(join(dist, flags.release === undefined ? 'bundle' : `bundle-${flags.release}`), {
+  release: flags.release,
+  trust: flags.trust,
+});
 say(
   `bundled ${Math.round(bundled.bytes / 1024)} KiB: ${bundled.commands.length} of commands and ${bundled.workers.length} worker(s)`,
 );
@@ -69,14 +86,18 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
   for (const worker of bundled.workers) files[basename(worker)] = worker;
   const manifest = join(cache, `assets-${architecture}.json`);
   const helpers = await helperBundle(architecture, cache, say);
+  if (helpers === undefined && flags.strict) throw new Error(`${architecture}: the carried programs are missing`);
   const licenses = join(cache, `licenses-${architecture}.txt`);
   await writeFile(licenses, await thirdPartyNotices(root, bundled.modules, helpers?.notices));
   const units = await readdir(join(root, 'systemd'));
   await writeFile(manifest, JSON.stringify(await manifestOf(files)));
   const descriptions = join(root, 'src/api/schema/generated/descriptions.json');
   const sea = require('@yao-pkg/pkg/lib-es5/sea.js').default as (entry: string, options: SeaOptions) => Promise<void>;
+  const work = await mkdtemp(ENTRY_PREFIX);
+  const entry = join(work, 'main.cjs');
+  await copyFile(bundled.main, entry);
   await quietly(() =>
-    sea(bundled.main, {
+    sea(entry, {
       nodePath: node,
       // The blob is created by the local Node, also for another target architecture.
       useLocalNode: true,
@@ -96,13 +117,26 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
         },
       },
     }),
-  );
+  ).finally(() => rm(work, { recursive: true, force: true }));
+  await replaceBytes(temporary, entry, join(ENTRY_PREFIX.padEnd(work.length, '0'), 'main.cjs'));
   await appendFiles(temporary, await commandFiles(architecture));
   await chmod(temporary, 0o755);
   await rename(temporary, output);
   const megabytes = ((await stat(output)).size / 1e6).toFixed(1);
   say(`${relative(root, output)}: ${megabytes} MB in ${((performance.now() - began) / 1000).toFixed(1)} s`);
   await checkVersion(output, architecture);
+}
+
+/**
+ * Replaces the only occurrence of a text by one of the same length. The executable contains the path of its entry,
+ * which would be different on every machine.
+ */
+async function replaceBytes(path: string, from: string, to: string): Promise<void> {
+  const content = await readFile(path);
+  const at = content.indexOf(from);
+  if (at < 0 || content.includes(from, at + 1)) throw new Error(`${basename(path)}: ${from} is not there once`);
+  const file = await open(path, 'r+');
+  await file.write(to, at).finally(() => file.close());
 }
 
 /** The bundles of the commands, and their code cache if the architecture is this machine's. */
@@ -115,7 +149,7 @@ async function commandFiles(architecture: Architecture): Promise<Record<string, 
     const code = file.replace(/\.cjs$/, '.code');
     // The bundle `others` contains many commands, and most calls need only one of them.
     const how = name === 'others' ? [] : ['--evaluate'];
-    await run(process.execPath, [join(root, 'build/code-cache.ts'), file, code, ...how]);
+    await run(process.execPath, ['--random-seed=1', join(root, 'build/code-cache.ts'), file, code, ...how]);
     files[`${name}.code`] = code;
   }
   return files;
@@ -216,7 +250,9 @@ async function strip(binary: string, architecture: Architecture): Promise<string
       await rm(`${stripped}.new`, { force: true });
     }
   }
-  say(`the ${architecture} Node keeps its debugging symbols: no strip(1) for it is installed`);
+  const needed = `no strip(1) for ${architecture} is installed`;
+  if (flags.strict) throw new Error(`${needed}; run apt-get install ${STRIP_PACKAGES[architecture]}`);
+  say(`the ${architecture} Node keeps its debugging symbols: ${needed}`);
   return binary;
 }
 

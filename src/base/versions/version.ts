@@ -9,6 +9,11 @@ declare const HYPEREDGE_RELEASE: string;
  */
 export const PRODUCT_VERSION = typeof HYPEREDGE_RELEASE === 'string' ? HYPEREDGE_RELEASE : '0.1.0';
 
+declare const HYPEREDGE_RELEASE_KEY: string;
+
+/** Public key in PEM of the release to which this executable belongs; empty in other builds. */
+export const RELEASE_KEY = typeof HYPEREDGE_RELEASE_KEY === 'string' ? HYPEREDGE_RELEASE_KEY : '';
+
 declare const HYPEREDGE_COMMIT: string;
 declare const HYPEREDGE_COMMIT_DATE: string;
 declare const HYPEREDGE_TREE_STATE: string;
