@@ -9,8 +9,17 @@ import { pathsBelow, type Settings } from '../config/settings.ts';
 
 const run = promisify(execFile);
 
-const KEPT = 'var/lib/hyperedge-kept';
-const DATA = ['etc/origin', 'etc/etcd', 'var/lib/origin', 'var/log/origin', 'var/log/pods', 'var/log/containers'];
+/** Directory of kept data, relative to the root. */
+export const KEPT = 'var/lib/hyperedge-kept';
+/** Directories with settings and data, relative to the root. */
+export const DATA = [
+  'etc/origin',
+  'etc/etcd',
+  'var/lib/origin',
+  'var/log/origin',
+  'var/log/pods',
+  'var/log/containers',
+];
 
 /** Resolves with the new directory of the data; undefined if it was removed or there was none. */
 export async function backUpData(settings: Settings, purge: boolean, nowMs: number): Promise<string | undefined> {

@@ -18,6 +18,8 @@ export interface RemovalOptions {
   readonly root: string | undefined;
   /** Delete the data instead of keeping a copy. */
   readonly purge: boolean;
+  /** Leave the data in place, for a later installation. */
+  readonly keepData: boolean;
   /** Continue if the cluster cannot be reached. */
   readonly force: boolean;
   readonly drainTimeoutMs: number;
@@ -96,7 +98,13 @@ async function hasInstallation(root: string): Promise<boolean> {
   return [networkRecord, networkState, pidFile, nodeConfig, etcdData].some(existsSync) || (await hasFiles(root));
 }
 
-async function removeData(settings: Settings, { purge }: RemovalOptions, progress: Progress): Promise<void> {
+async function removeData(settings: Settings, options: RemovalOptions, progress: Progress): Promise<void> {
+  const { purge, keepData } = options;
+  if (keepData) {
+    await rm(settings.paths.run, { recursive: true, force: true });
+    progress.step('the data stays in place');
+    return;
+  }
   const kept = await backUpData(settings, purge, Date.now());
   progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
 }

@@ -1,4 +1,12 @@
-import { type Command, type Flag, type Invocation, integerFlag, ROOT_FLAG, stringFlag } from '../../command.ts';
+import {
+  type Command,
+  type Flag,
+  type Invocation,
+  integerFlag,
+  ROOT_FLAG,
+  stringFlag,
+  UsageError,
+} from '../../command.ts';
 
 const DEFAULT_DRAIN_S = 60;
 
@@ -7,6 +15,7 @@ const PURGE_FLAG: Flag = { type: 'boolean', help: 'remove the data instead of ke
 const optionsOf = ({ flags, out }: Invocation) => ({
   root: stringFlag(flags, 'root'),
   purge: flags['purge'] === true,
+  keepData: flags['keep-data'] === true,
   force: flags['force'] === true,
   drainTimeoutMs: (integerFlag(flags, 'drain-timeout', 0, 3600) ?? DEFAULT_DRAIN_S) * 1000,
   write: out.stdout,
@@ -33,12 +42,23 @@ export const resetCommand: Command = {
 };
 
 export const uninstallCommand: Command = {
-  usage: 'uninstall [--purge]',
+  usage: 'uninstall [--purge | --keep-data]',
   summary: 'Stops everything and removes what install has put on this host.',
   description:
     'Removes units, links, carried programs, packet filter rules, links and cgroups. It does not leave the cluster:\n' +
     'run hyperedge reset first on a host of a cluster with several.',
-  flags: { purge: PURGE_FLAG, root: ROOT_FLAG },
+  flags: {
+    purge: PURGE_FLAG,
+    'keep-data': {
+      type: 'boolean',
+      help: 'leave data and settings in place; a later installation continues with them',
+    },
+    root: ROOT_FLAG,
+  },
   arguments: [0, 0],
-  run: async (invocation) => (await import('../../../host/install/uninstall.ts')).uninstall(optionsOf(invocation)),
+  run: async (invocation) => {
+    const options = optionsOf(invocation);
+    if (options.purge && options.keepData) throw new UsageError('--keep-data: give it or --purge');
+    return (await import('../../../host/install/uninstall.ts')).uninstall(options);
+  },
 };

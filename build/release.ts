@@ -1,0 +1,74 @@
+/**
+ * `npm run release -- --key FILE`: writes the files of a release to dist/release. Two runs of one commit with the same
+ * Node, strip(1) and apt sources write the same bytes (docs/release.md).
+ */
+import { execFile } from 'node:child_process';
+import { createPublicKey } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { messageOf } from '../src/base/errors.ts';
+import { PRODUCT_VERSION } from '../src/base/versions/version.ts';
+import { parseSigningKey } from '../src/openshift/updates/io/index.ts';
+import { helperBundle } from './helpers.ts';
+import { assembleRelease } from './release/assemble.ts';
+import { DEBIAN_ARCHITECTURE } from './release/package-files.ts';
+import type { CarriedPackage } from './release/sbom.ts';
+
+const ARCHITECTURES = ['x64', 'arm64'] as const;
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..');
+const dist = join(root, 'dist');
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+async function release(): Promise<void> {
+  const { values: flags } = parseArgs({
+    options: { key: { type: 'string' }, 'use-executables': { type: 'boolean', default: false } },
+  });
+  if (flags.key === undefined)
+    throw new Error('--key: give the Ed25519 private key: openssl genpkey -algorithm ed25519 -out release.key');
+  const key = parseSigningKey(await readFile(flags.key, 'utf8'));
+  const epoch = await sourceDate();
+  await mkdir(join(dist, 'cache'), { recursive: true });
+  const carried = new Map<string, readonly CarriedPackage[]>();
+  for (const architecture of ARCHITECTURES) {
+    const helpers = await helperBundle(architecture, join(dist, 'cache'), say);
+    if (helpers === undefined) throw new Error(`${architecture}: no carried programs; see the reason above`);
+    carried.set(DEBIAN_ARCHITECTURE[architecture], helpers.notices);
+  }
+  if (!flags['use-executables']) {
+    const spki = createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
+    const args = [join(root, 'build/package.ts'), '--all', '--strict', '--trust', spki];
+    const { stdout } = await run(process.execPath, args, { maxBuffer: 1 << 24 });
+    process.stdout.write(stdout);
+  }
+  const executables = new Map(
+    ARCHITECTURES.map((architecture) => [architecture, join(dist, `hyperedge-linux-${architecture}`)]),
+  );
+  const directory = join(dist, 'release');
+  await assembleRelease({
+    directory,
+    version: PRODUCT_VERSION,
+    epoch,
+    key,
+    executables,
+    carried,
+    lock: join(root, 'package-lock.json'),
+    changelog: join(root, 'CHANGELOG.md'),
+    say,
+  });
+  say(`release ${PRODUCT_VERSION} is in ${directory}`);
+}
+
+/** SOURCE_DATE_EPOCH, else the time of the commit. Source: reproducible-builds.org/specs/source-date-epoch. */
+async function sourceDate(): Promise<number> {
+  const given = process.env['SOURCE_DATE_EPOCH'];
+  const text = given ?? (await run('git', ['-C', root, 'log', '-1', '--format=%ct'])).stdout.trim();
+  if (!/^\d{1,11}$/.test(text)) throw new Error(`SOURCE_DATE_EPOCH: "${text}" is not a number of seconds`);
+  return Number(text);
+}
+
+await release().catch((error: unknown) => {
+  process.stderr.write(`release: ${messageOf(error)}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,52 @@
+/** Files of a release, made from finished executables. The output depends on the options only. */
+import type { KeyObject } from 'node:crypto';
+import { chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { releaseNotes } from './notes.ts';
+import { type Architecture, debName, writePackage } from './package-files.ts';
+import { type CarriedPackage, sbomText } from './sbom.ts';
+import { writeSums } from './sums.ts';
+
+export interface ReleaseOptions {
+  /** Replaced when everything is written. */
+  readonly directory: string;
+  readonly version: string;
+  /** Seconds, the time of all files. */
+  readonly epoch: number;
+  readonly key: KeyObject;
+  readonly executables: ReadonlyMap<Architecture, string>;
+  /** Carried Debian packages by Debian architecture. */
+  readonly carried: ReadonlyMap<string, readonly CarriedPackage[]>;
+  /** Path of package-lock.json. */
+  readonly lock: string;
+  readonly changelog: string;
+  readonly say: (line: string) => void;
+}
+
+/** Throws an Error with the fix; an earlier release in the directory then stays. */
+export async function assembleRelease(options: ReleaseOptions): Promise<void> {
+  const { directory, version, epoch, key, executables, carried, say } = options;
+  const notes = releaseNotes(await readFile(options.changelog, 'utf8'), version);
+  const work = `${directory}.work`;
+  await rm(work, { recursive: true, force: true });
+  await mkdir(work, { recursive: true });
+  try {
+    for (const [architecture, executable] of executables) {
+      const name = `hyperedge-linux-${architecture}`;
+      await copyFile(executable, join(work, name));
+      await chmod(join(work, name), 0o755);
+      const deb = debName(version, architecture);
+      await writePackage(join(work, deb), { executable, architecture, version, epoch, notes });
+      say(`${name}, ${deb}`);
+    }
+    const lock = JSON.parse(await readFile(options.lock, 'utf8'));
+    await writeFile(join(work, `hyperedge-${version}.cdx.json`), sbomText({ version, epoch, lock, carried }));
+    await writeFile(join(work, 'RELEASE-NOTES.md'), notes);
+    await writeSums(work, key);
+    await rm(directory, { recursive: true, force: true });
+    await rename(work, directory);
+  } catch (error) {
+    await rm(work, { recursive: true, force: true });
+    throw error;
+  }
+}
