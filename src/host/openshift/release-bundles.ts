@@ -26,7 +26,7 @@ import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { compareReleases, isReleaseVersion } from '../../base/versions/release-version.ts';
-import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
+import { KUBERNETES_VERSION, PRODUCT_VERSION, RELEASE_KEY } from '../../base/versions/version.ts';
 import type { ApiClient } from '../../client/index.ts';
 import type { ClusterVersion } from '../../openshift/operators/kinds/config/types.ts';
 import {
@@ -129,15 +129,22 @@ async function keyFrom(path: string, parse: (text: string) => KeyObject): Promis
   }
 }
 
+/** The given key, or those of the bootstrap file and the one of the release to which this executable belongs. */
+async function trustedKeys(options: {
+  readonly key: string | undefined;
+  readonly root: string | undefined;
+}): Promise<KeyObject[]> {
+  if (options.key !== undefined) return [await keyFrom(options.key, parseTrustedKey)];
+  const { updates } = await loadSettings({ root: options.root });
+  return [...updates.keys, ...(RELEASE_KEY === '' ? [] : [RELEASE_KEY])].map(parseTrustedKey);
+}
+
 /** Verifies the whole bundle. `key`: a public key instead of the ones that this host trusts. */
 export async function verifyBundle(
   bundle: string,
   options: { readonly key: string | undefined; readonly root: string | undefined },
 ): Promise<ReadBundle> {
-  const keys =
-    options.key === undefined
-      ? (await loadSettings({ root: options.root })).updates.keys.map(parseTrustedKey)
-      : [await keyFrom(options.key, parseTrustedKey)];
+  const keys = await trustedKeys(options);
   return readBundle(
     bundle,
     keys,
