@@ -5,7 +5,7 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
 
@@ -85,7 +85,10 @@ async function removeContainer(services: CollectionServices, status: ContainerSt
  * Removes directories and cgroups of orphaned pods after every source has synced. The pod directory is removed last,
  * because it identifies the cgroups of this instance: another instance may use the same tree.
  */
-export async function collectOrphans(services: CollectionServices, pods: PodManager): Promise<void> {
+export async function collectOrphans(
+  services: CollectionServices,
+  pods: Pick<PodTable, 'workers' | 'apiHasSynced'>,
+): Promise<void> {
   if (!pods.apiHasSynced) return;
   const known = new Set([...pods.workers().map((worker) => worker.uid), ...services.view.uids()]);
   const names = await services.files.pods.names(services.directories.pods);

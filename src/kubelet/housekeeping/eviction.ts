@@ -19,7 +19,7 @@ import {
   type Threshold,
 } from '../core/eviction/thresholds.ts';
 import type { Rejection } from '../pods/admission.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
 import { collectContainers, type ImageCollector } from './collection.ts';
@@ -57,7 +57,7 @@ const MEMORY_PRESSURE_TAINT = { key: 'node.kubernetes.io/memory-pressure', effec
 
 export interface EvictionDeps {
   readonly services: EvictionServices;
-  readonly pods: PodManager;
+  readonly pods: Pick<PodTable, 'workers' | 'isCritical'>;
   readonly images: ImageCollector;
   readonly onPressures: () => void;
 }

@@ -3,7 +3,7 @@ import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import { parseBytes } from '../../base/quantity.ts';
 import { exceededLimit, type Limit } from '../core/eviction/local-storage.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
 import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
@@ -27,11 +27,11 @@ interface Measured {
 
 export class StorageLimits {
   readonly #services: StorageLimitServices;
-  readonly #pods: PodManager;
+  readonly #pods: Pick<PodTable, 'isCutOff' | 'workers'>;
   readonly #measured = new Map<string, Measured>();
   #slowUnderWay = false;
 
-  constructor(services: StorageLimitServices, pods: PodManager) {
+  constructor(services: StorageLimitServices, pods: Pick<PodTable, 'isCutOff' | 'workers'>) {
     this.#services = services;
     this.#pods = pods;
   }

@@ -13,7 +13,7 @@ import { advanceBackOff, type BackOffEntry, restartLimits } from '../core/pod-pl
 import { withDevices } from '../core/pod-plan/devices.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';
 import type { ContainerDevices } from '../devices/node-devices.ts';
-import { nodeLimits } from '../resources/node-limits.ts';
+import { type NodeLimitServices, nodeLimits } from '../resources/node-limits.ts';
 import { showsAddresses } from '../volumes/types/payload.ts';
 import { containerConfig } from './containers/container-config.ts';
 import { environmentOf } from './containers/environment.ts';
@@ -22,8 +22,24 @@ import { StartError } from './containers/image-puller.ts';
 import { podRegistryAuth } from './containers/registry-auth.ts';
 import { unsupportedContainerField } from './containers/unsupported-fields.ts';
 import { hostsFile, podHostname } from './network-files.ts';
-import { isOfControlPlane, PodSandbox } from './pod-sandbox.ts';
+import { isOfControlPlane, PodSandbox, type PodSandboxServices } from './pod-sandbox.ts';
 import type { PodServices } from './services.ts';
+
+/** Services that start and stop the containers of a pod. */
+export type PodExecutorServices = PodSandboxServices &
+  NodeLimitServices &
+  Pick<
+    PodServices,
+    | 'addresses'
+    | 'config'
+    | 'credentials'
+    | 'devices'
+    | 'probeNetwork'
+    | 'puller'
+    | 'runtimeFacts'
+    | 'services'
+    | 'view'
+  >;
 
 type Kill = Extract<PodAction, { type: 'killContainer' }>;
 type Start = Extract<PodAction, { type: 'startContainer' }>;
@@ -35,7 +51,7 @@ const MIN_STOP_SECONDS = 2;
  * time.
  */
 export class PodExecutor {
-  private readonly services: PodServices;
+  private readonly services: PodExecutorServices;
   private readonly source: PodSource;
   private readonly done: () => void;
   private readonly sandbox: PodSandbox;
@@ -44,7 +60,7 @@ export class PodExecutor {
   private readonly stopping = new Set<string>();
 
   constructor(
-    services: PodServices,
+    services: PodExecutorServices,
     source: PodSource,
     worker: { readonly done: () => void; readonly fail: (reason: string, message: string) => void },
   ) {

@@ -12,122 +12,42 @@ import { ANNOTATIONS, LABELS } from '../core/pod-plan/snapshot.ts';
 import { CONFIG_SOURCE, fullName, isMirror } from '../sources/static-pod.ts';
 import { admissionRejection, hostPortRejection, manifestRejection, type Rejection } from './admission.ts';
 import { unsupportedField } from './containers/unsupported-fields.ts';
-import { isSystemCritical } from './critical.ts';
-import { PodWorker } from './pod-worker.ts';
+import type { ManagedPod, PodTable } from './pod-table.ts';
+import { PodWorker, type PodWorkerServices } from './pod-worker.ts';
 import type { PodServices } from './services.ts';
 
-interface Managed {
-  readonly worker: PodWorker;
-  readonly source: PodSource;
-  /** Whether no source contains the pod any longer. It is removed after it has ended. */
-  gone: boolean;
-}
+/** Services that admit pods and remove what deleted ones leave. */
+export type PodManagerServices = PodWorkerServices &
+  Pick<PodServices, 'node' | 'services' | 'underPressure' | 'userNamespaces'>;
 
 /**
- * Holds the pods that this node should run, from all sources, and a worker for each. A mirror pod only represents a
- * static pod. A static pod with a changed manifest is a new pod of the same name, which starts when its predecessor has
- * ended.
+ * Fills the table with the pods that this node should run, from all sources, and a worker for each. A mirror pod only
+ * represents a static pod. A static pod with a changed manifest is a new pod of the same name, which starts when its
+ * predecessor has ended.
  */
 export class PodManager {
-  private readonly services: PodServices;
-  private readonly managed = new Map<string, Managed>();
+  private readonly services: PodManagerServices;
+  private readonly table: PodTable;
   /** Static pods that wait for their predecessor to end, by full name. */
   private readonly queued = new Map<string, { readonly pod: Pod; readonly source: PodSource }>();
-  private readonly staticPods = new Map<PodSource, Map<string, Pod>>();
-  private readonly mirrors = new Map<string, Pod>();
-  private apiSynced = false;
-  private cutOff = false;
   private readonly onStaticChanged: () => void;
   private readonly synced = new Set<PodSource>();
 
-  constructor(services: PodServices, onStaticChanged: () => void) {
+  constructor(services: PodManagerServices, table: PodTable, onStaticChanged: () => void) {
     this.services = services;
+    this.table = table;
     this.onStaticChanged = onStaticChanged;
-  }
-
-  // ── queries ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  worker(uid: string): PodWorker | undefined {
-    return this.managed.get(uid)?.worker;
-  }
-
-  workers(): PodWorker[] {
-    return [...this.managed.values()].map((each) => each.worker);
-  }
-
-  /** Pods that hold or will hold resources of the node. */
-  activePods(): Pod[] {
-    return this.workers()
-      .filter((worker) => !worker.finished)
-      .map((worker) => worker.pod);
-  }
-
-  /** Pods of this node. Undefined while the list of API pods is incomplete. */
-  knownPods(withoutApi: boolean): Pod[] | undefined {
-    return withoutApi || this.apiSynced || this.isCutOff ? this.activePods() : undefined;
-  }
-
-  /**
-   * Other admitted pods whose containers have not ended. Returns them with their allocated resources instead of the
-   * requested ones. Source: pkg/kubelet filterOutInactivePods.
-   */
-  podsBeside(pod: Pod): Pod[] {
-    return this.workers()
-      .filter((worker) => !worker.finished && !worker.containersEnded && !worker.rejected)
-      .filter(({ uid }) => uid !== pod.metadata?.uid)
-      .map((worker) => worker.allottedPod);
-  }
-
-  /**
-   * Static pods and system-critical pods are never evicted. While the host is disconnected, no pod is, because no
-   * controller would replace it. Source: pkg/kubelet/types IsCriticalPod.
-   */
-  isCritical({ uid, pod }: PodWorker): boolean {
-    if (this.isCutOff) return true;
-    return this.managed.get(uid)?.source !== 'api' || isSystemCritical(pod);
-  }
-
-  /** Finds a worker by the name that clients use. The name of a mirror pod maps to its static pod. */
-  byName(namespace: string, name: string): PodWorker | undefined {
-    let found: PodWorker | undefined;
-    for (const { worker, gone } of this.managed.values()) {
-      const { metadata } = worker.pod;
-      if (metadata?.name !== name || metadata.namespace !== namespace) continue;
-      if (!gone) return worker;
-      found ??= worker;
-    }
-    return found;
-  }
-
-  allStaticPods(): Pod[] {
-    return [...this.staticPods.values()].flatMap((pods) => [...pods.values()]);
-  }
-
-  mirrorOf(pod: Pod): Pod | undefined {
-    return this.mirrors.get(fullName(pod));
-  }
-
-  allMirrors(): Pod[] {
-    return [...this.mirrors.values()];
-  }
-
-  wake(uids: readonly string[]): void {
-    for (const uid of uids) this.managed.get(uid)?.worker.wake();
-  }
-
-  wakeAll(): void {
-    for (const { worker } of this.managed.values()) worker.wake();
   }
 
   /** Replaces all pods of a manifest source. */
   setStaticPods(source: PodSource, pods: readonly Pod[]): void {
-    const before = this.staticPods.get(source) ?? new Map<string, Pod>();
+    const before = this.table.staticPods.get(source) ?? new Map<string, Pod>();
     const now = new Map(pods.map((pod) => [pod.metadata?.uid ?? '', pod]));
-    this.staticPods.set(source, now);
+    this.table.staticPods.set(source, now);
     // Must run before pods are added: predecessors left by an earlier process have to end first.
     this.sourceSynced(source);
     for (const [uid, pod] of before) {
-      if (!now.has(uid) && !isForeign(this.managed.get(uid), source)) this.remove(uid, graceOf(pod));
+      if (!now.has(uid) && !isForeign(this.table.managed.get(uid), source)) this.remove(uid, graceOf(pod));
     }
     for (const [uid, pod] of now) {
       if (!before.has(uid)) this.add(pod, source);
@@ -143,12 +63,12 @@ export class PodManager {
   setApiPod(pod: Pod): void {
     const uid = pod.metadata?.uid ?? '';
     if (isMirror(pod)) {
-      this.mirrors.set(fullName(pod), pod);
+      this.table.mirrors.set(fullName(pod), pod);
       this.retargetStatic(fullName(pod), pod);
       this.onStaticChanged();
       return;
     }
-    const known = this.managed.get(uid);
+    const known = this.table.managed.get(uid);
     if (known !== undefined && isForeign(known, 'api')) {
       this.refuseUid(pod, known, 'api');
       return;
@@ -157,7 +77,7 @@ export class PodManager {
     else known.worker.update(pod);
     this.services.statuses.setTarget(uid, pod);
     if (pod.metadata?.deletionTimestamp !== undefined) {
-      this.managed.get(uid)?.worker.terminate(Number(pod.metadata.deletionGracePeriodSeconds ?? graceOf(pod)));
+      this.table.managed.get(uid)?.worker.terminate(Number(pod.metadata.deletionGracePeriodSeconds ?? graceOf(pod)));
     }
   }
 
@@ -166,21 +86,21 @@ export class PodManager {
    * the API confirms it.
    */
   setLastKnownPod(pod: Pod): void {
-    this.cutOff = true;
-    if (!this.managed.has(pod.metadata?.uid ?? '')) this.add(pod, 'api');
+    this.table.hasLastKnownPods = true;
+    if (!this.table.managed.has(pod.metadata?.uid ?? '')) this.add(pod, 'api');
   }
 
   removeApiPod(pod: Pod): void {
     const uid = pod.metadata?.uid ?? '';
     if (isMirror(pod)) {
-      if (this.mirrors.get(fullName(pod))?.metadata?.uid === uid) {
-        this.mirrors.delete(fullName(pod));
+      if (this.table.mirrors.get(fullName(pod))?.metadata?.uid === uid) {
+        this.table.mirrors.delete(fullName(pod));
         this.retargetStatic(fullName(pod), undefined);
       }
       this.onStaticChanged();
       return;
     }
-    if (isForeign(this.managed.get(uid), 'api')) return;
+    if (isForeign(this.table.managed.get(uid), 'api')) return;
     this.services.statuses.setTarget(uid, undefined);
     this.remove(uid, Number(pod.metadata?.deletionGracePeriodSeconds ?? graceOf(pod)));
   }
@@ -189,19 +109,10 @@ export class PodManager {
    * Called after the first complete listing of a source. Ends running pods of that source which it no longer contains.
    */
   sourceSynced(source: PodSource): void {
-    if (source === 'api') this.apiSynced = true;
+    if (source === 'api') this.table.apiHasSynced = true;
     if (this.synced.has(source)) return;
     this.synced.add(source);
     this.endOrphans();
-  }
-
-  get apiHasSynced(): boolean {
-    return this.apiSynced;
-  }
-
-  /** Whether only last known API pods are available because the API has not been listed yet. */
-  get isCutOff(): boolean {
-    return this.cutOff && !this.apiSynced;
   }
 
   private isQueuedFrom(source: PodSource, name: string): boolean {
@@ -209,7 +120,7 @@ export class PodManager {
   }
 
   private retargetStatic(name: string, mirror: Pod | undefined): void {
-    for (const { worker, source } of this.managed.values()) {
+    for (const { worker, source } of this.table.managed.values()) {
       if (source !== 'api' && fullName(worker.pod) === name) {
         this.services.statuses.setTarget(worker.uid, mirrorMatches(mirror, worker.pod) ? mirror : undefined);
       }
@@ -220,14 +131,14 @@ export class PodManager {
 
   private add(pod: Pod, source: PodSource): void {
     const uid = pod.metadata?.uid ?? '';
-    const known = this.managed.get(uid);
+    const known = this.table.managed.get(uid);
     if (known !== undefined) {
       if (isForeign(known, source)) this.refuseUid(pod, known, source);
       else known.worker.update(pod);
       return;
     }
     if (source !== 'api') {
-      const predecessor = [...this.managed.values()].find(
+      const predecessor = [...this.table.managed.values()].find(
         (each) => each.source !== 'api' && fullName(each.worker.pod) === fullName(pod),
       );
       if (predecessor !== undefined) {
@@ -236,12 +147,12 @@ export class PodManager {
       }
     }
     const rejection = this.admit(pod, source);
-    const worker = new PodWorker(pod, this.services, source);
-    this.managed.set(uid, { worker, source, gone: false });
+    const worker = new PodWorker(pod, this.services, source, (ended) => this.ended(ended));
+    this.table.managed.set(uid, { worker, source, gone: false });
     if (source !== 'api') {
-      const mirror = this.mirrors.get(fullName(pod));
+      const mirror = this.table.mirrors.get(fullName(pod));
       if (mirrorMatches(mirror, pod)) this.services.statuses.setTarget(uid, mirror);
-    } else if (!this.isCutOff) this.services.statuses.setTarget(uid, pod);
+    } else if (!this.table.isCutOff) this.services.statuses.setTarget(uid, pod);
     if (rejection !== undefined) {
       this.refuse(pod, rejection);
       worker.reject({ ...rejection, message: `Pod was rejected: ${rejection.message}` });
@@ -250,7 +161,7 @@ export class PodManager {
     if (this.services.view.get(uid).sandboxes.length > 0) worker.configChanged();
     else worker.wake();
     this.services.cgroups
-      .updateQos(this.activePods())
+      .updateQos(this.table.activePods())
       .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
   }
 
@@ -273,7 +184,7 @@ export class PodManager {
     return this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0;
   }
 
-  private refuseUid(pod: Pod, known: Managed, source: PodSource): void {
+  private refuseUid(pod: Pod, known: ManagedPod, source: PodSource): void {
     const { uid } = known.worker;
     this.services.log.error('pod refused: its UID is in use', { pod: fullName(pod), uid, source, by: known.source });
   }
@@ -285,14 +196,14 @@ export class PodManager {
     if (reserved !== undefined) return { reason: 'HostRootImage', message: hostRootRefusal(reserved) };
     if (pod.metadata?.deletionTimestamp !== undefined || this.runs(pod)) return undefined;
     // A start time proves that an earlier process admitted the pod.
-    if (this.isCutOff && source === 'api' && pod.status?.startTime !== undefined) return undefined;
+    if (this.table.isCutOff && source === 'api' && pod.status?.startTime !== undefined) return undefined;
     // Manifest files of the control plane may use the reserved ports.
     const { settings, containers } = this.services;
     const unsafe = settings.allowedUnsafeSysctls;
     if (source === 'file') return manifestRejection(pod, unsafe) ?? containers.admit(pod);
     const input = {
       pod,
-      others: this.podsBeside(pod),
+      others: this.table.podsBeside(pod),
       reservedPorts: settings.reservedPorts,
       services: this.services.services,
     };
@@ -311,29 +222,29 @@ export class PodManager {
   }
 
   private remove(uid: string, graceSeconds: number): void {
-    const known = this.managed.get(uid);
+    const known = this.table.managed.get(uid);
     if (known === undefined) return;
     known.gone = true;
     known.worker.terminate(graceSeconds);
     if (known.worker.finished) this.close(uid);
   }
 
-  ended(uid: string): void {
-    const known = this.managed.get(uid);
+  private ended(uid: string): void {
+    const known = this.table.managed.get(uid);
     if (known?.gone === true) this.close(uid);
     this.services.containers.release(uid);
     this.services.userNamespaces.release(uid);
     this.services.cgroups
-      .updateQos(this.activePods())
+      .updateQos(this.table.activePods())
       .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
     // The resources released by this pod may allow a deferred resize.
-    for (const { worker } of this.managed.values()) if (worker.resizeDeferred) worker.wake();
+    for (const { worker } of this.table.managed.values()) if (worker.resizeDeferred) worker.wake();
   }
 
   private close(uid: string): void {
-    const known = this.managed.get(uid);
+    const known = this.table.managed.get(uid);
     if (known === undefined) return;
-    this.managed.delete(uid);
+    this.table.managed.delete(uid);
     known.worker.stop();
     this.services.statuses.forget(uid);
     void this.collect(known.worker.pod);
@@ -365,9 +276,9 @@ export class PodManager {
 
   /** Ends pods that the runtime has but their source does not. */
   endOrphans(): void {
-    const wanted = new Set(this.allStaticPods().map((pod) => pod.metadata?.uid));
+    const wanted = new Set(this.table.allStaticPods().map((pod) => pod.metadata?.uid));
     for (const uid of this.services.view.uids()) {
-      if (this.managed.has(uid) || wanted.has(uid)) continue;
+      if (this.table.managed.has(uid) || wanted.has(uid)) continue;
       const { sandboxes, containers } = this.services.view.get(uid);
       const [sandbox] = sandboxes;
       const source = sourceOf(sandbox?.annotations[CONFIG_SOURCE]);
@@ -388,8 +299,8 @@ export class PodManager {
         },
       };
       this.services.log.info('killing orphaned pod', { pod: fullName(pod), uid });
-      const worker = new PodWorker(pod, this.services, source);
-      this.managed.set(uid, { worker, source, gone: true });
+      const worker = new PodWorker(pod, this.services, source, (ended) => this.ended(ended));
+      this.table.managed.set(uid, { worker, source, gone: true });
       const grace = containers.map((status) => Number(status.annotations[ANNOTATIONS.terminationGracePeriod]));
       worker.terminate(
         Math.max(0, ...grace.map((seconds) => (Number.isNaN(seconds) ? ORPHAN_GRACE_SECONDS : seconds))),
@@ -398,8 +309,8 @@ export class PodManager {
   }
 
   stop(): void {
-    for (const { worker } of this.managed.values()) worker.stop();
-    this.managed.clear();
+    for (const { worker } of this.table.managed.values()) worker.stop();
+    this.table.managed.clear();
   }
 }
 
@@ -410,7 +321,7 @@ const sourceOf = (noted: string | undefined): PodSource => MANIFEST_SOURCES.find
  * Whether the pod belongs to another source. Manifest authors choose UIDs, which must not connect pods of different
  * sources.
  */
-const isForeign = (known: Managed | undefined, source: PodSource): boolean =>
+const isForeign = (known: ManagedPod | undefined, source: PodSource): boolean =>
   known !== undefined && known.source !== source;
 
 /** Upstream's default, used for containers of another kubelet. */

@@ -2,7 +2,7 @@ import type { Pod } from '../../api/generated/core/v1.ts';
 import type { PodServices } from './services.ts';
 
 /** Services that hold resources of an ended pod. */
-type PodReleaseServices = Pick<
+export type PodReleaseServices = Pick<
   PodServices,
   'cgroups' | 'devices' | 'directories' | 'prober' | 'runtime' | 'view' | 'volumes'
 >;

@@ -10,7 +10,7 @@ import { kernelHostname, parseResolvConf, podDns } from './network-files.ts';
 import type { PodServices } from './services.ts';
 
 /** Services that prepare the environment of containers. */
-type PodSandboxServices = Pick<
+export type PodSandboxServices = Pick<
   PodServices,
   | 'cgroups'
   | 'clock'
@@ -19,7 +19,6 @@ type PodSandboxServices = Pick<
   | 'files'
   | 'host'
   | 'hostInfo'
-  | 'hostIps'
   | 'log'
   | 'runtime'
   | 'runtimeClasses'
@@ -80,9 +79,9 @@ export class PodSandbox {
   }
 
   async #setUpVolumes(pod: Pod): Promise<void> {
-    const { volumes, events, hostIps, clock } = this.#services;
+    const { volumes, events, settings, clock } = this.#services;
     try {
-      await volumes.setUp(pod, { podIps: [], hostIps });
+      await volumes.setUp(pod, { podIps: [], hostIps: settings.nodeIps });
       this.#volumesFailed = false;
       this.#volumesSetUpMs = clock.monotonicMs();
     } catch (error) {

@@ -17,13 +17,20 @@ import {
 import { podStatus, withPhaseOf } from '../core/pod-plan/status.ts';
 import { downwardFilesChange } from '../volumes/types/payload.ts';
 import { TerminationMessages } from './containers/termination-message.ts';
-import { PodExecutor } from './pod-executor.ts';
-import { type Kept, releasePod } from './pod-release.ts';
+import { PodExecutor, type PodExecutorServices } from './pod-executor.ts';
+import { type Kept, type PodReleaseServices, releasePod } from './pod-release.ts';
 import { PodStarts, type StartAction, stepOf } from './pod-starts.ts';
-import { PodResize } from './resize.ts';
+import { PodResize, type PodResizeServices } from './resize.ts';
 import { Retries } from './retries.ts';
 import type { PodServices } from './services.ts';
-import { VolumeRefresh } from './volume-refresh.ts';
+import { VolumeRefresh, type VolumeRefreshServices } from './volume-refresh.ts';
+
+/** Services of a pod worker and of the parts that it creates for its pod. */
+export type PodWorkerServices = PodExecutorServices &
+  PodReleaseServices &
+  PodResizeServices &
+  VolumeRefreshServices &
+  Pick<PodServices, 'config' | 'puller' | 'statuses'>;
 
 export interface Termination {
   /** Monotonic time. */
@@ -41,7 +48,8 @@ const RETRY_MAX_MS = 10_000;
 export class PodWorker {
   readonly uid: string;
   private currentPod: Pod;
-  private readonly services: PodServices;
+  private readonly services: PodWorkerServices;
+  private readonly onReleased: (uid: string) => void;
   private readonly executor: PodExecutor;
   private readonly resize: PodResize;
   private resizing = false;
@@ -64,10 +72,9 @@ export class PodWorker {
   private dirty = false;
   private looping = false;
   private stopped = false;
-  private released = false;
   private refused = false;
   private concluded = false;
-  private onFinished: (() => void) | undefined;
+  private readonly end = Promise.withResolvers<void>();
   /** Whether everything has ended and the pod's resources are released. */
   finished = false;
   /** Whether no container runs or will run again, although volumes may still be in use. */
@@ -75,10 +82,12 @@ export class PodWorker {
   /** Status that was handed to the status manager last. */
   private published: PodStatus;
 
-  constructor(pod: Pod, services: PodServices, source: PodSource) {
+  /** `onReleased`: called with the UID when the pod has ended and its resources are released. */
+  constructor(pod: Pod, services: PodWorkerServices, source: PodSource, onReleased: (uid: string) => void) {
     this.uid = pod.metadata?.uid ?? '';
     this.currentPod = pod;
     this.services = services;
+    this.onReleased = onReleased;
     this.startedAtMs = services.clock.monotonicMs() - ageMs(pod, services.clock.nowMs());
     this.lastStatus = (pod.status ?? {}) as PodStatus;
     this.published = this.lastStatus;
@@ -238,14 +247,7 @@ export class PodWorker {
   }
 
   ended(): Promise<void> {
-    if (this.finished) return Promise.resolve();
-    return new Promise((resolve) => {
-      const before = this.onFinished;
-      this.onFinished = () => {
-        before?.();
-        resolve();
-      };
-    });
+    return this.end.promise;
   }
 
   wake(): void {
@@ -384,7 +386,7 @@ export class PodWorker {
       snapshot: { ...snapshot, verdicts },
       plan,
       previous: this.lastStatus,
-      hostIps: services.hostIps,
+      hostIps: services.settings.nodeIps,
       qosClass: qosClassOf(this.currentPod),
       ...services.runtimeFacts(),
       ...(this.failure === undefined ? {} : { failure: this.failure }),
@@ -436,18 +438,17 @@ export class PodWorker {
   }
 
   private async release(): Promise<void> {
-    if (this.released) return;
+    if (this.finished) return;
     const { services } = this;
     await releasePod(services, this.currentPod, () => this.kept());
-    this.released = true;
     this.finished = true;
     services.tokens.forget(this.uid);
     services.config.release(this.uid);
     services.puller.forget(this.uid);
     services.statuses.finish(this.uid);
     services.log.v(2, 'pod ended', { pod: this.name });
-    this.onFinished?.();
-    services.onFinished(this.uid);
+    this.end.resolve();
+    this.onReleased(this.uid);
   }
 
   private kept(): Kept {

@@ -13,7 +13,7 @@ import { containerResources } from './containers/container-config.ts';
 import type { PodServices } from './services.ts';
 
 /** Services that resize running containers. */
-type PodResizeServices = Pick<
+export type PodResizeServices = Pick<
   PodServices,
   'allocatable' | 'cgroups' | 'containers' | 'events' | 'hostInfo' | 'otherPods' | 'runtime' | 'settings'
 >;

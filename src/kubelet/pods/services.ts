@@ -25,7 +25,10 @@ import type { RuntimeClasses } from './runtime-classes.ts';
 import type { RuntimeView } from './runtime-view.ts';
 import type { StatusManager } from './status-manager.ts';
 
-/** Services of the pod workers. The composition passes all of them; other classes declare the ones that they use. */
+/**
+ * Services that the parts of the kubelet share. Each part declares with Pick those that it uses; only the composition
+ * has all of them.
+ */
 export interface PodServices {
   readonly config: ConfigObjects;
   readonly settings: KubeletConfig;
@@ -50,7 +53,6 @@ export interface PodServices {
   readonly files: KubeletFiles;
   readonly host: HostFacts;
   readonly hostInfo: HostInfo;
-  readonly hostIps: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
   /** `runtimeName` is the scheme of container IDs. */
@@ -64,6 +66,4 @@ export interface PodServices {
   otherPods(pod: Pod): readonly Pod[];
   /** Rejection of a pod because of node pressure. Undefined when pressure does not affect it. */
   underPressure(pod: Pod): Rejection | undefined;
-  /** Called when a pod has ended and its resources are released. */
-  onFinished(uid: string): void;
 }

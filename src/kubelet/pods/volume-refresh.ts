@@ -5,7 +5,7 @@ import { readySandboxes } from '../core/pod-plan/snapshot.ts';
 import type { PodServices } from './services.ts';
 
 /** Services that update projected files. */
-type VolumeRefreshServices = Pick<
+export type VolumeRefreshServices = Pick<
   PodServices,
   'addresses' | 'clock' | 'events' | 'log' | 'tokens' | 'view' | 'volumes'
 >;

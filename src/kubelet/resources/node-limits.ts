@@ -6,7 +6,7 @@ import { isSystemCritical } from '../pods/critical.ts';
 import type { PodServices } from '../pods/services.ts';
 
 /** Services that limits of containers are computed from. */
-type NodeLimitServices = Pick<PodServices, 'allocatable' | 'cgroups' | 'containers' | 'hostInfo' | 'settings'>;
+export type NodeLimitServices = Pick<PodServices, 'allocatable' | 'cgroups' | 'containers' | 'hostInfo' | 'settings'>;
 
 export function nodeLimits(services: NodeLimitServices, pod: Pod, container: Pick<Container, 'name'>): NodeLimits {
   const { hostInfo, settings, containers, cgroups } = services;

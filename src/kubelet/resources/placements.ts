@@ -5,7 +5,7 @@
 import type { Container } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import { containerResources } from '../pods/containers/container-config.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodServices } from '../pods/services.ts';
 import { nodeLimits } from './node-limits.ts';
 
@@ -17,13 +17,13 @@ type PlacementServices = Pick<
 
 export class Placements {
   readonly #services: PlacementServices;
-  readonly #pods: PodManager;
+  readonly #pods: Pick<PodTable, 'workers'>;
   /** Values last written, by container ID. */
   #applied = new Map<string, string>();
   #running: Promise<void> | undefined;
   #again = false;
 
-  constructor(services: PlacementServices, pods: PodManager) {
+  constructor(services: PlacementServices, pods: Pick<PodTable, 'workers'>) {
     this.#services = services;
     this.#pods = pods;
   }

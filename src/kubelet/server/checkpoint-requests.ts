@@ -5,14 +5,14 @@ import { messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import { HttpError } from './http-error.ts';
 import { runningContainer, workerOf } from './route-target.ts';
 import type { Route } from './routes.ts';
 
 export interface CheckpointDeps {
-  readonly pods: PodManager;
+  readonly pods: Pick<PodTable, 'byName'>;
   readonly view: RuntimeView;
   readonly runtime: Runtime;
   readonly config: KubeletConfig;

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { ContainerStatus, Runtime } from '../../runtime/port.ts';
 import type { LogFiles } from '../files-port.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import type { FileWatch } from '../port.ts';
@@ -15,7 +15,7 @@ import { flag, type Route } from './routes.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface LogRequestsOptions {
-  readonly pods: PodManager;
+  readonly pods: Pick<PodTable, 'byName'>;
   readonly view: RuntimeView;
   readonly runtime: Runtime;
   readonly files: LogFiles;

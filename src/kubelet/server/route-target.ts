@@ -1,13 +1,13 @@
 /** Resolves the pod and the container of a route. All functions throw the HttpError of the response. */
 import type { ContainerStatus } from '../../runtime/port.ts';
 import { attemptsOf } from '../core/pod-plan/snapshot.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import { HttpError } from './http-error.ts';
 import { flag, type Route } from './routes.ts';
 
-export function workerOf(pods: PodManager, route: Route): PodWorker {
+export function workerOf(pods: Pick<PodTable, 'byName'>, route: Route): PodWorker {
   const worker = pods.byName(route.namespace, route.pod);
   if (worker === undefined || (route.uid !== '' && route.uid !== worker.uid)) {
     throw new HttpError(404, `pod does not exist`);

@@ -11,7 +11,7 @@ import type { NodeDevices } from '../devices/node-devices.ts';
 import type { LogFiles } from '../files-port.ts';
 import type { HostLogSource } from '../host-logs-port.ts';
 import type { StreamingServer } from '../io/streaming/port.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import type { FileWatch } from '../port.ts';
@@ -43,7 +43,7 @@ export interface KubeletServerOptions {
   readonly certificate: () => Promise<ServingCertificate>;
   readonly clientCa: () => Promise<string>;
   readonly access: Access;
-  readonly pods: PodManager;
+  readonly pods: Pick<PodTable, 'byName' | 'workers'>;
   readonly view: RuntimeView;
   readonly runtime: Runtime;
   readonly streaming: StreamingServer;

@@ -10,7 +10,7 @@ import { timestamp } from '../../base/times.ts';
 import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodServices } from '../pods/services.ts';
 import type { FileSystemUsage, HostUsage } from '../port.ts';
 import type { CgroupUsage } from '../resources/cgroups.ts';
@@ -49,11 +49,15 @@ const VOLUME_METRICS = [
 
 export class StatsProvider {
   private readonly services: StatsServices;
-  private readonly pods: PodManager;
+  private readonly pods: Pick<PodTable, 'workers'>;
   private readonly volumes: (uid: string) => readonly VolumeUsage[];
   private readonly samples = new BoundedMap<string, { previous: Sample | undefined; latest: Sample }>(MAX_SAMPLES);
 
-  constructor(services: StatsServices, pods: PodManager, volumes: (uid: string) => readonly VolumeUsage[]) {
+  constructor(
+    services: StatsServices,
+    pods: Pick<PodTable, 'workers'>,
+    volumes: (uid: string) => readonly VolumeUsage[],
+  ) {
     this.services = services;
     this.pods = pods;
     this.volumes = volumes;

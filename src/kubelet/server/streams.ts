@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { ByteStream, Runtime } from '../../runtime/port.ts';
 import { readySandboxes } from '../core/pod-plan/snapshot.ts';
 import type { StreamingServer } from '../io/streaming/port.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletRequest } from './port.ts';
@@ -13,7 +13,7 @@ import type { Sessions } from './sessions.ts';
 
 export interface StreamRequestsOptions {
   readonly rigs: RigRequests;
-  readonly pods: PodManager;
+  readonly pods: Pick<PodTable, 'byName'>;
   readonly view: RuntimeView;
   readonly runtime: Runtime;
   readonly streaming: StreamingServer;

@@ -13,7 +13,7 @@ import {
 } from '../core/pod-plan/shutdown.ts';
 import { TERMINATED } from '../core/pod-plan/status.ts';
 import type { Rejection } from '../pods/admission.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 import type { PodServices } from '../pods/services.ts';
 import type { LoginManager, ShutdownLock, ShutdownSignals } from './port.ts';
 import { hasStopStage } from './stop-stages.ts';
@@ -32,7 +32,7 @@ export interface ShutdownDeps {
   readonly login: LoginManager | undefined;
   readonly periods: readonly ShutdownPeriod[];
   readonly services: ShutdownServices;
-  readonly pods: PodManager;
+  readonly pods: Pick<PodTable, 'activePods' | 'worker'>;
   readonly clock: Clock;
   readonly log: Log;
   /** Schedules a report of the Node's status. */

@@ -1,6 +1,6 @@
 /** Stops the pods of a host in order: API pods first, then static pods, on which API pods may depend. */
 import type { Pod } from '../../api/generated/core/v1.ts';
-import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodTable } from '../pods/pod-table.ts';
 
 /** Grace period for pods that are stopped after a second signal. The control plane needs far less. */
 const HURRIED_GRACE_SECONDS = 2;
@@ -17,9 +17,12 @@ function stopStage(pod: Pod): number {
 }
 
 /** Resolves when all pods have ended. Kills the remaining ones when `hurry` is aborted. */
-export async function stopInStages(manager: PodManager, hurry: AbortSignal | undefined): Promise<void> {
-  const stages = new Map(manager.allStaticPods().map((pod) => [pod.metadata?.uid, stopStage(pod)]));
-  const staged = Map.groupBy(manager.workers(), (worker) => stages.get(worker.uid) ?? 0);
+export async function stopInStages(
+  pods: Pick<PodTable, 'allStaticPods' | 'workers'>,
+  hurry: AbortSignal | undefined,
+): Promise<void> {
+  const stages = new Map(pods.allStaticPods().map((pod) => [pod.metadata?.uid, stopStage(pod)]));
+  const staged = Map.groupBy(pods.workers(), (worker) => stages.get(worker.uid) ?? 0);
   for (const [, group] of [...staged].sort(([left], [right]) => left - right)) {
     const end = (graceSeconds: number | undefined): void => {
       for (const worker of group)

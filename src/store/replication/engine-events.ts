@@ -1,16 +1,5 @@
+import { Listeners } from '../../base/listeners.ts';
 import type { DecidedRevision } from '../core/mvcc/machine.ts';
-
-class Listeners<T> {
-  readonly #listeners: Array<(value: T) => void> = [];
-
-  add(listener: (value: T) => void): void {
-    this.#listeners.push(listener);
-  }
-
-  readonly emit = (value: T): void => {
-    for (const listener of this.#listeners) listener(value);
-  };
-}
 
 /** Events of the engine. */
 export class EngineEvents {

@@ -5,7 +5,7 @@ import { CodedError } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { StorageLimits } from '../../../src/kubelet/housekeeping/storage-limits.ts';
 import { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
-import type { PodManager } from '../../../src/kubelet/pods/pod-manager.ts';
+import type { PodTable } from '../../../src/kubelet/pods/pod-table.ts';
 import type { PodServices } from '../../../src/kubelet/pods/services.ts';
 import type { Trees } from '../../../src/runtime/directory-removal/port.ts';
 
@@ -69,7 +69,7 @@ function rig(workers: readonly Worker[], used: ReadonlyMap<string, number>, hang
     clock: { monotonicMs: () => nowMs },
     log: silentLog,
   } as unknown as PodServices;
-  const limits = new StorageLimits(services, { workers: () => workers } as unknown as PodManager);
+  const limits = new StorageLimits(services, { workers: () => workers } as unknown as PodTable);
   return {
     calls,
     async round(advanceMs: number): Promise<void> {

@@ -126,11 +126,11 @@ function deadlineHost(host: Host, status: Pod['status'] = {}) {
     view: { get: () => ({ sandboxes: [], containers: [] }) },
     prober: { verdictsFor: () => new Map(), remove: () => {} },
     statuses: { set: (_: string, given: Pod['status']) => void reported.push(given) },
-    hostIps: [],
+    settings: { nodeIps: [] },
     runtimeFacts: () => ({}),
   } as unknown as PodServices;
   const limited: Pod = { ...pod, spec: { containers: [{ name: 'c' }], activeDeadlineSeconds: 60 }, status };
-  const worker = new PodWorker(limited, services, 'api');
+  const worker = new PodWorker(limited, services, 'api', () => {});
   worker.block({ reason: 'Blocked', message: 'waits' });
   const statusNow = async () => {
     worker.wake();

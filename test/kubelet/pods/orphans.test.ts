@@ -9,7 +9,7 @@ import { createCgroupFileSystem } from '../../../src/kubelet/io/cgroupfs/index.t
 import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';
 import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';
 import { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
-import type { PodManager } from '../../../src/kubelet/pods/pod-manager.ts';
+import type { PodTable } from '../../../src/kubelet/pods/pod-table.ts';
 import type { PodServices } from '../../../src/kubelet/pods/services.ts';
 import { PodCgroups } from '../../../src/kubelet/resources/cgroups.ts';
 import { trees } from '../../../src/runtime/directory-removal/index.ts';
@@ -55,9 +55,9 @@ describe('leftovers of pods', () => {
         log: silentLog,
       } as unknown as PodServices;
       const manager = { apiHasSynced: true, workers: () => [] };
-      await collectOrphans(services, { ...manager, apiHasSynced: false } as unknown as PodManager);
+      await collectOrphans(services, { ...manager, apiHasSynced: false } as unknown as PodTable);
       await access(directories.pod('ours'));
-      await collectOrphans(services, manager as unknown as PodManager);
+      await collectOrphans(services, manager as unknown as PodTable);
       assert.deepEqual((await cgroups.list()).map((each) => each.uid).sort(), ['kept', 'theirs']);
       await assert.rejects(access(directories.pod('ours')));
       await access(directories.pod('kept'));

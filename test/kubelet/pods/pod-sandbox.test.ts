@@ -21,9 +21,8 @@ function subject(parts: { readonly areImmediate?: boolean; readonly volumes: () 
   const services = {
     clock,
     log: silentLog,
-    hostIps: [],
     hostInfo: { hostname: 'node' },
-    settings: { clusterDns: [], clusterDomain: 'cluster.local' },
+    settings: { nodeIps: [], clusterDns: [], clusterDomain: 'cluster.local' },
     host: { resolvConf: async () => '' },
     files: { pods: { makeDirectory: async () => {} } },
     directories: { pod: () => '/pods/u1', logs: () => '/logs/u1' },
