@@ -291,6 +291,14 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'finish or undo an interrupted change of the machine config',
     load: async () => (await import('./commands/host/machine-config.ts')).replayMachineConfigCommand,
   },
+  doctor: {
+    summary: 'check this host and its cluster, and print a fix for each problem',
+    load: async () => (await import('./commands/host/doctor.ts')).doctorCommand,
+  },
+  'doctor-probe': {
+    summary: 'measure a file system for doctor; started by it',
+    load: async () => (await import('./commands/host/doctor.ts')).doctorProbeCommand,
+  },
   sysinfo: {
     summary: 'show the hardware and the kernel features of this host',
     load: async () => (await import('./commands/host/sysinfo.ts')).sysinfoCommand,

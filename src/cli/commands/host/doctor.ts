@@ -1,0 +1,81 @@
+import type { CheckReport, DoctorReport, Result } from '../../../doctor/port.ts';
+import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
+import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+
+export const doctorCommand: Command = {
+  usage: 'doctor [--preflight] [--check ID]… [-o json|yaml|wide]',
+  summary: 'Checks this host and its cluster, and prints a fix for each problem.',
+  description:
+    'Works without a running host process. Exit codes: 0 no problem, 1 errors, 3 warnings only. A check that could not\n' +
+    'be made within its time limit is "unknown" and counts as a warning.',
+  flags: {
+    preflight: { type: 'boolean', help: 'only the checks before an installation' },
+    check: { type: 'string', value: 'ID', multiple: true, help: 'only this check; may be repeated' },
+    list: { type: 'boolean', help: 'list the checks and run none' },
+    output: OUTPUT_FLAG,
+    root: ROOT_FLAG,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    checkFormat(flags);
+    const { chosenChecks, exitCodeOf, runDoctor } = await import('../../../host/doctor/doctor.ts');
+    const only = Array.isArray(flags['check']) ? flags['check'].map(String) : [];
+    const chosen = { only, preflight: flags['preflight'] === true };
+    if (flags['list'] === true) {
+      const checks = chosenChecks(chosen).map(({ id, group, preflight, title }) => ({ id, group, preflight, title }));
+      const rows = checks.map(({ id, group, preflight, title }) => [id, group, preflight ? 'yes' : '', title]);
+      out.stdout((await printDocument(flags, checks)) ?? printTable(['CHECK', 'GROUP', 'PREFLIGHT', 'TITLE'], rows));
+      return 0;
+    }
+    const report = await runDoctor({ ...chosen, root: stringFlag(flags, 'root') });
+    const colours = process.stdout.isTTY === true && (process.env['NO_COLOR'] ?? '') === '';
+    out.stdout((await printDocument(flags, report)) ?? printReport(report, flags['output'] === 'wide', colours));
+    return exitCodeOf(report);
+  },
+};
+
+export const doctorProbeCommand: Command = {
+  usage: 'doctor-probe fsync DIRECTORY',
+  summary: 'Measures a file system for hyperedge doctor.',
+  description: 'hyperedge doctor starts it, because a disk may not answer. Not for use by hand.',
+  flags: {},
+  arguments: [2, 2],
+  run: async ({ positionals, out }) => {
+    const { runProbe } = await import('../../../host/doctor/probe.ts');
+    out.stdout(`${JSON.stringify(await runProbe(positionals))}\n`);
+    return 0;
+  },
+};
+
+const COLOURS: Readonly<Record<Result, string>> = { ok: '32', skipped: '2', unknown: '33', warning: '33', error: '31' };
+const STATE_WIDTH = 9;
+
+/** A line per check, in groups. Findings that are not ok have lines of their own with their fix. */
+export function printReport({ checks, counts }: DoctorReport, wide: boolean, colours: boolean): string {
+  const width = Math.max(0, ...checks.map(({ id }) => id.length)) + 2;
+  const paint = (result: Result, text: string): string =>
+    colours ? `\u001B[${COLOURS[result]}m${text}\u001B[0m` : text;
+  const groups = Map.groupBy(checks, ({ group }) => group);
+  const sections = [...groups].map(
+    ([group, members]) =>
+      `${group.toUpperCase()}\n${members.map((each) => linesOf(each, width, wide, paint)).join('')}`,
+  );
+  const summary = `${counts.error} errors, ${counts.warning} warnings, ${counts.unknown} unknown, ${counts.ok} ok, ${counts.skipped} skipped\n`;
+  return `${sections.join('\n')}\n${summary}`;
+}
+
+function linesOf(
+  { id, result, findings }: CheckReport,
+  width: number,
+  wide: boolean,
+  paint: (result: Result, text: string) => string,
+): string {
+  const shown = wide ? findings : findings.filter((each) => each.result === result);
+  return shown
+    .map(({ result: state, evidence, fix }, at) => {
+      const head = `  ${paint(state, state.padEnd(STATE_WIDTH))}${(at === 0 ? id : '').padEnd(width)}`;
+      const indent = ' '.repeat(2 + STATE_WIDTH + width);
+      return `${head}${evidence}\n${fix === undefined ? '' : `${indent}fix: ${fix}\n`}`;
+    })
+    .join('');
+}

@@ -1,0 +1,84 @@
+/** Checks of certificates and kubeconfigs. */
+import { dateText } from '../../base/times.ts';
+import type { Finding } from '../port.ts';
+import { check, error, orOk, rootFlag, shell, warning } from './check.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const SOON_MS = 14 * DAY_MS;
+const AHEAD_MS = 60_000;
+
+const restart = (root: string): string =>
+  root === '/' ? 'systemctl restart hyperedge' : `hyperedge run${rootFlag(root)}`;
+
+const validity = check({
+  id: 'certificates',
+  title: 'certificates are valid',
+  group: 'certificates',
+  explanation:
+    'No certificate has expired, is not valid yet, or expires within 14 days. The host process renews its own.',
+  needs: ['certificates', 'clock', 'host'],
+  run: ({ certificates, clock: { nowMs }, host }) => {
+    const findings = certificates.flatMap(({ file, notAfterMs, notBeforeMs, problem }): Finding[] => {
+      const renew = `${restart(host.root)}    # renews its own certificates; replace ${shell(file)} if it is yours`;
+      if (problem !== undefined)
+        return [error(`${file}: ${problem}`, `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host.root)}`)];
+      if (notAfterMs <= nowMs) return [error(`${file} expired on ${dateText(notAfterMs)}`, renew)];
+      if (notBeforeMs > nowMs + AHEAD_MS)
+        return [
+          error(`${file} is valid from ${dateText(notBeforeMs)} on; the clock is wrong`, 'timedatectl set-ntp true'),
+        ];
+      return notAfterMs - nowMs < SOON_MS ? [warning(`${file} expires on ${dateText(notAfterMs)}`, renew)] : [];
+    });
+    const first = Math.min(...certificates.map(({ notAfterMs }) => notAfterMs));
+    const evidence = `${certificates.length} certificates`;
+    return orOk(findings, Number.isFinite(first) ? `${evidence}, the first expires on ${dateText(first)}` : evidence);
+  },
+});
+
+const chain = check({
+  id: 'certificate-chain',
+  title: 'certificates are issued by the trusted authorities',
+  group: 'certificates',
+  explanation: 'The signature of each certificate is of an authority in the bundle that its peers trust.',
+  needs: ['certificates', 'host'],
+  run: ({ certificates, host }) =>
+    orOk(
+      certificates.flatMap(({ file, chainProblem }) =>
+        chainProblem === undefined
+          ? []
+          : [
+              error(
+                `${file}: ${chainProblem}`,
+                `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host.root)}    # issues it again`,
+              ),
+            ],
+      ),
+      `${certificates.length} certificates`,
+    ),
+});
+
+const kubeconfigs = check({
+  id: 'kubeconfig',
+  title: 'kubeconfigs reach their server',
+  group: 'certificates',
+  explanation: 'The server of each kubeconfig answers and accepts the credentials in it.',
+  needs: ['kubeconfigs', 'host'],
+  run: ({ kubeconfigs: files, host }) =>
+    orOk(
+      files.flatMap(({ file, server, problem }) =>
+        problem === undefined
+          ? []
+          : [
+              error(
+                `${file}: ${server}: ${problem}`,
+                /certificate|expired|Unauthorized|401/i.test(problem)
+                  ? `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host.root)}    # writes it again`
+                  : restart(host.root),
+              ),
+            ],
+      ),
+      files.map(({ server }) => server).join(' '),
+    ),
+});
+
+export const certificateChecks = [validity, chain, kubeconfigs];

@@ -1,0 +1,65 @@
+/** Definition of a check, and helpers for its findings. */
+import type { FactName, Facts, Finding, Group, Result } from '../port.ts';
+
+export interface Check {
+  readonly id: string;
+  readonly title: string;
+  readonly group: Group;
+  /** Part of the checks before an installation. */
+  readonly preflight: boolean;
+  /** Compared values and their limits, for the documentation. */
+  readonly explanation: string;
+  readonly needs: readonly FactName[];
+  run(facts: Facts): readonly Finding[];
+}
+
+export interface CheckSpec<N extends FactName> {
+  readonly id: string;
+  readonly title: string;
+  readonly group: Group;
+  readonly preflight?: boolean;
+  readonly explanation: string;
+  /** The check runs only if all these facts are known. */
+  readonly needs: readonly N[];
+  /** An empty list means `ok` without further evidence. */
+  run(facts: Pick<Facts, N>): readonly Finding[];
+}
+
+export function check<const N extends FactName>(spec: CheckSpec<N>): Check {
+  return { ...spec, preflight: spec.preflight ?? false, run: (facts) => spec.run(facts) };
+}
+
+export const ok = (evidence: string): Finding => ({ result: 'ok', evidence });
+export const skipped = (evidence: string): Finding => ({ result: 'skipped', evidence });
+export const unknown = (evidence: string, fix?: string): Finding => finding('unknown', evidence, fix);
+export const warning = (evidence: string, fix: string): Finding => finding('warning', evidence, fix);
+export const error = (evidence: string, fix: string): Finding => finding('error', evidence, fix);
+
+const finding = (result: Result, evidence: string, fix: string | undefined): Finding =>
+  fix === undefined ? { result, evidence } : { result, evidence, fix };
+
+/** The findings, or one that states success if there are none. */
+export const orOk = (findings: readonly Finding[], evidence: string): readonly Finding[] =>
+  findings.length === 0 ? [ok(evidence)] : findings;
+
+/** Quotes text of the machine for a command line. */
+export function shell(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Argument that names the root in commands of this program; empty for `/`. */
+export const rootFlag = (root: string): string => (root === '/' ? '' : ` --root ${shell(root)}`);
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+export function bytesText(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+export const percent = (share: number): string => `${Math.round(share * 100)} %`;

@@ -1,0 +1,168 @@
+/** Checks of this host's configuration, process, unit and remains. */
+import type { Finding } from '../port.ts';
+import { check, error, ok, orOk, rootFlag, shell, skipped, warning } from './check.ts';
+
+const MANY_RESTARTS = 3;
+
+const configuration = check({
+  id: 'bootstrap-file',
+  title: 'the bootstrap file is valid',
+  group: 'host',
+  preflight: true,
+  explanation: 'The bootstrap file and its drop-ins are read as at a start; the message names file, line and field.',
+  needs: ['configuration'],
+  run: ({ configuration: { file, problem } }) =>
+    problem === undefined ? [ok(file)] : [error(problem, `\${EDITOR:-vi} ${shell(file)} && hyperedge config check`)],
+});
+
+const programs = check({
+  id: 'programs',
+  title: 'container runtime and network programs exist',
+  group: 'host',
+  preflight: true,
+  explanation: 'The executable carries runc, conmon, nft and ip, or the host has them.',
+  needs: ['programs'],
+  run: ({ programs: { missing, carried } }) => {
+    if (carried) return [ok('carried in the executable')];
+    if (missing.length === 0) return [ok('programs of this host')];
+    return [error(`${missing.join(', ')} are missing`, 'apt-get install runc conmon nftables iproute2 socat')];
+  },
+});
+
+const hostProcess = check({
+  id: 'host-process',
+  title: 'the host process runs',
+  group: 'host',
+  explanation: 'hyperedge run answers on its control socket.',
+  needs: ['hostProcess', 'host'],
+  run: ({ hostProcess: { pid, problem, version }, host }) => {
+    if (!host.installed) return [skipped('nothing is installed here')];
+    const start =
+      host.root === '/'
+        ? 'systemctl start hyperedge; journalctl -u hyperedge -n 50'
+        : `hyperedge run${rootFlag(host.root)}`;
+    if (problem !== undefined) return [error(problem, start)];
+    return [ok(`pid ${pid}, version ${version}`)];
+  },
+});
+
+const controlPlane = check({
+  id: 'control-plane',
+  title: 'the components of the control plane run',
+  group: 'host',
+  explanation: 'Every component of this host has a running container that was not restarted repeatedly.',
+  needs: ['hostProcess', 'host'],
+  run: ({ hostProcess: { components, problem }, host }) => {
+    if (!host.installed) return [skipped('nothing is installed here')];
+    if (problem !== undefined) return [skipped('the host process does not run')];
+    const findings: Finding[] = components.flatMap(({ name, state, restarts }) => {
+      const logs = `master-logs ${name} ${name}${rootFlag(host.root)} | tail -30`;
+      if (state !== 'running') return [error(`${name} is ${state} after ${restarts} restarts`, logs)];
+      return restarts > MANY_RESTARTS ? [warning(`${name} has restarted ${restarts} times`, logs)] : [];
+    });
+    return orOk(findings, components.map(({ name }) => name).join(', '));
+  },
+});
+
+const unit = check({
+  id: 'systemd-unit',
+  title: 'the systemd unit is enabled and active',
+  group: 'host',
+  explanation: 'hyperedge.service is active, starts at boot, and has not failed repeatedly.',
+  needs: ['unit', 'host'],
+  run: ({ unit: { active, enabled, result, restarts, lastError } }) => {
+    const last = lastError === undefined ? '' : `: ${lastError}`;
+    const findings: Finding[] = [];
+    if (active !== 'active')
+      findings.push(
+        error(
+          `hyperedge.service is ${active} (${result})${last}`,
+          'systemctl reset-failed hyperedge; systemctl start hyperedge',
+        ),
+      );
+    else if (restarts > MANY_RESTARTS)
+      findings.push(
+        warning(`hyperedge.service was restarted ${restarts} times${last}`, 'journalctl -u hyperedge -p warning -n 50'),
+      );
+    if (enabled !== 'enabled' && enabled !== 'enabled-runtime')
+      findings.push(
+        warning(`hyperedge.service is ${enabled}: it does not start at boot`, 'systemctl enable hyperedge'),
+      );
+    return orOk(findings, `active, ${restarts} restarts`);
+  },
+});
+
+const watchdog = check({
+  id: 'watchdog',
+  title: 'systemd restarts a host process that hangs',
+  group: 'host',
+  explanation: 'The unit has WatchdogSec, and the watchdog has not ended the process.',
+  needs: ['unit'],
+  run: ({ unit: { watchdogMs, result, active } }) => {
+    if (result === 'watchdog')
+      return [
+        warning('the watchdog has ended the host process', "journalctl -u hyperedge | grep -B 20 'Watchdog timeout'"),
+      ];
+    if (active === 'active' && watchdogMs === 0)
+      return [
+        warning(
+          'hyperedge.service has no WatchdogSec',
+          'rm -f /etc/systemd/system/hyperedge.service.d/*watchdog*.conf; systemctl daemon-reload; systemctl restart hyperedge',
+        ),
+      ];
+    return [ok(watchdogMs === 0 ? 'the unit is not active' : `${watchdogMs / 1000} s`)];
+  },
+});
+
+const leftovers = check({
+  id: 'leftover-mounts',
+  title: 'no mounts of ended pods are left',
+  group: 'host',
+  explanation: 'Every mount below the directories of pods and containers belongs to a recorded container or pod.',
+  needs: ['leftovers'],
+  run: ({ leftovers: { mounts } }) =>
+    orOk(
+      mounts.map((mount) => warning(`${mount} is mounted, but belongs to no pod`, `umount -l ${shell(mount)}`)),
+      'none',
+    ),
+});
+
+const leftoverNamespaces = check({
+  id: 'leftover-namespaces',
+  title: 'no network namespaces of ended pods are left',
+  group: 'host',
+  explanation: 'Every named network namespace of a pod belongs to a recorded sandbox.',
+  needs: ['leftovers'],
+  run: ({ leftovers: { namespaces } }) =>
+    orOk(
+      namespaces.map((path) =>
+        warning(`network namespace ${path} belongs to no pod`, `umount ${shell(path)} && rm ${shell(path)}`),
+      ),
+      'none',
+    ),
+});
+
+const privateFiles = check({
+  id: 'private-files',
+  title: 'keys and kubeconfigs are readable by root only',
+  group: 'host',
+  explanation: 'No other user of the machine can read or write a key, kubeconfig or keyring.',
+  needs: ['privateFiles'],
+  run: ({ privateFiles: { problem } }) => {
+    if (problem === undefined) return [ok('mode 0600')];
+    const fix = /chmod [^;,)]+/.exec(problem)?.[0] ?? 'chmod -R go= /etc/origin/master /etc/origin/node';
+    return [error(problem, fix)];
+  },
+});
+
+export const hostChecks = [
+  configuration,
+  programs,
+  hostProcess,
+  controlPlane,
+  unit,
+  watchdog,
+  leftovers,
+  leftoverNamespaces,
+  privateFiles,
+];

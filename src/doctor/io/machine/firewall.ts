@@ -1,0 +1,112 @@
+/** Firewall rules from nft(8) and the services that manage them. */
+import { join } from 'node:path';
+import { CodedError } from '../../../base/errors.ts';
+import type { FirewallChain, FirewallFacts, FirewallRule } from '../../port.ts';
+import { entriesOf, runProgram, textOf } from './read.ts';
+
+const NFT_MS = 5000;
+const MAX_CHAINS = 2000;
+const MAX_RULES = 500;
+
+export async function readFirewall(machine: string): Promise<FirewallFacts> {
+  const { code, stdout, stderr } = await runProgram('nft', ['-t', '-a', 'list', 'ruleset'], NFT_MS);
+  if (code !== 0) throw new CodedError('failed', `nft list ruleset: ${stderr.trim().split('\n')[0]}`);
+  return { chains: baseChains(stdout), services: await servicesOf(machine) };
+}
+
+/** Services that set rules of their own, by the files of their running state. */
+async function servicesOf(machine: string): Promise<string[]> {
+  const [ufw, run] = await Promise.all([textOf(join(machine, 'etc/ufw/ufw.conf')), entriesOf(join(machine, 'run'))]);
+  return [
+    ...(/^ENABLED=yes/m.test(ufw) ? ['ufw'] : []),
+    ...(run.includes('firewalld') || run.includes('firewalld.pid') ? ['firewalld'] : []),
+    ...(run.includes('docker.pid') || run.includes('docker.sock') ? ['docker'] : []),
+  ];
+}
+
+interface ParsedChain {
+  readonly family: string;
+  readonly table: string;
+  readonly name: string;
+  hook: string | undefined;
+  policy: 'accept' | 'drop';
+  readonly rules: { readonly text: string; readonly handle: number }[];
+}
+
+/** Base chains of the hooks forward and input, from the text that `nft -t -a list ruleset` prints. */
+export function baseChains(text: string): FirewallChain[] {
+  const chains = parse(text);
+  return chains.flatMap((chain) => {
+    const { family, table, name, hook, policy } = chain;
+    if (hook !== 'forward' && hook !== 'input') return [];
+    const reached = reachable(chain, chains);
+    const accepts = reached.flatMap(({ rules }) =>
+      rules.flatMap((rule) => (/\b(?:accept|jump|goto)\b/.test(rule.text) ? [rule.text] : [])),
+    );
+    return [{ family, table, name, hook, policy, drops: dropsOf(reached), accepts: accepts.slice(0, MAX_RULES) }];
+  });
+}
+
+function dropsOf(chains: readonly ParsedChain[]): FirewallRule[] {
+  const found = chains.flatMap(({ name, rules }) =>
+    rules.flatMap(({ text, handle }) =>
+      /(?:^|\s)(?:drop|reject(?: with .*)?)$/.test(text)
+        ? [{ chain: name, handle, text, conditional: !/^(?:drop|reject(?: with .*)?)$/.test(plainOf(text)) }]
+        : [],
+    ),
+  );
+  return found.slice(0, MAX_RULES);
+}
+
+/** The rule without statements that do not restrict it. */
+const plainOf = (text: string): string =>
+  text
+    .replace(/counter packets \d+ bytes \d+/, '')
+    .replace(/log (?:prefix "[^"]*" ?)?(?:level \w+ ?)?/, '')
+    .replace(/limit rate \S+(?: burst \d+ \w+)?/, '')
+    .trim();
+
+/** The chain and those that it jumps to, directly or not. */
+function reachable(from: ParsedChain, all: readonly ParsedChain[]): ParsedChain[] {
+  const byName = new Map(
+    all.filter(({ family, table }) => family === from.family && table === from.table).map((each) => [each.name, each]),
+  );
+  const found = new Set([from]);
+  for (const chain of found)
+    for (const { text } of chain.rules)
+      for (const [, name = ''] of text.matchAll(/(?:jump|goto) (\S+)/g)) {
+        const target = byName.get(name.replace(/[,}]$/, ''));
+        if (target !== undefined) found.add(target);
+      }
+  return [...found];
+}
+
+function parse(text: string): ParsedChain[] {
+  const chains: ParsedChain[] = [];
+  let table: { family: string; name: string } | undefined;
+  let chain: ParsedChain | undefined;
+  for (const line of text.split('\n')) {
+    const trimmed = line.trim();
+    const opened = /^table (\S+) (\S+) \{/.exec(trimmed);
+    const started = /^chain (\S+) \{/.exec(trimmed);
+    if (opened !== null) table = { family: opened[1] ?? '', name: opened[2] ?? '' };
+    else if (started !== null && table !== undefined && chains.length < MAX_CHAINS) {
+      const { family, name } = table;
+      chain = { family, table: name, name: started[1] ?? '', hook: undefined, policy: 'accept', rules: [] };
+      chains.push(chain);
+    } else if (trimmed === '}') chain = undefined;
+    else if (chain !== undefined) addLine(chain, trimmed);
+  }
+  return chains;
+}
+
+function addLine(chain: ParsedChain, line: string): void {
+  const hook = /^type \S+ hook (\w+) .*?(?:policy (accept|drop);)?$/.exec(line);
+  if (hook !== null) {
+    chain.hook = hook[1];
+    chain.policy = hook[2] === 'drop' ? 'drop' : 'accept';
+    return;
+  }
+  const [, text, handle] = /^(.*?)(?: comment "[^"]*")? # handle (\d+)$/.exec(line) ?? [];
+  if (text !== undefined && handle !== undefined) chain.rules.push({ text, handle: Number(handle) });
+}

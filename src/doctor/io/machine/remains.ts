@@ -1,0 +1,45 @@
+/** Mounts and network namespaces of pods that have no record. */
+import { join } from 'node:path';
+import type { LeftoverFacts } from '../../port.ts';
+import { parseMounts } from './kernel.ts';
+import { entriesOf, textOf } from './read.ts';
+
+export interface RuntimeDirectories {
+  /** Records of sandboxes and containers. */
+  readonly state: string;
+  /** Pinned namespaces and mounts. */
+  readonly run: string;
+  /** Volumes of pods, by UID. */
+  readonly volumes: string;
+  /** Logs of pods; the kubelet removes them after the pod. */
+  readonly logs: string;
+}
+
+const MAX_REMAINS = 200;
+
+export async function readRemains(machine: string, directories: RuntimeDirectories): Promise<LeftoverFacts> {
+  const { state, run, volumes, logs } = directories;
+  const [sandboxes, containers, memorySandboxes, memoryContainers, logNames] = await Promise.all([
+    entriesOf(join(state, 'sandboxes')),
+    entriesOf(join(state, 'containers')),
+    entriesOf(join(run, 'memory/sandboxes')),
+    entriesOf(join(run, 'memory/containers')),
+    entriesOf(logs),
+  ]);
+  const ids = new Set([...sandboxes, ...containers, ...memorySandboxes, ...memoryContainers]);
+  const uids = new Set(logNames.map((name) => name.split('_').at(-1) ?? ''));
+  const points = parseMounts(await textOf(join(machine, 'proc/self/mountinfo'), 8 << 20)).map(({ point }) => point);
+  const partAfter = (point: string, directory: string): string | undefined =>
+    point.startsWith(`${directory}/`) ? point.slice(directory.length + 1).split('/')[0] : undefined;
+  const mounts: string[] = [];
+  const namespaces: string[] = [];
+  for (const point of points) {
+    const sandbox = partAfter(point, join(run, 'sandboxes'));
+    const container = partAfter(point, join(state, 'containers')) ?? partAfter(point, join(run, 'mapped'));
+    const pod = partAfter(point, join(volumes, 'pods'));
+    if (sandbox !== undefined && !ids.has(sandbox)) (point.endsWith('/net') ? namespaces : mounts).push(point);
+    else if (container !== undefined && !ids.has(container)) mounts.push(point);
+    else if (pod !== undefined && !uids.has(pod)) mounts.push(point);
+  }
+  return { mounts: mounts.slice(0, MAX_REMAINS), namespaces: namespaces.slice(0, MAX_REMAINS) };
+}

@@ -1,0 +1,430 @@
+/** Results of `hyperedge doctor`, and the facts about a host and its cluster that its checks judge. */
+
+/**
+ * `skipped`: the check does not apply to this host. `unknown`: its facts could not be gathered, which counts as a
+ * warning.
+ */
+export type Result = 'ok' | 'skipped' | 'unknown' | 'warning' | 'error';
+
+export interface Finding {
+  readonly result: Result;
+  readonly evidence: string;
+  /** Command or file change that fixes the cause. */
+  readonly fix?: string;
+}
+
+export const GROUPS = ['kernel', 'network', 'time', 'disk', 'hardware', 'host', 'certificates', 'cluster'] as const;
+export type Group = (typeof GROUPS)[number];
+
+export interface CheckReport {
+  readonly id: string;
+  readonly title: string;
+  readonly group: Group;
+  /** The worst result of the findings. */
+  readonly result: Result;
+  readonly findings: readonly Finding[];
+}
+
+export interface DoctorReport {
+  readonly host: string;
+  readonly version: string;
+  readonly time: string;
+  readonly result: 'ok' | 'warning' | 'error';
+  readonly counts: Readonly<Record<Result, number>>;
+  readonly checks: readonly CheckReport[];
+}
+
+/** A fact, or the reason why there is none. */
+export type Gathered<T> =
+  | { readonly state: 'known'; readonly value: T }
+  /** The fact does not exist on this host. */
+  | { readonly state: 'absent'; readonly reason: string }
+  | { readonly state: 'failed'; readonly reason: string };
+
+export interface Source<T> {
+  readonly timeoutMs: number;
+  /** Throws CodedError 'absent' if the fact does not exist on this host. */
+  read(signal: AbortSignal): Promise<T>;
+}
+
+export type FactName = keyof Facts;
+export type FactSources = { readonly [K in FactName]: Source<Facts[K]> };
+export type GatheredFacts = { readonly [K in FactName]?: Gathered<Facts[K]> };
+
+export interface Facts {
+  readonly host: HostFacts;
+  readonly configuration: { readonly file: string; readonly problem: string | undefined };
+  readonly cgroups: CgroupFacts;
+  readonly kernel: KernelFacts;
+  /** Values by name, such as `net.ipv4.ip_forward`; absent names do not exist. */
+  readonly sysctls: Readonly<Record<string, string>>;
+  readonly firewall: FirewallFacts;
+  readonly ports: PortFacts;
+  readonly clock: ClockFacts;
+  readonly timeZone: { readonly link: string | undefined; readonly exists: boolean; readonly database: boolean };
+  readonly identity: { readonly hostName: string; readonly machineId: string };
+  readonly resolution: ResolutionFacts;
+  readonly links: readonly LinkFacts[];
+  readonly routes: readonly DefaultRoute[];
+  readonly paths: readonly PeerPath[];
+  /** Other owners of this host's addresses, from address conflict detection. */
+  readonly conflicts: readonly { readonly address: string; readonly link: string; readonly mac: string }[];
+  readonly areas: readonly AreaFacts[];
+  readonly fsync: { readonly directory: string; readonly medianMs: number; readonly worstMs: number };
+  readonly flash: readonly FlashFacts[];
+  readonly writes: { readonly upMs: number; readonly disks: readonly DiskWrites[] };
+  readonly memory: MemoryFacts;
+  readonly processor: ProcessorFacts;
+  readonly power: PowerFacts;
+  readonly entropy: { readonly available: number; readonly generator: string | undefined };
+  readonly programs: { readonly missing: readonly string[]; readonly carried: boolean };
+  readonly hostProcess: ProcessFacts;
+  readonly unit: UnitFacts;
+  readonly denials: { readonly source: string; readonly lines: readonly string[] };
+  readonly journal: { readonly bytes: number; readonly directory: string; readonly limit: string | undefined };
+  readonly leftovers: LeftoverFacts;
+  readonly privateFiles: { readonly problem: string | undefined };
+  readonly certificates: readonly CertificateFacts[];
+  readonly kubeconfigs: readonly KubeconfigFacts[];
+  readonly api: ApiFacts;
+  readonly nodes: readonly NodeFacts[];
+  readonly ring: readonly RingMember[];
+  readonly store: StoreFacts;
+  readonly pods: readonly PodFacts[];
+  readonly images: ImageFacts;
+  readonly registries: readonly RegistryFacts[];
+  readonly podProbes: PodProbes;
+  readonly deploy: { readonly directory: string; readonly problems: readonly DeployProblem[]; readonly files: number };
+  readonly snapshots: SnapshotFacts;
+  readonly update: UpdateFacts;
+}
+
+export interface HostFacts {
+  readonly root: string;
+  readonly nodeName: string;
+  readonly nodeIp: string;
+  /** The host has no address of its own: `nodeIp` is the one of the pod bridge. */
+  readonly nodeIpIsBridge: boolean;
+  readonly roles: readonly string[];
+  /** Certificates and configuration exist. */
+  readonly installed: boolean;
+  readonly clusterCidrs: readonly string[];
+  readonly serviceCidrs: readonly string[];
+  readonly bridge: string;
+  readonly bootstrapFile: string;
+  /** Board, such as `Raspberry Pi 4 Model B Rev 1.4`; empty if unknown. */
+  readonly model: string;
+}
+
+export interface CgroupFacts {
+  /** Controllers of /proc/cgroups. */
+  readonly known: readonly { readonly name: string; readonly enabled: boolean }[];
+  /** Mounted hierarchies of version 1 with their controllers. */
+  readonly v1: readonly { readonly mount: string; readonly controllers: readonly string[] }[];
+  /** Mount and root controllers of version 2; undefined if it is not mounted. */
+  readonly v2: { readonly mount: string; readonly controllers: readonly string[] } | undefined;
+  readonly commandLine: string;
+  /** File with the kernel command line of a Raspberry Pi; undefined on other machines. */
+  readonly commandLineFile: { readonly path: string; readonly text: string } | undefined;
+}
+
+export type Presence = 'present' | 'loadable' | 'missing' | 'unknown';
+
+export interface KernelFacts {
+  readonly release: string;
+  readonly namespaces: readonly string[];
+  readonly seccompActions: readonly string[];
+  readonly modules: Readonly<Record<string, Presence>>;
+}
+
+export interface FirewallFacts {
+  /** Base chains of the hooks forward and input. */
+  readonly chains: readonly FirewallChain[];
+  /** Active firewall services, such as ufw. */
+  readonly services: readonly string[];
+}
+
+export interface FirewallChain {
+  readonly family: string;
+  readonly table: string;
+  readonly name: string;
+  readonly hook: 'forward' | 'input';
+  readonly policy: 'accept' | 'drop';
+  /** Rules that drop or reject, in the chain or in one that it jumps to. */
+  readonly drops: readonly FirewallRule[];
+  /** Text of the rules that accept or jump. */
+  readonly accepts: readonly string[];
+}
+
+export interface FirewallRule {
+  readonly chain: string;
+  readonly handle: number;
+  readonly text: string;
+  /** The rule applies to some packets only. */
+  readonly conditional: boolean;
+}
+
+export interface PortFacts {
+  readonly wanted: readonly {
+    readonly protocol: 'tcp' | 'udp';
+    readonly port: number;
+    readonly what: string;
+    /** Bootstrap field that sets the port. */
+    readonly field: string;
+  }[];
+  readonly listeners: readonly {
+    readonly protocol: 'tcp' | 'udp';
+    readonly address: string;
+    readonly port: number;
+    readonly pid: number | undefined;
+    readonly program: string;
+    /** The socket is of this host's own components. */
+    readonly own: boolean;
+  }[];
+}
+
+export interface ClockFacts {
+  readonly nowMs: number;
+  readonly releasedMs: number;
+  /** Latest time that is known to have passed on this host; 0 if unknown. */
+  readonly floorMs: number;
+  readonly clocks: readonly string[];
+  /** Whether a service synchronizes the clock; undefined if unknown. */
+  readonly synchronized: boolean | undefined;
+}
+
+export interface ResolutionFacts {
+  readonly servers: readonly { readonly address: string; readonly problem: string | undefined }[];
+  readonly ownName: string;
+  readonly ownAddresses: readonly string[];
+}
+
+export interface LinkFacts {
+  readonly name: string;
+  readonly mtu: number;
+  readonly state: string;
+  /** IPv6 addresses that another host on the link has too. */
+  readonly duplicates: readonly string[];
+}
+
+export interface DefaultRoute {
+  readonly family: 4 | 6;
+  readonly link: string;
+  readonly gateway: string;
+  readonly metric: number;
+}
+
+export interface PeerPath {
+  readonly name: string;
+  readonly address: string;
+  readonly link: string;
+  readonly linkMtu: number;
+  /** Whether a packet of `linkMtu` without fragmentation was answered; undefined if it was not sent. */
+  readonly whole: boolean | undefined;
+  /** Whether a small packet was answered. */
+  readonly small: boolean | undefined;
+}
+
+export interface AreaFacts {
+  readonly directory: string;
+  readonly what: string;
+  /** Reason why the file system could not be read, such as a time limit. */
+  readonly problem?: string;
+  readonly mount?: string;
+  readonly device?: string;
+  readonly type?: string;
+  readonly options?: readonly string[];
+  readonly bytes?: number;
+  readonly freeBytes?: number;
+  readonly inodes?: number;
+  readonly freeInodes?: number;
+}
+
+export interface FlashFacts {
+  readonly device: string;
+  readonly model: string;
+  /** Used shares of the rated life in percent, the larger of both estimates of eMMC. */
+  readonly usedPercent: number | undefined;
+  /** Reserved blocks of eMMC: 1 normal, 2 warning, 3 urgent. */
+  readonly reserve: number | undefined;
+  readonly smartPassed: boolean | undefined;
+}
+
+export interface DiskWrites {
+  readonly device: string;
+  readonly model: string;
+  readonly removable: boolean;
+  readonly flash: boolean;
+  readonly sizeBytes: number;
+  readonly writtenBytes: number;
+}
+
+export interface MemoryFacts {
+  readonly totalBytes: number;
+  readonly availableBytes: number;
+  readonly swaps: readonly { readonly device: string; readonly bytes: number; readonly usedBytes: number }[];
+  /** Share of the last minute in which all tasks waited for memory; undefined without pressure stall information. */
+  readonly fullPercent: number | undefined;
+}
+
+export interface ProcessorFacts {
+  readonly policies: readonly {
+    readonly name: string;
+    readonly governor: string;
+    readonly limitKhz: number;
+    readonly maxKhz: number;
+  }[];
+  readonly throttleCount: number;
+  readonly zones: readonly {
+    readonly name: string;
+    readonly celsius: number;
+    /** Temperature at which the processor is slowed down; undefined if unknown. */
+    readonly passiveCelsius: number | undefined;
+    readonly criticalCelsius: number | undefined;
+  }[];
+}
+
+export interface PowerFacts {
+  /** Bits of the Raspberry Pi's firmware; undefined on other machines. */
+  readonly throttled: number | undefined;
+  /** The voltage monitor reports an alarm. */
+  readonly alarm: boolean | undefined;
+}
+
+export interface ProcessFacts {
+  readonly pid: number | undefined;
+  /** Reason why the control socket does not answer. */
+  readonly problem: string | undefined;
+  readonly ready: boolean | undefined;
+  readonly notReady: string | undefined;
+  readonly version: string | undefined;
+  readonly components: readonly { readonly name: string; readonly state: string; readonly restarts: number }[];
+}
+
+export interface UnitFacts {
+  readonly active: string;
+  readonly enabled: string;
+  readonly result: string;
+  readonly restarts: number;
+  readonly watchdogMs: number;
+  readonly lastError: string | undefined;
+}
+
+export interface LeftoverFacts {
+  /** Mounts of pods that no container record has. */
+  readonly mounts: readonly string[];
+  /** Named network namespaces of pods that no container record has. */
+  readonly namespaces: readonly string[];
+}
+
+export interface CertificateFacts {
+  readonly file: string;
+  readonly subject: string;
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+  /** Reason why no trusted authority issued it; undefined if one did. */
+  readonly chainProblem: string | undefined;
+  /** Reason why the file cannot be read or parsed. */
+  readonly problem: string | undefined;
+}
+
+export interface KubeconfigFacts {
+  readonly file: string;
+  readonly server: string;
+  readonly problem: string | undefined;
+}
+
+export interface ApiFacts {
+  readonly server: string;
+  readonly version: string;
+  readonly latencyMs: number;
+  /** Names of failed readiness checks, or the error. */
+  readonly problems: readonly string[];
+}
+
+export interface NodeFacts {
+  readonly name: string;
+  readonly machineId: string;
+  readonly addresses: readonly string[];
+  readonly ready: boolean;
+  readonly reason: string;
+  readonly pressures: readonly string[];
+  readonly kubeletVersion: string;
+  readonly architecture: string;
+}
+
+export interface RingMember {
+  readonly name: string;
+  readonly address: string;
+  readonly state: string;
+  readonly self: boolean;
+  readonly version: string;
+  /** The member's clock minus the median clock of its peers. */
+  readonly clockOffsetMs: number | undefined;
+}
+
+export interface StoreFacts {
+  readonly quorum: boolean;
+  readonly quotaBytes: number;
+  readonly members: readonly {
+    readonly name: string;
+    readonly state: string;
+    readonly lag: number | undefined;
+    readonly bytes: number | undefined;
+    readonly errors: readonly string[];
+  }[];
+}
+
+export interface PodFacts {
+  readonly namespace: string;
+  readonly name: string;
+  readonly node: string;
+  readonly waiting: readonly {
+    readonly container: string;
+    readonly reason: string;
+    readonly message: string;
+    readonly image: string;
+  }[];
+}
+
+export interface ImageFacts {
+  readonly architecture: string;
+  /** Images that pods of this host name and that this host lacks. */
+  readonly missing: readonly { readonly image: string; readonly pod: string }[];
+  /** Images of this host for another architecture. */
+  readonly foreign: readonly { readonly image: string; readonly architecture: string }[];
+}
+
+export interface RegistryFacts {
+  readonly registry: string;
+  readonly proxy: string | undefined;
+  readonly problem: string | undefined;
+}
+
+export interface PodProbes {
+  /** Pod from whose network the probes were sent. */
+  readonly pod: string;
+  readonly dns: { readonly server: string; readonly problem: string | undefined };
+  readonly service: { readonly address: string; readonly problem: string | undefined };
+  readonly peers: readonly { readonly pod: string; readonly address: string; readonly problem: string | undefined }[];
+}
+
+export interface DeployProblem {
+  readonly file: string;
+  readonly problem: string;
+}
+
+export interface SnapshotFacts {
+  readonly directory: string;
+  readonly newestMs: number | undefined;
+  readonly problems: readonly string[];
+}
+
+export interface UpdateFacts {
+  readonly current: string;
+  readonly available: readonly string[];
+  readonly desired: string;
+  readonly failing: string | undefined;
+  /** The last update of this host that did not finish. */
+  readonly unfinished: string | undefined;
+}

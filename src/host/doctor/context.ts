@@ -1,0 +1,81 @@
+/** Values that several facts of one run share: settings, directories that answer, links and the host's state. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import { readAreas, readLinks } from '../../doctor/io/machine/index.ts';
+import type { AreaFacts, LinkFacts, RingMember } from '../../doctor/port.ts';
+import { callAgent } from '../../gossip/agent/index.ts';
+import type { AgentMember } from '../../gossip/membership/agent-port.ts';
+import { loadSettings, type Settings } from '../config/settings.ts';
+import { callControl, type HostStatus } from '../control/control.ts';
+import { absent, once } from './gather.ts';
+
+export interface DoctorOptions {
+  /** Root of the installation. */
+  readonly root: string;
+  /** Directory with /proc, /sys, /etc, /boot and /run of the machine; `/` except in tests. */
+  readonly machine: string;
+  /** Command that starts `doctor-probe`. */
+  readonly helper: readonly string[];
+  readonly nowMs: number;
+}
+
+export interface DoctorContext extends DoctorOptions {
+  readonly areas: () => Promise<readonly AreaFacts[]>;
+  /** Throws CodedError 'hung' if the file system of one of the installation's directories does not answer. */
+  readonly reachable: () => Promise<void>;
+  /** Throws CodedError 'bad-config'. */
+  readonly settings: () => Promise<Settings>;
+  /** Whether configuration files of a start exist. */
+  readonly installed: () => Promise<boolean>;
+  readonly status: () => Promise<HostStatus>;
+  readonly links: () => Promise<readonly LinkFacts[]>;
+  /** Throws CodedError 'absent' if this host is in no ring. */
+  readonly ring: () => Promise<readonly RingMember[]>;
+}
+
+/** Directories whose disk is examined, and what they contain. */
+const AREAS = [
+  { path: 'etc/origin', what: 'configuration' },
+  { path: 'var/lib/origin', what: 'state of pods' },
+  { path: 'var/log', what: 'logs' },
+  { path: 'run', what: 'temporary files' },
+] as const;
+const CONTROL_MS = 3000;
+
+export function createContext(options: DoctorOptions): DoctorContext {
+  const { root, machine } = options;
+  const areas = once(() =>
+    readAreas(
+      machine,
+      AREAS.map(({ path, what }) => ({ directory: join(root, path), what })),
+    ),
+  );
+  const reachable = once(async () => {
+    const hung = (await areas()).find(({ problem }) => problem !== undefined);
+    if (hung !== undefined) throw new CodedError('hung', `${hung.directory}: ${hung.problem}`);
+  });
+  const settings = once(async () => {
+    await reachable();
+    return loadSettings({ root });
+  });
+  const installed = once(async () => {
+    await reachable();
+    return existsSync(join(root, 'etc/origin/node/node-config.yaml'));
+  });
+  const status = once(async () => {
+    const { paths } = await settings();
+    return callControl<HostStatus>(paths.controlSocket, 'GET', '/status', CONTROL_MS);
+  });
+  const ring = once(async () => {
+    const { paths, gossip } = await settings();
+    if (!gossip.enabled || !existsSync(paths.agentSocket)) throw absent('this host is in no gossip ring');
+    return (await callAgent<readonly AgentMember[]>(paths.agentSocket, 'members', {}, CONTROL_MS)).map(memberOf);
+  });
+  return { ...options, areas, reachable, settings, installed, status, ring, links: once(readLinks) };
+}
+
+const memberOf = ({ name, address, state, self, version, clockOffsetMs }: AgentMember): RingMember => ({
+  ...{ name, address, state, self, version },
+  clockOffsetMs,
+});

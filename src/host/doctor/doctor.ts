@@ -1,0 +1,59 @@
+/** `hyperedge doctor`: gathers the facts that the chosen checks need and runs the checks. */
+import { CodedError, ignore } from '../../base/errors.ts';
+import { timestamp } from '../../base/times.ts';
+import { PRODUCT_VERSION } from '../../base/versions/version.ts';
+import { CHECKS, type Check, diagnose, summarize } from '../../doctor/core/index.ts';
+import { readIdentity } from '../../doctor/io/machine/index.ts';
+import type { DoctorReport } from '../../doctor/port.ts';
+import { canonicalRoot } from '../config/settings.ts';
+import { openAssets, selfCommand } from '../process/assets.ts';
+import { openHelpers } from '../process/helpers.ts';
+import { systemClock, within } from '../process/process.ts';
+import { createContext } from './context.ts';
+import { gather } from './gather.ts';
+import { factSources } from './sources.ts';
+
+export { exitCodeOf } from '../../doctor/core/index.ts';
+export type { DoctorReport };
+
+export interface DoctorRun {
+  readonly root?: string | undefined;
+  /** IDs of the checks to run; all if it is empty. */
+  readonly only?: readonly string[];
+  readonly preflight?: boolean;
+  /** Default: `/`. */
+  readonly machine?: string;
+  /** Command that starts `doctor-probe`. Default: this program. */
+  readonly helper?: readonly string[];
+}
+
+const UNPACK_MS = 10_000;
+
+/** Throws CodedError 'unknown-check' with the ID. */
+export function chosenChecks({
+  only = [],
+  preflight = false,
+}: Pick<DoctorRun, 'only' | 'preflight'>): readonly Check[] {
+  const unknown = only.find((id) => !CHECKS.some((each) => each.id === id));
+  if (unknown !== undefined)
+    throw new CodedError('unknown-check', `no check is called ${unknown}; hyperedge doctor --list shows them`);
+  return CHECKS.filter((each) => (only.length === 0 || only.includes(each.id)) && (!preflight || each.preflight));
+}
+
+export async function runDoctor(run: DoctorRun): Promise<DoctorReport> {
+  const checks = chosenChecks(run);
+  const { machine = '/', helper = [...selfCommand(), 'doctor-probe'] } = run;
+  await within(useCarriedPrograms().catch(ignore('the checks report missing programs')), UNPACK_MS);
+  const nowMs = systemClock.nowMs();
+  const context = createContext({ root: await canonicalRoot(run.root), machine, helper, nowMs });
+  const facts = await gather(factSources(context), [...new Set(checks.flatMap(({ needs }) => needs))]);
+  const { hostName } = await readIdentity(machine);
+  return summarize(diagnose(checks, facts), { host: hostName, version: PRODUCT_VERSION, time: timestamp(nowMs) });
+}
+
+/** The host's own programs come first, because the directory of the carried ones may be on a full disk. */
+async function useCarriedPrograms(): Promise<void> {
+  await openAssets();
+  const directory = await openHelpers();
+  if (directory !== undefined) process.env['PATH'] = `${process.env['PATH'] ?? '/usr/sbin:/usr/bin'}:${directory}`;
+}

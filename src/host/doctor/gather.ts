@@ -1,0 +1,43 @@
+/** Gathers facts, each with its own time limit, so that a disk or server that does not answer delays no other fact. */
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { FactName, FactSources, Facts, Gathered, GatheredFacts, Source } from '../../doctor/port.ts';
+
+export async function gather(sources: FactSources, names: readonly FactName[]): Promise<GatheredFacts> {
+  const found = await Promise.all(names.map(async (name) => [name, await gatherOne(sources[name])] as const));
+  return Object.fromEntries(found);
+}
+
+async function gatherOne(source: Source<Facts[FactName]>): Promise<Gathered<Facts[FactName]>> {
+  const { timeoutMs, read } = source;
+  const abort = new AbortController();
+  const late = Promise.withResolvers<Gathered<Facts[FactName]>>();
+  const timer = setTimeout(() => {
+    abort.abort();
+    late.resolve({ state: 'failed', reason: `no answer within ${timeoutMs / 1000} s` });
+  }, timeoutMs);
+  try {
+    return await Promise.race([outcomeOf(read(abort.signal)), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function outcomeOf<T>(work: Promise<T>): Promise<Gathered<T>> {
+  try {
+    return { state: 'known', value: await work };
+  } catch (error) {
+    const state = error instanceof CodedError && error.code === 'absent' ? 'absent' : 'failed';
+    return { state, reason: messageOf(error) };
+  }
+}
+
+export const absent = (reason: string): CodedError => new CodedError('absent', reason);
+
+/** Runs `read` once; later calls return the same result. */
+export function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined;
+  return () => {
+    result ??= read();
+    return result;
+  };
+}

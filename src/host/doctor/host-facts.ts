@@ -1,0 +1,165 @@
+/** Facts of this host's installation: configuration, ports, process, unit, remains. */
+import { join } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { readListeners, readModel, readRemains, runProgram, textOf } from '../../doctor/io/machine/index.ts';
+import type { Facts, HostFacts, PortFacts, ProcessFacts } from '../../doctor/port.ts';
+import { checkPrivateFiles } from '../certificates/private-files.ts';
+import { SERVICE } from '../install/layout.ts';
+import { lastError, systemdRuns } from '../install/service.ts';
+import { missingPrograms } from '../node/host-programs.ts';
+import { carriedHelpers } from '../process/helpers.ts';
+import type { DoctorContext } from './context.ts';
+import { absent } from './gather.ts';
+
+const PROGRAM_MS = 4000;
+
+export async function hostFacts({ settings, installed, root, machine }: DoctorContext): Promise<HostFacts> {
+  const { nodeName, nodeIp, nodeIpIsBridge, roles, network, bootstrapFile } = await settings();
+  const { clusterCidrs, serviceCidrs, bridge } = network;
+  return {
+    ...{ root, nodeName, nodeIp, nodeIpIsBridge, clusterCidrs, serviceCidrs, bridge, bootstrapFile },
+    roles: [...roles],
+    installed: await installed(),
+    model: await readModel(machine),
+  };
+}
+
+export async function configurationFacts({
+  settings,
+  reachable,
+  root,
+}: DoctorContext): Promise<Facts['configuration']> {
+  await reachable();
+  const file = join(root, 'etc/origin/bootstrap.yaml');
+  try {
+    return { file: (await settings()).bootstrapFile, problem: undefined };
+  } catch (error) {
+    return { file, problem: messageOf(error) };
+  }
+}
+
+export async function portFacts(context: DoctorContext): Promise<PortFacts> {
+  const { settings, machine } = context;
+  const { ports, roles, storage, gossip, router } = await settings();
+  const tcp = (port: number, what: string, field: string): PortFacts['wanted'] => [
+    { protocol: 'tcp', port, what, field },
+  ];
+  const wanted = [
+    ...tcp(ports.kubelet, 'the kubelet', 'ports.kubelet'),
+    ...tcp(ports.balancer, 'the API balancer', 'ports.balancer'),
+    ...(roles.has('etcd') && storage === undefined
+      ? [...tcp(ports.etcd, 'etcd', 'ports.etcd'), ...tcp(ports.etcdPeer, 'etcd peers', 'ports.etcdPeer')]
+      : []),
+    ...(roles.has('master')
+      ? [
+          ...tcp(ports.api, 'the API server', 'ports.api'),
+          ...tcp(ports.controllers, 'the controllers', 'ports.controllers'),
+          ...tcp(ports.machineConfigServer, 'the machine config server', 'ports.machineConfigServer'),
+        ]
+      : []),
+    ...(gossip.configured
+      ? [
+          ...tcp(gossip.port, 'gossip', 'gossip.port'),
+          { ...UDP, port: gossip.port, what: 'gossip', field: 'gossip.port' },
+        ]
+      : []),
+    ...(router.enabled ? tcp(router.httpPort, 'the router', 'router.httpPort') : []),
+    ...(router.enabled ? tcp(router.httpsPort, 'the router', 'router.httpsPort') : []),
+  ];
+  const own = await ownProcesses(context);
+  return { wanted, listeners: await readListeners(machine, new Set(wanted.map(({ port }) => port)), own) };
+}
+
+const UDP = { protocol: 'udp' } as const;
+
+/** Whether a process is a component of this root: by its command line, or by its mounts in a container. */
+async function ownProcesses({ root, machine, status }: DoctorContext) {
+  const known = await status().then(
+    ({ pid, components }) => new Set([pid, ...components.map((each) => each.pid)]),
+    () => new Set<number>(),
+  );
+  return async (pid: number, command: readonly string[]): Promise<boolean> => {
+    if (known.has(pid)) return true;
+    const [program = '', script = ''] = command;
+    const isOurs = /(?:^|\/)hyperedge[^/]*$/.test(program) || /\/src\/main\.ts$/.test(script);
+    if (!isOurs || root === '/') return isOurs;
+    if (command.some((argument) => argument.includes(root))) return true;
+    return (await textOf(join(machine, 'proc', String(pid), 'mountinfo'))).includes(` ${root}/`);
+  };
+}
+
+export async function programFacts(): Promise<Facts['programs']> {
+  const carried = carriedHelpers() !== undefined;
+  return { carried, missing: carried ? [] : await missingPrograms() };
+}
+
+export async function processFacts({ status, installed, settings }: DoctorContext): Promise<ProcessFacts> {
+  await settings();
+  const nothing = { pid: undefined, version: undefined, ready: undefined, notReady: undefined, components: [] };
+  if (!(await installed())) return { ...nothing, problem: 'nothing is installed here' };
+  try {
+    const { pid, version, ready, notReady, components } = await status();
+    return {
+      ...{ pid, version, ready, notReady, problem: undefined },
+      components: components.map(({ name, state, restarts }) => ({ name, state, restarts })),
+    };
+  } catch (error) {
+    return { ...nothing, problem: messageOf(error) };
+  }
+}
+
+export async function unitFacts({ root, machine, installed }: DoctorContext): Promise<Facts['unit']> {
+  if (root !== '/' || machine !== '/') throw absent(`the installation below ${root} has no unit`);
+  if (!(await installed())) throw absent('nothing is installed here');
+  if (!(await systemdRuns())) throw absent('systemd does not run');
+  const names = ['ActiveState', 'UnitFileState', 'Result', 'NRestarts', 'WatchdogUSec'];
+  const { stdout } = await runProgram(
+    'systemctl',
+    ['show', SERVICE, ...names.flatMap((name) => ['-p', name])],
+    PROGRAM_MS,
+  );
+  return unitOf(stdout, await lastError());
+}
+
+/** From the output of `systemctl show`. */
+export function unitOf(shown: string, last: string | undefined): Facts['unit'] {
+  const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(shown)?.[1] ?? '';
+  return {
+    active: value('ActiveState'),
+    enabled: value('UnitFileState'),
+    result: value('Result'),
+    restarts: Number(value('NRestarts')),
+    watchdogMs: durationMs(value('WatchdogUSec')),
+    lastError: last,
+  };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { h: 3_600_000, min: 60_000, s: 1000, ms: 1, us: 0.001 };
+
+/** Milliseconds of a systemd.time(7) duration, such as `1min 30s`. */
+function durationMs(text: string): number {
+  let sum = 0;
+  for (const [, digits = '0', unit = 's'] of text.matchAll(/(\d+(?:\.\d+)?)(h|min|ms|us|s)\b/g))
+    sum += Number(digits) * (UNIT_MS[unit] ?? 0);
+  return sum;
+}
+
+export async function remainFacts({ settings, machine }: DoctorContext): Promise<Facts['leftovers']> {
+  const { paths } = await settings();
+  return readRemains(machine, {
+    state: paths.containers,
+    run: join(paths.run, 'containers'),
+    volumes: paths.volumes,
+    logs: paths.podLogs,
+  });
+}
+
+export async function privateFileFacts({ settings }: DoctorContext): Promise<Facts['privateFiles']> {
+  try {
+    await checkPrivateFiles(await settings());
+    return { problem: undefined };
+  } catch (error) {
+    if (error instanceof CodedError && error.code === 'bad-config') return { problem: error.message };
+    throw error;
+  }
+}
