@@ -1,5 +1,5 @@
 /**
- * `npm run release -- --key FILE`: writes the files of a release to dist/release. Two runs of one commit with the same
+ * `npm run release -- --key FILE [--images FILE…] [--manifests FILE]… [--join URL --token T --ca-hash H]`: writes the files of a release to dist/release. Two runs of one commit with the same
  * Node, strip(1) and apt sources write the same bytes (docs/release.md).
  */
 import { execFile } from 'node:child_process';
@@ -22,12 +22,27 @@ const dist = join(root, 'dist');
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function release(): Promise<void> {
-  const { values: flags } = parseArgs({
-    options: { key: { type: 'string' }, 'use-executables': { type: 'boolean', default: false } },
+  const { values: flags, positionals } = parseArgs({
+    options: {
+      key: { type: 'string' },
+      images: { type: 'string', multiple: true, default: [] },
+      manifests: { type: 'string', multiple: true, default: [] },
+      join: { type: 'string' },
+      token: { type: 'string' },
+      'ca-hash': { type: 'string' },
+    },
+    allowPositionals: true,
   });
   if (flags.key === undefined)
     throw new Error('--key: give the Ed25519 private key: openssl genpkey -algorithm ed25519 -out release.key');
   const key = parseSigningKey(await readFile(flags.key, 'utf8'));
+  const { images, manifests, join: server, token, 'ca-hash': caHash } = flags;
+  if (
+    (server ?? token ?? caHash) !== undefined &&
+    (server === undefined || token === undefined || caHash === undefined)
+  )
+    throw new Error('--join, --token, --ca-hash: give all three, as hyperedge token create prints them');
+  const joined = server === undefined ? undefined : { server, token: token ?? '', caHash: caHash ?? '' };
   const epoch = await sourceDate();
   await mkdir(join(dist, 'cache'), { recursive: true });
   const carried = new Map<string, readonly CarriedPackage[]>();
@@ -36,12 +51,10 @@ async function release(): Promise<void> {
     if (helpers === undefined) throw new Error(`${architecture}: no carried programs; see the reason above`);
     carried.set(DEBIAN_ARCHITECTURE[architecture], helpers.notices);
   }
-  if (!flags['use-executables']) {
-    const spki = createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
-    const args = [join(root, 'build/package.ts'), '--all', '--strict', '--trust', spki];
-    const { stdout } = await run(process.execPath, args, { maxBuffer: 1 << 24 });
-    process.stdout.write(stdout);
-  }
+  const spki = createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
+  const args = [join(root, 'build/package.ts'), '--all', '--strict', `--trust=${spki}`];
+  const { stdout } = await run(process.execPath, args, { maxBuffer: 1 << 24 });
+  process.stdout.write(stdout);
   const executables = new Map(
     ARCHITECTURES.map((architecture) => [architecture, join(dist, `hyperedge-linux-${architecture}`)]),
   );
@@ -55,6 +68,7 @@ async function release(): Promise<void> {
     carried,
     lock: join(root, 'package-lock.json'),
     changelog: join(root, 'CHANGELOG.md'),
+    offline: { images: [...images, ...positionals], manifests, join: joined },
     say,
   });
   say(`release ${PRODUCT_VERSION} is in ${directory}`);

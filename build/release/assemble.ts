@@ -2,6 +2,7 @@
 import type { KeyObject } from 'node:crypto';
 import { chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createOffline, type OfflineOptions } from '../../src/host/install/offline-bundle.ts';
 import { releaseNotes } from './notes.ts';
 import { type Architecture, debName, writePackage } from './package-files.ts';
 import { type CarriedPackage, sbomText } from './sbom.ts';
@@ -20,6 +21,8 @@ export interface ReleaseOptions {
   /** Path of package-lock.json. */
   readonly lock: string;
   readonly changelog: string;
+  /** Content of the offline bundle besides executables and packages; undefined makes none. */
+  readonly offline?: Pick<OfflineOptions, 'images' | 'manifests' | 'join'>;
   readonly say: (line: string) => void;
 }
 
@@ -42,6 +45,12 @@ export async function assembleRelease(options: ReleaseOptions): Promise<void> {
     const lock = JSON.parse(await readFile(options.lock, 'utf8'));
     await writeFile(join(work, `hyperedge-${version}.cdx.json`), sbomText({ version, epoch, lock, carried }));
     await writeFile(join(work, 'RELEASE-NOTES.md'), notes);
+    if (options.offline !== undefined) {
+      const bundle = join(work, `hyperedge-${version}.offline`);
+      const packages = [...executables.keys()].map((each) => join(work, debName(version, each)));
+      await createOffline({ ...options.offline, bundle, version, key, executables, packages });
+      say(`hyperedge-${version}.offline`);
+    }
     await writeSums(work, key);
     await rm(directory, { recursive: true, force: true });
     await rename(work, directory);

@@ -2,8 +2,7 @@
 import type { KeyObject } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { digestOf } from '../../src/openshift/updates/io/index.ts';
-import { signatureOf } from '../../src/openshift/updates/io/keys.ts';
+import { digestOf, signatureOf } from '../../src/openshift/updates/io/index.ts';
 
 export const SUMS = 'SHA256SUMS';
 

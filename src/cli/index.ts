@@ -239,6 +239,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'write a release as a signed file',
     load: async () => (await import('./commands/cluster/bundle.ts')).createBundleCommand,
   },
+  'bundle offline': {
+    summary: 'write one signed file for hosts without a network',
+    load: async () => (await import('./commands/cluster/bundle.ts')).offlineBundleCommand,
+  },
   'bundle verify': {
     summary: 'check the signature and the files of a release',
     load: async () => (await import('./commands/cluster/bundle.ts')).verifyBundleCommand,

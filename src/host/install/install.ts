@@ -31,6 +31,8 @@ export interface InstallOptions extends BootstrapFlags {
   readonly root: string | undefined;
   /** The host's first config: a file with the response of a machine config server, or the URL of one. */
   readonly fromMcs: string | undefined;
+  /** Places more files after the host was checked. A failure undoes the configuration. */
+  readonly payload?: (settings: Settings) => Promise<void>;
   /** False only installs, without starting the service. */
   readonly start: boolean;
   readonly timeoutMs: number;
@@ -59,7 +61,12 @@ export async function install(options: InstallOptions): Promise<number> {
   });
   const previous = await readFile(path, 'utf8').catch(() => undefined);
   const configured = await writeBootstrap(path, text);
-  const prepared = await prepare(path, root, start).catch(async (error: unknown) => {
+  const ready = async (): ReturnType<typeof prepare> => {
+    const found = await prepare(path, root, start);
+    await options.payload?.(found.settings);
+    return found;
+  };
+  const prepared = await ready().catch(async (error: unknown) => {
     // A rejected installation leaves no configuration.
     if (configured && previous === undefined) {
       await rm(path, { force: true });

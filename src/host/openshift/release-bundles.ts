@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { createHash, type KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { open, readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { isApiError } from '../../api/meta/status.ts';
 import {
@@ -15,18 +15,13 @@ import {
   RELEASE_LABEL,
   RELEASE_NAMESPACE,
 } from '../../api/releases/announcement.ts';
-import {
-  ARCHITECTURES,
-  type Architecture,
-  parseManifest,
-  type ReleaseManifest,
-  releaseFileName,
-} from '../../api/releases/manifest.ts';
+import { ARCHITECTURES, parseManifest, type ReleaseManifest, releaseFileName } from '../../api/releases/manifest.ts';
+import type { OfflineManifest } from '../../api/releases/offline.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { compareReleases, isReleaseVersion } from '../../base/versions/release-version.ts';
-import { KUBERNETES_VERSION, PRODUCT_VERSION, RELEASE_KEY } from '../../base/versions/version.ts';
+import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { ApiClient } from '../../client/index.ts';
 import type { ClusterVersion } from '../../openshift/operators/kinds/config/types.ts';
 import {
@@ -41,9 +36,11 @@ import {
 import { masterFiles } from '../../pki/index.ts';
 import { NEWEST_LEVEL } from '../../store/index.ts';
 import { loadSettings } from '../config/settings.ts';
+import { createOffline, isOfflineBundle, type OfflineOptions, readOffline } from '../install/offline-bundle.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
-import { keysOf } from './release-trust.ts';
+import { checkMachine } from './executable-machine.ts';
+import { keyFrom, keysOf, trustedKeys } from './release-trust.ts';
 
 export interface CreateOptions {
   readonly bundle: string;
@@ -105,38 +102,45 @@ async function versionOf(path: string): Promise<{ readonly version: string; read
   }
 }
 
-/** ELF's e_machine. Source: elf(5). */
-const MACHINES: Readonly<Record<Architecture, number>> = { x64: 62, arm64: 183 };
-const MACHINE_OFFSET = 18;
-
-async function checkMachine(path: string, architecture: Architecture): Promise<void> {
-  const file = await open(path, 'r');
-  const header = Buffer.alloc(MACHINE_OFFSET + 2);
-  await file.read(header, 0, header.length, 0).finally(() => file.close());
-  const isElf = header.subarray(0, 4).toString('latin1') === '\u007fELF';
-  if (!isElf || header.readUInt16LE(MACHINE_OFFSET) !== MACHINES[architecture])
-    throw new CodedError('bad-executable', `--${architecture}: ${path} is not an executable for ${architecture}`);
+/** An offline bundle of executables of this release. Throws CodedErrors with the flag or file. */
+export async function createOfflineBundle(
+  options: Omit<OfflineOptions, 'key' | 'version'> & { readonly key: string },
+): Promise<OfflineManifest> {
+  const key = await keyFrom(options.key, parseSigningKey);
+  const own = options.executables.get(process.arch);
+  const version = own === undefined ? PRODUCT_VERSION : (await versionOf(own)).version;
+  return createOffline({ ...options, key, version });
 }
 
-async function keyFrom(path: string, parse: (text: string) => KeyObject): Promise<KeyObject> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new CodedError('unreadable', `--key: ${messageOf(error)}`, { cause: error });
-  });
-  try {
-    return parse(text);
-  } catch (error) {
-    throw new CodedError('bad-key', `--key ${path}: ${messageOf(error)}`, { cause: error });
-  }
+export interface Comparison {
+  readonly version: string;
+  readonly architectures: readonly string[];
+  /** Whether the bundle has exactly the given executable. */
+  readonly isSame: boolean;
 }
 
-/** The given key, or those of the bootstrap file and the one of the release to which this executable belongs. */
-async function trustedKeys(options: {
-  readonly key: string | undefined;
-  readonly root: string | undefined;
-}): Promise<KeyObject[]> {
-  if (options.key !== undefined) return [await keyFrom(options.key, parseTrustedKey)];
-  const { updates } = await loadSettings({ root: options.root });
-  return [...updates.keys, ...(RELEASE_KEY === '' ? [] : [RELEASE_KEY])].map(parseTrustedKey);
+/** Verifies a release or offline bundle and compares its executable for this machine with `executable`. */
+export async function compareBundle(
+  bundle: string,
+  executable: string,
+  options: { readonly key: string | undefined; readonly root: string | undefined },
+): Promise<Comparison> {
+  const manifest = await readEither(bundle, options);
+  const executables = manifest.files.filter((file) => !('role' in file) || file.role === 'executable');
+  const own = executables.find(({ architecture }) => architecture === process.arch);
+  return {
+    version: manifest.version,
+    architectures: executables.map(({ architecture }) => architecture ?? ''),
+    isSame: own !== undefined && own.sha256 === (await digestOf(executable)),
+  };
+}
+
+async function readEither(
+  bundle: string,
+  options: { readonly key: string | undefined; readonly root: string | undefined },
+): Promise<ReleaseManifest | OfflineManifest> {
+  if (!(await isOfflineBundle(bundle))) return (await verifyBundle(bundle, options)).manifest;
+  return (await readOffline(bundle, await trustedKeys(options), undefined)).manifest;
 }
 
 /** Verifies the whole bundle. `key`: a public key instead of the ones that this host trusts. */

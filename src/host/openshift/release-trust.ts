@@ -1,14 +1,16 @@
 /** Keys that verify releases for this host: those of its bootstrap file and of the ConfigMap release-keys. */
 import type { KeyObject } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { KEYS_NAME, KEYS_NAMESPACE } from '../../api/releases/announcement.ts';
 import { resources } from '../../api/resources.ts';
-import { messageOf } from '../../base/errors.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { RELEASE_KEY } from '../../base/versions/version.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import { createVerifier, parseTrustedKey } from '../../openshift/updates/io/index.ts';
 import type { VerifyRelease } from '../../openshift/updates/releases-port.ts';
-import type { Settings } from '../config/settings.ts';
+import { loadSettings, type Settings } from '../config/settings.ts';
 
 const MAX_KEYS = 32;
 
@@ -38,4 +40,26 @@ export function keysOf(map: ConfigMap | undefined, refused: (name: string, why: 
         return [];
       }
     });
+}
+
+/** The given key, or those of the bootstrap file and the one of the release to which this executable belongs. */
+export async function trustedKeys(options: {
+  readonly key: string | undefined;
+  readonly root: string | undefined;
+}): Promise<KeyObject[]> {
+  if (options.key !== undefined) return [await keyFrom(options.key, parseTrustedKey)];
+  const { updates } = await loadSettings({ root: options.root });
+  return [...updates.keys, ...(RELEASE_KEY === '' ? [] : [RELEASE_KEY])].map(parseTrustedKey);
+}
+
+/** Throws CodedErrors that name the flag. */
+export async function keyFrom(path: string, parse: (text: string) => KeyObject): Promise<KeyObject> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new CodedError('unreadable', `--key: ${messageOf(error)}`, { cause: error });
+  });
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new CodedError('bad-key', `--key ${path}: ${messageOf(error)}`, { cause: error });
+  }
 }

@@ -7,7 +7,7 @@ const MOST_MASTERS = 9;
 
 export const installCommand: Command = {
   usage:
-    'install [--join URL --token TOKEN --ca-hash HASH | --offer URL --ca-hash HASH | --bootstrap] [--roles LIST] [--address IP] [--config FILE]',
+    'install [--from BUNDLE] [--join URL --token TOKEN --ca-hash HASH | --offer URL --ca-hash HASH | --bootstrap] [--roles LIST] [--address IP] [--config FILE]',
   summary: 'Installs this executable as a service, starts it and waits until the node is Ready.',
   description:
     'Copies itself to /usr/local/bin/hyperedge with its links, units and carried programs, writes flags into\n' +
@@ -35,6 +35,12 @@ export const installCommand: Command = {
       value: 'URL',
       help: 'first config of this host: https://MASTER:22623/config/POOL, or a file with the answer',
     },
+    from: {
+      type: 'string',
+      value: 'BUNDLE',
+      help: 'offline bundle: its executable, images, manifests, join parameters',
+    },
+    key: { type: 'string', value: 'FILE', help: 'with --from: public key that must have signed the bundle' },
     'no-start': { type: 'boolean', help: 'put the files in place and start nothing; implied by --root' },
     timeout: { type: 'string', value: 'SECONDS', help: `how long to wait for Ready (default ${DEFAULT_TIMEOUT_S})` },
     root: ROOT_FLAG,
@@ -47,8 +53,9 @@ export const installCommand: Command = {
       return waitForHandover({ root: stringFlag(flags, 'root'), timeoutMs, write: out.stdout });
     }
     const ways = waysOf(flags);
-    const { install } = await import('../../../host/install/install.ts');
-    return install({
+    const [from, key] = [stringFlag(flags, 'from'), stringFlag(flags, 'key')];
+    if (key !== undefined && from === undefined) throw new UsageError('--key: belongs to --from');
+    const options = {
       root: stringFlag(flags, 'root'),
       config: stringFlag(flags, 'config'),
       roles: stringFlag(flags, 'roles')
@@ -62,7 +69,10 @@ export const installCommand: Command = {
       start: flags['no-start'] !== true,
       timeoutMs,
       write: out.stdout,
-    });
+    };
+    if (from === undefined) return (await import('../../../host/install/install.ts')).install(options);
+    const { installFrom } = await import('../../../host/install/offline-install.ts');
+    return installFrom({ ...options, from, key, argv: process.argv.slice(2) });
   },
 };
 

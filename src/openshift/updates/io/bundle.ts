@@ -22,8 +22,19 @@ import { CodedError, ignore, messageOf } from '../../../base/errors.ts';
 import { flushDirectory } from './files.ts';
 import { signatureOf, verifyManifest } from './keys.ts';
 
-export interface ReadBundle {
-  readonly manifest: ReleaseManifest;
+/** A file that a manifest names. */
+export interface SignedFile {
+  readonly name: string;
+  readonly size: number;
+  readonly sha256: string;
+}
+
+export interface SignedManifest {
+  readonly files: readonly SignedFile[];
+}
+
+export interface ReadBundle<M extends SignedManifest = ReleaseManifest> {
+  readonly manifest: M;
   readonly text: string;
   readonly signature: string;
   /** SHA-256 of the manifest's text. */
@@ -31,22 +42,49 @@ export interface ReadBundle {
 }
 
 /** Reads the content of a file to its end. Rejects if it does not match the manifest. */
-export type TakeFile = (file: ReleaseFile, content: AsyncIterable<Uint8Array>) => Promise<void>;
+export type TakeFile<F extends SignedFile = ReleaseFile> = (
+  file: F,
+  content: AsyncIterable<Uint8Array>,
+) => Promise<void>;
+
+/** A kind of bundle: its parser and limits. */
+export interface BundleKind<M extends SignedManifest> {
+  /** For example `a release bundle`. */
+  readonly name: string;
+  readonly verify: (
+    text: string,
+    signature: string,
+  ) => { readonly manifest: M; readonly digest: string } | { readonly problem: string };
+  readonly maxBytes: number;
+  readonly maxManifestBytes: number;
+}
 
 const MAX_BUNDLE_BYTES = ARCHITECTURES.length * MAX_FILE_BYTES + (1 << 20);
 const MAX_SIGNATURE_BYTES = 1024;
 const EPOCH = new Date(0);
 
-/**
- * `accept` is called after the signature has been verified, before any file is passed on. Throws CodedError
- * 'bad-bundle' with one line that names the bundle.
- */
-export async function readBundle(
+/** Reads a release bundle; see `readSigned`. */
+export const readBundle = (
   path: string,
   keys: readonly KeyObject[],
   accept: (bundle: ReadBundle) => Promise<void>,
   take: TakeFile,
-): Promise<ReadBundle> {
+): Promise<ReadBundle> => {
+  const verify = (text: string, signature: string) => verifyManifest(text, signature, keys);
+  const limits = { maxBytes: MAX_BUNDLE_BYTES, maxManifestBytes: MAX_MANIFEST_BYTES };
+  return readSigned(path, { name: 'a release bundle', verify, ...limits }, accept, take);
+};
+
+/**
+ * `accept` is called after the signature has been verified, before any file is passed on. Throws CodedError
+ * 'bad-bundle' with one line that names the bundle.
+ */
+export async function readSigned<M extends SignedManifest>(
+  path: string,
+  kind: BundleKind<M>,
+  accept: (bundle: ReadBundle<M>) => Promise<void>,
+  take: TakeFile<M['files'][number]>,
+): Promise<ReadBundle<M>> {
   const bad = (what: string, cause?: unknown): CodedError =>
     new CodedError('bad-bundle', `${path}: ${what}`, cause === undefined ? {} : { cause });
   const size = await stat(path).then(
@@ -56,14 +94,14 @@ export async function readBundle(
     },
   );
   if (size < 0) throw bad('it is not a file');
-  if (size > MAX_BUNDLE_BYTES) throw bad(`it is larger than ${MAX_BUNDLE_BYTES} bytes`);
+  if (size > kind.maxBytes) throw bad(`it is larger than ${kind.maxBytes} bytes`);
   const tar = extract();
   const source = createReadStream(path, { highWaterMark: 1 << 20 });
   // A failure of the source ends the extraction, which reports the error.
   const fed = pipeline(source, tar).catch(ignore('the extraction reports the error'));
   let text: string | undefined;
-  let read: ReadBundle | undefined;
-  const left: ReleaseFile[] = [];
+  let read: ReadBundle<M> | undefined;
+  const left: M['files'][number][] = [];
   try {
     for await (const member of tar) {
       const entry = member as AsyncIterable<Uint8Array> & { readonly header: Header };
@@ -73,10 +111,10 @@ export async function readBundle(
       // An entry with an invalid size would never end.
       if (!Number.isSafeInteger(header.size)) throw bad(`member "${shown(header.name)}" has no valid size`);
       if (text === undefined) {
-        text = await textMember(entry, header, MANIFEST_NAME, MAX_MANIFEST_BYTES);
+        text = await textMember(entry, header, MANIFEST_NAME, kind.maxManifestBytes);
       } else if (read === undefined) {
         const signature = (await textMember(entry, header, SIGNATURE_NAME, MAX_SIGNATURE_BYTES)).trim();
-        const verified = verifyManifest(text, signature, keys);
+        const verified = kind.verify(text, signature);
         if ('problem' in verified) throw new Error(verified.problem);
         read = { ...verified, text, signature };
         await accept(read);
@@ -99,8 +137,11 @@ export async function readBundle(
   } catch (error) {
     if (error instanceof CodedError) throw error;
     // The library's own message gives advice about compressed archives.
-    const isNoArchive = messageOf(error).startsWith('Invalid tar header');
-    throw bad(isNoArchive ? 'it is not a release bundle' : messageOf(error), error);
+    if (messageOf(error).startsWith('Invalid tar header')) throw bad(`it is not ${kind.name}`, error);
+    throw bad(
+      messageOf(error) === 'Unexpected end of data' ? 'it is truncated; copy it again' : messageOf(error),
+      error,
+    );
   } finally {
     tar.destroy();
     source.destroy();
@@ -124,30 +165,44 @@ async function textMember(
 /** An untrusted name, escaped for a terminal. */
 const shown = (name: string): string => JSON.stringify(name.slice(0, 80)).slice(1, -1);
 
-/** Writes a temporary file and renames it. Throws CodedError 'unwritable'. */
-export async function writeBundle(
+/** Writes a release bundle; see `writeSigned`. */
+export const writeBundle = (
   path: string,
   manifest: ReleaseManifest,
   sources: ReadonlyMap<string, string>,
   key: KeyObject,
-): Promise<void> {
+): Promise<void> => writeSigned(path, { text: manifestText(manifest), files: manifest.files, sources, key });
+
+export interface BundleToWrite {
+  /** Text of the manifest. */
+  readonly text: string;
+  readonly files: readonly SignedFile[];
+  /** Paths by name. */
+  readonly sources: ReadonlyMap<string, string>;
+  readonly key: KeyObject;
+  /** Mode of the bundle, by default readable by all. */
+  readonly mode?: number;
+}
+
+/** Writes a temporary file and renames it. Throws CodedError 'unwritable'. */
+export async function writeSigned(path: string, bundle: BundleToWrite): Promise<void> {
+  const { text, files, sources, key, mode = 0o644 } = bundle;
   const temporary = `${path}.new`;
   const tar = pack();
-  const text = manifestText(manifest);
   const add = (name: string, content: string): void => {
     tar.entry({ name, type: 'file', mode: 0o644, mtime: EPOCH, uid: 0, gid: 0 }, content);
   };
   const fill = async (): Promise<void> => {
     add(MANIFEST_NAME, text);
     add(SIGNATURE_NAME, `${signatureOf(text, key)}\n`);
-    for (const { name, size } of manifest.files) {
+    for (const { name, size } of files) {
       const header = { name, size, type: 'file', mode: 0o755, mtime: EPOCH, uid: 0, gid: 0 } as const;
       await pipeline(createReadStream(sources.get(name) ?? ''), tar.entry(header));
     }
     tar.finalize();
   };
   try {
-    await Promise.all([fill(), pipeline(tar, createWriteStream(temporary, { mode: 0o644 }))]);
+    await Promise.all([fill(), pipeline(tar, createWriteStream(temporary, { mode }))]);
     const file = await open(temporary, 'r');
     await file.sync().finally(() => file.close());
     await rename(temporary, path);

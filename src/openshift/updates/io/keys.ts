@@ -48,11 +48,21 @@ export const signatureOf = (text: string, key: KeyObject): string =>
 /** Parses the manifest after checking that one of the keys has signed its text. */
 export function verifyManifest(text: string, signature: string, keys: readonly KeyObject[]): VerifiedRelease {
   if (keys.length === 0) return { problem: 'no key is trusted; set updates.keys in the bootstrap file' };
+  return verifySigned(text, signature, keys, parseManifest);
+}
+
+/** `parse` returns an error text `field: problem` for an invalid manifest. */
+export function verifySigned<M extends object>(
+  text: string,
+  signature: string,
+  keys: readonly KeyObject[],
+  parse: (text: string) => M | string,
+): { readonly manifest: M; readonly digest: string } | { readonly problem: string } {
   const bytes = Buffer.from(signature.trim(), 'base64');
   const message = Buffer.from(text);
   if (bytes.length !== SIGNATURE_BYTES || !keys.some((key) => verify(undefined, message, key, bytes)))
     return { problem: `${SIGNATURE_NAME}: no trusted key has signed the manifest` };
-  const manifest = parseManifest(text);
+  const manifest = parse(text);
   return typeof manifest === 'string'
     ? { problem: `manifest.json: ${manifest}` }
     : { manifest, digest: sha256Hex(text) };
