@@ -23,7 +23,7 @@ export type OfflineRole = keyof typeof MAX_BYTES;
 export interface OfflineFile {
   readonly name: string;
   readonly role: OfflineRole;
-  /** Of executables and packages. */
+  /** Present for executables and packages. */
   readonly architecture?: Architecture;
   readonly size: number;
   /** SHA-256 in hex. */
