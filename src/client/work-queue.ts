@@ -105,8 +105,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     }
     const count = failures.get(key) ?? 0;
     failures.set(key, count + 1);
-    const askedMs = isApiError(error) ? (error.details?.retryAfterSeconds ?? 0) * 1000 : 0;
-    const delayMs = Math.max(Math.min(baseDelayMs * 2 ** Math.min(count, 40), maxDelayMs), askedMs);
+    const retryAfterMs = isApiError(error) ? (error.details?.retryAfterSeconds ?? 0) * 1000 : 0;
+    const delayMs = Math.max(Math.min(baseDelayMs * 2 ** Math.min(count, 40), maxDelayMs), retryAfterMs);
     const fields = { key, failures: count + 1, retryMs: delayMs, error: messageOf(error) };
     // Conflicts are expected with optimistic locking.
     if (isApiError(error, 'Conflict') && count < 5) log.v(4, `${name}: conflict`, fields);

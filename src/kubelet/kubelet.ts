@@ -278,7 +278,9 @@ class NodeKubelet implements Kubelet {
         name,
         this.deps.clock.setTimer(periodMs, () => {
           work()
-            .catch((error: unknown) => this.deps.log.warn('upkeep failed', { task: name, error: messageOf(error) }))
+            .catch((error: unknown) =>
+              this.deps.log.warn('maintenance task failed', { task: name, error: messageOf(error) }),
+            )
             .finally(arm);
         }),
       );

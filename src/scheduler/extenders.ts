@@ -60,7 +60,7 @@ export class Extenders {
   /** Scores that the extenders add to each node. A failing extender adds none. */
   async prioritize(pod: PodInfo, nodes: readonly NodeInfo[]): Promise<Map<string, number>> {
     const scores = new Map<string, number>();
-    const asked = this.#settings.map(async (extender) => {
+    const responses = this.#settings.map(async (extender) => {
       const { prioritizeVerb, weight } = extender;
       if (prioritizeVerb === undefined || !isInterested(extender, pod)) return;
       try {
@@ -72,7 +72,7 @@ export class Extenders {
         this.#log.warn('extender did not prioritize', { extender: extender.urlPrefix, error: messageOf(error) });
       }
     });
-    await Promise.all(asked);
+    await Promise.all(responses);
     return scores;
   }
 

@@ -8,8 +8,8 @@ const everything = namesOf();
 const betas = namesOf(['api/beta', true]).filter((name) => /\/v\d+beta\d+\//.test(name));
 
 /** Served resources as `group/version/plural`. */
-function namesOf(...said: [string, boolean][]): string[] {
-  return servedKinds(switchVersions(builtinKinds, new Map(said)))
+function namesOf(...settings: [string, boolean][]): string[] {
+  return servedKinds(switchVersions(builtinKinds, new Map(settings)))
     .map(({ group, version, kind }) => `${group}/${version}/${kind.plural}`)
     .sort();
 }
@@ -27,8 +27,8 @@ describe('--runtime-config', () => {
     const migrations = 'storagemigration.k8s.io/v1beta1/storageversionmigrations';
     const rules = 'resource.k8s.io/v1beta2/devicetaintrules';
     assert.ok(!everything.includes(migrations) && !everything.includes(rules));
-    for (const said of ['api/all', 'api/beta']) {
-      const more = namesOf([said, true]).filter((name) => !everything.includes(name));
+    for (const setting of ['api/all', 'api/beta']) {
+      const more = namesOf([setting, true]).filter((name) => !everything.includes(name));
       assert.deepEqual(more, [rules, migrations]);
     }
     assert.deepEqual(namesOf(['storagemigration.k8s.io/v1beta1', true]), [...everything, migrations].sort());

@@ -84,7 +84,7 @@ async function helloFor(name: string): Promise<Buffer> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const taken = new Promise<Buffer>((resolve) => {
+  const used = new Promise<Buffer>((resolve) => {
     server.once('connection', (socket) =>
       socket.once('data', (chunk) => {
         socket.destroy();
@@ -95,7 +95,7 @@ async function helloFor(name: string): Promise<Buffer> {
   secureRequest({ host: '127.0.0.1', port, servername: name, agent: false })
     .on('error', () => {})
     .end();
-  const hello = await taken;
+  const hello = await used;
   server.close();
   return hello;
 }

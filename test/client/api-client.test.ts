@@ -167,8 +167,8 @@ describe('API client', () => {
   it('reports a refused connection and an untrusted server as connection errors', async () => {
     const refused = connect({ server: 'https://127.0.0.1:1' });
     await assert.rejects(refused.request('GET', '/version'), (error) => isConnectionError(error));
-    const stranger = connect({ ca: createAuthority('other-ca').cert });
-    await assert.rejects(stranger.request('GET', '/version'), (error) => {
+    const untrusting = connect({ ca: createAuthority('other-ca').cert });
+    await assert.rejects(untrusting.request('GET', '/version'), (error) => {
       assert.ok(isConnectionError(error));
       assert.match(error.message, /certificate/);
       return true;

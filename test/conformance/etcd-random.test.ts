@@ -134,18 +134,18 @@ async function run(seed: number, stores: Readonly<Record<string, EtcdClient>>): 
   let refused = 0;
   for (let i = 0; i < OPERATIONS; i += 1) {
     const op = operation(choices, oracle.revision);
-    const told = (): string =>
+    const reported = (): string =>
       `seed ${seed}, operation ${i}: ${JSON.stringify(op, (_, v) => (typeof v === 'bigint' ? `${v}n` : v))}`;
     const expected = withoutHeaders(await settled(() => predict(oracle, op)));
     const answers = await Promise.all(
       Object.values(stores).map(async (client) => normalised(await settled(() => send(client, op)))),
     );
     const [first, ...others] = answers;
-    for (const other of others) assert.deepEqual(other, first, told());
+    for (const other of others) assert.deepEqual(other, first, reported());
     const { code, ...bare } = withoutHeaders(first) as Record<string, unknown>;
-    assert.deepEqual(bare, expected, told());
+    assert.deepEqual(bare, expected, reported());
     if (code !== undefined) refused += 1;
-    else assert.equal((first as { header: { revision: number } }).header.revision, oracle.revision, told());
+    else assert.equal((first as { header: { revision: number } }).header.revision, oracle.revision, reported());
   }
   assert.ok(refused > OPERATIONS / 50 && refused < OPERATIONS / 2, `${refused} refused`);
   assert.ok(oracle.revision > OPERATIONS / 5, `revision ${oracle.revision}`);

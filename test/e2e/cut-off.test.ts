@@ -117,14 +117,14 @@ test('runs pods with their secrets, services and policies on a rebooted host wit
   const begin = performance.now();
   const before = appliance.output.length;
   appliance.launch();
-  const said = (): string => appliance.output.slice(before);
+  const reported = (): string => appliance.output.slice(before);
   await eventually('keeper runs again', 60_000, runs(keeper)).catch((error: unknown) => {
-    throw new Error(`${String(error)}\n${said().slice(-6_000)}`);
+    throw new Error(`${String(error)}\n${reported().slice(-6_000)}`);
   });
   const tookMs = Math.round(performance.now() - begin);
   await eventually('leaver runs again', 30_000, runs(leaver));
-  assert.match(said(), /API server not in reach: running the last known pods pods=2/);
-  assert.doesNotMatch(said(), /pod admitted before network policies are known/);
+  assert.match(reported(), /API server not in reach: running the last known pods pods=2/);
+  assert.doesNotMatch(reported(), /pod admitted before network policies are known/);
   const volume = join(root, 'var/lib/origin/openshift.local.volumes/pods', keeper, 'volumes/kubernetes.io~secret/keys');
   assert.equal(await readFile(join(volume, 'password'), 'utf8'), 'correct-horse');
   await eventually('rules of the services', 30_000, async () =>

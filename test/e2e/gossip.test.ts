@@ -223,10 +223,10 @@ test('reports a killed store immediately while its host is alive', {
   skip: missing,
   timeout: 60_000,
 }, async (t) => {
-  const said: (readonly GossipMember[])[] = [];
+  const output: (readonly GossipMember[])[] = [];
   const hints = createGossipHints({ socket: socketOf('b'), clock: systemClock, log: silentLog });
-  hints.subscribe((all) => said.push(all));
-  const store = (): GossipMember | undefined => said.at(-1)?.find(({ memberId }) => memberId === '00000000000000aa');
+  hints.subscribe((all) => output.push(all));
+  const store = (): GossipMember | undefined => output.at(-1)?.find(({ memberId }) => memberId === '00000000000000aa');
   const took: number[] = [];
   for (let i = 0; i < 5; i++) {
     const etcd = createConnection(socketOf('a'));

@@ -143,23 +143,23 @@ for (const { label, path } of kubectls()) {
         `--pod-selector=app=${namespace}-pair`,
         '--timeout=60s',
       ]);
-      let said = '';
+      let output = '';
       for (const stream of [drain.stdout, drain.stderr])
         stream?.setEncoding('utf8').on('data', (text: string) => {
-          said += text;
+          output += text;
         });
       const ended = once(drain, 'exit');
       try {
         await eventually('a refusal', 30_000, () =>
-          said.includes("Cannot evict pod as it would violate the pod's disruption budget") ? true : undefined,
+          output.includes("Cannot evict pod as it would violate the pod's disruption budget") ? true : undefined,
         );
         await eventually('one pod gone, one that stays', 30_000, async () =>
           (await podsOf()).filter((pod) => were.includes(pod)).length === 1 ? true : undefined,
         );
         await must('uncordon', node);
         const [code] = await ended;
-        assert.equal(code, 0, said);
-        assert.equal((await podsOf()).filter((pod) => were.includes(pod)).length, 0, said);
+        assert.equal(code, 0, output);
+        assert.equal((await podsOf()).filter((pod) => were.includes(pod)).length, 0, output);
       } finally {
         drain.kill('SIGKILL');
         await must('uncordon', node);
@@ -338,13 +338,13 @@ for (const { label, path } of kubectls()) {
 
     test('port-forward', async () => {
       const forward = appliance.spawnInside(path, ['-n', namespace, 'port-forward', 'deploy/web', '18080:8080']);
-      let said = '';
+      let output = '';
       forward.stdout?.setEncoding('utf8').on('data', (text: string) => {
-        said += text;
+        output += text;
       });
       try {
         await eventually('forwarding', 10_000, () =>
-          said.includes('Forwarding from 127.0.0.1:18080') ? true : undefined,
+          output.includes('Forwarding from 127.0.0.1:18080') ? true : undefined,
         );
         for (let round = 0; round < 3; round++) {
           const page = await appliance.inside('curl', ['-sS', '--max-time', '5', 'http://127.0.0.1:18080/']);

@@ -43,12 +43,12 @@ test('uses data that reappear', { timeout: 240_000 }, async () => {
   assert.equal(snapshot.code, 0, snapshot.stderr);
   await host.halt('SIGTERM');
   await rename(data(), join(work, 'origin'));
-  const said = await refused();
+  const reported = await refused();
   assert.match(
-    said,
+    reported,
     new RegExp(`the store of cluster ${id} is missing; mount its file system, run hyperedge snapshot restore`),
   );
-  assert.match(said, /hyperedge members new-cluster/);
+  assert.match(reported, /hyperedge members new-cluster/);
   assert.equal(existsSync(store()), false, 'nothing is written where the file system belongs');
   await rm(data(), { recursive: true, force: true });
   await rename(join(work, 'origin'), data());

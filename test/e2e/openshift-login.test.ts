@@ -98,8 +98,8 @@ describe('oc login', { timeout: 240_000 }, () => {
     assert.equal(done.code, 0, done.stdout + done.stderr);
     assert.equal((await oc('whoami')).stdout.trim(), 'dev');
     const other = { kind: 'SubjectAccessReview', apiVersion: 'authorization.openshift.io/v1', verb: 'get' };
-    const asked = await oc('auth', 'can-i', 'create', 'subjectaccessreviews.authorization.k8s.io');
-    assert.equal(asked.stdout.trim(), 'no');
+    const requested = await oc('auth', 'can-i', 'create', 'subjectaccessreviews.authorization.k8s.io');
+    assert.equal(requested.stdout.trim(), 'no');
     const refused = await host.inside(OC, ['create', '-f', '-'], {
       env,
       input: JSON.stringify({ ...other, resource: 'pods', user: 'system:admin' }),

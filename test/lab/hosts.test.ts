@@ -103,11 +103,11 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
    * Waits until the endpoints of the service `kubernetes` are these hosts. An endpoint expires some time after its
    * server has stopped.
    */
-  async function leadsTo(asked: NspawnHost, expected: readonly NspawnHost[]): Promise<void> {
+  async function leadsTo(queriedHost: NspawnHost, expected: readonly NspawnHost[]): Promise<void> {
     const path = 'jsonpath={.subsets[*].addresses[*].ip}';
     const addresses = expected.map(({ address }) => address).sort();
     await eventually(`the kubernetes service leads to ${addresses.join()}`, 30_000, async () =>
-      (await asked.kubectl(['get', 'endpoints', 'kubernetes', '-o', path])).stdout === addresses.join(' ')
+      (await queriedHost.kubectl(['get', 'endpoints', 'kubernetes', '-o', path])).stdout === addresses.join(' ')
         ? true
         : undefined,
     );

@@ -142,8 +142,8 @@ describe('blank host', { skip: missing ?? false }, () => {
     await host.must('hyperedge', ['image', 'import', '/root/hello.tar']);
     await host.mustKubectl(['apply', '-f', '-'], { input: POD });
     await hello();
-    const said = await host.mustKubectl(['exec', '-i', 'hello', '--', '/bin/sh', '-c', 'cat'], { input: 'input' });
-    assert.equal(said, 'input');
+    const output = await host.mustKubectl(['exec', '-i', 'hello', '--', '/bin/sh', '-c', 'cat'], { input: 'input' });
+    assert.equal(output, 'input');
   });
 
   test('changes nothing at a second install and upgrades to a new executable while the pod keeps running', async () => {

@@ -63,11 +63,11 @@ describe('revisions under load', { skip: missing ?? false }, () => {
       );
       assert.deepEqual(report.errors, []);
       const described = await a.mustKubectl(['describe', kind, 'cluster']);
-      const said = await a.mustKubectl(['get', 'events', '-n', namespace, '-o', 'jsonpath={.items[*].message}']);
+      const output = await a.mustKubectl(['get', 'events', '-n', namespace, '-o', 'jsonpath={.items[*].message}']);
       for (const { name } of cluster.hosts.slice(0, 3)) {
         const wanted = new RegExp(`Updated node "${name}" from revision \\d+ to \\d+ because static pod is ready`);
         assert.match(described, wanted);
-        assert.match(said, wanted);
+        assert.match(output, wanted);
       }
     });
   }

@@ -22,7 +22,7 @@ const PARTIAL = 'usr/local/bin/hyperedge.new';
 interface Keys {
   readonly directory: string;
   readonly login: string;
-  readonly stranger: string;
+  readonly unknownKey: string;
   readonly hostKey: string;
   readonly otherHostKey: string;
 }
@@ -37,13 +37,13 @@ async function keyPair(directory: string, name: string): Promise<{ readonly key:
 async function keysFor(host: NspawnHost): Promise<Keys> {
   const directory = await mkdtemp(join(tmpdir(), 'he-ssh-'));
   const login = await keyPair(directory, 'login');
-  const stranger = await keyPair(directory, 'stranger');
+  const unknownKey = await keyPair(directory, 'unknown');
   const other = await keyPair(directory, 'other');
   await mkdir(join(host.root, 'root/.ssh'), { recursive: true, mode: 0o700 });
   await writeFile(join(host.root, 'root/.ssh/authorized_keys'), `${login.pub}\n`, { mode: 0o600 });
   await host.must('sh', ['-c', 'rm -f /etc/ssh/ssh_host_* && ssh-keygen -A && systemctl restart ssh']);
   const hostKey = await host.must('cat', ['/etc/ssh/ssh_host_ed25519_key.pub']);
-  return { directory, login: login.key, stranger: stranger.key, hostKey: hostKey.trim(), otherHostKey: other.pub };
+  return { directory, login: login.key, unknownKey: unknownKey.key, hostKey: hostKey.trim(), otherHostKey: other.pub };
 }
 
 describe('installation over SSH', { skip: missing ?? false }, () => {
@@ -111,7 +111,7 @@ describe('installation over SSH', { skip: missing ?? false }, () => {
     const address = `ssh://root@${blank.address}:22`;
     await apply(credentials(keys.login, keys.otherHostKey), inventory(address));
     await registrationError('wrong host key', /ssh:\/\/root@192\.0\.2\.\d+:22: Host key verification failed/);
-    await apply(credentials(keys.stranger, keys.hostKey));
+    await apply(credentials(keys.unknownKey, keys.hostKey));
     await registrationError('wrong login', /ssh:\/\/root@192\.0\.2\.\d+:22: .*Permission denied \(publickey/);
     await apply(credentials(keys.login, keys.hostKey));
     await eventually('an inspected host', INSPECTED_MS, async () => {

@@ -16,7 +16,7 @@ const namespace = 'default';
 const BOARD = 'example.com/board';
 const LAMP = 'example.com/lamp';
 const answers: Record<string, Answer> = {};
-const asked: { readonly verb: string; readonly body: Record<string, unknown> }[] = [];
+const requested: { readonly verb: string; readonly body: Record<string, unknown> }[] = [];
 const caller = createExtenderCaller();
 let server: Server;
 let plane: ControlPlane;
@@ -27,7 +27,7 @@ before(async () => {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const verb = request.url?.split('/').at(-1) ?? '';
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>;
-    asked.push({ verb, body });
+    requested.push({ verb, body });
     const answer = await answers[verb]?.(body);
     response.writeHead(answer === undefined ? 500 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer ?? {}));
@@ -92,7 +92,7 @@ test('selects among the nodes where preemption would free resources by the exten
   await create('urgent', BOARD, 'high');
   await eventually(async () => (await read('second')).metadata?.deletionTimestamp !== undefined, 'the victim leaving');
   assert.equal((await read('first')).metadata?.deletionTimestamp, undefined);
-  const { body } = asked.find(({ verb }) => verb === 'preempt') ?? {};
+  const { body } = requested.find(({ verb }) => verb === 'preempt') ?? {};
   assert.equal((body?.['Pod'] as Pod | undefined)?.metadata?.name, 'urgent');
   assert.deepEqual(body?.['NodeNameToMetaVictims'], {
     n1: { Pods: [{ UID: first.metadata?.uid }], NumPDBViolations: 0 },
@@ -139,7 +139,7 @@ test('binds the pods of its resource by the extender, and retries a rejected one
   };
   const { metadata } = await create('lamp', LAMP, 'low');
   const node = await bound('lamp');
-  const calls = asked.filter(({ verb }) => verb === 'bind').map(({ body }) => body);
+  const calls = requested.filter(({ verb }) => verb === 'bind').map(({ body }) => body);
   assert.equal(calls.length, 2);
   assert.deepEqual(calls[1], { PodName: 'lamp', PodNamespace: namespace, PodUID: metadata?.uid, Node: node });
   await eventually(async () => {

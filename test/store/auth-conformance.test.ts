@@ -255,9 +255,9 @@ async function playSessions(
   nobody: EtcdClient,
   takePermission: () => Promise<void>,
 ): Promise<readonly unknown[]> {
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const hear = async (of: string, answer: Promise<{ readonly key?: string }>): Promise<void> => {
-    told.push(
+    reported.push(
       await answer.then(
         ({ key = '' }) => [of, key.replace(/\/.*/, '/LEASE')],
         (error: StatusError) => [of, error.code, error.message],
@@ -298,7 +298,7 @@ async function playSessions(
     alice.call('v3electionpb.Election/Resign', { leader }).then(() => ({})),
   );
   const observed = await alice.open('v3electionpb.Election/Observe').send({ name: 'other' }).ended();
-  told.push(['observe', observed.code, observed.message]);
+  reported.push(['observe', observed.code, observed.message]);
   // Another session is ahead of alice and unlocks after she has lost her permission.
   await root.call('v3lockpb.Lock/Unlock', { key: `lock/${own.toString(16)}` });
   const held = await root.call('v3lockpb.Lock/Lock', { name: 'lock', lease: other });
@@ -309,8 +309,8 @@ async function playSessions(
   await takePermission();
   await root.call('v3lockpb.Lock/Unlock', { key: held.key });
   await settled;
-  told.push(['left in the queue', (await root.range(queue)).count]);
-  return told;
+  reported.push(['left in the queue', (await root.range(queue)).count]);
+  return reported;
 }
 
 describe("etcdctl's auth, user and role commands", async () => {
@@ -359,7 +359,7 @@ describe("etcdctl's auth, user and role commands", async () => {
         await expect(command, 'well', /./);
       }
       // Without a token a client has no identity here: the client certificate is not used by default.
-      const stranger = /user name is empty/;
+      const emptyUser = /user name is empty/;
       for (const command of [
         'get a',
         'member list',
@@ -369,7 +369,7 @@ describe("etcdctl's auth, user and role commands", async () => {
         'compact 1',
         'defrag',
       ]) {
-        await expect(command, 'badly', stranger);
+        await expect(command, 'badly', emptyUser);
       }
       await expect('--user alice:pw put a 1', 'well', /OK/);
       await expect('--user alice:pw get a', 'well', /^1$/m);
@@ -380,7 +380,7 @@ describe("etcdctl's auth, user and role commands", async () => {
       const { text } = await etcdctl(endpoint, ['--user alice:pw lease list', '']);
       const lease = /^[0-9a-f]{8,}$/m.exec(text)?.[0] ?? 'none';
       await expect(`--user alice:pw lease keep-alive --once ${lease}`, 'well', /keepalived/);
-      await expect(`lease keep-alive --once ${lease}`, 'badly', stranger);
+      await expect(`lease keep-alive --once ${lease}`, 'badly', emptyUser);
       await expect(`--user root:pw put b 1 --lease ${lease}`, 'well', /OK/);
       await expect(`--user alice:pw put a 2 --lease ${lease}`, 'badly', /permission denied/);
       await expect(`--user alice:pw lease revoke ${lease}`, 'badly', /permission denied/);

@@ -27,15 +27,15 @@ const CLUSTER_NAMES = [
 ] as const;
 
 test('counts and logs operations that take too long to apply, including ranges', async () => {
-  const said: string[] = [];
-  const log: Log = { ...silentLog, named: () => log, warn: (message) => said.push(message) };
+  const output: string[] = [];
+  const log: Log = { ...silentLog, named: () => log, warn: (message) => output.push(message) };
   const data = await temporaryDirectory();
   const limits = [
     [{ applyMs: -1, requestMs: -1 }, true],
     [{ applyMs: 60_000, requestMs: 60_000 }, false],
   ] as const;
   for (const [slow, counted] of limits) {
-    said.length = 0;
+    output.length = 0;
     const { server, endpoint } = await startHere(data, undefined, { slow, log });
     const client = new EtcdClient(endpoint);
     const before = await counter(endpoint, 'slow_apply_total');
@@ -44,8 +44,8 @@ test('counts and logs operations that take too long to apply, including ranges',
     await client.range({ key: 'a' });
     const end = await counter(endpoint, 'slow_apply_total');
     assert.deepEqual([between > before, end > between], [counted, counted]);
-    assert.equal(said.includes('apply request took too long'), counted);
-    assert.equal(said.includes('request took long'), counted);
+    assert.equal(output.includes('apply request took too long'), counted);
+    assert.equal(output.includes('request took long'), counted);
     client.close();
     await server.stop();
   }

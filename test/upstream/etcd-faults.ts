@@ -93,18 +93,18 @@ const agents = config['agent-configs'].map((agent) => `./etcd-agent --network tc
 const script = `{ ${agents.join(' ')} } > agents.log 2>&1; sleep 1; ./etcd-tester --config functional.yaml`;
 const [program = '', ...args] = isolated(`${script}; exit $?`, []);
 const child = spawn(program, args, { cwd: scratch, stdio: ['ignore', 'pipe', 'pipe'] });
-let said = '';
+let output = '';
 for (const stream of [child.stdout, child.stderr])
   stream.setEncoding('utf8').on('data', (chunk: string) => {
-    said += chunk;
+    output += chunk;
   });
 await new Promise((resolve, reject) => {
   child.once('error', reject).once('close', resolve);
 });
 const report = join(REPORTS, `faults-${flags.baseline ? 'baseline' : 'ours'}.log`);
-await writeFile(report, said);
+await writeFile(report, output);
 await rm(scratch, { recursive: true, force: true });
-const lines = linesOf(said);
+const lines = linesOf(output);
 const passed = new Set(lines.filter(({ msg }) => msg === 'consistency check PASS').map(({ desc }) => desc));
 for (const name of flags.case) console.log(`${passed.has(name) ? 'passed' : 'failed'} ${name}`);
 for (const { msg, error } of lines)

@@ -320,11 +320,11 @@ describe('common programs', { skip: root }, () => {
   test('reaches Redis by its service name', { timeout: 300_000 }, async () => {
     await apply(REDIS);
     await rolledOut('deployment/redis');
-    const asked = ['exec', 'postgres-0', '--', 'redis-cli', '-h', 'redis.default.svc'];
+    const requested = ['exec', 'postgres-0', '--', 'redis-cli', '-h', 'redis.default.svc'];
     await eventually('Redis', 60_000, async () =>
-      (await host.must([...asked, 'set', 'board', '7'])).trim() === 'OK' ? true : undefined,
+      (await host.must([...requested, 'set', 'board', '7'])).trim() === 'OK' ? true : undefined,
     );
-    assert.equal((await host.must([...asked, 'get', 'board'])).trim(), '7');
+    assert.equal((await host.must([...requested, 'get', 'board'])).trim(), '7');
     const bench = ['exec', 'postgres-0', '--', 'redis-benchmark', '-h', 'redis', '-n', '20000', '-q', '-t', 'get'];
     console.log((await host.must(bench, { timeoutMs: 120_000 })).split('\r').at(-1)?.trim());
   });

@@ -34,15 +34,15 @@ function receive(sockets: readonly Socket[], bytes: Uint8Array): void {
 }
 
 test('the name server drops a query from port 0', async () => {
-  let asked = 0;
+  let requested = 0;
   const { opened, sockets } = await binding(() =>
     createDnsSockets().listen('127.0.0.1', 0, (message) => {
-      asked++;
+      requested++;
       return message;
     }),
   );
   receive(sockets, Uint8Array.of(1, 2, 3));
-  assert.equal(asked, 0);
+  assert.equal(requested, 0);
   await opened.close();
 });
 

@@ -20,13 +20,13 @@ const MODES = ['All', 'ExactCount'];
 const REFERENCE_RULE =
   "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
-const asked = (request: DeviceRequest): ExactRequest[] => [
+const exactRequests = (request: DeviceRequest): ExactRequest[] => [
   ...(request.exactly === undefined ? [] : [request.exactly]),
   ...(request.firstAvailable ?? []),
 ];
 
 export function setClaimDefaults(spec: ClaimSpec | undefined): void {
-  for (const each of (spec?.devices?.requests ?? []).flatMap(asked)) {
+  for (const each of (spec?.devices?.requests ?? []).flatMap(exactRequests)) {
     if (each.allocationMode === undefined || each.allocationMode === '') each.allocationMode = 'ExactCount';
     if (each.allocationMode === 'ExactCount' && (each.count ?? 0) === 0) each.count = 1;
     for (const toleration of each.tolerations ?? []) toleration.operator ||= 'Equal';

@@ -350,8 +350,8 @@ class OperationMaker {
   /** Streams are opened with GET and POST; proxied requests use any method. */
   #connections(sub: Subresource, suffix: string, gvk: GroupVersionKind): Operation[] {
     const methods = sub.verbs.flatMap((verb) => CONNECT_METHODS[verb] ?? []);
-    const taken = sub.name === 'proxy' ? methods : methods.filter((each) => each === 'get' || each === 'post');
-    return taken.map((method) =>
+    const supported = sub.name === 'proxy' ? methods : methods.filter((each) => each === 'get' || each === 'post');
+    return supported.map((method) =>
       this.#operation(
         method,
         'connect',

@@ -73,11 +73,11 @@ const MAX_TOKEN_SECONDS = 2 ** 32;
 /** `at` is the path of the projected volume. Two sources must not write the same file. */
 export function validateProjections(sources: readonly VolumeProjection[] | undefined, at: string): FieldError[] {
   const errors: FieldError[] = [];
-  const taken = new Set<string>();
+  const used = new Set<string>();
   const claim = (target: string | undefined, culprit: string | undefined): void => {
     if (!isSet(target)) return;
-    if (taken.has(target)) errors.push(fieldError.invalid(at, culprit ?? '', 'conflicting duplicate paths'));
-    taken.add(target);
+    if (used.has(target)) errors.push(fieldError.invalid(at, culprit ?? '', 'conflicting duplicate paths'));
+    used.add(target);
   };
   (sources ?? []).forEach((source, index) => {
     const path = `${at}.sources[${index}]`;

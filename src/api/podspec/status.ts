@@ -42,10 +42,10 @@ export function preserveGenerations(pod: Pod, old: Pod): void {
     generations.push(condition.observedGeneration);
     seen.set(condition.type, generations);
   }
-  const taken = new Map<string, number>();
+  const occurrences = new Map<string, number>();
   for (const condition of now.conditions ?? []) {
-    const place = taken.get(condition.type) ?? 0;
-    taken.set(condition.type, place + 1);
+    const place = occurrences.get(condition.type) ?? 0;
+    occurrences.set(condition.type, place + 1);
     const generation = seen.get(condition.type)?.[place];
     if ((condition.observedGeneration ?? 0) === 0 && generation !== undefined)
       condition.observedGeneration = generation;

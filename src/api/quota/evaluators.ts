@@ -112,11 +112,11 @@ const claims: Evaluator = {
 
 /** Requested storage in whole bytes. If an expansion has failed, the larger allocated amount counts. */
 function claimStorage({ spec, status }: PersistentVolumeClaim): Quantity | undefined {
-  const asked = tryParseQuantity(spec?.resources?.requests?.['storage']);
-  if (asked === undefined) return undefined;
+  const requested = tryParseQuantity(spec?.resources?.requests?.['storage']);
+  if (requested === undefined) return undefined;
   const { allocatedResources } = (status ?? {}) as { readonly allocatedResources?: Readonly<Record<string, string>> };
   const allocated = tryParseQuantity(allocatedResources?.['storage']);
-  const larger = allocated !== undefined && compareQuantity(allocated, asked) > 0 ? allocated : asked;
+  const larger = allocated !== undefined && compareQuantity(allocated, requested) > 0 ? allocated : requested;
   const rest = larger.nanos % NANO;
   return rest === 0n ? larger : { ...larger, nanos: larger.nanos - rest + NANO };
 }

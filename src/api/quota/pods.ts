@@ -48,9 +48,9 @@ export function podConstraint(required: readonly string[], pod: Pod): string | u
   if (podLevel(pod, 'requests').size > 0 || podLevel(pod, 'limits').size > 0) return undefined;
   const missing = new Map<string, Set<string>>();
   for (const { name, resources } of [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])]) {
-    const said = charged(amountsOf(resources?.requests), amountsOf(resources?.limits));
+    const declared = charged(amountsOf(resources?.requests), amountsOf(resources?.limits));
     for (const resource of required) {
-      if (!REQUIRED.has(resource) || said.has(resource)) continue;
+      if (!REQUIRED.has(resource) || declared.has(resource)) continue;
       missing.set(resource, (missing.get(resource) ?? new Set()).add(name));
     }
   }

@@ -65,14 +65,14 @@ export function planStatus(quota: ResourceQuota, reckoned: Amounts, mayLower: bo
   const used = new Map<string, Quantity>();
   let isHeldBack = false;
   for (const [name, quantity] of reckoned) {
-    const said = before.get(name);
-    const keeps = said !== undefined && !mayLower && compareQuantity(quantity, said) < 0;
+    const previous = before.get(name);
+    const keeps = previous !== undefined && !mayLower && compareQuantity(quantity, previous) < 0;
     if (keeps) isHeldBack = true;
-    used.set(name, keeps ? said : quantity);
+    used.set(name, keeps ? previous : quantity);
   }
   const { hard } = quota.status ?? {};
-  const isSaid =
+  const isReported =
     hard !== undefined && sameAmounts(amountsOf(quota.spec?.hard), amountsOf(hard)) && sameAmounts(used, before);
-  const status = isSaid ? undefined : { hard: { ...quota.spec?.hard }, used: listOf(used) };
+  const status = isReported ? undefined : { hard: { ...quota.spec?.hard }, used: listOf(used) };
   return { status, isHeldBack };
 }

@@ -14,7 +14,7 @@ export interface MatchOptions {
   /** The claim waits for its first pod. Without a node, it only gets a volume that is reserved for it. */
   readonly waitsForConsumer: boolean;
   /** Names of volumes that other claims of the pod get. */
-  readonly taken?: ReadonlySet<string>;
+  readonly excluded?: ReadonlySet<string>;
 }
 
 /** The volume that is reserved for the claim, otherwise the smallest one that fits. */
@@ -26,7 +26,8 @@ export function findMatchingVolume(
   const requested = sizeOf(claim.spec?.resources?.requests);
   let smallest: PersistentVolume | undefined;
   for (const volume of volumes) {
-    if (volume.metadata?.deletionTimestamp !== undefined || options.taken?.has(volume.metadata?.name ?? '')) continue;
+    if (volume.metadata?.deletionTimestamp !== undefined || options.excluded?.has(volume.metadata?.name ?? ''))
+      continue;
     if (volume.spec?.claimRef !== undefined && !isBoundToClaim(volume, claim)) continue;
     const size = sizeOf(volume.spec?.capacity);
     if (compareQuantity(size, requested) < 0 || mismatchOf(volume, claim) !== undefined) continue;

@@ -82,10 +82,10 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], times: Plug
     if (concerned === undefined) {
       const { group } = kind.definition;
       const resource = group === '' ? kind.plural : `${kind.plural}.${group}`;
-      const asked = plugins.filter(({ resources }) => resources === undefined || resources.includes(resource));
+      const applicable = plugins.filter(({ resources }) => resources === undefined || resources.includes(resource));
       concerned = {
-        mutating: asked.filter((plugin) => plugin.mutate !== undefined),
-        validating: asked.filter((plugin) => plugin.validate !== undefined),
+        mutating: applicable.filter((plugin) => plugin.mutate !== undefined),
+        validating: applicable.filter((plugin) => plugin.validate !== undefined),
       };
       byKind.set(kind, concerned);
     }

@@ -75,7 +75,7 @@ function checkerOf(user: UserInfo, source: AccessSource): AccessChecker {
     if (answer !== undefined) return answer;
     const decision = source.authorize(subjectOf(user, question), actionOf(question));
     if (decision instanceof Promise)
-      throw new PendingAnswer(decision.then((said) => void known.set(key, answerOf(said))));
+      throw new PendingAnswer(decision.then((result) => void known.set(key, answerOf(result))));
     const found = answerOf(decision);
     known.set(key, found);
     return found;

@@ -137,13 +137,13 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     extendedResourceToleration,
     denyServiceExternalIps,
   ];
-  const asked = (name: string) => optional.filter((plugin) => plugin.name === name && deps.enabled.has(name));
+  const ifEnabled = (name: string) => optional.filter((plugin) => plugin.name === name && deps.enabled.has(name));
   const all = [
-    ...asked('NamespaceAutoProvision'),
+    ...ifEnabled('NamespaceAutoProvision'),
     namespaceLifecycle(namespaces),
-    ...asked('NamespaceExists'),
+    ...ifEnabled('NamespaceExists'),
     imagePolicy((namespace, name) => cache.kind('openshift.io/imagestreams').get(namespace, name)?.shared()),
-    ...asked('LimitPodHardAntiAffinityTopology'),
+    ...ifEnabled('LimitPodHardAntiAffinityTopology'),
     limitRanger((namespace) => {
       const ranges = cache.kind('limitranges');
       return ranges.size === 0 ? [] : ranges.list(namespace);
@@ -165,7 +165,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       rememberGroup: deps.rememberGroup,
     }),
     taintNodesByCondition,
-    ...asked('AlwaysPullImages'),
+    ...ifEnabled('AlwaysPullImages'),
     ...okdPlugins(cache, authorization, deps.clock),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
@@ -173,12 +173,12 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       pods: (namespace) => cache.kind('pods').list(namespace),
       clock: deps.clock,
     }),
-    ...asked('PodNodeSelector'),
+    ...ifEnabled('PodNodeSelector'),
     priority(() => cache.kind('priorityclasses')),
     defaultTolerationSeconds(settings.tolerationSeconds),
-    ...asked('PodTolerationRestriction'),
-    ...asked('EventRateLimit'),
-    ...asked('ExtendedResourceToleration'),
+    ...ifEnabled('PodTolerationRestriction'),
+    ...ifEnabled('EventRateLimit'),
+    ...ifEnabled('ExtendedResourceToleration'),
     defaultStorageClass(() => cache.kind('storageclasses')),
     storageObjectInUseProtection,
     ownerReferences(authorization, deps.kinds),
@@ -190,7 +190,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     certificateSigning(authorization),
     certificateSubjectRestriction,
     defaultIngressClass(() => cache.kind('ingressclasses')),
-    ...asked('DenyServiceExternalIPs'),
+    ...ifEnabled('DenyServiceExternalIPs'),
     podTopologyLabels(node),
     routeHosts(authorization, deps.domain),
     hostClaims(() => deps.clock.nowMs()),

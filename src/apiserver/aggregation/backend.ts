@@ -36,27 +36,27 @@ export interface Answered {
 }
 
 /** Sends a GET request. Throws CodedErrors. */
-export async function queryBackend(context: RestContext, asked: BackendQuery): Promise<Answered> {
+export async function queryBackend(context: RestContext, query: BackendQuery): Promise<Answered> {
   const { backends, clock } = context;
-  const { at, timeoutMs, maxBytes } = asked;
+  const { at, timeoutMs, maxBytes } = query;
   const abort = new AbortController();
   const timer = clock.setTimer(timeoutMs, () => abort.abort());
-  const signals = [abort.signal, context.stopping, ...(asked.signal === undefined ? [] : [asked.signal])];
+  const signals = [abort.signal, context.stopping, ...(query.signal === undefined ? [] : [query.signal])];
   const request: BackendRequest = {
     network: 'cluster',
     scheme: 'https',
     host: at.host,
     port: at.port,
     method: 'GET',
-    path: asked.path,
+    path: query.path,
     headers: {
       host: authorityOf(at),
-      accept: asked.accept,
+      accept: query.accept,
       'user-agent': 'kube-apiserver',
-      ...(asked.etag === undefined ? {} : { 'if-none-match': asked.etag }),
+      ...(query.etag === undefined ? {} : { 'if-none-match': query.etag }),
       ...identityHeaders(AGGREGATOR),
     },
-    tls: asked.tls,
+    tls: query.tls,
     allowAddress: context.destinations.extension(at.port),
     connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
     signal: AbortSignal.any(signals),

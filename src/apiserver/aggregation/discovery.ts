@@ -32,7 +32,7 @@ interface Known {
 export class ForeignDiscovery {
   readonly #context: RestContext;
   readonly #known = new Map<string, Known>();
-  readonly #asked = new Map<string, string>();
+  readonly #requested = new Map<string, string>();
   readonly #work: Work;
   #generation = 0;
 
@@ -84,13 +84,13 @@ export class ForeignDiscovery {
   #changed(name: string): void {
     const now = this.#context.apiServices.get(name);
     if (now?.service === undefined) {
-      this.#asked.delete(name);
+      this.#requested.delete(name);
       if (this.#known.delete(name)) this.#generation += 1;
       return;
     }
     const text = `${now.available} ${now.specText}`;
-    if (this.#asked.get(name) === text) return;
-    this.#asked.set(name, text);
+    if (this.#requested.get(name) === text) return;
+    this.#requested.set(name, text);
     this.#work.add(name);
   }
 

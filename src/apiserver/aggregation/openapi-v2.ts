@@ -21,13 +21,13 @@ export type ForeignPart = ReturnType<typeof partOfV2>;
 
 interface Entry {
   specText: string;
-  askedMs: number;
+  requestedMs: number;
   etag: string | undefined;
   digest: string;
   part: ForeignPart | undefined;
   pending: Promise<void> | undefined;
   /** Requests wait only once for a server that does not respond. */
-  wasAsked: boolean;
+  wasRequested: boolean;
 }
 
 export class ForeignOpenApi {
@@ -64,29 +64,29 @@ export class ForeignOpenApi {
       const { specText } = to;
       entry = {
         specText,
-        askedMs: -FRESH_MS,
+        requestedMs: -FRESH_MS,
         etag: undefined,
         digest: '',
         part: undefined,
         pending: undefined,
-        wasAsked: false,
+        wasRequested: false,
       };
       this.#entries.set(to.name, entry);
     }
     const { clock } = this.#context;
-    if (to.available && entry.pending === undefined && clock.monotonicMs() - entry.askedMs >= FRESH_MS) {
-      const asked = entry;
-      asked.askedMs = clock.monotonicMs();
-      asked.pending = this.#fetch(to, asked)
+    if (to.available && entry.pending === undefined && clock.monotonicMs() - entry.requestedMs >= FRESH_MS) {
+      const requested = entry;
+      requested.requestedMs = clock.monotonicMs();
+      requested.pending = this.#fetch(to, requested)
         .catch((error: unknown) => {
           this.#context.log.v(2, 'cannot fetch OpenAPI of an APIService', { name: to.name, error: messageOf(error) });
         })
         .finally(() => {
-          asked.pending = undefined;
-          asked.wasAsked = true;
+          requested.pending = undefined;
+          requested.wasRequested = true;
         });
     }
-    if (!entry.wasAsked) await entry.pending;
+    if (!entry.wasRequested) await entry.pending;
     return entry;
   }
 

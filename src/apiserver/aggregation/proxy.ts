@@ -105,8 +105,8 @@ export async function passUpgradeOn(
     connection: 'Upgrade',
     upgrade: request.headers.upgrade ?? '',
   };
-  const asked = backendRequest(context, target, to, request, upgrading, abort.signal);
-  await upgradeThrough(context, { ...asked, pooled: false }, socket, head, 'the backend');
+  const forwarded = backendRequest(context, target, to, request, upgrading, abort.signal);
+  await upgradeThrough(context, { ...forwarded, pooled: false }, socket, head, 'the backend');
 }
 
 interface Target {

@@ -77,9 +77,9 @@ export class TokenWebhookClient {
     if (status?.['authenticated'] !== true) return undefined;
     const user = userOf(objectOf(status['user']));
     if (user === undefined) return undefined;
-    const said = stringsOf(status['audiences']);
+    const reported = stringsOf(status['audiences']);
     // A webhook that returns no audiences is assumed to support only those of this API server.
-    const granted = (said.length === 0 ? this.#defaultAudiences : said).filter((each) => wanted.includes(each));
+    const granted = (reported.length === 0 ? this.#defaultAudiences : reported).filter((each) => wanted.includes(each));
     return granted.length === 0 ? undefined : { user, audiences: granted };
   }
 }

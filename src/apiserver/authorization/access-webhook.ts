@@ -51,8 +51,8 @@ export class AccessWebhookClient {
   /** Synchronous for cached decisions and for requests that do not match the conditions. */
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision> {
     const spec = specOf(user, action);
-    const unasked = this.#decideUnmatched(spec);
-    if (unasked !== undefined) return unasked;
+    const localDecision = this.#decideUnmatched(spec);
+    if (localDecision !== undefined) return localDecision;
     const key = JSON.stringify(spec);
     const kept = this.#kept.get(key);
     if (kept !== undefined && kept.untilMs > this.#deps.clock.monotonicMs()) return kept.opinion;

@@ -20,8 +20,8 @@ export interface ImpersonationRequest {
 export interface Mode {
   /** Verb that the requesting user needs on the impersonated user, groups and so on. */
   readonly verb: string;
-  applies(asked: ImpersonationRequest, by: UserInfo): boolean;
-  become(asked: ImpersonationRequest): UserInfo;
+  applies(target: ImpersonationRequest, by: UserInfo): boolean;
+  become(target: ImpersonationRequest): UserInfo;
 }
 
 const AUTHENTICATION = 'authentication.k8s.io';
@@ -42,24 +42,24 @@ const asNode: Mode['become'] = ({ name }) => ({ name, groups: ['system:nodes', '
 /** Allows a pod's service account to impersonate the node on which the pod runs. */
 const ASSOCIATED_NODE: Mode = {
   verb: 'impersonate:associated-node',
-  applies: (asked, by) =>
-    nameOnly(asked) &&
-    nodeOf(asked.name) !== undefined &&
+  applies: (target, by) =>
+    nameOnly(target) &&
+    nodeOf(target.name) !== undefined &&
     accountOf(by.name) !== undefined &&
     by.extra?.[NODE_NAME]?.length === 1 &&
-    by.extra[NODE_NAME][0] === nodeOf(asked.name),
+    by.extra[NODE_NAME][0] === nodeOf(target.name),
   become: asNode,
 };
 
 const ARBITRARY_NODE: Mode = {
   verb: 'impersonate:arbitrary-node',
-  applies: (asked) => nameOnly(asked) && nodeOf(asked.name) !== undefined,
+  applies: (target) => nameOnly(target) && nodeOf(target.name) !== undefined,
   become: asNode,
 };
 
 const SERVICE_ACCOUNT: Mode = {
   verb: 'impersonate:serviceaccount',
-  applies: (asked) => nameOnly(asked) && accountOf(asked.name) !== undefined,
+  applies: (target) => nameOnly(target) && accountOf(target.name) !== undefined,
   become: asAnybody,
 };
 
@@ -108,7 +108,7 @@ interface Checks {
 }
 
 /** Permissions required to impersonate in a mode. */
-export function checksOf(mode: Mode, asked: ImpersonationRequest, user: UserInfo, info: RequestInfo): Checks {
+export function checksOf(mode: Mode, target: ImpersonationRequest, user: UserInfo, info: RequestInfo): Checks {
   const constrained = mode !== LEGACY;
   const own = constrained ? AUTHENTICATION : '';
   const by =
@@ -120,18 +120,18 @@ export function checksOf(mode: Mode, asked: ImpersonationRequest, user: UserInfo
   const actions: Action[] = [];
   const request = actionOf(info);
   if (constrained) actions.push({ ...request, verb: `${mode.verb.replace(':', '-on:')}:${request.verb}` });
-  actions.push(userCheck(mode, asked.name, own, need));
-  if (asked.uid !== '') actions.push(need(AUTHENTICATION, 'uids', asked.uid));
+  actions.push(userCheck(mode, target.name, own, need));
+  if (target.uid !== '') actions.push(need(AUTHENTICATION, 'uids', target.uid));
   for (const group of constrained ? ['', PRIVILEGED_GROUP] : []) {
-    if (!asked.groups.includes(group)) continue;
+    if (!target.groups.includes(group)) continue;
     const what = group === '' ? 'empty string' : group;
     const never = denied(by, need(own, 'groups', group), `impersonating the ${what} group is not allowed`);
     return { by, actions, never };
   }
-  actions.push(...asked.groups.map((group) => need(own, 'groups', group)));
-  const wrong = constrained ? extraError(asked.extra) : undefined;
+  actions.push(...target.groups.map((group) => need(own, 'groups', group)));
+  const wrong = constrained ? extraError(target.extra) : undefined;
   if (wrong !== undefined) return { by, actions, never: denied(by, need(AUTHENTICATION, 'userextras', ''), wrong) };
-  for (const [key, values] of Object.entries(asked.extra)) {
+  for (const [key, values] of Object.entries(target.extra)) {
     actions.push(...values.map((value) => need(AUTHENTICATION, 'userextras', value, { subresource: key })));
   }
   return { by, actions, never: undefined };

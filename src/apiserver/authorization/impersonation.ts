@@ -38,18 +38,18 @@ export class Impersonation {
    * 'Forbidden'.
    */
   of(request: HttpRequest, user: UserInfo, info: RequestInfo, note: ImpersonationNote): UserInfo | Promise<UserInfo> {
-    const asked = impersonationOf(request);
-    if (asked === undefined) return user;
+    const requested = impersonationOf(request);
+    if (requested === undefined) return user;
     const last = this.#modes.get(user.name);
     const modes = last === undefined ? MODES : [last, ...MODES.filter((mode) => mode !== last)];
-    return this.#try(modes, 0, asked, user, info, note, undefined);
+    return this.#try(modes, 0, requested, user, info, note, undefined);
   }
 
   /** Tries the modes in order. If all fail, the error of the first applicable mode is reported. */
   #try(
     modes: readonly Mode[],
     at: number,
-    asked: ImpersonationRequest,
+    requested: ImpersonationRequest,
     user: UserInfo,
     info: RequestInfo,
     note: ImpersonationNote,
@@ -59,17 +59,17 @@ export class Impersonation {
     if (mode === undefined) throw refused;
     const next = (error: unknown): UserInfo | Promise<UserInfo> => {
       if (error !== undefined && !isApiError(error)) throw error;
-      return this.#try(modes, at + 1, asked, user, info, note, refused ?? error);
+      return this.#try(modes, at + 1, requested, user, info, note, refused ?? error);
     };
-    if (!mode.applies(asked, user)) return next(undefined);
+    if (!mode.applies(requested, user)) return next(undefined);
     const done = (never: ApiError | undefined): UserInfo | Promise<UserInfo> => {
       if (never !== undefined) return next(never);
       this.#modes.set(user.name, mode);
       note.impersonation = mode === LEGACY ? '' : mode.verb;
-      return mode.become(asked);
+      return mode.become(requested);
     };
     try {
-      const { by, actions, never } = checksOf(mode, asked, user, info);
+      const { by, actions, never } = checksOf(mode, requested, user, info);
       const allowed = this.#authorization.requireEach(by, actions);
       return allowed === undefined ? done(never) : allowed.then(() => done(never), next);
     } catch (error) {
@@ -88,9 +88,14 @@ function impersonationOf(request: HttpRequest): ImpersonationRequest | undefined
   const uid = String(headers['impersonate-uid'] ?? '');
   const more = uid !== '' || Object.keys(headers).some(isPart);
   if (name === '' && !more) return undefined;
-  const asked = { name, uid, groups: valuesOf(request, 'impersonate-group'), extra: extraOf(request, EXTRA_PREFIX) };
-  if (name === '') throw errors.badRequest(`requested ${goText(asked)} without impersonating a user name`);
-  return asked;
+  const requested = {
+    name,
+    uid,
+    groups: valuesOf(request, 'impersonate-group'),
+    extra: extraOf(request, EXTRA_PREFIX),
+  };
+  if (name === '') throw errors.badRequest(`requested ${goText(requested)} without impersonating a user name`);
+  return requested;
 }
 
 function isPart(header: string): boolean {

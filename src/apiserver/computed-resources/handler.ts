@@ -20,8 +20,8 @@ import { openshiftHandler } from './templates-and-images.ts';
 
 /** Sets the namespace of a review to that of the request; rejects a different one. */
 function placeIn(object: KubeObject, namespace: string): void {
-  const { namespace: said = '' } = object.metadata ?? {};
-  if (said !== '' && said !== namespace)
+  const { namespace: ownNamespace = '' } = object.metadata ?? {};
+  if (ownNamespace !== '' && ownNamespace !== namespace)
     throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
   object.metadata = { ...object.metadata, namespace };
 }

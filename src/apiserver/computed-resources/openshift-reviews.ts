@@ -35,10 +35,10 @@ function subjectOf(
 }
 
 /** Rejects a namespace in the body that differs from the request's. */
-function namespaceOf({ namespace = '' }: ReviewAction, asked: string): string {
-  if (namespace !== '' && namespace !== asked)
-    throw errors.badRequest(`namespace: ${namespace} is not the namespace of the request; use ${asked} or omit it`);
-  return asked;
+function namespaceOf({ namespace = '' }: ReviewAction, requested: string): string {
+  if (namespace !== '' && namespace !== requested)
+    throw errors.badRequest(`namespace: ${namespace} is not the namespace of the request; use ${requested} or omit it`);
+  return requested;
 }
 
 /**

@@ -57,9 +57,9 @@ export async function packageManifests(
 }
 
 /** In a list of all namespaces, a package appears in the namespace of its catalog. */
-function shownIn({ apiVersion, kind }: ServedKind, asked: string, stored: CatalogPackage): CachedObject {
+function shownIn({ apiVersion, kind }: ServedKind, requested: string, stored: CatalogPackage): CachedObject {
   const { manifest, labels } = stored;
-  const namespace = asked === '' ? (manifest?.catalogSourceNamespace ?? '') : asked;
+  const namespace = requested === '' ? (manifest?.catalogSourceNamespace ?? '') : requested;
   const name = manifest?.packageName ?? '';
   const { creationTimestamp } = stored.metadata ?? {};
   const text = JSON.stringify({

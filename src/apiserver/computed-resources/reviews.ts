@@ -105,17 +105,17 @@ function subjectOf(spec: SubjectAccessReviewSpec): UserInfo {
 async function subjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
   const review = object as SubjectAccessReview;
   const user = subjectOf(review.spec);
-  const asked = requestedAttributes(review);
+  const attributes = requestedAttributes(review);
   await context.cache.freshen();
-  return { ...review, status: await decided(context, user, asked) } as KubeObject;
+  return { ...review, status: await decided(context, user, attributes) } as KubeObject;
 }
 
 async function localSubjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
   const review = object as LocalSubjectAccessReview;
   const user = subjectOf(review.spec);
-  const asked = requestedAttributes(review);
+  const attributes = requestedAttributes(review);
   await context.cache.freshen();
-  return { ...review, status: await decided(context, user, asked) } as KubeObject;
+  return { ...review, status: await decided(context, user, attributes) } as KubeObject;
 }
 
 async function selfSubjectAccessReview(
@@ -124,9 +124,9 @@ async function selfSubjectAccessReview(
   question: ReviewRequest,
 ): Promise<KubeObject> {
   const review = object as SelfSubjectAccessReview;
-  const asked = requestedAttributes(review);
+  const attributes = requestedAttributes(review);
   await context.cache.freshen();
-  return { ...review, status: await decided(context, question.user, asked) } as KubeObject;
+  return { ...review, status: await decided(context, question.user, attributes) } as KubeObject;
 }
 
 async function selfSubjectRulesReview(

@@ -230,7 +230,7 @@ const webhookFile = object(
 
 const webhooks =
   (which: keyof AdmissionKubeconfigs) =>
-  (at: Cursor): ToldPlugins => {
+  (at: Cursor): PluginSettings => {
     const { kubeConfigFile = '' } = webhookFile.parse(at);
     return kubeConfigFile === '' ? {} : { [which]: kubeConfigFile };
   };
@@ -241,9 +241,9 @@ interface AdmissionKubeconfigs {
   readonly validatingKubeconfig?: string;
 }
 
-type ToldPlugins = AdmissionSettings & AdmissionKubeconfigs;
+type PluginSettings = AdmissionSettings & AdmissionKubeconfigs;
 
-const READERS: Readonly<Record<string, (at: Cursor) => ToldPlugins>> = {
+const READERS: Readonly<Record<string, (at: Cursor) => PluginSettings>> = {
   EventRateLimit: eventRateLimit,
   MutatingAdmissionWebhook: webhooks('mutatingKubeconfig'),
   PodNodeSelector: podNodeSelector,
@@ -259,9 +259,9 @@ export async function parseAdmission(
   text: string,
   path: string,
   read: (path: string) => Promise<string>,
-): Promise<ToldPlugins> {
+): Promise<PluginSettings> {
   const { plugins = [] } = parseConfig(text, path, file);
-  let settings: ToldPlugins = {};
+  let settings: PluginSettings = {};
   const seen = new Set<string>();
   for (const [index, plugin] of plugins.entries()) {
     const refuse = (what: string): never => {

@@ -101,7 +101,7 @@ export async function parseAuthorization(
       found.push({ type, name });
       continue;
     }
-    if (webhook === undefined) return refuse('webhook: is missing; say whom to ask');
+    if (webhook === undefined) return refuse('webhook: is missing; configure the webhook of this authorizer');
     found.push({ type, name, webhook: await webhookOf(webhook, readEndpoint, refuse) });
   }
   return found;

@@ -26,8 +26,8 @@ function builtInErrors({ spec }: CustomResourceDefinition, served: readonly Kind
     for (const alias of [undefined, ...(kind.aliases ?? [])]) {
       const { group: own, version } = alias ?? kind;
       const presented = servedAs(kind, alias);
-      const isTaken = presented.plural === names?.plural || presented.kind === names?.kind;
-      if (own !== group || !isTaken || kind.unserved?.has(`${group}/${version}`) === true) continue;
+      const isInUse = presented.plural === names?.plural || presented.kind === names?.kind;
+      if (own !== group || !isInUse || kind.unserved?.has(`${group}/${version}`) === true) continue;
       const place = `${presented.plural}.${group}/${version}`;
       const why = `${place} is built into this server; use it without a definition, or switch the version off with --runtime-config=${group}/${version}=false`;
       return [fieldError.invalid('spec.names.plural', names?.plural, why)];

@@ -68,8 +68,8 @@ export class OpenApi {
     }
     if (!this.#documentPaths().includes(tail)) return undefined;
     return this.#v3(tail).then((document) => {
-      const asked = exchange.info.query.get('hash');
-      sendDocument(exchange, document, asked === document.hash);
+      const requested = exchange.info.query.get('hash');
+      sendDocument(exchange, document, requested === document.hash);
     });
   }
 
@@ -230,8 +230,8 @@ function addedByOthers(
   return foreign.map((part) => {
     const added = besideKnown(part, known as OpenApiV2['definitions']);
     Object.assign(known, added.definitions);
-    const paths = Object.entries(added.paths).filter(([path]) => !taken.has(path));
-    for (const [path] of paths) taken.add(path);
+    const paths = Object.entries(added.paths).filter(([path]) => !used.has(path));
+    for (const [path] of paths) used.add(path);
     return { swagger, info, paths: Object.fromEntries(paths), definitions: added.definitions };
   });
 }

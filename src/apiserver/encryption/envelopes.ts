@@ -94,9 +94,9 @@ export class Envelopes {
 
   /** One plug-in request serves all values with the same seed. */
   #decryptKey(key: string, envelope: Envelope): Promise<Cipher> {
-    let asked = this.#pending.get(key);
-    if (asked === undefined) {
-      asked = this.#plugin
+    let pendingKey = this.#pending.get(key);
+    if (pendingKey === undefined) {
+      pendingKey = this.#plugin
         .decrypt(envelope, randomUUID())
         .then((secret) => {
           const cipher = envelope.sourceType === DERIVED_SEED ? derivedAesGcm(secret) : aesGcm(secret);
@@ -104,9 +104,9 @@ export class Envelopes {
           return cipher;
         })
         .finally(() => this.#pending.delete(key));
-      this.#pending.set(key, asked);
+      this.#pending.set(key, pendingKey);
     }
-    return asked;
+    return pendingKey;
   }
 }
 

@@ -14,12 +14,12 @@ const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delet
 export function requestLimit({ query }: RequestInfo, limitMs: number): number {
   const text = query.size > 0 ? query.get('timeout') : null;
   if (text === null || text === '') return limitMs;
-  const askedMs = parseDuration(text);
-  if (askedMs === undefined) {
+  const requestedMs = parseDuration(text);
+  if (requestedMs === undefined) {
     const shown = JSON.stringify(text.slice(0, 64));
     throw new ApiError('BadRequest', `invalid timeout specified in the request URL - time: invalid duration ${shown}`);
   }
-  return askedMs > 0 && askedMs < limitMs ? askedMs : limitMs;
+  return requestedMs > 0 && requestedMs < limitMs ? requestedMs : limitMs;
 }
 
 export function isWrite({ resource, verb }: RequestInfo): boolean {

@@ -129,10 +129,10 @@ export class Exchange implements Placed {
    * Reason to indent JSON: the parameter `pretty`, or, as a guess, a user agent of browsers and command-line tools, as
    * upstream.
    */
-  get indents(): 'asked' | 'guessed' | undefined {
+  get indents(): 'requested' | 'guessed' | undefined {
     const { query } = this.info;
     const pretty = query.size > 0 ? query.get('pretty') : null;
-    if (pretty !== null && pretty !== '') return isTrue(pretty) ? 'asked' : undefined;
+    if (pretty !== null && pretty !== '') return isTrue(pretty) ? 'requested' : undefined;
     return PEOPLE.test(this.header('user-agent') ?? '') ? 'guessed' : undefined;
   }
 

@@ -287,10 +287,10 @@ export class ServiceAllocator {
   /** Reports whether the client requested the address or node port of the key. */
   isRequested({ spec }: Service, key: string): boolean {
     const value = key.slice(key.lastIndexOf('/') + 1);
-    const isAsked = (address: string): boolean => canonicalAddress(address) === value;
+    const isRequestedAddress = (address: string): boolean => canonicalAddress(address) === value;
     return (
-      isAsked(spec?.clusterIP ?? '') ||
-      (spec?.clusterIPs ?? []).some(isAsked) ||
+      isRequestedAddress(spec?.clusterIP ?? '') ||
+      (spec?.clusterIPs ?? []).some(isRequestedAddress) ||
       String(spec?.healthCheckNodePort) === value ||
       (spec?.ports ?? []).some((port) => String(port.nodePort) === value)
     );

@@ -100,17 +100,17 @@ export function backendRequest(
   };
 }
 
-/** Connects the client's socket with the backend's after a 101 response. `whom` names the backend in messages. */
+/** Connects the client's socket with the backend's after a 101 response. `destination` names the backend in messages. */
 export async function upgradeThrough(
   context: RestContext,
   request: BackendRequest,
   socket: Duplex,
   head: Buffer,
-  whom: string,
+  destination: string,
 ): Promise<void> {
   const answer = await context.backends.upgrade(request);
   if (!answer.upgraded) {
-    await returnFailure(socket, answer.response, whom);
+    await returnFailure(socket, answer.response, destination);
     return;
   }
   const { response, socket: backend, head: first } = answer;
@@ -142,7 +142,7 @@ function splice(left: Duplex, right: Duplex, stopping: AbortSignal): void {
 }
 
 /** Sends the backend's error response to the client and closes the connection. */
-async function returnFailure(socket: Duplex, response: IncomingMessage, whom: string): Promise<void> {
+async function returnFailure(socket: Duplex, response: IncomingMessage, destination: string): Promise<void> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of response) {
@@ -158,7 +158,10 @@ async function returnFailure(socket: Duplex, response: IncomingMessage, whom: st
   const redirect = status >= 300 && status < 400;
   const type = response.headers['content-type'] ?? 'text/plain';
   if (redirect) {
-    endUpgrade(socket, new ApiError('BadGateway', `${whom} returned a redirect (${status}), which is not followed`));
+    endUpgrade(
+      socket,
+      new ApiError('BadGateway', `${destination} returned a redirect (${status}), which is not followed`),
+    );
     return;
   }
   socket.end(

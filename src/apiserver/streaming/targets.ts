@@ -115,15 +115,15 @@ function kubeletPath(info: ResourceRequestInfo, pod: Pod): string {
 }
 
 function containerOf(info: ResourceRequestInfo, pod: Pod): string {
-  const asked = info.query.get('container') ?? '';
+  const requested = info.query.get('container') ?? '';
   const all = [
     ...(pod.spec?.initContainers ?? []),
     ...(pod.spec?.containers ?? []),
     ...(pod.spec?.ephemeralContainers ?? []),
   ].map((each) => each.name);
-  if (asked !== '') {
-    if (all.includes(asked)) return asked;
-    throw errors.badRequest(`container ${asked.slice(0, 253)} is not valid for pod ${info.name}`);
+  if (requested !== '') {
+    if (all.includes(requested)) return requested;
+    throw errors.badRequest(`container ${requested.slice(0, 253)} is not valid for pod ${info.name}`);
   }
   const [only, ...others] = (pod.spec?.containers ?? []).map((each) => each.name);
   const preferred = pod.metadata?.annotations?.['kubectl.kubernetes.io/default-container'];
@@ -181,15 +181,15 @@ function portNumber(text: string): number {
   return port;
 }
 
-function podPort(pod: Pod, asked: string): number {
-  if (asked !== '' && /^\d+$/.test(asked)) return portNumber(asked);
+function podPort(pod: Pod, requested: string): number {
+  if (requested !== '' && /^\d+$/.test(requested)) return portNumber(requested);
   for (const container of pod.spec?.containers ?? []) {
     for (const port of container.ports ?? []) {
-      if (asked === '' || port.name === asked) return port.containerPort;
+      if (requested === '' || port.name === requested) return port.containerPort;
     }
   }
-  if (asked === '') return 80;
-  throw errors.badRequest(`pod has no port named ${JSON.stringify(asked.slice(0, 64))}`);
+  if (requested === '') return 80;
+  throw errors.badRequest(`pod has no port named ${JSON.stringify(requested.slice(0, 64))}`);
 }
 
 function serviceTarget(

@@ -30,11 +30,11 @@ export class ReadIndex {
   }
 
   #start(): Promise<number> {
-    const asked = this.#ask();
+    const requested = this.#ask();
     const settle = (): void => {
-      if (this.#running === asked && this.#next === undefined) this.#running = undefined;
+      if (this.#running === requested && this.#next === undefined) this.#running = undefined;
     };
-    asked.then(settle, settle);
-    return asked;
+    requested.then(settle, settle);
+    return requested;
   }
 }

@@ -73,20 +73,20 @@ export class BroadcastQueue {
   take(overhead: number, budget: number, transmitLimit: number, maxMessages: number): Uint8Array[] {
     if (this.#entries.length === 0) return [];
     this.#entries.sort((a, b) => a.transmits - b.transmits || b.id - a.id);
-    const taken: Uint8Array[] = [];
+    const selected: Uint8Array[] = [];
     const finished: Entry[] = [];
     let room = budget;
     for (const entry of this.#entries) {
-      if (room <= overhead || taken.length >= maxMessages) break;
+      if (room <= overhead || selected.length >= maxMessages) break;
       const size = entry.bytes.length + overhead;
       if (size > room) continue;
       room -= size;
-      taken.push(entry.bytes);
+      selected.push(entry.bytes);
       entry.transmits++;
       if (entry.transmits >= transmitLimit) finished.push(entry);
     }
     for (const entry of finished) this.#remove(entry, true);
-    return taken;
+    return selected;
   }
 
   clear(): void {

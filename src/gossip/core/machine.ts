@@ -149,11 +149,11 @@ export class Gossip {
 
   /** Time of the next required `tick`. Infinite while the ring has no other member and no work is pending. */
   nextTickMs(): number {
-    const upkeep =
+    const maintenanceMs =
       this.#broadcasts.leaving || this.#alone
         ? Number.POSITIVE_INFINITY
         : Math.min(this.#prober.nextMs(), this.#pushPullMs, this.#reconnectMs);
-    return Math.min(upkeep, this.#gossipMs, this.#broadcasts.nextExpiryMs());
+    return Math.min(maintenanceMs, this.#gossipMs, this.#broadcasts.nextExpiryMs());
   }
 
   get #alone(): boolean {

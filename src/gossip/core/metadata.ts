@@ -18,7 +18,7 @@ export interface MemberMetadata {
   /** Lifeguard's local health; 0 is healthy. */
   readonly health?: number;
   /** Wall clock when the metadata was published, milliseconds since the epoch. */
-  readonly toldAtMs?: number;
+  readonly sentAtMs?: number;
 }
 
 export interface StoreMetadata {
@@ -53,7 +53,7 @@ export function tagsOf(metadata: MemberMetadata): ReadonlyMap<string, string> {
   setNumber(tags, 'fsync', metadata.fsyncMicros);
   setNumber(tags, 'clock', metadata.clockOffsetMs);
   setNumber(tags, 'health', metadata.health);
-  setNumber(tags, 'at', metadata.toldAtMs);
+  setNumber(tags, 'at', metadata.sentAtMs);
   return tags;
 }
 

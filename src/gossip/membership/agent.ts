@@ -210,8 +210,8 @@ class RingAgent implements Agent {
     }
     const { name, metadata: theirs } = event.member;
     if (event.kind === 'forgotten' || event.kind === 'failed' || event.kind === 'left') this.#clocks.forget(name);
-    else if (event.kind === 'updated' && theirs.toldAtMs !== undefined)
-      this.#clocks.observe(name, theirs.toldAtMs, this.#clock.nowMs());
+    else if (event.kind === 'updated' && theirs.sentAtMs !== undefined)
+      this.#clocks.observe(name, theirs.sentAtMs, this.#clock.nowMs());
     this.#emit({ kind: event.kind, member: this.#show(event.member) });
   };
 
@@ -220,7 +220,7 @@ class RingAgent implements Agent {
   }
 
   readonly #show = (member: RingMember): AgentMember => {
-    const { addresses, toldAtMs: _, ...rest } = member.metadata;
+    const { addresses, sentAtMs: _, ...rest } = member.metadata;
     return {
       name: member.name,
       address: textOf(member.address),

@@ -10,9 +10,9 @@ export class ClockOffsets {
    * Records that metadata of `member`, published at `toldAtMs` on its clock, was received at `nowMs` on this host's
    * clock.
    */
-  observe(member: string, toldAtMs: number, nowMs: number): void {
+  observe(member: string, sentAtMs: number, nowMs: number): void {
     const samples = this.#samples.get(member) ?? [];
-    samples.push(toldAtMs - nowMs);
+    samples.push(sentAtMs - nowMs);
     if (samples.length > KEPT) samples.shift();
     this.#samples.set(member, samples);
   }

@@ -157,7 +157,7 @@ class GossipMembership implements Membership {
   }
 
   setMetadata(given: MemberMetadata, urgent = false): void {
-    this.#serf.encodeTags(tagsOf({ ...given, toldAtMs: this.#clock.nowMs() }));
+    this.#serf.encodeTags(tagsOf({ ...given, sentAtMs: this.#clock.nowMs() }));
     this.#metadata = given;
     if (this.#gossip === undefined || this.#stopped) return;
     this.#metaTimer?.cancel();
@@ -347,7 +347,7 @@ class GossipMembership implements Membership {
 
   /** Stamped at publication, not when it was set, because other members derive clock offsets from it. */
   #metaNow(): Uint8Array {
-    return this.#serf.encodeTags(tagsOf({ ...this.#metadata, toldAtMs: this.#clock.nowMs() }));
+    return this.#serf.encodeTags(tagsOf({ ...this.#metadata, sentAtMs: this.#clock.nowMs() }));
   }
 
   readonly #publishMetadata = (): void => {

@@ -31,13 +31,13 @@ export function fetchConfig(url: URL, token: string, ca: string): Promise<string
     new CodedError('unreachable', `--from-mcs: ${url.href}: ${why}`, { cause });
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, accept: ACCEPT };
-    const asked = request(url, { ca, headers, agent: false, timeout: TIMEOUT_MS }, (response) => {
+    const outgoing = request(url, { ca, headers, agent: false, timeout: TIMEOUT_MS }, (response) => {
       const chunks: Buffer[] = [];
       let length = 0;
       response.on('error', (error) => reject(unreachable(messageOf(error), error)));
       response.on('data', (chunk: Buffer) => {
         length += chunk.length;
-        if (length > MAX_BYTES) asked.destroy(new Error(`the response has more than ${MAX_BYTES} bytes`));
+        if (length > MAX_BYTES) outgoing.destroy(new Error(`the response has more than ${MAX_BYTES} bytes`));
         else chunks.push(chunk);
       });
       response.on('end', () => {
@@ -46,9 +46,9 @@ export function fetchConfig(url: URL, token: string, ca: string): Promise<string
         else reject(unreachable(REASONS[statusCode] ?? `the server answers ${statusCode}`));
       });
     });
-    asked.on('timeout', () => asked.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
-    asked.on('error', (error) => reject(unreachable(messageOf(error), error)));
-    asked.end();
+    outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
+    outgoing.on('error', (error) => reject(unreachable(messageOf(error), error)));
+    outgoing.end();
   });
 }
 

@@ -55,12 +55,12 @@ export function untilSignal(
 ): { readonly signal: Promise<NodeJS.Signals>; dispose(): void } {
   let dispose = (): void => {};
   const signal = new Promise<NodeJS.Signals>((resolve) => {
-    let asked = 0;
+    let signals = 0;
     const handler = (name: NodeJS.Signals): void => {
-      asked += 1;
-      if (asked > (hurry === undefined ? 1 : 2)) process.exit(1);
-      log.info(asked === 1 ? 'stopping' : 'stopping immediately', { signal: name });
-      if (asked === 1) resolve(name);
+      signals += 1;
+      if (signals > (hurry === undefined ? 1 : 2)) process.exit(1);
+      log.info(signals === 1 ? 'stopping' : 'stopping immediately', { signal: name });
+      if (signals === 1) resolve(name);
       else hurry?.();
     };
     process.on('SIGINT', handler);

@@ -216,12 +216,12 @@ async function forceNewCluster({
   cluster,
   dataDirectory,
 }: EtcdSettings): Promise<Pick<EtcdServerDeps, 'forceNewCluster'>> {
-  const asked = recoverMark(dataDirectory);
-  const once = await access(asked).then(
+  const recoveryMark = recoverMark(dataDirectory);
+  const once = await access(recoveryMark).then(
     () => true,
     () => false,
   );
-  return once || cluster.forceNew ? { forceNewCluster: () => rm(asked, { force: true }) } : {};
+  return once || cluster.forceNew ? { forceNewCluster: () => rm(recoveryMark, { force: true }) } : {};
 }
 
 interface Peering {

@@ -92,9 +92,9 @@ function refuseOverwrite(
   field: string,
 ): void {
   if (context.flags.bool('overwrite')) return;
-  const [taken] = Object.entries(set).filter(([key, value]) => key in current && current[key] !== value);
-  if (taken === undefined) return;
-  const [key] = taken;
+  const [existing] = Object.entries(set).filter(([key, value]) => key in current && current[key] !== value);
+  if (existing === undefined) return;
+  const [key] = existing;
   throw new ClientError(
     field === 'labels'
       ? `'${key}' already has a value (${current[key]}), and --overwrite is false`

@@ -198,12 +198,12 @@ export const runTaint = (context: VerbContext): Promise<number> =>
     for (const target of await targetsOf(session, named)) {
       const node = await currentObject(session, target);
       const before = (at(node, 'spec', 'taints') ?? []) as Taint[];
-      const [taken] = add.filter((taint) =>
+      const [existing] = add.filter((taint) =>
         before.some((each) => each.key === taint.key && each.effect === taint.effect),
       );
-      if (taken !== undefined && !flags.bool('overwrite'))
+      if (existing !== undefined && !flags.bool('overwrite'))
         throw new ClientError(
-          `node ${target.name} already has ${taken.key} taint(s) with same effect(s) and --overwrite is false`,
+          `node ${target.name} already has ${existing.key} taint(s) with same effect(s) and --overwrite is false`,
         );
       for (const { key, effect } of remove)
         if (!before.some((each) => each.key === key && (effect === '' || each.effect === effect)))

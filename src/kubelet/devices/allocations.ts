@@ -40,7 +40,7 @@ export class Allocations {
   }
 
   /** Devices of a resource that are not available to a container. */
-  taken(resource: string, podUid: string, isInit: boolean): Set<string> {
+  allocatedTo(resource: string, podUid: string, isInit: boolean): Set<string> {
     const others = this.list.filter(
       (each) => each.resource === resource && (each.podUid !== podUid || !(isInit || each.isInit)),
     );

@@ -223,7 +223,7 @@ export class DeviceManager implements PluginHandler {
 
   /** Healthy devices available to a container of the pod. Devices that its init containers used come first. */
   #free(resource: string, podUid: string, isInit: boolean): string[] {
-    const taken = this.#allocations.taken(resource, podUid, isInit);
+    const inUse = this.#allocations.allocatedTo(resource, podUid, isInit);
     const own = new Set(
       this.#allocations
         .of(podUid)
@@ -231,7 +231,7 @@ export class DeviceManager implements PluginHandler {
         .flatMap(({ ids }) => ids),
     );
     const free = [...(this.#resources.get(resource)?.devices ?? [])]
-      .filter(([id, { healthy }]) => healthy && !taken.has(id))
+      .filter(([id, { healthy }]) => healthy && !inUse.has(id))
       .map(([id]) => id)
       .sort();
     return [...free.filter((id) => own.has(id)), ...free.filter((id) => !own.has(id))];

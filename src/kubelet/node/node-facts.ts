@@ -16,8 +16,8 @@ export function nodeFacts(
     ]);
     return { disk, images, runtimeVersion: `${runtimeName}://${runtimeVersion}`, more };
   });
-  return (said: ReadonlySet<string>): ReturnType<typeof read> => {
-    present = said;
+  return (reported: ReadonlySet<string>): ReturnType<typeof read> => {
+    present = reported;
     return read();
   };
 }

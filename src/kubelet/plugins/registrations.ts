@@ -51,7 +51,7 @@ export class PluginRegistrations {
   #watch: { close(): void } | undefined;
   #timer: Timer | undefined;
   /** Sockets with a request in progress. An unresponsive socket must not delay the other sockets. */
-  readonly #asked = new Set<string>();
+  readonly #queried = new Set<string>();
   #scans = 0;
   #scanning = false;
   #again = false;
@@ -86,7 +86,7 @@ export class PluginRegistrations {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
     // A socket with a request in progress is checked again after its response.
-    const due = [...this.#known].filter(([socket]) => !this.#asked.has(socket)).map(([, { retryAtMs }]) => retryAtMs);
+    const due = [...this.#known].filter(([socket]) => !this.#queried.has(socket)).map(([, { retryAtMs }]) => retryAtMs);
     const next = Math.min(nowMs + RESCAN_MS, ...due);
     this.#timer?.cancel();
     this.#timer = clock.setTimer(Math.max(0, next - nowMs), () => this.#scan());
@@ -103,7 +103,7 @@ export class PluginRegistrations {
         this.#known.delete(socket);
         if (known.plugin !== undefined && !present.has(socket)) await this.#deregister(known.plugin);
       }
-      for (const [socket, stamp] of present) if (!this.#asked.has(socket)) this.#ask(socket, stamp);
+      for (const [socket, stamp] of present) if (!this.#queried.has(socket)) this.#ask(socket, stamp);
     }
   }
 
@@ -111,9 +111,9 @@ export class PluginRegistrations {
     const known = this.#known.get(socket);
     if (known !== undefined && known.retryAtMs > this.#options.clock.monotonicMs()) return;
     const scans = this.#scans;
-    this.#asked.add(socket);
+    this.#queried.add(socket);
     void this.#look(socket, stamp).finally(() => {
-      this.#asked.delete(socket);
+      this.#queried.delete(socket);
       if (this.#stopped) return;
       // A newer scan sets its own timer.
       if (this.#scans === scans) this.#arm();

@@ -177,11 +177,11 @@ export function hostPortRejection(
   const { pod, others, reservedPorts } = input;
   const wanted = podInfoOf(pod).hostPorts;
   if (wanted.length === 0) return undefined;
-  const taken = [
+  const inUse = [
     ...others.flatMap((other) => podInfoOf(other).hostPorts),
     ...hostPortsOnAllAddresses([...reservedPorts, ...foreignNodePorts(input)]),
   ];
-  const free = wanted.every((port) => !taken.some((each) => portsConflict(each, port)));
+  const free = wanted.every((port) => !inUse.some((each) => portsConflict(each, port)));
   return free ? undefined : failed('NodePorts', "node(s) didn't have free ports for the requested pod ports");
 }
 

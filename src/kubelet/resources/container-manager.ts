@@ -178,9 +178,9 @@ export class ContainerManager {
   }
 
   #shared(beside?: Share): number[] {
-    const taken = new Set([...this.#cpus.values()].flatMap((containers) => [...containers.values()].flat()));
-    for (const cpus of beside?.cpus.values() ?? []) for (const cpu of cpus) taken.add(cpu);
-    return this.#options.machine.cpus.map(({ id }) => id).filter((id) => !taken.has(id));
+    const assigned = new Set([...this.#cpus.values()].flatMap((containers) => [...containers.values()].flat()));
+    for (const cpus of beside?.cpus.values() ?? []) for (const cpu of cpus) assigned.add(cpu);
+    return this.#options.machine.cpus.map(({ id }) => id).filter((id) => !assigned.has(id));
   }
 
   /** CPUs that a container may use exclusively. */
@@ -194,13 +194,13 @@ export class ContainerManager {
     return [...others, ...[...share.blocks.values()].flat()];
   }
 
-  #hintOf(asked: readonly ExclusiveRequest[], share: Share): TopologyHint | undefined {
+  #hintOf(requested: readonly ExclusiveRequest[], share: Share): TopologyHint | undefined {
     const { policies } = this.#options;
-    const cpus = this.#static ? asked.reduce((sum, each) => sum + each.cpus, 0) : 0;
+    const cpus = this.#static ? requested.reduce((sum, each) => sum + each.cpus, 0) : 0;
     const hints: (readonly TopologyHint[] | undefined)[] = [cpus > 0 ? this.#cpuHints(cpus, share) : undefined];
-    const types = this.#pinned ? new Set(asked.flatMap(({ memory }) => [...memory.keys()])) : new Set<string>();
+    const types = this.#pinned ? new Set(requested.flatMap(({ memory }) => [...memory.keys()])) : new Set<string>();
     for (const type of types) {
-      const bytes = asked.reduce((sum, { memory }) => sum + (memory.get(type) ?? 0), 0);
+      const bytes = requested.reduce((sum, { memory }) => sum + (memory.get(type) ?? 0), 0);
       hints.push(this.#memoryHints(type, bytes, share));
     }
     const { admitted, hint } = decide(policies.topologyManager, this.#nodes, hints);
@@ -234,10 +234,10 @@ export class ContainerManager {
 
   #take(share: Share, name: string, wanted: ExclusiveRequest, mask: number | undefined, passing: boolean): void {
     if (this.#static && wanted.cpus > 0) {
-      const taken = this.#takeCpus(share, wanted.cpus, mask);
-      share.cpus.set(name, taken);
+      const assigned = this.#takeCpus(share, wanted.cpus, mask);
+      share.cpus.set(name, assigned);
       // CPUs of an init container are reusable by the containers that run after it.
-      for (const cpu of taken) {
+      for (const cpu of assigned) {
         if (passing) share.reusable.add(cpu);
         else share.reusable.delete(cpu);
       }
@@ -270,17 +270,17 @@ export class ContainerManager {
       aligned.map(({ id }) => id),
       [...available],
     ];
-    const taken = new Set<number>();
+    const assigned = new Set<number>();
     for (const step of steps) {
-      const left = new Set(step.filter((id) => !taken.has(id)));
-      for (const id of takeCpus(cpus, left, Math.min(left.size, count - taken.size)) ?? []) taken.add(id);
+      const left = new Set(step.filter((id) => !assigned.has(id)));
+      for (const id of takeCpus(cpus, left, Math.min(left.size, count - assigned.size)) ?? []) assigned.add(id);
     }
-    if (taken.size < count) {
+    if (assigned.size < count) {
       throw new Shortage(
         `Allocate failed due to not enough cpus available to satisfy request: requested=${count}, available=${available.size}, which is unexpected`,
       );
     }
-    return [...taken].sort((a, b) => a - b);
+    return [...assigned].sort((a, b) => a - b);
   }
 
   #changed(): void {
@@ -332,11 +332,11 @@ function reservedCpus({ machine, policies, reservedMilli }: ContainerManagerOpti
     return given;
   }
   const count = Math.ceil(reservedMilli / 1000);
-  const taken = takeCpus(machine.cpus, all, count);
-  if (count === 0 || taken === undefined) {
+  const assigned = takeCpus(machine.cpus, all, count);
+  if (count === 0 || assigned === undefined) {
     throw new Error(
       'cpu-manager-policy: the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero; set reserved-cpus',
     );
   }
-  return taken;
+  return assigned;
 }

@@ -60,8 +60,8 @@ export class RigRequests {
     const host = this.#host();
     const path = this.#device(query.get('fixture') ?? '');
     const baudRate = Number(query.get('baud') ?? '115200');
-    const asked = { stdin: flag(query, 'input'), stdout: flag(query, 'output'), stderr: false, tty: true };
-    await this.#options.streaming.handleRemoteCommand(request, socket, head, asked, async () => {
+    const requested = { stdin: flag(query, 'input'), stdout: flag(query, 'output'), stderr: false, tty: true };
+    await this.#options.streaming.handleRemoteCommand(request, socket, head, requested, async () => {
       // A serial line has one reader, and the later request holds the claim now, so the earlier session is ended.
       this.#consoles.get(rig)?.();
       const line = await host.openSerial(path, baudRate);

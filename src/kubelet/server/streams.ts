@@ -36,7 +36,7 @@ export class StreamRequests {
     if (route.name === 'exec' || route.name === 'attach') {
       const worker = workerOf(pods, route);
       const status = runningContainer(view, worker, route.container);
-      const asked = {
+      const requested = {
         stdin: flag(query, 'input'),
         stdout: flag(query, 'output'),
         stderr: flag(query, 'error'),
@@ -46,7 +46,7 @@ export class StreamRequests {
       if (route.name === 'exec' && command.length === 0)
         throw new HttpError(400, 'you must specify at least 1 of command');
       await this.#sessions.run(route.name, status.id, () =>
-        streaming.handleRemoteCommand(request, socket, head, asked, (streams) =>
+        streaming.handleRemoteCommand(request, socket, head, requested, (streams) =>
           route.name === 'exec' ? runtime.exec(status.id, { ...streams, command }) : runtime.attach(status.id, streams),
         ),
       );

@@ -42,9 +42,9 @@ export interface QueriedName {
 }
 
 /** `asked`: the question. Owner names that are a suffix of its name become compression pointers. */
-export function encodeAnswer(codec: DnsCodec, asked: QueriedName, sections: Sections): EncodedAnswer {
+export function encodeAnswer(codec: DnsCodec, question: QueriedName, sections: Sections): EncodedAnswer {
   const encode = (record: DnsRecord): Uint8Array =>
-    Buffer.concat([ownerOf(codec, asked, record.name), codec.encodeRecord(record)]);
+    Buffer.concat([ownerOf(codec, question, record.name), codec.encodeRecord(record)]);
   const answers = [...sections.answers.map(encode), ...(sections.foreign ?? [])];
   const authorities = sections.authorities.map(encode);
   const additionals = sections.additionals.map(encode);
@@ -54,7 +54,7 @@ export function encodeAnswer(codec: DnsCodec, asked: QueriedName, sections: Sect
     answers.length > 1 &&
     authorities.length + additionals.length === 0 &&
     sections.answers.length === answers.length &&
-    sections.answers.every(({ type, name }) => (type === 'A' || type === 'AAAA') && name === asked.name) &&
+    sections.answers.every(({ type, name }) => (type === 'A' || type === 'AAAA') && name === question.name) &&
     answers.every(({ length }) => length === first?.length);
   return {
     rcode: sections.rcode,
@@ -67,11 +67,11 @@ export function encodeAnswer(codec: DnsCodec, asked: QueriedName, sections: Sect
   };
 }
 
-function ownerOf(codec: DnsCodec, asked: QueriedName, name: string): Uint8Array {
-  if (name === asked.name) return QUESTION_POINTER;
-  if (name !== '' && asked.name.endsWith(`.${name}`)) {
+function ownerOf(codec: DnsCodec, question: QueriedName, name: string): Uint8Array {
+  if (name === question.name) return QUESTION_POINTER;
+  if (name !== '' && question.name.endsWith(`.${name}`)) {
     // Computed from the end, because earlier labels may contain bytes that are written as several characters.
-    const offset = asked.questionEnd - TYPE_AND_CLASS_BYTES - (name.length + 2);
+    const offset = question.questionEnd - TYPE_AND_CLASS_BYTES - (name.length + 2);
     return Uint8Array.of(0xc0 | (offset >> 8), offset & 0xff);
   }
   return codec.encodeName(name);

@@ -85,28 +85,28 @@ export class Forwarder {
   }
 
   /** Returns a cached response synchronously. */
-  resolve(asked: ForwardQuestion): Forwarded | Promise<Forwarded> {
-    const servers = this.#serversOf(asked.name);
+  resolve(request: ForwardQuestion): Forwarded | Promise<Forwarded> {
+    const servers = this.#serversOf(request.name);
     if (servers.length === 0) return 'none';
-    const bits = (asked.dnssecOk ? 1 : 0) | (asked.checkingDisabled ? 2 : 0);
-    const key = `${bits}${Buffer.from(asked.question).toString('latin1')}`;
+    const bits = (request.dnssecOk ? 1 : 0) | (request.checkingDisabled ? 2 : 0);
+    const key = `${bits}${Buffer.from(request.question).toString('latin1')}`;
     const nowMs = this.#deps.clock.monotonicMs();
     const cached = this.#cache.get(key, nowMs);
     if (cached !== undefined) return cached;
-    const waiting = this.#waiting.get(asked.source) ?? 0;
+    const waiting = this.#waiting.get(request.source) ?? 0;
     if (waiting >= MAX_UNDER_WAY_PER_SOURCE) return 'failed';
     let running = this.#underWay.get(key);
     if (running === undefined) {
       const { size } = this.#underWay;
       if (size >= MAX_UNDER_WAY || (size >= CROWDED && waiting >= MAX_PER_SOURCE_CROWDED)) return 'failed';
-      running = this.#forward(key, servers, asked).finally(() => this.#underWay.delete(key));
+      running = this.#forward(key, servers, request).finally(() => this.#underWay.delete(key));
       this.#underWay.set(key, running);
     }
-    this.#waiting.set(asked.source, waiting + 1);
+    this.#waiting.set(request.source, waiting + 1);
     return running.finally(() => {
-      const left = (this.#waiting.get(asked.source) ?? 1) - 1;
-      if (left > 0) this.#waiting.set(asked.source, left);
-      else this.#waiting.delete(asked.source);
+      const left = (this.#waiting.get(request.source) ?? 1) - 1;
+      if (left > 0) this.#waiting.set(request.source, left);
+      else this.#waiting.delete(request.source);
     });
   }
 
@@ -123,13 +123,13 @@ export class Forwarder {
     return best;
   }
 
-  async #forward(key: string, servers: readonly UpstreamServer[], asked: ForwardQuestion): Promise<Forwarded> {
+  async #forward(key: string, servers: readonly UpstreamServer[], request: ForwardQuestion): Promise<Forwarded> {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     const isLast = (server: UpstreamServer): boolean => (this.#lastUntil.get(nameOf(server)) ?? 0) > startMs;
     const isDown = (server: UpstreamServer): boolean =>
       isLast(server) && (this.#failures.get(nameOf(server)) ?? 0) >= FAILURES_UNTIL_DOWN;
-    const group = `${asked.source} ${servers.map(nameOf).join()}`;
+    const group = `${request.source} ${servers.map(nameOf).join()}`;
     // When all servers are down, one question per client probes whether a server has recovered, and the other questions
     // fail immediately. The limit is per client, so that queries for names with unresponsive servers do not block the
     // probes of other clients.
@@ -148,7 +148,7 @@ export class Forwarder {
           const attemptMs = Math.min(ATTEMPT_MS, TOTAL_MS - (clock.monotonicMs() - startMs));
           if (attemptMs <= 0) break;
           const beganMs = clock.monotonicMs();
-          const response = await this.#query(server, asked, attemptMs);
+          const response = await this.#query(server, request, attemptMs);
           // A server that rejects immediately would reject again, so only timeouts count.
           if (response === undefined && clock.monotonicMs() - beganMs >= attemptMs / 2) silent.push(server);
           if (response === undefined) continue;
@@ -166,13 +166,13 @@ export class Forwarder {
   }
 
   /** Returns undefined when the server did not respond to this question. */
-  async #query(server: UpstreamServer, asked: ForwardQuestion, ms: number): Promise<CachedResponse | undefined> {
+  async #query(server: UpstreamServer, request: ForwardQuestion, ms: number): Promise<CachedResponse | undefined> {
     const { clock, log } = this.#deps;
     const beganMs = clock.monotonicMs();
     const deadline = beganMs + ms;
     const name = nameOf(server);
     const exchange = async (transport: 'udp' | 'tcp', edns: boolean): Promise<CachedResponse> => {
-      const message = queryMessage(asked, this.#deps.random.bytes(2), edns);
+      const message = queryMessage(request, this.#deps.random.bytes(2), edns);
       const accept = (response: Uint8Array): boolean => answers(message, response);
       const timeoutMs = Math.max(1, deadline - clock.monotonicMs());
       const received = await this.#deps.exchange.exchange(server, message, { transport, timeoutMs, accept });
@@ -217,8 +217,8 @@ export class Forwarder {
 export const nameOf = ({ address, port }: UpstreamServer): string =>
   address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 
-function queryMessage(asked: ForwardQuestion, id: Uint8Array, edns: boolean): Uint8Array {
-  const { question, dnssecOk, checkingDisabled } = asked;
+function queryMessage(request: ForwardQuestion, id: Uint8Array, edns: boolean): Uint8Array {
+  const { question, dnssecOk, checkingDisabled } = request;
   const flags = FLAG.recursionDesired | (checkingDisabled ? FLAG.checkingDisabled : 0);
   const header = [id[0] ?? 0, id[1] ?? 0, flags >> 8, flags & 0xff, 0, 1, 0, 0, 0, 0, 0, edns ? 1 : 0];
   const opt = edns ? [0, 0, 41, UDP_BYTES >> 8, UDP_BYTES & 0xff, 0, 0, dnssecOk ? 0x80 : 0, 0, 0, 0] : [];

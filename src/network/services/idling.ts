@@ -9,7 +9,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { NeedPods } from '../../client/informers/need-pods.ts';
 import type { Informer } from '../../client/types.ts';
-import { ASKED, type Family, idleKeys, idleTable, type ServicePort } from './core/index.ts';
+import { type Family, idleKeys, idleTable, REQUESTED, type ServicePort } from './core/index.ts';
 import type { PacketFilter } from './core/port.ts';
 
 export interface IdlingDeps {
@@ -71,7 +71,7 @@ export function startIdling(deps: IdlingDeps): Idling {
   const poll = async (): Promise<void> => {
     for (const [family, keys] of held) {
       if (keys.size === 0) continue;
-      for (const set of ASKED)
+      for (const set of REQUESTED)
         for (const key of await packetFilter.elements(family, table, set)) {
           const service = services.get(keys.get(key) ?? '');
           if (service !== undefined) needPods(service);

@@ -50,9 +50,9 @@ export function runCommand(file: string, args: readonly string[], options: Comma
     child.on('close', (code, signal) => {
       clearTimeout(deadline);
       if (code === 0) return resolve(stdout());
-      const said = stderr().trim() || stdout().trim();
+      const message = stderr().trim() || stdout().trim();
       const how = signal === null ? `exit status ${code}` : `killed by ${signal}`;
-      reject(new CodedError('command', `${file} ${args[0] ?? ''}: ${said === '' ? how : said}`));
+      reject(new CodedError('command', `${file} ${args[0] ?? ''}: ${message === '' ? how : message}`));
     });
   });
 }

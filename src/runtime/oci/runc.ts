@@ -72,8 +72,8 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
         const args = [...globalArgs, '--log', log, 'run', '--detach', '--bundle', bundle, '--pid-file', pidFile, id];
         await runCommand(path, args, { discardOutput: true });
       } catch (error) {
-        const said = await readFile(log, 'utf8').catch(() => '');
-        throw new Error(said.trim() || String(error), { cause: error });
+        const logged = await readFile(log, 'utf8').catch(() => '');
+        throw new Error(logged.trim() || String(error), { cause: error });
       } finally {
         await rm(log, { force: true });
       }

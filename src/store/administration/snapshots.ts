@@ -176,9 +176,9 @@ export async function isUnchanged(admin: EtcdAdmin, directory: string, files: St
  * `taken`, the snapshot just saved, counts as the newest regardless of its date, because the clock may have been set
  * back.
  */
-export async function pruneSnapshots(directory: string, keep: number, taken: string): Promise<string[]> {
+export async function pruneSnapshots(directory: string, keep: number, newestFile: string): Promise<string[]> {
   const rank = (name: string): readonly [number, number] => [
-    name === basename(taken) ? Number.POSITIVE_INFINITY : (createdAt(name) ?? 0),
+    name === basename(newestFile) ? Number.POSITIVE_INFINITY : (createdAt(name) ?? 0),
     revisionIn(name),
   ];
   const names = (await readdir(directory)).filter((name) => NAME.test(name));

@@ -161,12 +161,12 @@ function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
 }
 
 function rejectDuplicates(urls: readonly EtcdUrl[]): void {
-  const taken = new Map<string, string>();
+  const used = new Map<string, string>();
   for (const { host, port, path, text } of urls) {
     const place = path ?? `${host}:${port}`;
-    const other = taken.get(place);
+    const other = used.get(place);
     if (other !== undefined && port !== 0) refuse(`${other} and ${text} are one address; give each a port of its own`);
-    taken.set(place, text);
+    used.set(place, text);
   }
 }
 

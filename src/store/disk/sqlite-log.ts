@@ -428,15 +428,15 @@ class SqliteLog implements StoreLog {
   }
 
   #receive(reply: WorkerReply): void {
-    const asked = this.#requests.get(reply.id);
+    const requested = this.#requests.get(reply.id);
     this.#requests.delete(reply.id);
     if (!('failure' in reply)) {
-      asked?.resolve(reply.value);
+      requested?.resolve(reply.value);
       return;
     }
     const { code, message, fatal } = reply.failure;
     const error = new CodedError(code, message);
-    asked?.reject(error);
+    requested?.reject(error);
     if (fatal) this.#die(error);
   }
 
@@ -448,7 +448,7 @@ class SqliteLog implements StoreLog {
       directory: this.#options.directory,
       cause: error.message,
     });
-    for (const asked of this.#requests.values()) asked.reject(error);
+    for (const requested of this.#requests.values()) requested.reject(error);
     this.#requests.clear();
     this.#onFatal(error);
   }

@@ -96,10 +96,10 @@ export async function requestAdmission(
 }
 
 async function peersOf(known: PeerUrls, dial: DialPeer): Promise<PeerUrls> {
-  const asked = known.map(async (urls) =>
+  const responses = known.map(async (urls) =>
     decodeMembers(await queryPeer(dial, urls, PeerPath.members, new Uint8Array(), REQUEST_TIMEOUT_MS)),
   );
-  const tables = await Promise.allSettled(asked);
+  const tables = await Promise.allSettled(responses);
   return tables.flatMap((each) =>
     each.status === 'fulfilled' ? each.value.members.map(({ peerUrls }) => peerUrls) : [],
   );

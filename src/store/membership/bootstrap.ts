@@ -160,8 +160,8 @@ async function queryMembers(
   );
 }
 
-const answered = (asked: ReadonlyArray<PromiseSettledResult<MemberTable>>): readonly MemberTable[] =>
-  asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+const answered = (results: ReadonlyArray<PromiseSettledResult<MemberTable>>): readonly MemberTable[] =>
+  results.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
 
 /** The member tables of reachable peers. */
 async function tablesOf(initial: InitialCluster, asking: PeerQueryDeps): Promise<readonly MemberTable[]> {
@@ -248,8 +248,8 @@ async function joining(initial: InitialCluster, deps: BootstrapDeps) {
   if (deps.dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
   let lastCause = '';
   for (;;) {
-    const asked = await queryMembers(initial, deps, REQUEST_TIMEOUT_MS);
-    const tables = answered(asked);
+    const results = await queryMembers(initial, deps, REQUEST_TIMEOUT_MS);
+    const tables = answered(results);
     if (tables.length > 0) {
       if (initial.joins !== true || tables.some((table) => ownIn(table, deps) !== undefined))
         return asAdded(tables, deps);
@@ -258,7 +258,7 @@ async function joining(initial: InitialCluster, deps: BootstrapDeps) {
         deps,
       );
     }
-    const failure = asked.findLast((outcome) => outcome.status === 'rejected');
+    const failure = results.findLast((outcome) => outcome.status === 'rejected');
     const cause = failure === undefined ? 'initial-cluster names no other member' : messageOf(failure.reason);
     if (cause !== lastCause) log.warn('waiting for a member of the cluster to answer', { cause });
     lastCause = cause;

@@ -76,10 +76,10 @@ export class ElectionTimeout {
 
   /** A round takes as long as a majority needs, so a single slow or restarted member does not lengthen it. */
   answered(round: number, from: string, nowMs: number): void {
-    const asked = this.#rounds.find((each) => each.round === round);
-    if (asked === undefined || !asked.missing.delete(from)) return;
-    asked.needed -= 1;
-    if (asked.needed === 0 && !this.#stoodStill(nowMs)) this.#roundTrip.add(nowMs - asked.atMs, nowMs);
+    const requested = this.#rounds.find((each) => each.round === round);
+    if (requested === undefined || !requested.missing.delete(from)) return;
+    requested.needed -= 1;
+    if (requested.needed === 0 && !this.#stoodStill(nowMs)) this.#roundTrip.add(nowMs - requested.atMs, nowMs);
   }
 
   ticked(nowMs: number): void {

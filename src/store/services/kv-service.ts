@@ -35,11 +35,11 @@ export interface RequestLimits {
 export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: RequestLimits = {}): UnaryHandlers {
   const { requestBytes = MAX_REQUEST_BYTES, transactionOperations } = limits;
   const how = (call: UnaryCall): WriteOptions => {
-    const asked = call.metadata(DURABILITY)?.split(',') ?? [];
+    const requested = call.metadata(DURABILITY)?.split(',') ?? [];
     return {
-      relaxed: asked.includes('relaxed'),
-      heartbeat: asked.includes('heartbeat'),
-      reserve: asked.includes('reserve'),
+      relaxed: requested.includes('relaxed'),
+      heartbeat: requested.includes('heartbeat'),
+      reserve: requested.includes('reserve'),
     };
   };
 

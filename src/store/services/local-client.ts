@@ -125,7 +125,7 @@ export class LocalClient {
   watch(
     create: Partial<WatchCreateRequest> & { readonly key: string },
     signal: AbortSignal,
-    taken: (response: WatchResponse) => boolean,
+    accept: (response: WatchResponse) => boolean,
   ): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (settle: () => void): void => {
@@ -137,7 +137,7 @@ export class LocalClient {
       const stream = this.stream(WATCH, {
         message: (bytes) => {
           const response = decodeWatchResponse(bytes);
-          if (response.compactRevision > 0 || taken(response)) finish(resolve);
+          if (response.compactRevision > 0 || accept(response)) finish(resolve);
           else if (response.canceled) finish(() => reject(new RpcFailed(RpcCode.cancelled, response.cancelReason)));
           return true;
         },

@@ -151,8 +151,8 @@ export class SystemBus {
     if (message.type === SIGNAL) this.#onSignal(message);
     else if (message.type === METHOD_RETURN) this.#answers.get(message.replySerial)?.resolve(message);
     else if (message.type === ERROR) {
-      const said = message.signature.startsWith('s') ? new Reader(message.body).string() : message.errorName;
-      this.#answers.get(message.replySerial)?.reject(new CodedError('systemd', said));
+      const reason = message.signature.startsWith('s') ? new Reader(message.body).string() : message.errorName;
+      this.#answers.get(message.replySerial)?.reject(new CodedError('systemd', reason));
     }
   }
 }

@@ -229,9 +229,9 @@ class Connection {
     if (message.type === METHOD_RETURN) {
       for (const call of waitingFor(this.calls, message.replySerial)) call.answered(new Reader(message.body));
     } else if (message.type === ERROR) {
-      const said = message.signature.startsWith('s') ? new Reader(message.body).string() : message.errorName;
+      const reason = message.signature.startsWith('s') ? new Reader(message.body).string() : message.errorName;
       for (const call of waitingFor(this.calls, message.replySerial))
-        call.failed(new ManagerError(message.errorName, `${call.member}: ${said}`));
+        call.failed(new ManagerError(message.errorName, `${call.member}: ${reason}`));
     } else if (message.type === SIGNAL && message.member === 'JobRemoved' && message.signature === 'uoss') {
       const body = new Reader(message.body);
       body.uint32();

@@ -200,13 +200,13 @@ class Listener implements RpcListener {
     if (keepAlive === undefined || keepAlive.intervalMs <= 0) return;
     this.#keepAlive = setInterval(
       () => {
-        const asked = [...this.#connections];
-        for (const connection of asked) connection.ping();
+        const closing = [...this.#connections];
+        for (const connection of closing) connection.ping();
         if (keepAlive.timeoutMs <= 0) return;
         setTimeout(
           () => {
             // `ping` returns whether the previous ping was answered.
-            for (const connection of asked) if (!connection.ping()) connection.destroy('no answer to a ping');
+            for (const connection of closing) if (!connection.ping()) connection.destroy('no answer to a ping');
           },
           Math.min(keepAlive.timeoutMs, LONGEST_TIMER_MS),
         ).unref();

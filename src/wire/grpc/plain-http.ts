@@ -96,7 +96,7 @@ export function answerHttp1(
     respond(request, response, refused);
     return;
   }
-  const asked = {
+  const requested = {
     method: request.method ?? 'GET',
     path,
     query,
@@ -105,7 +105,7 @@ export function answerHttp1(
     body: () => bodyOf(request),
     closed: (listener: () => void) => void response.once('close', listener),
   };
-  service.http(asked).then(
+  service.http(requested).then(
     (given) => respond(request, response, given),
     (error: unknown) => {
       log.error('request failed', { path, cause: messageOf(error) });

@@ -375,11 +375,11 @@ export class Http2Connection implements StreamOwner {
     this.#end(reason, true);
   }
 
-  #end(reason: string, saidGoodbye = false): void {
+  #end(reason: string, sentGoAway = false): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#goneAway = true;
-    if (saidGoodbye) {
+    if (sentGoAway) {
       // Ends the socket gracefully, so that GOAWAY is delivered unless the peer has stopped reading.
       this.#socket.end();
       setTimeout(() => this.#socket.destroy(), GOODBYE_MS).unref();

@@ -115,10 +115,10 @@ export class FrameSender {
 
   /** Takes up to `wanted` bytes from the connection's send window; returns the number taken. */
   takeWindow(wanted: number): number {
-    const taken = Math.min(wanted, this.#window);
-    this.#window -= taken;
+    const granted = Math.min(wanted, this.#window);
+    this.#window -= granted;
     this.#expectUpdates();
-    return taken;
+    return granted;
   }
 
   /** Takes `wanted` bytes from the send window, or none if it is too small. */

@@ -21,9 +21,9 @@ const variables = new Map([
 
 /** Evaluates an expression and returns its value and the checks it made. */
 function run(source: string, answer: ReturnType<AccessChecker>, budget = 1_000_000): [Value, AccessQuestion[]] {
-  const asked: AccessQuestion[] = [];
+  const questions: AccessQuestion[] = [];
   const ask: AccessChecker = (question) => {
-    asked.push(question);
+    questions.push(question);
     return answer;
   };
   const program = compile(source, { functions: standardFunctions(), variables });
@@ -34,7 +34,7 @@ function run(source: string, answer: ReturnType<AccessChecker>, budget = 1_000_0
         : resourceCheckValue(ask, { group: 'apps', resource: 'deployments' }),
     new Budget(budget),
   );
-  return [value, asked];
+  return [value, questions];
 }
 
 const yes = { allowed: true, reason: 'because', error: '' };

@@ -147,10 +147,10 @@ test('counts template changes of a daemon set in an annotation', () => {
     (d.metadata['annotations'] as Record<string, string>)['deprecated.daemonset.template.generation'];
   const first = created('DaemonSet');
   assert.equal(of(first), '1');
-  const unsaid = structuredClone(first);
-  delete unsaid.metadata['annotations'];
-  kindNamed('DaemonSet').setDefaults?.(unsaid);
-  assert.equal(of(unsaid), '0', 'before it is counted it is none, which is owned by who left it out');
+  const unset = structuredClone(first);
+  delete unset.metadata['annotations'];
+  kindNamed('DaemonSet').setDefaults?.(unset);
+  assert.equal(of(unset), '0', 'before it is counted it is none, which is owned by who left it out');
   const same = structuredClone(first);
   same.metadata['annotations'] = {};
   strategy.prepareForUpdate?.(same, first, context);

@@ -150,8 +150,8 @@ test('validates the status of a claim and warns about claims', () => {
     others.join('|'),
     /^status\.allocatedResourceStatus\[storage\]: Unsupported value: "x": supported values: [^|]*$/,
   );
-  const told = claim({ resources: { requests: { storage: '0.5' } } }, { [CLASS]: 'a' });
-  assert.deepEqual(claims.strategy.warnings?.(told, undefined), [
+  const reported = claim({ resources: { requests: { storage: '0.5' } } }, { [CLASS]: 'a' });
+  assert.deepEqual(claims.strategy.warnings?.(reported, undefined), [
     `metadata.annotations[${CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead`,
     'spec.resources.requests[storage]: fractional byte value "500m" is invalid, must be an integer',
   ]);

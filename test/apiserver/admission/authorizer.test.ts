@@ -25,13 +25,13 @@ describe('the authorizer of admission', () => {
   let hooks: WebhookServer;
   let bob: KeyPair;
   let serial = 0;
-  let asked: string[] = [];
+  let requested: string[] = [];
   before(async () => {
     hooks = await WebhookServer.start();
     // Allows reads of config maps and secrets named "open", and has no opinion on others, so that roles decide.
     hooks.on('/access', (review) => {
       const { user, resourceAttributes: of, nonResourceAttributes: path } = (review as unknown as Question).spec;
-      asked.push(`${user} ${of?.['verb'] ?? ''} ${of?.['resource'] ?? path?.path} ${of?.['name'] ?? ''}`);
+      requested.push(`${user} ${of?.['verb'] ?? ''} ${of?.['resource'] ?? path?.path} ${of?.['name'] ?? ''}`);
       return JSON.stringify({ status: { allowed: of?.['resource'] === 'secrets' && of['name'] === 'open' } });
     });
     server = await startServer({
@@ -96,7 +96,7 @@ describe('the authorizer of admission', () => {
     assert.equal(bound.code, 201, bound.text);
   };
   const create = async (as: KeyPair | undefined, name = `m${++serial}`) => {
-    asked = [];
+    requested = [];
     const body = { metadata: { name }, data: { a: '1' } };
     return server.call<Body>('POST', MAPS, as === undefined ? { body } : { as, body });
   };
@@ -128,7 +128,7 @@ describe('the authorizer of admission', () => {
     assert.equal(refused.code, 422, refused.text);
     assert.match(refused.body.message, /denied request: must be allowed to mark$/);
     // Each check is sent once, although the policy is evaluated again after each decision.
-    const own = asked.filter((each) => !each.startsWith('bob create configmaps'));
+    const own = requested.filter((each) => !each.startsWith('bob create configmaps'));
     assert.deepEqual(own, [
       'bob get secrets open',
       'bob get secrets shut',

@@ -23,10 +23,10 @@ async function setQuota(
   const made = await server.call('POST', path, { body: { metadata: { name }, spec: { hard, ...spec } } });
   assert.equal(made.code, 201, made.text);
   const nothing = Object.fromEntries(Object.keys(hard).map((each) => [each, '0']));
-  const said = await server.call('PUT', `${path}/${name}/status`, {
+  const output = await server.call('PUT', `${path}/${name}/status`, {
     body: { metadata: { name }, spec: { hard, ...spec }, status: { hard, used: used ?? nothing } },
   });
-  assert.equal(said.code, 200, said.text);
+  assert.equal(output.code, 200, output.text);
 }
 
 async function newNamespace(server: TestServer, name: string): Promise<void> {
@@ -112,10 +112,10 @@ describe('resource quotas', () => {
     assert.equal((await post(`${maps}?dryRun=All`, { metadata: { name: 'a' } })).code, 201);
     assert.deepEqual((await usedOf(server, 'honest'))?.['configmaps'], '0');
     assert.equal((await post(maps, { metadata: { name: 'a' } })).code, 201);
-    const taken = await Promise.all(Array.from({ length: 5 }, () => post(maps, { metadata: { name: 'a' } })));
+    const inUse = await Promise.all(Array.from({ length: 5 }, () => post(maps, { metadata: { name: 'a' } })));
     // Requests during a reservation may be rejected by the quota, but their usage is refunded.
-    for (const { code } of taken) assert.ok(code === 409 || code === 403);
-    assert.ok(taken.some(({ code }) => code === 409));
+    for (const { code } of inUse) assert.ok(code === 409 || code === 403);
+    assert.ok(inUse.some(({ code }) => code === 409));
     assert.equal((await usedOf(server, 'honest'))?.['configmaps'], '1');
     assert.equal((await post(maps, { metadata: { name: 'b' } })).code, 201);
     assert.match(

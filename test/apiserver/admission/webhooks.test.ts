@@ -51,17 +51,17 @@ test('webhooks get the credentials of their kubeconfig users', async () => {
   const identity = (authorization: string) => ({ users: new Map([[`127.0.0.1:${hooks.port}`, { authorization }]]) });
   const admission = { mutatingAs: identity('Bearer m'), validatingAs: identity('Basic v') };
   const server = await startServer({ config: { admission } });
-  const said: unknown[] = [];
+  const responses: unknown[] = [];
   try {
     for (const path of ['/m', '/v'])
       hooks.on(path, (_review, response) => {
-        said.push([path, response.req.headers.authorization]);
+        responses.push([path, response.req.headers.authorization]);
         return { allowed: true };
       });
     await configure(server, 'Mutating', 'a', hooks.hook('/m'));
     await configure(server, 'Validating', 'a', hooks.hook('/v'));
     assert.equal((await server.call('POST', MAPS, { body: { metadata: { name: 'x' } } })).code, 201);
-    assert.deepEqual(said, [
+    assert.deepEqual(responses, [
       ['/m', 'Bearer m'],
       ['/v', 'Basic v'],
     ]);
@@ -316,22 +316,22 @@ describe('admission webhooks', () => {
       hooks.hook('/scope', { rules: [{ ...everything[0], scope: 'Cluster' }] }),
       hooks.hook('/all', { rules: everything }),
     );
-    const asked = (): string[] => {
+    const requested = (): string[] => {
       const paths = hooks.seen.map(({ path }) => path.split('?', 1)[0] ?? '').sort();
       hooks.seen.length = 0;
       return paths;
     };
     await call('POST', MAPS, map());
-    assert.deepEqual(asked(), ['/all']);
+    assert.deepEqual(requested(), ['/all']);
     await call('POST', MAPS, map({}, { labels: { watched: 'yes' } }));
-    assert.deepEqual(asked(), ['/all', '/labels']);
+    assert.deepEqual(requested(), ['/all', '/labels']);
     await call('POST', '/api/v1/namespaces/kube-system/configmaps', map({ data: { size: 'big' } }));
-    assert.deepEqual(asked(), ['/all', '/conditions', '/spaces']);
+    assert.deepEqual(requested(), ['/all', '/conditions', '/spaces']);
     await call('POST', '/api/v1/namespaces', { metadata: { name: 'ns-of-hooks' } });
-    assert.deepEqual(asked(), ['/all', '/scope']);
+    assert.deepEqual(requested(), ['/all', '/scope']);
     // Errors for exceeding the cost limit, of one condition and of all together, in upstream's wording.
     const asks = "authorizer.group('').resource('pods').check('create').allowed()";
-    for (const [name, count, each, said] of [
+    for (const [name, count, each, expectedWarnings] of [
       ['one', 1, 3, /operation cancelled: actual cost limit exceeded/],
       ['all', 8, 2, /validation failed due to running out of cost budget, no further validation rules will be run/],
     ] as const) {
@@ -339,7 +339,7 @@ describe('admission webhooks', () => {
       const matchConditions = Array.from({ length: count }, (_, index) => ({ name: `c${index}`, expression }));
       await configure(server, 'Validating', name, hooks.hook('/labels', { matchConditions }));
       const dear = await server.call('POST', '/api/v1/namespaces/default/configmaps', { body: { metadata: { name } } });
-      assert.match(dear.text, said);
+      assert.match(dear.text, expectedWarnings);
       await server.call('DELETE', `/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${name}`);
     }
     const wrong = hooks.hook('/labels', { matchConditions: [{ name: 'x', expression: 'object.' }] });

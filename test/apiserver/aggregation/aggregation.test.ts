@@ -451,13 +451,13 @@ describe('malicious aggregated servers', () => {
         ],
       });
       // Servers that never respond or never finish are limited only by the client's own time-out.
-      flunders.mischief = (asked, response) => {
-        if (asked.url === '/apis')
+      flunders.mischief = (requested, response) => {
+        if (requested.url === '/apis')
           response.writeHead(200, { 'content-type': 'application/json;g=apidiscovery.k8s.io' });
         const pour = (): void => {
           if (!response.destroyed) response.write('x'.repeat(65_536), () => setImmediate(pour));
         };
-        if (asked.url === '/apis') pour();
+        if (requested.url === '/apis') pour();
         return true;
       };
       const waiting = request(`${main.url}${FLUNDERS}`, {
@@ -468,7 +468,7 @@ describe('malicious aggregated servers', () => {
       });
       waiting.on('error', () => {});
       waiting.end();
-      await until('it is asked', async () => (flunders.take(FLUNDERS).length > 0 ? true : undefined));
+      await until('it receives a request', async () => (flunders.take(FLUNDERS).length > 0 ? true : undefined));
       const patch = { raw: '{"spec":{"versionPriority":11}}', type: 'application/merge-patch+json' };
       await main.call('PATCH', `${API_SERVICES}/${NAME}`, patch);
       await until('stale', async () => ((await freshness(main)) === 'Stale' ? true : undefined), 20_000);
@@ -498,7 +498,7 @@ describe('malicious aggregated servers', () => {
         type: 'application/merge-patch+json',
       };
       await main.call('PATCH', `${API_SERVICES}/${NAME}`, patch);
-      await until('asked', async () => ((await main.call('GET', FLUNDERS)).code === 200 ? true : undefined));
+      await until('it responds', async () => ((await main.call('GET', FLUNDERS)).code === 200 ? true : undefined));
     } finally {
       await main.stop();
       await flunders.stop();

@@ -94,10 +94,10 @@ describe('malicious aggregated servers', { concurrency: false, timeout: 120_000 
       '',
     ];
     for (const document of documents) {
-      let asked = 0;
+      let requested = 0;
       flunders.mischief = (request, response) => {
         if ((request.url ?? '').startsWith(FLUNDERS)) return false;
-        asked += 1;
+        requested += 1;
         response.writeHead(200, { 'content-type': 'application/json;g=apidiscovery.k8s.io;v=v2', etag: '"\xe9"' });
         response.end(document);
         return true;
@@ -115,7 +115,7 @@ describe('malicious aggregated servers', { concurrency: false, timeout: 120_000 
         if (path !== '/openapi/v3/apis/wardle.example.com/v1alpha1')
           assert.equal(answer.code, 200, `${document.slice(0, 60)} ${path}: ${answer.text.slice(0, 200)}`);
       }
-      assert.ok(asked > 0, 'the server was not asked');
+      assert.ok(requested > 0, 'the server was not asked');
     }
     assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
   });

@@ -136,11 +136,11 @@ describe('audit', () => {
     assert.equal(event?.responseStatus?.reason, 'Forbidden');
     assert.equal(event?.annotations?.['authorization.k8s.io/decision'], 'forbid');
     assert.deepEqual(event?.user.username, 'bob');
-    const [stranger] = await during(() =>
+    const [anonymous] = await during(() =>
       server.call('GET', '/api/v1/pods', { as: null, headers: { authorization: 'Bearer made-up' } }),
     );
-    assert.equal(stranger?.responseStatus?.code, 401);
-    assert.ok(!JSON.stringify(stranger).includes('made-up'));
+    assert.equal(anonymous?.responseStatus?.code, 401);
+    assert.ok(!JSON.stringify(anonymous).includes('made-up'));
   });
 
   it('records both users of an impersonation', async () => {
@@ -186,14 +186,21 @@ describe('audit', () => {
       await configure(server, 'Validating', 'v', hooks.hook('/same'), broken);
       const [event] = await during(() => server.call('POST', MAPS, { body: map('hooked') }));
       const annotations = Object.entries(event?.annotations ?? {}).filter(([key]) => key.includes('webhook'));
-      const said = (webhook: string, more: object, configuration = 'm') =>
+      const configurationNote = (webhook: string, more: object, configuration = 'm') =>
         JSON.stringify({ configuration, webhook, ...more });
       const patch = [{ op: 'add', path: '/metadata/labels', value: { seen: 'yes' } }];
       assert.deepEqual(Object.fromEntries(annotations), {
-        'mutation.webhook.admission.k8s.io/round_0_index_0': said('same.example.com', { mutated: false }),
-        'mutation.webhook.admission.k8s.io/round_0_index_1': said('label.example.com', { mutated: true }),
-        'mutation.webhook.admission.k8s.io/round_0_index_2': said('broken.example.com', { mutated: false }, 'n'),
-        'patch.webhook.admission.k8s.io/round_0_index_1': said('label.example.com', { patch, patchType: 'JSONPatch' }),
+        'mutation.webhook.admission.k8s.io/round_0_index_0': configurationNote('same.example.com', { mutated: false }),
+        'mutation.webhook.admission.k8s.io/round_0_index_1': configurationNote('label.example.com', { mutated: true }),
+        'mutation.webhook.admission.k8s.io/round_0_index_2': configurationNote(
+          'broken.example.com',
+          { mutated: false },
+          'n',
+        ),
+        'patch.webhook.admission.k8s.io/round_0_index_1': configurationNote('label.example.com', {
+          patch,
+          patchType: 'JSONPatch',
+        }),
         'failed-open.mutation.webhook.admission.k8s.io/round_0_index_2': 'broken.example.com',
         'failed-open.validating.webhook.admission.k8s.io/round_0_index_1': 'broken.example.com',
       });

@@ -190,19 +190,26 @@ describe('tokens of service accounts', () => {
         iat: number;
         'kubernetes.io': { warnafter?: number; node?: object };
       };
-      const said = Date.parse(body.status.expirationTimestamp) / 1000 - claims.iat;
+      const reportedLife = Date.parse(body.status.expirationTimestamp) / 1000 - claims.iat;
       const { warnafter, node } = claims['kubernetes.io'];
-      return { life: claims.exp - claims.iat, said, warnafter, node, iat: claims.iat, warning: headers['warning'] };
+      return {
+        life: claims.exp - claims.iat,
+        reportedLife,
+        warnafter,
+        node,
+        iat: claims.iat,
+        warning: headers['warning'],
+      };
     };
     const reference = { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: pod.body.metadata.uid };
     const extended = await request({ expirationSeconds: 3607, boundObjectRef: reference });
-    assert.deepEqual([extended.life, extended.said], [365 * 24 * 3600, 3607]);
+    assert.deepEqual([extended.life, extended.reportedLife], [365 * 24 * 3600, 3607]);
     assert.equal(extended.warnafter, extended.iat + 3607);
     assert.deepEqual([extended.node, extended.warning], [{ name: 'absent' }, undefined]);
     assert.equal((await request({ expirationSeconds: 3607 })).life, 3607);
     assert.equal((await request({ expirationSeconds: 3607, audiences: ['x'], boundObjectRef: reference })).life, 3607);
     const long = await request({ expirationSeconds: 86_400 });
-    assert.deepEqual([long.life, long.said], [7200, 7200]);
+    assert.deepEqual([long.life, long.reportedLife], [7200, 7200]);
     assert.equal(long.warning, '299 - "requested expiration of 86400 seconds shortened to 7200 seconds"');
   });
 });

@@ -30,11 +30,11 @@ async function startPeer() {
   });
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-384' });
-  const asked: Record<string, number> = {};
-  const peer = { url: '', ca: ca.certPem, rsa, ec, asked, published: ['rsa'], up: true, close: () => {} };
+  const requested: Record<string, number> = {};
+  const peer = { url: '', ca: ca.certPem, rsa, ec, requests: requested, published: ['rsa'], up: true, close: () => {} };
   const server: Server = createServer({ cert: pair.certPem, key: pair.keyPem }, (request, response) => {
     const path = request.url ?? '';
-    asked[path] = (asked[path] ?? 0) + 1;
+    requested[path] = (requested[path] ?? 0) + 1;
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -163,12 +163,12 @@ describe('credentials verified by other servers', () => {
   });
 
   it('limits requests for the keys, whatever tokens arrive', async () => {
-    const before = peer.asked['/keys'] ?? 0;
+    const before = peer.requests['/keys'] ?? 0;
     const elliptic = token(claims({ sub: 'late' }), peer.ec.privateKey, { alg: 'ES384', kid: 'ec' });
     assert.equal((await whoami(elliptic)).code, 401);
     assert.equal((await whoami(elliptic)).code, 401);
     // The minimum interval has not passed, so tokens with invented key IDs cause no request.
-    assert.equal(peer.asked['/keys'], before);
+    assert.equal(peer.requests['/keys'], before);
   });
 
   it('rejects ID tokens with wrong audience, time, format or signature', async () => {
@@ -177,7 +177,7 @@ describe('credentials verified by other servers', () => {
       /^[^.]+/,
       base64url({ alg: 'HS256', kid: 'rsa' }),
     );
-    const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+    const otherKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
     const [head, , signature] = good().split('.');
     const bad: Record<string, string> = {
       none,
@@ -192,7 +192,7 @@ describe('credentials verified by other servers', () => {
       'no name': good({ email: undefined }),
       'address not verified': good({ email_verified: false }),
       'groups of another type': good({ team: { a: 1 } }),
-      'another key': token(claims(), stranger, { alg: 'RS256', kid: 'rsa' }),
+      'another key': token(claims(), otherKey, { alg: 'RS256', kid: 'rsa' }),
       'algorithm not allowed': token(claims(), peer.rsa.privateKey, { alg: 'RS512', kid: 'rsa' }),
       'exchanged claims': `${head}.${base64url(claims({ email: 'root@example.com' }))}.${signature}`,
     };
@@ -203,11 +203,11 @@ describe('credentials verified by other servers', () => {
     const { code, body } = await whoami('hooked');
     assert.equal(code, 201);
     assert.equal(body.status.userInfo.username, 'hank');
-    const asked = peer.asked['/tokens'] ?? 0;
+    const received = peer.requests['/tokens'] ?? 0;
     assert.equal((await whoami('hooked')).code, 201);
     assert.equal((await whoami('nobody')).code, 401);
     assert.equal((await whoami('nobody')).code, 401);
-    assert.equal(peer.asked['/tokens'], asked + 1);
+    assert.equal(peer.requests['/tokens'], received + 1);
     peer.up = false;
     assert.equal((await whoami('while it is down')).code, 401);
     assert.equal((await whoami('hooked')).code, 201);

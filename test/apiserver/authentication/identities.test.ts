@@ -63,12 +63,12 @@ describe('identities', () => {
     const { body } = await whoami({ as: bob });
     assert.equal(body.status.userInfo.username, 'bob');
     assert.deepEqual([...body.status.userInfo.groups].sort(), ['dev', 'ops', 'system:authenticated']);
-    const stranger = await issue(await createAuthority('other', day), {
+    const foreign = await issue(await createAuthority('other', day), {
       subject: { commonName: 'system:admin', organizations: ['system:masters'] },
       usages: ['client'],
       validity: day,
     });
-    assert.equal((await call('GET', '/api', { as: stranger })).code, 401);
+    assert.equal((await call('GET', '/api', { as: foreign })).code, 401);
     const proxyAsUser = await issue(proxyCa, {
       subject: { commonName: 'system:admin', organizations: ['system:masters'] },
       usages: ['client'],

@@ -94,8 +94,8 @@ test('tries all keys for a token without kid, and ignores unusable keys', async 
   assert.equal(await user(token('RS256', otherRsa.privateKey)), 'ann');
   assert.equal(await user(token('RS256', rsa.privateKey, { kid: 'second' })), 'ann');
   assert.equal(await user(token('RS256', rsa.privateKey, { kid: 'first' })), undefined);
-  const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
-  assert.equal(await user(token('RS256', stranger)), undefined);
+  const otherKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  assert.equal(await user(token('RS256', otherKey)), undefined);
 });
 
 test('rejects keys for encryption or another algorithm, and critical extensions', async () => {

@@ -294,20 +294,23 @@ describe('permissions', () => {
     });
     const plain = { nodeName: 'n1', automountServiceAccountToken: false };
     const volume = (source: object) => ({ ...plain, volumes: [{ name: 'v', ...source }] });
-    const asked = async (name: string, spec: object, ...audiences: string[]) => {
+    const requestToken = async (name: string, spec: object, ...audiences: string[]) => {
       const made = await call('POST', PODS, { body: pod(name, spec) });
       assert.equal(made.code, 201, made.text);
       const answer = await token({ name, uid: made.body.metadata.uid }, ...audiences);
       return answer.code;
     };
-    assert.equal(await asked('t-none', plain), 403);
-    assert.equal(await asked('t-named', volume(wants), 'vault'), 201);
-    assert.equal(await asked('t-here', volume(wants)), 403);
-    assert.equal(await asked('t-other', volume(wants), 'other'), 403);
-    assert.equal(await asked('t-both', volume(wants), 'vault', 'vault'), 403);
-    assert.equal(await asked('t-inline', volume({ csi: { driver: 'csi.example.com' } }), 'disk'), 201);
-    assert.equal(await asked('t-claim', volume({ persistentVolumeClaim: { claimName: 'data' } }), 'disk'), 201);
-    assert.equal(await asked('t-no-claim', volume({ persistentVolumeClaim: { claimName: 'gone' } }), 'disk'), 403);
+    assert.equal(await requestToken('t-none', plain), 403);
+    assert.equal(await requestToken('t-named', volume(wants), 'vault'), 201);
+    assert.equal(await requestToken('t-here', volume(wants)), 403);
+    assert.equal(await requestToken('t-other', volume(wants), 'other'), 403);
+    assert.equal(await requestToken('t-both', volume(wants), 'vault', 'vault'), 403);
+    assert.equal(await requestToken('t-inline', volume({ csi: { driver: 'csi.example.com' } }), 'disk'), 201);
+    assert.equal(await requestToken('t-claim', volume({ persistentVolumeClaim: { claimName: 'data' } }), 'disk'), 201);
+    assert.equal(
+      await requestToken('t-no-claim', volume({ persistentVolumeClaim: { claimName: 'gone' } }), 'disk'),
+      403,
+    );
     const rule = {
       apiGroups: [''],
       resources: ['registry'],
@@ -322,7 +325,7 @@ describe('permissions', () => {
         subjects: [{ kind: 'Group', name: 'system:nodes', apiGroup: 'rbac.authorization.k8s.io' }],
       },
     });
-    assert.equal(await asked('t-allowed', plain, 'registry'), 201);
+    assert.equal(await requestToken('t-allowed', plain, 'registry'), 201);
   });
 
   it('lets a node write only the size of a claim', async () => {

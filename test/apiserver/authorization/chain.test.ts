@@ -65,11 +65,11 @@ describe('conditions of authorization webhooks', () => {
 
 describe('the chain of authorizers', () => {
   let hooks: WebhookServer;
-  let asked: string[] = [];
+  let requested: string[] = [];
   before(async () => {
     hooks = await WebhookServer.start();
     hooks.on('/yes', (review) => {
-      asked.push((review as unknown as { spec: { user: string } }).spec.user);
+      requested.push((review as unknown as { spec: { user: string } }).spec.user);
       return JSON.stringify({ status: { allowed: true, reason: 'said so' } });
     });
     hooks.on('/no', () => JSON.stringify({ status: { allowed: false, denied: true, reason: 'never' } }));
@@ -96,7 +96,7 @@ describe('the chain of authorizers', () => {
     log: silentLog,
   });
   const decide = async (...authorizers: Authorizer[]) => {
-    asked = [];
+    requested = [];
     chain = authorizers;
     return authorization.authorize(user, reading);
   };
@@ -116,9 +116,9 @@ describe('the chain of authorizers', () => {
     const only = (source: string, more: object = {}): Authorizer =>
       webhook('/yes', { conditions: compileAccessConditions([source]), ...more });
     assert.equal((await decide(only("request.user == 'ann'"))).allowed, true);
-    assert.deepEqual(asked, ['ann']);
+    assert.deepEqual(requested, ['ann']);
     assert.equal((await decide(only("request.user == 'bob'"))).allowed, false);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(requested, []);
     assert.equal((await decide(only("request.user == 'bob'"), { type: 'AlwaysAllow' })).allowed, true);
   });
 

@@ -62,7 +62,7 @@ describe('constrained impersonation', () => {
     assert.equal(await as(NODE), refused('impersonate:arbitrary-node', 'nodes', ' "n"'));
     const where = ' in the namespace "default"';
     assert.equal(await as(ACCOUNT), refused('impersonate:serviceaccount', 'serviceaccounts', ' "robot"', where));
-    await grant('whom', 'User', 'carol', [
+    await grant('users', 'User', 'carol', [
       ['impersonate:user-info', 'users'],
       ['impersonate:user-info', 'groups'],
       ['impersonate:user-info', 'userextras/example.com/a'],

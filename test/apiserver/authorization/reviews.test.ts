@@ -23,13 +23,13 @@ const LABELS_IN_ORDER = [field('ask', 'In', 'true'), field('tier', 'In', 'a', 'b
 describe('authorization webhooks', () => {
   let hooks: WebhookServer;
   let server: TestServer;
-  const asked: Spec[] = [];
+  const requested: Spec[] = [];
   const recorded: Record<string, unknown>[] = [];
   before(async () => {
     hooks = await WebhookServer.start();
     hooks.on('/answer', (review) => {
       const { spec } = review as unknown as { spec: Spec };
-      asked.push(spec);
+      requested.push(spec);
       const { name, namespace } = spec.resourceAttributes ?? {};
       return JSON.stringify({ status: { allowed: name !== 'barred' && namespace !== 'barred', reason: 'by webhook' } });
     });
@@ -80,7 +80,7 @@ describe('authorization webhooks', () => {
     await hooks.stop();
   });
   beforeEach(() => {
-    asked.length = 0;
+    requested.length = 0;
     recorded.length = 0;
   });
 
@@ -104,7 +104,7 @@ describe('authorization webhooks', () => {
     const query = `fieldSelector=${encodeURIComponent(FIELDS)}&labelSelector=${encodeURIComponent(LABELS)}`;
     assert.equal((await server.call('GET', `/apis/apps/v1/deployments?${query}`, { as: ann })).code, 400);
     assert.deepEqual(
-      asked.map(({ resourceAttributes }) => resourceAttributes),
+      requested.map(({ resourceAttributes }) => resourceAttributes),
       [
         {
           verb: 'list',
@@ -116,9 +116,9 @@ describe('authorization webhooks', () => {
         },
       ],
     );
-    asked.length = 0;
+    requested.length = 0;
     await server.call('GET', `/api/v1/namespaces/default/pods/one?${query}`, { as: ann });
-    assert.equal(asked[0]?.resourceAttributes?.['fieldSelector'], undefined, 'they mean nothing there');
+    assert.equal(requested[0]?.resourceAttributes?.['fieldSelector'], undefined, 'they mean nothing there');
   });
 
   it('receive the selectors of a review unchanged, without unknown operators', async () => {
@@ -149,8 +149,8 @@ describe('authorization webhooks', () => {
         'spec.resourceAttributes.fieldSelector ignored due to parse error; spec.resourceAttributes.labelSelector ignored due to parse error',
       ],
     ];
-    for (const [written, told, evaluationError] of cases) {
-      asked.length = 0;
+    for (const [written, reported, evaluationError] of cases) {
+      requested.length = 0;
       const { status } = await review({ ...list, ...written });
       assert.deepEqual(status, {
         allowed: true,
@@ -158,8 +158,8 @@ describe('authorization webhooks', () => {
         ...(evaluationError === undefined ? {} : { evaluationError }),
       });
       assert.deepEqual(
-        asked.map(({ resourceAttributes }) => resourceAttributes),
-        [{ ...list, ...told }],
+        requested.map(({ resourceAttributes }) => resourceAttributes),
+        [{ ...list, ...reported }],
       );
     }
   });

@@ -17,12 +17,12 @@ interface Imported {
 
 describe('images of streams', { concurrency: false }, () => {
   let server: TestServer;
-  const asked: string[] = [];
+  const requested: string[] = [];
   before(async () => {
     server = await startServer({
       imageRegistries: {
         inspect: async (name, credentials) => {
-          asked.push(name);
+          requested.push(name);
           if (name.startsWith('private.lab/')) {
             if (credentials?.password !== 'open') throw new Error('registry private.lab answered 401');
             return { digest: DIGEST, pullSpec: `private.lab/team/app@${DIGEST}`, configuration: {}, layers: [] };
@@ -71,7 +71,7 @@ describe('images of streams', { concurrency: false }, () => {
     assert.match((await importOf('other.lab/app:1'))?.status.message ?? '', /not found in the image store of any host/);
     assert.match((await importOf('registry.lab/broken:1'))?.status.message ?? '', /answered 503/);
     assert.equal((await importOf('../etc'))?.status.status, 'Failure');
-    assert.deepEqual(asked, ['registry.lab/app:1', 'other.lab/app:1', 'registry.lab/broken:1']);
+    assert.deepEqual(requested, ['registry.lab/app:1', 'other.lab/app:1', 'registry.lab/broken:1']);
   });
 
   test('are imported with the pull secrets of the namespace, by host and path', async () => {

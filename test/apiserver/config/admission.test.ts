@@ -38,8 +38,10 @@ describe('admission flags', () => {
       disabledAdmission: ['DenyServiceExternalIPs'],
       enabledAdmission: [],
     });
-    const asked = await read(['--enable-admission-plugins=PodNodeSelector,AlwaysPullImages,ClusterTrustBundleAttest']);
-    assert.deepEqual(asked.enabledAdmission, ['AlwaysPullImages', 'PodNodeSelector']);
+    const requested = await read([
+      '--enable-admission-plugins=PodNodeSelector,AlwaysPullImages,ClusterTrustBundleAttest',
+    ]);
+    assert.deepEqual(requested.enabledAdmission, ['AlwaysPullImages', 'PodNodeSelector']);
     const some = await read(['--enable-admission-plugins=NodeRestriction', '--disable-admission-plugins=PodSecurity']);
     assert.deepEqual(some.disabledAdmission, ['PodSecurity', 'OwnerReferencesPermissionEnforcement']);
   });

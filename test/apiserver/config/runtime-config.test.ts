@@ -10,20 +10,20 @@ const read = (...argv: string[]) => {
     values,
   );
   const { runtimeConfig, warnings } = runtimeConfigOf(values);
-  return { said: Object.fromEntries(runtimeConfig), warnings };
+  return { settings: Object.fromEntries(runtimeConfig), warnings };
 };
 
 describe('--runtime-config', () => {
   it('reads comma-separated and repeated pairs; the last value is used, and a name without value means true', () => {
-    assert.deepEqual(read().said, {});
-    assert.deepEqual(read('api/v1').said, { 'api/v1': true });
-    assert.deepEqual(read('api/all=true, batch/v1 = false,', 'apps/v1/deployments=F', 'batch/v1=1').said, {
+    assert.deepEqual(read().settings, {});
+    assert.deepEqual(read('api/v1').settings, { 'api/v1': true });
+    assert.deepEqual(read('api/all=true, batch/v1 = false,', 'apps/v1/deployments=F', 'batch/v1=1').settings, {
       'api/all': true,
       'batch/v1': true,
       'apps/v1/deployments': false,
     });
-    assert.deepEqual(read('api/legacy=false').said, {});
-    assert.deepEqual(read('api/all=false', 'v1').said, { 'api/all': false, v1: true });
+    assert.deepEqual(read('api/legacy=false').settings, {});
+    assert.deepEqual(read('api/all=false', 'v1').settings, { 'api/all': false, v1: true });
   });
 
   it('rejects invalid values, and values that disable every API', () => {
@@ -60,7 +60,7 @@ describe('--runtime-config', () => {
 
   it('disables missing resources of registered versions with a warning', () => {
     assert.deepEqual(read('apps/v1/pods=false', 'api/beta=false'), {
-      said: { 'api/beta': false },
+      settings: { 'api/beta': false },
       warnings: ['--runtime-config: apps/v1/pods is not there, on or off'],
     });
   });

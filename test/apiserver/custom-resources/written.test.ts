@@ -243,11 +243,11 @@ describe('custom resources in unusual writes', () => {
     const one = await made('judged', { color: 'red' });
     const status = await merge(`${one}/status`, { spec: { replicas: 'x' }, status: { replicas: 'y', phase: 1 } });
     assert.equal(status.code, 422);
-    for (const told of [
+    for (const reported of [
       'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"',
       '.status.replicas: Invalid value: 0: .status.replicas accessor error: y is of the type string, expected int64',
     ])
-      assert.ok(status.body.message.includes(told), status.body.message);
+      assert.ok(status.body.message.includes(reported), status.body.message);
     assert.ok(!status.body.message.includes('spec'), status.body.message);
     const spec = await merge(one, { spec: 'x' });
     assert.match(
@@ -278,22 +278,22 @@ describe('custom resources in unusual writes', () => {
         raw: yaml,
         headers: { 'content-type': 'application/apply-patch+yaml' },
       });
-    const told = await applied('');
-    assert.equal(told.body.spec['color'], 'green');
-    assert.match(String(told.headers['warning']), /line 6: key ..color.. already set in map/);
+    const reported = await applied('');
+    assert.equal(reported.body.spec['color'], 'green');
+    assert.match(String(reported.headers['warning']), /line 6: key ..color.. already set in map/);
     assert.equal((await applied('&fieldValidation=Strict')).code, 400);
   });
 
   it('name the resource in errors for unknown subresources and verbs, and support HEAD', async () => {
-    const one = await made('asked', {});
-    assert.equal((await call('GET', `${one}/nosuch`)).body.message, `things.${GROUP} "asked" not found`);
+    const one = await made('one', {});
+    assert.equal((await call('GET', `${one}/nosuch`)).body.message, `things.${GROUP} "one" not found`);
     const refused = await call('DELETE', `${one}/status`);
     assert.equal(refused.code, 405);
     assert.equal(refused.body.message, `delete is not supported on resources of kind "things.${GROUP}"`);
     assert.equal((await call('HEAD', one)).code, 200);
     assert.equal((await call('HEAD', `${THINGS}/absent`)).code, 404);
     // `watch=true` is ignored for a single object.
-    assert.equal((await call('GET', `${one}?watch=true`)).body.metadata.name, 'asked');
+    assert.equal((await call('GET', `${one}?watch=true`)).body.metadata.name, 'one');
     const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
     assert.equal((await call('GET', THINGS, { headers: { accept: partial } })).code, 406);
     assert.equal((await call('GET', `${THINGS}?limit=-1`)).code, 200);

@@ -144,10 +144,10 @@ async function measure(fairness: 'with' | 'without'): Promise<Outcome> {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     flood.child.stdin?.end();
-    const said = JSON.parse(await flood.line()) as Outcome['flood'];
+    const output = JSON.parse(await flood.line()) as Outcome['flood'];
     const { text: metrics } = await admin.ask('GET', '/metrics');
     for (const each of [idle, beats, admins]) each.sort((a, b) => a - b);
-    return { idle, beats, admins, flood: said, metrics };
+    return { idle, beats, admins, flood: output, metrics };
   } finally {
     admin.close();
     node.close();

@@ -205,7 +205,7 @@ describe('malicious and unusual clients', () => {
     for (const path of ['/healthz', '/livez', '/readyz']) {
       const step = `${path}/poststarthook/apiservice-status-remote-available-controller`;
       assert.equal((await server.call('GET', step)).text, 'ok');
-      const said = (await server.call('GET', `${path}?verbose=1`)).text.split('\n');
+      const output = (await server.call('GET', `${path}?verbose=1`)).text.split('\n');
       for (const name of [
         'poststarthook/crd-informer-synced',
         'poststarthook/storage-readiness',
@@ -215,8 +215,8 @@ describe('malicious and unusual clients', () => {
         'poststarthook/peer-endpoint-reconciler-controller',
         'autoregister-completion',
       ])
-        assert.ok(said.includes(`[+]${name} ok`), `${path} ${name}`);
-      assert.equal(said.includes('[+]loopback-serving-certificate ok'), path !== '/readyz', path);
+        assert.ok(output.includes(`[+]${name} ok`), `${path} ${name}`);
+      assert.equal(output.includes('[+]loopback-serving-certificate ok'), path !== '/readyz', path);
     }
     assert.match((await server.call('GET', '/metrics')).text, /apiserver_request_total\{.*verb="GET".*\} \d+/);
     const issuer = await server.call<{ jwks_uri: string }>('GET', '/.well-known/openid-configuration');

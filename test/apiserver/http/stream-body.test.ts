@@ -81,17 +81,17 @@ it('waits for a reader that does not read, and ends on its close event', async (
     const target = Object.assign(new EventEmitter(), {
       write: (_chunk: Buffer, done: (error?: Error) => void) => dones.push(done) === 0,
     });
-    let taken = 0;
+    let used = 0;
     const endless = (function* () {
       for (;;) {
-        taken += 1;
+        used += 1;
         yield Buffer.alloc(30_000);
       }
     })();
     const writing = writeParts(target as unknown as Writable, endless);
     for (let turns = 0; turns < 20; turns++) await turn();
     assert.equal(dones.length, 2);
-    assert.ok(taken < 10);
+    assert.ok(used < 10);
     if (goes === 'close') target.emit('close');
     else dones[0]?.(new Error('reset'));
     await writing;

@@ -122,17 +122,17 @@ describe('objects over HTTPS', () => {
   });
 
   it('reports invalid bodies in upstream’s wording', async () => {
-    const said = async (raw: string, type = 'application/json'): Promise<string> => {
+    const output = async (raw: string, type = 'application/json'): Promise<string> => {
       const { code, body } = await call('POST', MAPS, { raw, type });
       assert.equal(code, 400, raw);
       return body.message.replace(/^the object provided is unrecognized \(must be of type ConfigMap\): /, '');
     };
     const json = "couldn't get version/kind; json parse error: ";
-    assert.equal(await said('{'), `${json}unexpected end of JSON input ({)`);
-    assert.equal(await said('{a'), `${json}invalid character 'a' looking for beginning of object key string ({a)`);
-    assert.equal(await said('{"a":}'), `${json}invalid character '}' looking for beginning of value ({"a":})`);
-    assert.equal(await said('{}x'), `${json}invalid character 'x' after top-level value ({}x)`);
-    assert.match(await said('[]'), /json: cannot unmarshal array into Go value of type struct .* \(5b5d\)$/);
+    assert.equal(await output('{'), `${json}unexpected end of JSON input ({)`);
+    assert.equal(await output('{a'), `${json}invalid character 'a' looking for beginning of object key string ({a)`);
+    assert.equal(await output('{"a":}'), `${json}invalid character '}' looking for beginning of value ({"a":})`);
+    assert.equal(await output('{}x'), `${json}invalid character 'x' after top-level value ({}x)`);
+    assert.match(await output('[]'), /json: cannot unmarshal array into Go value of type struct .* \(5b5d\)$/);
     assert.equal((await call('POST', MAPS, { raw: 'null' })).code, 422);
     const patched = await call('PATCH', `${MAPS}/x`, { raw: '{', type: 'application/merge-patch+json' });
     assert.equal(patched.body.message, 'error decoding patch: unexpected end of JSON input');
@@ -232,14 +232,14 @@ describe('objects over HTTPS', () => {
   it('indents JSON on request, and by default for browsers and command-line tools', async () => {
     await call('POST', MAPS, { body: configMap('read') });
     const review = { spec: { resourceAttributes: { verb: 'get', resource: 'pods' } } };
-    const asked: [string, string, unknown][] = [
+    const requested: [string, string, unknown][] = [
       ['GET', `${MAPS}/read`, undefined],
       ['GET', MAPS, undefined],
       ['GET', '/api/v1', undefined],
       ['GET', `${MAPS}/none`, undefined],
       ['POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', review],
     ];
-    for (const [method, path, body] of asked) {
+    for (const [method, path, body] of requested) {
       const indented = async (agent: string, query = ''): Promise<boolean> => {
         const { text } = await call(method, `${path}${query}`, {
           headers: { 'user-agent': agent },
@@ -430,9 +430,9 @@ describe('objects over HTTPS', () => {
       reportingController: 'c',
       reportingInstance: 'i',
     };
-    const told = await call('POST', '/apis/events.k8s.io/v1/namespaces/default/events', { body: event });
+    const reported = await call('POST', '/apis/events.k8s.io/v1/namespaces/default/events', { body: event });
     const names = ['action', 'eventTime', 'reason', 'regarding', 'reportingController', 'reportingInstance', 'type'];
-    const [[, version, fields] = []] = owners(told.body) ?? [];
+    const [[, version, fields] = []] = owners(reported.body) ?? [];
     assert.deepEqual(
       [version, fields],
       ['events.k8s.io/v1', Object.fromEntries(names.map((name) => [`f:${name}`, {}]))],
@@ -643,8 +643,8 @@ describe('objects over HTTPS', () => {
     );
     assert.equal((await call('GET', `${PODS}/graceful`)).code, 404);
     await call('POST', PODS, { body: pod('hasty', { nodeName: 'n1', terminationGracePeriodSeconds: 0 }) });
-    const asked = await call('DELETE', `${PODS}/hasty?gracePeriodSeconds=60`);
-    assert.equal(asked.body.metadata.deletionGracePeriodSeconds, 60, 'what is asked is above what the pod says');
+    const requested = await call('DELETE', `${PODS}/hasty?gracePeriodSeconds=60`);
+    assert.equal(requested.body.metadata.deletionGracePeriodSeconds, 60, 'what is asked is above what the pod says');
     await call('DELETE', `${PODS}/hasty?gracePeriodSeconds=0`);
     await call('POST', PODS, { body: pod('unscheduled') });
     await call('DELETE', `${PODS}/unscheduled`);

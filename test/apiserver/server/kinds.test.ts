@@ -78,8 +78,8 @@ for (const { label, path } of kubectls()) {
     });
 
     it('lists them all, as a table and with -o wide', async () => {
-      const asked = created.map(({ plural, group }) => (group === '' ? plural : `${plural}.${group}`)).join(',');
-      const { code, stdout, stderr } = await kubectl(`get ${asked} -o wide`);
+      const requested = created.map(({ plural, group }) => (group === '' ? plural : `${plural}.${group}`)).join(',');
+      const { code, stdout, stderr } = await kubectl(`get ${requested} -o wide`);
       assert.equal(code, 0, stderr);
       for (const kind of created) {
         const { singular, group } = kind;

@@ -4,8 +4,8 @@ import { describe, it } from 'node:test';
 import { createMemoryStore } from '../../conformance/memory-store.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
-const start = (store: TestServer['store'], ...said: [string, boolean][]): Promise<TestServer> =>
-  startServer({ store, config: { runtimeConfig: new Map(said) } });
+const start = (store: TestServer['store'], ...settings: [string, boolean][]): Promise<TestServer> =>
+  startServer({ store, config: { runtimeConfig: new Map(settings) } });
 
 const codeOf = async (server: TestServer, path: string): Promise<number> => (await server.call('GET', path)).code;
 

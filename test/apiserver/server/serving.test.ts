@@ -103,8 +103,11 @@ test('sends CORS and HSTS headers to browsers', async () => {
     const other = await server.call('GET', '/api/v1/namespaces', from('https://good.test.evil'));
     assert.deepEqual([other.code, other.headers['access-control-allow-origin']], [200, undefined]);
     // A preflight request, which has no credentials.
-    const asked = await server.call('OPTIONS', '/api/v1/namespaces', { ...from('http://good.test'), as: null });
-    assert.deepEqual([asked.code, asked.headers['access-control-allow-methods']?.includes('PATCH')], [204, true]);
+    const requested = await server.call('OPTIONS', '/api/v1/namespaces', { ...from('http://good.test'), as: null });
+    assert.deepEqual(
+      [requested.code, requested.headers['access-control-allow-methods']?.includes('PATCH')],
+      [204, true],
+    );
     const refused = await server.call('OPTIONS', '/api/v1/namespaces', { ...from('http://evil.test'), as: null });
     assert.deepEqual([refused.code, refused.headers['access-control-allow-origin']], [401, undefined]);
   } finally {

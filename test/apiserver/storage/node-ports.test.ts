@@ -30,8 +30,8 @@ test('TCP and UDP of one port get the same node port', async () => {
   assert.equal(tcp, udp);
   assert.notEqual(metrics, udp);
   const requested = DNS.map((port) => (port.name === 'tcp' ? { ...port, nodePort: 30_053 } : port));
-  const asked = await create('asked', { type: 'NodePort', ports: requested as never });
-  assert.deepEqual(portsOf(asked.body).slice(0, 2), [30_053, 30_053]);
+  const explicit = await create('explicit', { type: 'NodePort', ports: requested as never });
+  assert.deepEqual(portsOf(explicit.body).slice(0, 2), [30_053, 30_053]);
 });
 
 test('a load balancer with local traffic policy gets a health check port, which it keeps', async () => {
@@ -44,13 +44,13 @@ test('a load balancer with local traffic policy gets a health check port, which 
     body: { metadata: { labels: { a: 'b' } } },
   });
   assert.equal(patched.body.spec?.healthCheckNodePort, check);
-  const taken = await create('taken', {
+  const used = await create('taken', {
     type: 'LoadBalancer',
     externalTrafficPolicy: 'Local',
     healthCheckNodePort: check,
   });
-  assert.equal(taken.code, 422);
-  assert.match(taken.body.message, /spec\.healthCheckNodePort: Invalid value: \d+: provided port is already allocated/);
+  assert.equal(used.code, 422);
+  assert.match(used.body.message, /spec\.healthCheckNodePort: Invalid value: \d+: provided port is already allocated/);
   const outside = await create('outside', {
     type: 'LoadBalancer',
     externalTrafficPolicy: 'Local',

@@ -110,8 +110,8 @@ describe('read-only WebSockets', () => {
     const unknown = await refusal(open(logOf('logs'), ['v9.unknown']));
     assert.equal(unknown.code, 403);
     assert.match(unknown.text, /v9\.unknown.*binary\.k8s\.io/);
-    const stranger = new WebSocket(`wss://127.0.0.1:${server.port}${MAPS}?watch=1`, { ca: server.ca.certPem });
-    assert.equal((await refusal(stranger)).code, 401);
+    const anonymous = new WebSocket(`wss://127.0.0.1:${server.port}${MAPS}?watch=1`, { ca: server.ca.certPem });
+    assert.equal((await refusal(anonymous)).code, 401);
     assert.equal((await refusal(open(MAPS))).code, 400);
   });
 

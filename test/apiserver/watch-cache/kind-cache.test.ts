@@ -320,25 +320,25 @@ describe('event window', () => {
 
 describe('read index', () => {
   it('callers during a running read join the next one', async () => {
-    let asked = 0;
+    let requested = 0;
     const pending: ((revision: number) => void)[] = [];
     const index = new ReadIndex(() => {
-      asked += 1;
+      requested += 1;
       return new Promise((resolve) => pending.push(resolve));
     });
     const first = index.current();
     const second = index.current();
     const third = index.current();
-    assert.equal(asked, 1);
+    assert.equal(requested, 1);
     pending[0]?.(1);
     assert.equal(await first, 1);
     await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(asked, 2);
+    assert.equal(requested, 2);
     pending[1]?.(2);
     assert.deepEqual(await Promise.all([second, third]), [2, 2]);
     await new Promise((resolve) => setImmediate(resolve));
     const fourth = index.current();
-    assert.equal(asked, 3);
+    assert.equal(requested, 3);
     pending[2]?.(3);
     assert.equal(await fourth, 3);
   });

@@ -57,18 +57,18 @@ it('reads all keys at one revision, whatever is written meanwhile', async () => 
 it('requests the next page while it processes one', async () => {
   const store = await filled(2500);
   const order: string[] = [];
-  let asked = 0;
+  let requested = 0;
   const noted = watched(store, (start: string, end: string, options?: RangeOptions) => {
-    asked += 1;
-    const page = asked;
+    requested += 1;
+    const page = requested;
     // Requests are sent when the turn of the event loop ends.
     setImmediate(() => order.push(`${page} left`));
     return store.range(start, end, options);
   });
-  let taken = 0;
+  let used = 0;
   await readPages(noted, PREFIX, () => {
-    taken += 1;
-    order.push(`${taken} taken over`);
+    used += 1;
+    order.push(`${used} taken over`);
   });
   assert.deepEqual(
     order.filter((step) => step !== '1 left'),
@@ -82,14 +82,14 @@ it('rejects with errors of the store and of the processing', async () => {
   const failing = watched(store, (start: string, end: string, options?: RangeOptions) =>
     start === PREFIX ? store.range(start, end, options) : Promise.reject(new StoreError('compacted', 'compacted')),
   );
-  let taken = 0;
+  let used = 0;
   await assert.rejects(
     readPages(failing, PREFIX, () => {
-      taken += 1;
+      used += 1;
     }),
     (error) => error instanceof StoreError && error.code === 'compacted',
   );
-  assert.equal(taken, 1);
+  assert.equal(used, 1);
   // The pending page also fails, without an unhandled rejection.
   await assert.rejects(
     readPages(failing, PREFIX, () => {

@@ -100,10 +100,10 @@ it('delivers to each subscriber exactly its events, in order, over random histor
 it('does not notify subscribers of unrelated changes', () => {
   const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders });
   cache.load([], 0);
-  let told = 0;
+  let reported = 0;
   let resets = 0;
   const subscribe = (concern: SubscriptionScope): void =>
-    void cache.subscribe({ scope: concern, deliver: () => told++, reset: () => resets++ }, undefined, 0);
+    void cache.subscribe({ scope: concern, deliver: () => reported++, reset: () => resets++ }, undefined, 0);
   for (let i = 0; i < 100; i++) {
     subscribe({ namespace: 'other' });
     subscribe({ namespace: 'a', name: `n${i}` });
@@ -113,7 +113,7 @@ it('does not notify subscribers of unrelated changes', () => {
   }
   cache.applyPut(`${PREFIX}a/n7`, stored('a', 'n7', 'p9'), 1, 1);
   cache.flush(1);
-  assert.equal(told, 3);
+  assert.equal(reported, 3);
   assert.equal(cache.watchers, 301);
   cache.endWatches();
   assert.deepEqual([resets, cache.watchers], [301, 0]);

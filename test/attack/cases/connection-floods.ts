@@ -32,8 +32,8 @@ interface Flooded {
 
 const peer = (name: string): string => join(import.meta.dirname, `../peers/${name}.child.ts`);
 
-async function run<T>(lab: AttackLab, name: string, asked: object): Promise<T> {
-  const ran = await lab.appliance.inside(process.execPath, [peer(name), JSON.stringify(asked)]);
+async function run<T>(lab: AttackLab, name: string, requested: object): Promise<T> {
+  const ran = await lab.appliance.inside(process.execPath, [peer(name), JSON.stringify(requested)]);
   assert.equal(ran.code, 0, ran.stderr);
   return JSON.parse(ran.stdout) as T;
 }
@@ -52,8 +52,11 @@ function honest(lab: AttackLab, { token }: Tenant, port: number, seconds: number
     [KUBELET, '/healthz'],
     [ETCD, '/health'],
   ]);
-  const asked = { port, path: paths.get(port), seconds, ...credentials };
-  return Promise.all([run<Waited>(lab, 'honest', asked), run<Waited>(lab, 'honest', { ...asked, fresh: true })]);
+  const requested = { port, path: paths.get(port), seconds, ...credentials };
+  return Promise.all([
+    run<Waited>(lab, 'honest', requested),
+    run<Waited>(lab, 'honest', { ...requested, fresh: true }),
+  ]);
 }
 
 async function withstand(lab: AttackLab, port: number, modes: readonly Flood[]): Promise<void> {

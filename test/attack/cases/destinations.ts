@@ -38,8 +38,8 @@ export const cases: readonly AttackCase[] = [
           addresses: [{ type: 'InternalIP', address }],
           daemonEndpoints: { kubeletEndpoint: { Port: 443 } },
         };
-        const told = await lab.request(tenant, 'PATCH', `${node}/status`, { status });
-        assert.equal(told.code, 200, told.body.slice(0, 300));
+        const reported = await lab.request(tenant, 'PATCH', `${node}/status`, { status });
+        assert.equal(reported.code, 200, reported.body.slice(0, 300));
         const answer = await lab.request(tenant, 'GET', `${node}/proxy/api/v1/namespaces/kube-system/secrets`);
         assert.equal(answer.code, 403, `${address}: ${answer.code} ${answer.body.slice(0, 300)}`);
         assert.match(answer.body, /is not allowed/, address);

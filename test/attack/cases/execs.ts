@@ -76,7 +76,7 @@ export const cases: readonly AttackCase[] = [
       const clients = Array.from({ length: SESSIONS }, () => open(lab, tenant.token, path));
       try {
         await eventually('sessions are refused', 20_000, () =>
-          clients.some(({ said }) => /429 Too Many Requests[\s\S]*limit is \d+/.test(said())) ? true : undefined,
+          clients.some(({ output }) => /429 Too Many Requests[\s\S]*limit is \d+/.test(output())) ? true : undefined,
         );
         const sleepers = await count((line) => line === `sleep ${SESSION_SLEEP}`);
         assert.ok(sleepers <= 2 * 16, `${sleepers} sleepers`);
@@ -97,16 +97,16 @@ export const cases: readonly AttackCase[] = [
 ];
 
 /** An exec client that only keeps its connection open. */
-function open(lab: AttackLab, token: string, path: string): { readonly child: ChildProcess; said(): string } {
+function open(lab: AttackLab, token: string, path: string): { readonly child: ChildProcess; output(): string } {
   const child = lab.appliance.spawnInside('curl', [
     ...['-skiN', '--http1.1', '--max-time', '50', '-H', `Authorization: Bearer ${token}`],
     ...['-H', 'Connection: Upgrade', '-H', 'Upgrade: websocket', '-H', 'Sec-WebSocket-Version: 13'],
     ...['-H', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', '-H', 'Sec-WebSocket-Protocol: v5.channel.k8s.io'],
     `https://127.0.0.1:8443${path}`,
   ]);
-  let said = '';
+  let output = '';
   child.stdout?.setEncoding('latin1').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
-  return { child, said: () => said };
+  return { child, output: () => output };
 }

@@ -53,7 +53,7 @@ async function condition(lab: AttackLab, name: string, namespace: string): Promi
   return lab.pods.kubectl('get', 'route', name, '-n', namespace, '-o', `jsonpath=${path}`);
 }
 
-const asked = (lab: AttackLab, host: string, path = '/'): Promise<RawAnswer> =>
+const requestHost = (lab: AttackLab, host: string, path = '/'): Promise<RawAnswer> =>
   lab.curl(`http://${host}${path}`, ['--resolve', `${host}:80:127.0.0.1`]);
 
 const hostPorts: AttackCase = {
@@ -170,7 +170,8 @@ const ownedHosts: AttackCase = {
     assert.equal(moved.code, 0, moved.stderr);
     await new Promise((resolve) => setTimeout(resolve, 1000));
     assert.match(await condition(lab, 'shop', victim.namespace), /"status":"True"/);
-    for (const path of ['/api', '/', '/login']) assert.equal((await asked(lab, 'shop.test', path)).code, 503, path);
+    for (const path of ['/api', '/', '/login'])
+      assert.equal((await requestHost(lab, 'shop.test', path)).code, 503, path);
     for (const { namespace } of [thief, victim])
       await lab.pods.kubectl('delete', 'namespace', namespace, '--wait=false');
   },

@@ -162,8 +162,8 @@ export const cases: readonly AttackCase[] = [
           }),
         );
         const over = await lab.pods.over('recursive');
-        const said = assignments(await lab.pods.logs('recursive'));
-        assert.deepEqual([...said.values()], ['0', '1', '1']);
+        const output = assignments(await lab.pods.logs('recursive'));
+        assert.deepEqual([...output.values()], ['0', '1', '1']);
         assert.deepEqual(await readdir(below), ['Disabled']);
         const modes = over.status?.containerStatuses?.[0]?.volumeMounts
           ?.filter((mount) => mount.name === 'v')

@@ -22,9 +22,9 @@ export const cases: readonly AttackCase[] = [
           const path = join(root, 'etc/origin', name);
           await chmod(path, index === 1 ? 0o640 : 0o644);
           const ran = await lab.appliance.hyperedge(['run', '--root', root], { timeoutMs: 15_000 });
-          const said = ran.stdout + ran.stderr;
-          assert.notEqual(ran.code, 0, said.slice(-2_000));
-          assert.ok(said.includes(`chmod 0600 ${path}`), `${name}: ${said.slice(-2_000)}`);
+          const output = ran.stdout + ran.stderr;
+          assert.notEqual(ran.code, 0, output.slice(-2_000));
+          assert.ok(output.includes(`chmod 0600 ${path}`), `${name}: ${output.slice(-2_000)}`);
           await chmod(path, 0o600);
         }
       } finally {

@@ -6,14 +6,14 @@
 import { connect, type TLSSocket } from 'node:tls';
 import { isFlood, streamOf } from './floods.ts';
 
-interface Asked {
+interface FloodOptions {
   readonly mode: string;
   readonly port: number;
   readonly connections: number;
   readonly seconds: number;
 }
 
-const { mode, port, connections, seconds }: Asked = JSON.parse(process.argv[2] ?? '{}');
+const { mode, port, connections, seconds }: FloodOptions = JSON.parse(process.argv[2] ?? '{}');
 if (!isFlood(mode)) throw new Error(`mode: ${mode} is unknown`);
 const flood = mode;
 /** If the server lacks the protocol, the other one is negotiated and the same bytes are sent. */

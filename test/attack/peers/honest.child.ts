@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 
-interface Asked {
+interface ClientOptions {
   readonly port: number;
   readonly path: string;
   readonly seconds: number;
@@ -16,7 +16,7 @@ interface Asked {
   readonly key?: string;
 }
 
-const { port, path, seconds, fresh = false, token, cert, key }: Asked = JSON.parse(process.argv[2] ?? '{}');
+const { port, path, seconds, fresh = false, token, cert, key }: ClientOptions = JSON.parse(process.argv[2] ?? '{}');
 const PAUSE_MS = 10;
 const TIMEOUT_MS = 10_000;
 const agent = new Agent({
@@ -34,17 +34,17 @@ const note = (code: string): void => {
 
 const ask = (): Promise<void> =>
   new Promise((resolve) => {
-    const asked = request({ host: '127.0.0.1', port, path, agent, headers, timeout: TIMEOUT_MS }, (response) => {
+    const outgoing = request({ host: '127.0.0.1', port, path, agent, headers, timeout: TIMEOUT_MS }, (response) => {
       note(String(response.statusCode));
       response.resume();
       response.once('close', resolve);
     });
-    asked.on('timeout', () => asked.destroy(new Error('timeout')));
-    asked.on('error', (error) => {
+    outgoing.on('timeout', () => outgoing.destroy(new Error('timeout')));
+    outgoing.on('error', (error) => {
       note((error as NodeJS.ErrnoException).code ?? error.message);
       resolve();
     });
-    asked.end();
+    outgoing.end();
   });
 
 const times: number[] = [];

@@ -24,13 +24,13 @@ describe('informer', () => {
   let server: KubeServer;
   let client: ApiClient;
   let factory: InformerFactory;
-  let told: string[];
+  let reported: string[];
 
   const note = (informer: Informer<ConfigMap>): void => {
     informer.onChange({
-      added: (object) => told.push(`+${objectKey(object)}=${object.data?.['v']}`),
-      updated: (object, old) => told.push(`~${objectKey(object)}=${old.data?.['v']}→${object.data?.['v']}`),
-      deleted: (object) => told.push(`-${objectKey(object)}=${object.data?.['v']}`),
+      added: (object) => reported.push(`+${objectKey(object)}=${object.data?.['v']}`),
+      updated: (object, old) => reported.push(`~${objectKey(object)}=${old.data?.['v']}→${object.data?.['v']}`),
+      deleted: (object) => reported.push(`-${objectKey(object)}=${object.data?.['v']}`),
     });
   };
 
@@ -46,7 +46,7 @@ describe('informer', () => {
   };
 
   beforeEach(async () => {
-    told = [];
+    reported = [];
     server = new KubeServer(certificate, authority.cert);
     await server.start();
     client = createApiClient({
@@ -74,8 +74,8 @@ describe('informer', () => {
     });
     await eventually('it watches', () => server.watchers === 1);
     server.put('a', 'x', { v: '2', big: 'text' });
-    await eventually('all is told', () => told.length === 2);
-    assert.deepEqual(told, ['+a/x=1', '~a/x=1→2']);
+    await eventually('all is told', () => reported.length === 2);
+    assert.deepEqual(reported, ['+a/x=1', '~a/x=1→2']);
     assert.deepEqual(informer.get('a/x')?.data, { v: '2' });
     assert.doesNotMatch(watches().join(' '), /reduce/);
     assert.notEqual(factory.informer(resources.configMaps), informer);
@@ -84,13 +84,13 @@ describe('informer', () => {
   it('lists, then follows every change', async () => {
     server.put('a', 'x', { v: '1' });
     const informer = await open();
-    assert.deepEqual(told, ['+a/x=1']);
+    assert.deepEqual(reported, ['+a/x=1']);
     await eventually('it watches', () => server.watchers === 1);
     server.put('a', 'x', { v: '2' });
     server.put('b', 'y', { v: '1' });
     server.remove('a', 'x');
-    await eventually('all is told', () => told.length === 4);
-    assert.deepEqual(told, ['+a/x=1', '~a/x=1→2', '+b/y=1', '-a/x=2']);
+    await eventually('all is told', () => reported.length === 4);
+    assert.deepEqual(reported, ['+a/x=1', '~a/x=1→2', '+b/y=1', '-a/x=2']);
     assert.equal(informer.get('a/x'), undefined);
     assert.equal(informer.get('b/y')?.kind, 'ConfigMap');
     assert.equal(lists(), 1);
@@ -100,9 +100,9 @@ describe('informer', () => {
     const rules = factory.informer(resources.deviceTaintRules, { optional: true });
     await factory.startAndSync();
     assert.deepEqual([rules.hasListed, rules.list()], [true, []]);
-    const asked = server.seen.filter(({ url }) => url.includes('devicetaintrules')).length;
+    const requested = server.seen.filter(({ url }) => url.includes('devicetaintrules')).length;
     await new Promise((resolve) => setTimeout(resolve, 500));
-    assert.equal(server.seen.filter(({ url }) => url.includes('devicetaintrules')).length, asked);
+    assert.equal(server.seen.filter(({ url }) => url.includes('devicetaintrules')).length, requested);
   });
 
   it('merges pages into one list', async () => {
@@ -131,11 +131,11 @@ describe('informer', () => {
     const informer = await open();
     await eventually('it watches', () => server.watchers === 1);
     server.put('a', 'x', { v: '1' });
-    await eventually('the change came', () => told.length === 1);
+    await eventually('the change came', () => reported.length === 1);
     server.dropConnections();
     server.put('a', 'y', { v: '1' });
-    await eventually('the change while away came', () => told.length === 2);
-    assert.deepEqual(told, ['+a/x=1', '+a/y=1']);
+    await eventually('the change while away came', () => reported.length === 2);
+    assert.deepEqual(reported, ['+a/x=1', '+a/y=1']);
     assert.equal(lists(), 1);
     assert.equal(informer.list().length, 2);
   });
@@ -148,7 +148,7 @@ describe('informer', () => {
     server.put('a', 'x', { v: '1' });
     await server.start();
     const startedMs = performance.now();
-    await eventually('the change came', () => told.length === 1);
+    await eventually('the change came', () => reported.length === 1);
     const tookMs = performance.now() - startedMs;
     assert.ok(tookMs < 4000, `took ${tookMs} ms`);
     assert.equal(lists(), 1);
@@ -183,7 +183,7 @@ describe('informer', () => {
     assert.equal(informer.hasSynced, false);
     await server.start();
     await synced;
-    assert.deepEqual(told, ['+a/x=1']);
+    assert.deepEqual(reported, ['+a/x=1']);
   });
 
   it('lists after 410 and reports deletions that it missed', async () => {
@@ -193,7 +193,7 @@ describe('informer', () => {
     server.put('a', 'again', { v: '1' });
     await open();
     await eventually('it watches', () => server.watchers === 1);
-    told.length = 0;
+    reported.length = 0;
     await server.stop();
     server.remove('a', 'gone');
     server.put('a', 'changes', { v: '2' });
@@ -202,8 +202,8 @@ describe('informer', () => {
     server.put('a', 'new', { v: '1' });
     server.compact();
     await server.start();
-    await eventually('all is told', () => told.length === 5);
-    assert.deepEqual(told.sort(), ['+a/again=2', '+a/new=1', '-a/again=1', '-a/gone=1', '~a/changes=1→2']);
+    await eventually('all is told', () => reported.length === 5);
+    assert.deepEqual(reported.sort(), ['+a/again=2', '+a/new=1', '-a/again=1', '-a/gone=1', '~a/changes=1→2']);
     assert.equal(lists(), 2);
   });
 
@@ -230,14 +230,14 @@ describe('informer', () => {
     server.put('a', 'x', { v: '1' });
     await open();
     await eventually('it watches', () => server.watchers === 1);
-    told.length = 0;
+    reported.length = 0;
     await server.stop();
     server.rewind(50);
     server.put('a', 'y', { v: '1' });
     await server.start();
-    await eventually('the new object is told', () => told.includes('+a/y=1'));
+    await eventually('the new object is told', () => reported.includes('+a/y=1'));
     server.put('a', 'z', { v: '1' });
-    await eventually('it watches on', () => told.includes('+a/z=1'));
+    await eventually('it watches on', () => reported.includes('+a/z=1'));
   });
 
   it('resumes from a bookmark that is newer than the last event', async () => {
@@ -322,7 +322,7 @@ describe('informer', () => {
     await eventually('the change came', () => late.length === 2);
     leave();
     server.put('a', 'z', { v: '1' });
-    await eventually('the others heard', () => told.length === 3);
+    await eventually('the others heard', () => reported.length === 3);
     assert.deepEqual(late, ['a/x', 'a/y']);
   });
 

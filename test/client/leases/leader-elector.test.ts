@@ -111,7 +111,7 @@ describe('leader election', () => {
   const setUp = () => {
     const server = new LeaseServer();
     const clock = new ManualClock();
-    const told: string[] = [];
+    const notified: string[] = [];
     let leading = 0;
     const candidate = (identity: string, seed = 1, competition?: Competition) => {
       const elector = createLeaderElector({
@@ -125,16 +125,16 @@ describe('leader election', () => {
         ...(competition === undefined ? {} : { competition }),
       });
       const done = elector.run(async (signal) => {
-        told.push(`${identity} leads`);
+        notified.push(`${identity} leads`);
         leading++;
         assert.equal(leading, 1, 'two leaders');
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
         leading--;
-        told.push(`${identity} ends`);
+        notified.push(`${identity} ends`);
       });
       return { elector, done };
     };
-    return { server, clock, told, candidate };
+    return { server, clock, notified, candidate };
   };
 
   it("writes client-go's record and renews it", async () => {
@@ -157,22 +157,22 @@ describe('leader election', () => {
   });
 
   it('changes the leader immediately when it stops, because standbys watch the lease', async () => {
-    const { server, clock, told, candidate } = setUp();
+    const { server, clock, notified, candidate } = setUp();
     const one = candidate('one');
     await settle();
     const standbys = [candidate('two', 2), candidate('three', 3)];
     await clock.advance(31_000);
-    assert.deepEqual(told, ['one leads']);
+    assert.deepEqual(notified, ['one leads']);
     await one.elector.stop();
     await clock.advance(0);
-    assert.equal(told.length, 3);
-    assert.match(told[2] ?? '', /^(?:two|three) leads$/);
+    assert.equal(notified.length, 3);
+    assert.match(notified[2] ?? '', /^(?:two|three) leads$/);
     assert.equal(server.lease?.spec?.leaseTransitions, 1);
     for (const { elector } of standbys) await elector.stop();
   });
 
   it('changes the leader within the lease duration after the last renewal when it crashes', async () => {
-    const { server, clock, told, candidate } = setUp();
+    const { server, clock, notified, candidate } = setUp();
     const one = candidate('one');
     await settle();
     const two = candidate('two', 2);
@@ -180,33 +180,33 @@ describe('leader election', () => {
     server.cut.set('one', 'hang');
     // The last renewal was 500 ms ago; the others wait with a jitter of a fifth of the remaining time.
     await clock.advance(14_400);
-    assert.deepEqual(told, ['one leads', 'one ends']);
+    assert.deepEqual(notified, ['one leads', 'one ends']);
     await clock.advance(3_000);
-    assert.equal(told.at(-1), 'two leads');
+    assert.equal(notified.at(-1), 'two leads');
     await two.elector.stop();
     void one;
   });
 
   it('changes the leader within a retry period if it stops and standbys may not watch', async () => {
-    const { server, clock, told, candidate } = setUp();
+    const { server, clock, notified, candidate } = setUp();
     server.watchable = false;
     const one = candidate('one');
     await settle();
     const two = candidate('two', 2);
     await clock.advance(30_000);
-    assert.deepEqual(told, ['one leads']);
+    assert.deepEqual(notified, ['one leads']);
     await one.elector.stop();
     await one.done;
     assert.deepEqual([server.lease?.spec?.holderIdentity, server.lease?.spec?.leaseDurationSeconds], ['', 1]);
     await clock.advance(2_400);
-    assert.deepEqual(told, ['one leads', 'one ends', 'two leads']);
+    assert.deepEqual(notified, ['one leads', 'one ends', 'two leads']);
     assert.equal(server.lease?.spec?.holderIdentity, 'two');
     assert.equal(server.lease?.spec?.leaseTransitions, 1);
     await two.elector.stop();
   });
 
   it('renews rarely while there is one master, and regularly when another joins', async () => {
-    const { server, clock, told, candidate } = setUp();
+    const { server, clock, notified, candidate } = setUp();
     const nodes = new Nodes();
     const competition = new Competition();
     competition.follow(nodes.informer);
@@ -228,13 +228,13 @@ describe('leader election', () => {
     assert.equal(server.writes, 8);
     server.cut.set('one', 'hang');
     await clock.advance(18_000);
-    assert.deepEqual(told, ['one leads', 'one ends', 'two leads']);
+    assert.deepEqual(notified, ['one leads', 'one ends', 'two leads']);
     await two.elector.stop();
     void one;
   });
 
   it('retries within seconds when a rare renewal fails', async () => {
-    const { server, clock, told, candidate } = setUp();
+    const { server, clock, notified, candidate } = setUp();
     const nodes = new Nodes();
     const competition = new Competition();
     competition.follow(nodes.informer);
@@ -248,34 +248,34 @@ describe('leader election', () => {
     const { writes } = server;
     await clock.advance(2_000);
     assert.equal(server.writes, writes + 1);
-    assert.deepEqual(told, ['one leads']);
+    assert.deepEqual(notified, ['one leads']);
     await one.elector.stop();
   });
 
   for (const fate of ['fail', 'hang'] as const) {
     it(`ends leadership of a candidate whose requests ${fate} before another begins`, async () => {
-      const { server, clock, told, candidate } = setUp();
+      const { server, clock, notified, candidate } = setUp();
       const one = candidate('one');
       await settle();
       const two = candidate('two', 2);
       await clock.advance(5_000);
       server.cut.set('one', fate);
       await clock.advance(12_500);
-      assert.deepEqual(told, ['one leads', 'one ends']);
+      assert.deepEqual(notified, ['one leads', 'one ends']);
       await clock.advance(7_500);
-      assert.deepEqual(told, ['one leads', 'one ends', 'two leads']);
+      assert.deepEqual(notified, ['one leads', 'one ends', 'two leads']);
       await two.elector.stop();
       if (fate === 'fail') {
         server.cut.clear();
         await clock.advance(5_000);
-        assert.equal(told.at(-1), 'one leads');
+        assert.equal(notified.at(-1), 'one leads');
         await one.elector.stop();
       }
     });
   }
 
   it('measures the lease from the time at which it saw the record change', async () => {
-    const { server, clock, told, candidate } = setUp();
+    const { server, clock, notified, candidate } = setUp();
     const skewed = {
       holderIdentity: 'other',
       leaseDurationSeconds: 15,
@@ -286,18 +286,18 @@ describe('leader election', () => {
     server.lease = { metadata: { name: 'test', namespace: 'kube-system', resourceVersion: '0' }, spec: skewed };
     const one = candidate('one');
     await clock.advance(14_000);
-    assert.deepEqual(told, []);
+    assert.deepEqual(notified, []);
     server.lease = { ...server.lease, spec: { ...skewed, renewTime: '2001-01-01T00:00:14.000000Z' } };
     await clock.advance(14_000);
-    assert.deepEqual(told, []);
+    assert.deepEqual(notified, []);
     await clock.advance(5_000);
-    assert.deepEqual(told, ['one leads']);
+    assert.deepEqual(notified, ['one leads']);
     assert.equal(server.lease?.spec?.leaseTransitions, 5);
     await one.elector.stop();
   });
 
   it('ends leadership immediately if the lease was taken or deleted', async () => {
-    const { server, clock, told, candidate } = setUp();
+    const { server, clock, notified, candidate } = setUp();
     const one = candidate('one');
     await settle();
     server.lease = {
@@ -305,7 +305,7 @@ describe('leader election', () => {
       spec: { ...server.lease?.spec, holderIdentity: 'thief', renewTime: '2026-01-02T03:04:06.000000Z' },
     };
     await clock.advance(4_100);
-    assert.deepEqual(told, ['one leads', 'one ends']);
+    assert.deepEqual(notified, ['one leads', 'one ends']);
     await one.elector.stop();
     assert.equal(server.lease?.spec?.holderIdentity, 'thief');
 
@@ -314,7 +314,7 @@ describe('leader election', () => {
     await settle();
     other.server.lease = undefined;
     await other.clock.advance(10_000);
-    assert.deepEqual(other.told, ['two leads']);
+    assert.deepEqual(other.notified, ['two leads']);
     const held: Lease | undefined = other.server.lease;
     assert.equal((held as Lease | undefined)?.spec?.holderIdentity, 'two');
     await two.elector.stop();

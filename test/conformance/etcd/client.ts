@@ -24,7 +24,7 @@ export class Conversation<M extends Method> {
   #pieces: Buffer[] = [];
   #bytes = 0;
   #wanted = 5;
-  #taken = 0;
+  #used = 0;
   #wake: () => void = () => {};
   #over: (status: StatusError) => void = () => {};
   readonly #ended = new Promise<StatusError>((resolve) => {
@@ -60,9 +60,9 @@ export class Conversation<M extends Method> {
 
   /** Next message. Throws the StatusError with which the stream ended, if there is none. */
   async next(withinMs = OVERDUE_MS): Promise<Response<M>> {
-    await this.until(() => this.received.length > this.#taken, withinMs);
-    const message = this.received[this.#taken];
-    this.#taken += 1;
+    await this.until(() => this.received.length > this.#used, withinMs);
+    const message = this.received[this.#used];
+    this.#used += 1;
     return message as Response<M>;
   }
 

@@ -8,8 +8,8 @@ export async function goldenOf(steps: readonly Step[]): Promise<string> {
   const server = await startServer();
   const connection = new Connection({ port: server.port, ca: server.ca.certPem, identity: server.admin });
   try {
-    const told = await play(steps, connection);
-    return `${told.map((each) => JSON.stringify(each)).join('\n')}\n`;
+    const recorded = await play(steps, connection);
+    return `${recorded.map((each) => JSON.stringify(each)).join('\n')}\n`;
   } finally {
     connection.close();
     await server.stop();

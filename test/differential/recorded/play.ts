@@ -7,7 +7,7 @@ import { normalise } from '../normalise.ts';
 import { type Chosen, documentOf, isWatch, learn, requestOf, type Step } from './script.ts';
 
 /** What is compared of an answer. */
-export interface Told {
+export interface RecordedResponse {
   readonly code: number;
   readonly type: string;
   readonly body: unknown;
@@ -31,28 +31,28 @@ const isFields = (value: unknown): value is Fields =>
  * One answer for each step, in their order. Watches are played last, all at once: they then tell all that happened
  * since.
  */
-export async function play(steps: readonly Step[], connection: Connection): Promise<Told[]> {
+export async function play(steps: readonly Step[], connection: Connection): Promise<RecordedResponse[]> {
   const chosen: Chosen = new Map();
-  const told: Told[] = [];
+  const responses: RecordedResponse[] = [];
   const watches: Promise<void>[] = [];
   const later: (() => Promise<void>)[] = [];
   for (const [index, step] of steps.entries()) {
     const request = requestOf(step, chosen);
     if (isWatch(step)) {
       later.push(async () => {
-        told[index] = tellWatch(step, await connection.send({ ...request, path: briefly(request.path) }));
+        responses[index] = tellWatch(step, await connection.send({ ...request, path: briefly(request.path) }));
       });
       continue;
     }
     const reply = await connection.send(request);
     learn(step, reply, chosen);
-    told[index] = tell(step, reply, (text) => named(text, chosen, connection.port));
+    responses[index] = tell(step, reply, (text) => named(text, chosen, connection.port));
     if (step.method === 'POST' && step.path.includes('/customresourcedefinitions'))
       await established(reply, connection);
   }
   for (const watch of later) watches.push(watch());
   await Promise.all(watches);
-  return told;
+  return responses;
 }
 
 const briefly = (path: string): string =>
@@ -90,7 +90,7 @@ function named(text: string, chosen: Chosen, port: number): string {
   return result;
 }
 
-function tell(step: Step, reply: Reply, name: (text: string) => string): Told {
+function tell(step: Step, reply: Reply, name: (text: string) => string): RecordedResponse {
   const type = reply.type.split(';')[0] ?? '';
   const head = { code: reply.code, type };
   const [path = ''] = step.path.split('?');
@@ -151,7 +151,7 @@ function outline(body: unknown): unknown {
 /** The server itself goes on working on these. */
 const UNSETTLED = /customresourcedefinitions|apiservices|leases|flowschemas|prioritylevelconfigurations/;
 
-function tellWatch(step: Step, reply: Reply): Told {
+function tellWatch(step: Step, reply: Reply): RecordedResponse {
   if (UNSETTLED.test(step.path)) return { code: reply.code, type: reply.type.split(';')[0] ?? '', body: null };
   const events = reply.type.includes('protobuf') ? protobufEvents(reply.bytes) : jsonEvents(reply.bytes);
   const body = events

@@ -25,7 +25,7 @@ export async function record(server: TestServer, limit: number): Promise<Recordi
   const serving = await issue(server.ca, { subject: { commonName: 'proxy' }, usages: ['server'], names, validity });
   const steps: Step[] = [];
   const marks = new Marks();
-  const asked = new Map<string, number>();
+  const requested = new Map<string, number>();
   /** Answers must come in the order in which they are written down. */
   let turn: Promise<unknown> = Promise.resolve();
 
@@ -86,8 +86,8 @@ export async function record(server: TestServer, limit: number): Promise<Recordi
     );
     const path = request.url ?? '/';
     const key = `${request.method} ${path.replaceAll(/resourceVersion=\d+|timeout[a-zA-Z]*=\w+/g, '')}`;
-    const times = (asked.get(key) ?? 0) + 1;
-    asked.set(key, times);
+    const times = (requested.get(key) ?? 0) + 1;
+    requested.set(key, times);
     const repeated = times > REPEATS && (request.method === 'GET' || path.includes('/leases/'));
     if (steps.length >= limit || repeated) return;
     const step = marks.write({ method: request.method ?? 'GET', path, headers }, body);

@@ -89,12 +89,12 @@ const INSTALL: Step = {
   name: 'install makes definitions, hooks and objects, and waits for them',
   brief: true,
   run: async (life) => {
-    const said = await must(life, 'install', 'life', life.chart, '--create-namespace', atomic(life), ...WAIT);
-    assert.match(said, /STATUS: deployed/);
-    assert.match(said, /kube v1\.\d+\.0/);
-    assert.match(said, /has apps\/v1 true\nhas apps\/v1\/Deployment true\n/);
-    assert.match(said, /has nothing.example.com\/v1 false/);
-    assert.match(said, /seen before "nothing"\nnamespaces some\nnobody {}/);
+    const output = await must(life, 'install', 'life', life.chart, '--create-namespace', atomic(life), ...WAIT);
+    assert.match(output, /STATUS: deployed/);
+    assert.match(output, /kube v1\.\d+\.0/);
+    assert.match(output, /has apps\/v1 true\nhas apps\/v1\/Deployment true\n/);
+    assert.match(output, /has nothing.example.com\/v1 false/);
+    assert.match(output, /seen before "nothing"\nnamespaces some\nnobody {}/);
     assert.deepEqual(await configMaps(life), OWN);
     assert.equal(await field(life, 'cm/life-side', '.data.note'), 'from the parent');
     assert.match(await kubectl(life, 'get', 'gadgets'), /NAME +SIZE\nlife +1\n/);
@@ -109,7 +109,7 @@ const INSTALL: Step = {
   },
 };
 
-const TOLD: Step = {
+const NOTES: Step = {
   name: 'list, status, history and all that get tells',
   run: async (life) => {
     const [listed] = JSON.parse(await must(life, 'list', '-o', 'json'));
@@ -132,9 +132,9 @@ const TEST: Step = {
   name: 'test runs its pod and shows its log',
   brief: true,
   run: async (life) => {
-    const said = await must(life, 'test', 'life', '--logs');
-    assert.match(said, /Phase: +Succeeded/);
-    assert.match(said, /POD LOGS: life-ask\n[\s\S]*up/);
+    const output = await must(life, 'test', 'life', '--logs');
+    assert.match(output, /Phase: +Succeeded/);
+    assert.match(output, /POD LOGS: life-ask\n[\s\S]*up/);
   },
 };
 
@@ -146,9 +146,9 @@ const UPGRADE: Step = {
     if (life.version < HELM_4)
       await kubectl(life, 'patch', 'cm', 'life-settings', '-p', '{"data":{"greeting":"theirs"}}');
     const values = ['--set', 'greeting=again', '--set', 'replicas=2'];
-    const said = await must(life, ...upgrade(life, ...values, ...WAIT));
-    assert.match(said, /seen before {"greeting":"(hello|theirs)","revision":"1"}/);
-    assert.match(said, /has life.example.com\/v1 true/);
+    const output = await must(life, ...upgrade(life, ...values, ...WAIT));
+    assert.match(output, /seen before {"greeting":"(hello|theirs)","revision":"1"}/);
+    assert.match(output, /has life.example.com\/v1 true/);
     assert.equal(await field(life, 'cm/life-settings', '.data'), '{"greeting":"again","revision":"2"}');
     assert.equal(await field(life, 'deploy/life-web', '.metadata.labels.added'), 'by-hand');
     await becomes(life, 'deploy/life-web', '.status.updatedReplicas', '2');
@@ -171,8 +171,8 @@ const CONFLICT: Step = {
   since: HELM_4,
   run: async (life) => {
     await kubectl(life, 'patch', 'deploy', 'life-web', '--field-manager=somebody', '-p', '{"spec":{"replicas":1}}');
-    const said = await refused(life, ...upgrade(life, '--reuse-values'));
-    assert.match(said, /conflict with "somebody" using apps\/v1: \.spec\.replicas/);
+    const output = await refused(life, ...upgrade(life, '--reuse-values'));
+    assert.match(output, /conflict with "somebody" using apps\/v1: \.spec\.replicas/);
     assert.equal((await history(life)).at(-1)?.status, 'failed');
     await must(life, ...upgrade(life, '--reuse-values', '--force-conflicts', ...WAIT));
     assert.equal(await field(life, 'deploy/life-web', '.spec.replicas'), '2');
@@ -256,10 +256,10 @@ const DRY: Step = {
   name: 'a dry run and a template ask the server and change nothing',
   run: async (life) => {
     const before = await field(life, 'cm/life-settings', '.metadata.resourceVersion');
-    const asked = life.version < 3013 ? [] : ['--dry-run=server'];
-    if (asked.length > 0) {
-      const said = await must(life, ...upgrade(life, ...asked, '--set', 'greeting=dry'));
-      assert.match(said, /seen before {"greeting":"hello"/);
+    const requested = life.version < 3013 ? [] : ['--dry-run=server'];
+    if (requested.length > 0) {
+      const output = await must(life, ...upgrade(life, ...requested, '--set', 'greeting=dry'));
+      assert.match(output, /seen before {"greeting":"hello"/);
     }
     const flag = life.version < HELM_4 ? '--validate' : '--dry-run=server';
     assert.match(await must(life, 'template', 'life', life.chart, flag), /kind: Gadget/);
@@ -342,9 +342,9 @@ const OWNERSHIP: Step = {
   name: 'what is there already is not taken over, unless it is asked for',
   run: async (life) => {
     await kubectl(life, 'create', 'cm', 'life-side');
-    const said = await refused(life, 'install', 'life', life.chart);
+    const output = await refused(life, 'install', 'life', life.chart);
     assert.match(
-      said,
+      output,
       /ConfigMap "life-side" in namespace "\S+" exists and cannot be imported into the current release: invalid ownership metadata/,
     );
     if (life.version >= 3017) {
@@ -398,7 +398,7 @@ const REPEATED: Step = {
 
 export const STEPS: readonly Step[] = [
   INSTALL,
-  TOLD,
+  NOTES,
   TEST,
   UPGRADE,
   REUSE,

@@ -62,8 +62,8 @@ export function claimTests(lab: () => PodLab): void {
       'echo "file=$(cat /data/file)"; echo "deep=$(cat /data/deep/file)"; touch /data/x 2>/dev/null; echo "touch=$?"';
     await lab().apply(user('reader', read, true));
     await lab().over('reader');
-    const said = assignments(await lab().logs('reader'));
-    assert.deepEqual(Object.fromEntries(said), { file: 'written', deep: 'below', touch: '1' });
+    const output = assignments(await lab().logs('reader'));
+    assert.deepEqual(Object.fromEntries(output), { file: 'written', deep: 'below', touch: '1' });
     assert.ok((await directories(lab())).includes(volume));
     await kubectl('delete', 'pod', 'reader');
     await kubectl('delete', 'pvc', 'kept');

@@ -49,8 +49,8 @@ export function volumeTests(lab: () => PodLab): void {
       }),
     );
     await lab().over('empty-dirs');
-    const said = assignments(await lab().logs('empty-dirs', '-c', 'main'));
-    assert.deepEqual(Object.fromEntries(said), {
+    const output = assignments(await lab().logs('empty-dirs', '-c', 'main'));
+    assert.deepEqual(Object.fromEntries(output), {
       disk: '2777:4321',
       id: '1000:0 77 4321',
       memory: 'tmpfs 8192',
@@ -214,8 +214,8 @@ export function volumeTests(lab: () => PodLab): void {
     );
     await lab().ready('token');
     const given = await eventually('output', 10_000, async () => {
-      const said = assignments(await lab().logs('token'));
-      return said.has('reach') ? said : undefined;
+      const output = assignments(await lab().logs('token'));
+      return output.has('reach') ? output : undefined;
     });
     assert.equal(given.get('namespace'), 'default');
     assert.equal(given.get('mode'), '640:2000');
@@ -226,12 +226,12 @@ export function volumeTests(lab: () => PodLab): void {
     const { stdout: id } = await lab().appliance.inside('sh', ['-c', 'nsenter --version >/dev/null; echo ok']);
     assert.equal(id.trim(), 'ok');
     const pid = await containerPid(lab(), 'token');
-    const asked = await lab().appliance.inside('nsenter', [
+    const requested = await lab().appliance.inside('nsenter', [
       ...['-t', String(pid), '-n', 'curl', '-sS', '--cacert', ca, '-H', 'Content-Type: application/json'],
       ...['-H', `Authorization: Bearer ${given.get('token')}`, '-d', body, url],
     ]);
-    assert.equal(asked.code, 0, asked.stderr);
-    const review = JSON.parse(asked.stdout);
+    assert.equal(requested.code, 0, requested.stderr);
+    const review = JSON.parse(requested.stdout);
     assert.equal(review.status.userInfo.username, 'system:serviceaccount:default:default');
     assert.deepEqual(review.status.userInfo.extra['authentication.kubernetes.io/pod-name'], ['token']);
     await lab().remove('token');

@@ -32,9 +32,9 @@ export function securityTests(lab: () => PodLab): void {
       );
       await lab().apply(pod('secured', { restartPolicy: 'Never', containers }));
       await lab().over('secured');
-      const said = new Map<string, Map<string, string>>();
-      for (const name of Object.keys(contexts)) said.set(name, assignments(await lab().logs('secured', '-c', name)));
-      const of = (name: string, field: string): string | undefined => said.get(name)?.get(field);
+      const output = new Map<string, Map<string, string>>();
+      for (const name of Object.keys(contexts)) output.set(name, assignments(await lab().logs('secured', '-c', name)));
+      const of = (name: string, field: string): string | undefined => output.get(name)?.get(field);
       const capabilities = (name: string, field = 'CapEff'): bigint => BigInt(`0x${of(name, field)}`);
       assert.equal(capabilities('plain'), 0xa80425fbn);
       assert.deepEqual([of('plain', 'root'), of('plain', 'mount'), of('plain', 'NoNewPrivs')], ['0', '1', '0']);

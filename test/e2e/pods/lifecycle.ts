@@ -274,8 +274,8 @@ export function containerOrderTests(lab: () => PodLab): void {
       }),
     );
     const over = await lab().over('last-words');
-    const said = over.status?.containerStatuses?.map((status) => [status.name, status.state?.terminated?.message]);
-    assert.deepEqual(said, [
+    const output = over.status?.containerStatuses?.map((status) => [status.name, status.state?.terminated?.message]);
+    assert.deepEqual(output, [
       ['file', 'written'],
       ['log', 'one\ntwo\n'],
       ['quiet', undefined],

@@ -238,8 +238,10 @@ export function sourceTests(lab: () => PodLab): void {
       await writeFile(join(lab().scratch, 'next.yaml'), content);
       await rename(join(lab().scratch, 'next.yaml'), file).catch(() => writeFile(file, content));
     };
-    const manifest = (said: string): string =>
-      JSON.stringify(pod('dropped', { containers: [shell(`echo ${said}; trap 'exit 0' TERM; sleep 1000 & wait`)] }));
+    const manifest = (reported: string): string =>
+      JSON.stringify(
+        pod('dropped', { containers: [shell(`echo ${reported}; trap 'exit 0' TERM; sleep 1000 & wait`)] }),
+      );
     const began = performance.now();
     await put(manifest('one'));
     const first = await lab().untilPods('mirror pod running', () => lab().podsOf('dropped-').find(isReady));

@@ -39,7 +39,7 @@ export interface Report {
   readonly heapMb: readonly number[];
   readonly residentMb: number;
   /** Latencies of the concurrent simple request in milliseconds. */
-  readonly plain: { readonly asked: number; readonly p99: number; readonly max: number };
+  readonly plain: { readonly requests: number; readonly p99: number; readonly max: number };
 }
 
 export interface CampaignOptions {
@@ -50,7 +50,7 @@ export interface CampaignOptions {
   readonly progress?: (line: string) => void;
 }
 
-type Told = Observed & {
+type Reported = Observed & {
   readonly failed: readonly string[];
   readonly heapBytes: number;
   readonly residentBytes: number;
@@ -71,8 +71,8 @@ class Server {
   }
 
   async #message<T>(): Promise<T> {
-    const told = new AbortController();
-    const { signal } = told;
+    const reported = new AbortController();
+    const { signal } = reported;
     const exit = once(this.#child, 'exit', { signal }).then(() => {
       throw new Error(this.ended ?? 'ended');
     });
@@ -80,7 +80,7 @@ class Server {
     try {
       return (await Promise.race([once(this.#child, 'message', { signal }).then(([message]) => message), exit])) as T;
     } finally {
-      told.abort();
+      reported.abort();
     }
   }
 
@@ -88,7 +88,7 @@ class Server {
     return this.#message();
   }
 
-  take(): Promise<Told> {
+  take(): Promise<Reported> {
     this.#child.send('take');
     return this.#message();
   }
@@ -140,7 +140,7 @@ class Run {
   #residentMb = 0;
   #next: number;
   #done = false;
-  #told = 0;
+  #reported = 0;
 
   constructor(options: CampaignOptions, server: Server) {
     this.#options = options;
@@ -191,8 +191,8 @@ class Run {
   }
 
   #tell(): void {
-    for (const line of this.#faults.slice(this.#told)) this.#options.progress?.(`fault: ${line}`);
-    this.#told = this.#faults.length;
+    for (const line of this.#faults.slice(this.#reported)) this.#options.progress?.(`fault: ${line}`);
+    this.#reported = this.#faults.length;
   }
 
   async #lane(
@@ -265,8 +265,8 @@ class Run {
   }
 
   async #take(): Promise<void> {
-    const told = await this.#server.take();
-    for (const stall of told.stalls) {
+    const noticed = await this.#server.take();
+    for (const stall of noticed.stalls) {
       const during = this.#abuses.filter((each) => each.from < stall.atMs + stall.wallMs && each.to > stall.atMs);
       this.#stalls.push({
         ...stall,
@@ -274,13 +274,13 @@ class Run {
       });
     }
     this.#abuses.splice(0);
-    this.#longestWallMs = Math.max(this.#longestWallMs, told.longestWallMs);
-    this.#longestGcMs = Math.max(this.#longestGcMs, told.longestGcMs);
-    this.#heapMb.push(told.heapBytes / 1e6);
-    this.#residentMb = told.residentBytes / 1e6;
-    for (const each of told.uncaught) this.#faults.push(each);
-    for (const each of told.prototypes) this.#faults.push(`${each} changed`);
-    for (const each of told.failed) this.#faults.push(`logged: ${each.slice(0, 1500)}`);
+    this.#longestWallMs = Math.max(this.#longestWallMs, noticed.longestWallMs);
+    this.#longestGcMs = Math.max(this.#longestGcMs, noticed.longestGcMs);
+    this.#heapMb.push(noticed.heapBytes / 1e6);
+    this.#residentMb = noticed.residentBytes / 1e6;
+    for (const each of noticed.uncaught) this.#faults.push(each);
+    for (const each of noticed.prototypes) this.#faults.push(`${each} changed`);
+    for (const each of noticed.failed) this.#faults.push(`logged: ${each.slice(0, 1500)}`);
   }
 
   #report(seconds: number): Report {
@@ -295,7 +295,7 @@ class Run {
       longestGcMs: this.#longestGcMs,
       heapMb: this.#heapMb,
       residentMb: this.#residentMb,
-      plain: { asked: waits.length, p99: waits[Math.floor(waits.length * 0.99)] ?? 0, max: waits.at(-1) ?? 0 },
+      plain: { requests: waits.length, p99: waits[Math.floor(waits.length * 0.99)] ?? 0, max: waits.at(-1) ?? 0 },
     };
   }
 }

@@ -305,12 +305,12 @@ export function inputOf(seed: number, index: number): Input {
     choices.chance(0.7)
   )
     bytes = gzipSync(bytes);
-  const asked = query(choices);
+  const requested = query(choices);
   const as = choices.chance(0.95) ? 'admin' : choices.one(['user', 'nobody'] as const);
   const reads = method === 'GET' || method === 'HEAD';
   const openEnded =
-    (reads && (/[?&]watch=(?!false)/.test(asked) || path.includes('/watch/'))) ||
+    (reads && (/[?&]watch=(?!false)/.test(requested) || path.includes('/watch/'))) ||
     STREAMS.has(made.subresource) ||
     path.includes('proxy');
-  return { index, method, path: (path + asked).replaceAll(/[\r\n ]/g, '%20'), headers, body: bytes, as, openEnded };
+  return { index, method, path: (path + requested).replaceAll(/[\r\n ]/g, '%20'), headers, body: bytes, as, openEnded };
 }

@@ -39,7 +39,7 @@ console.log(
   `memory after collection: ${report.heapMb.map((mb) => mb.toFixed(0)).join(', ')} MB; resident ${report.residentMb.toFixed(0)} MB`,
 );
 console.log(
-  `a plain GET beside it: ${report.plain.asked} asked, p99 ${report.plain.p99.toFixed(0)} ms, longest ${report.plain.max.toFixed(0)} ms`,
+  `a plain GET beside it: ${report.plain.requests} asked, p99 ${report.plain.p99.toFixed(0)} ms, longest ${report.plain.max.toFixed(0)} ms`,
 );
 const stalled = report.stalls.filter((stall) => stall.cpuMs > MAX_STALL_MS);
 for (const stall of stalled.slice(0, SHOWN))

@@ -34,9 +34,9 @@ async function raw(socket: string): Promise<{ socket: Socket; lines: string[]; c
 }
 
 /** Creates hints and records every reported list of members. */
-function hintsOf(socket: string, said: (readonly GossipMember[])[]): GossipHints {
+function hintsOf(socket: string, output: (readonly GossipMember[])[]): GossipHints {
   const hints = createGossipHints({ socket, clock, log: silentLog, heardWithinMs: 300 });
-  hints.subscribe((members) => said.push(members));
+  hints.subscribe((members) => output.push(members));
   return hints;
 }
 const idOf = (digit: string): string => digit.repeat(16);
@@ -108,14 +108,14 @@ test('disconnects a client that does not read, without delaying others', async (
     slow.socket.write('{"id":1,"method":"subscribe"}\n');
     await eventually('subscribed', () => slow.lines.length > 0);
     slow.socket.pause();
-    let told = 0;
-    while (closed === 0 && told < 100) {
+    let reported = 0;
+    while (closed === 0 && reported < 100) {
       tell('x'.repeat(64 * 1024));
-      told++;
+      reported++;
       await new Promise((resolve) => setImmediate(resolve));
     }
     // The kernel's socket buffers hold a few hundred kilobytes more.
-    assert.ok(told < 40, `${told} × 64 KiB were kept for a reader that reads nothing`);
+    assert.ok(reported < 40, `${reported} × 64 KiB were kept for a reader that reads nothing`);
     assert.equal(closed, 1);
     assert.deepEqual(await callAgent(socket, 'anything', {}, 5000), {});
     slow.socket.destroy();
@@ -187,11 +187,11 @@ test('distributes facts of stores: the leader at once, progress later, and both 
 test('combines frequent updates into few messages', async () => {
   await using dir = await directory();
   const socket = join(dir.path, 'agent.sock');
-  const told: unknown[] = [];
+  const notified: unknown[] = [];
   const service: AgentService = {
     open: () => ({
       request: async (method, params) => {
-        if (method === 'publish') told.push(params);
+        if (method === 'publish') notified.push(params);
         return {};
       },
       closed: () => {},
@@ -204,18 +204,18 @@ test('combines frequent updates into few messages', async () => {
       hints.publish({ memberId: idOf('a'), leader: idOf('b'), leaderHeardAgoMs: 0, appliedIndex: i, fsyncMs: 1 });
       if (i % 30 === 0) await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    await eventually('the last one arrives', () => JSON.stringify(told.at(-1) ?? '').includes('2999'));
-    assert.ok(told.length <= 6, `${told.length} were told`);
+    await eventually('the last one arrives', () => JSON.stringify(notified.at(-1) ?? '').includes('2999'));
+    assert.ok(notified.length <= 6, `${notified.length} were told`);
     // A leader counts as reachable from itself, so repeated unchanged facts withdraw no hint.
     const leads = { memberId: idOf('a'), leader: idOf('a'), leaderHeardAgoMs: 0, appliedIndex: 3000, fsyncMs: 1 };
     hints.publish(leads);
-    await eventually('it leads', () => JSON.stringify(told.at(-1) ?? '').includes('"leader"'));
-    const before = told.length;
+    await eventually('it leads', () => JSON.stringify(notified.at(-1) ?? '').includes('"leader"'));
+    const before = notified.length;
     for (let i = 0; i < 3; i++) {
       await new Promise((resolve) => setTimeout(resolve, 700));
       hints.publish(leads);
     }
-    assert.equal(told.length, before);
+    assert.equal(notified.length, before);
   } finally {
     await hints.close();
     await server.stop();
@@ -224,13 +224,13 @@ test('combines frequent updates into few messages', async () => {
 
 test('returns no hints without a host process, and hints again after its restart', async () => {
   await using dir = await directory();
-  const said: (readonly GossipMember[])[] = [];
-  const last = (): readonly GossipMember[] | undefined => said.at(-1);
+  const printed: (readonly GossipMember[])[] = [];
+  const last = (): readonly GossipMember[] | undefined => printed.at(-1);
   const path = join(dir.path, 'a.sock');
-  const hints = hintsOf(path, said);
+  const hints = hintsOf(path, printed);
   hints.publish({ memberId: idOf('a'), leader: undefined, leaderHeardAgoMs: 0, appliedIndex: 1, fsyncMs: 1 });
   await new Promise((resolve) => setTimeout(resolve, 200));
-  assert.equal(said.length, 0);
+  assert.equal(printed.length, 0);
   for (let life = 0; life < 2; life++) {
     const a = await startAgent('a', { directory: dir.path });
     await eventually('its own store is in the ring', async () => (await memberOf(a, 'a'))?.store?.state === 'up');

@@ -305,7 +305,7 @@ test('restores metadata from its tags', () => {
     fsyncMicros: 900,
     clockOffsetMs: -3,
     health: 2,
-    toldAtMs: 1_790_000_000_000,
+    sentAtMs: 1_790_000_000_000,
     store: { memberId: '0123456789abcdef', state: 'up', leaderSeen: 'fedcba9876543210' },
   } as const;
   assert.deepEqual(metadataOf(tagsOf(metadata)), metadata);

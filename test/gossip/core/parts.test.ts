@@ -53,9 +53,9 @@ test('replaces queued broadcasts by subject, sends the least sent first, and bou
     if (subject !== undefined) live.set(subject, id);
     assert.ok(queue.length <= limits.maxCount && queue.bytes <= limits.maxBytes);
     const budget = Math.floor(random() * 150);
-    const taken = queue.take(2, budget, 3, 255);
-    assert.ok(taken.reduce((sum, each) => sum + each.length + 2, 0) <= budget);
-    for (const each of taken) {
+    const used = queue.take(2, budget, 3, 255);
+    assert.ok(used.reduce((sum, each) => sum + each.length + 2, 0) <= budget);
+    for (const each of used) {
       const which = new DataView(each.buffer).getUint32(0);
       sentTimes.set(which, (sentTimes.get(which) ?? 0) + 1);
     }

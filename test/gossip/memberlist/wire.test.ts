@@ -247,7 +247,7 @@ test('the largest facts of a host fit into a message', () => {
     fsyncMicros: 9_999_999_999,
     clockOffsetMs: -9_999_999_999,
     health: 7,
-    toldAtMs: 9_999_999_999_999,
+    sentAtMs: 9_999_999_999_999,
   });
   const meta = serfCodec.encodeTags(tags);
   assert.ok(meta.length <= 450, `${meta.length} bytes`);

@@ -30,7 +30,7 @@ async function keysIn(path: string): Promise<{ readonly keys: string; readonly k
 }
 
 /** Socket that sends arbitrary bytes and records the responses. */
-function stranger(): { send(to: PeerAddress, bytes: Uint8Array): void; readonly heard: Buffer[] } & Disposable {
+function hostilePeer(): { send(to: PeerAddress, bytes: Uint8Array): void; readonly heard: Buffer[] } & Disposable {
   const socket = createSocket('udp4');
   const heard: Buffer[] = [];
   socket.on('message', (bytes) => heard.push(bytes));
@@ -53,7 +53,7 @@ test('ignores a replayed old death, and refutes a current one', async () => {
   await using b = await startAgent('b', { directory: dir.path, keys, peers, port: first.address.port });
   await eventually('b is back', async () => (await stateOf(a, 'b')) === 'alive');
 
-  using attacker = stranger();
+  using attacker = hostilePeer();
   const sealed = (message: GossipMessage): Uint8Array =>
     sealPacket([encodeMessage(message)], 0, { keyring, label: new Uint8Array() });
   const captured = sealed({ kind: 'dead', incarnation: 1, node: 'b', from: 'a' });
@@ -74,7 +74,7 @@ test('does not respond without the key, and limits decompression with and withou
   await using a = await startAgent('a', { directory: dir.path, keys });
   const bomb = typed(messageType.compress, { Algo: 0, Buf: compressLzw(new Uint8Array(600_000)) });
   assert.ok(bomb.length < 2000);
-  using attacker = stranger();
+  using attacker = hostilePeer();
   const wrong = new Keyring([randomBytes(32)]);
   const label = new Uint8Array();
   const ping = encodeMessage({ kind: 'ping', seq: 1, node: 'a' });
@@ -114,7 +114,7 @@ test('survives damaged messages of a member with the key without filling the tab
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });
-  using attacker = stranger();
+  using attacker = hostilePeer();
   const next = generator(Number(process.env['SEED'] ?? 20_2616));
   const below = (most: number): number => Math.floor(next() * most);
   const label = new Uint8Array();

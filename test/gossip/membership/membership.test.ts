@@ -89,13 +89,13 @@ test('does not join and reads nothing with a wrong key or none', async () => {
     const address = a.member('a')?.address;
     assert.ok(address !== undefined);
     for (const options of [{ key: randomBytes(32) }, {}]) {
-      const stranger = ringMember('stranger', options);
+      const otherMember = ringMember('other', options);
       try {
-        await stranger.start();
-        await assert.rejects(stranger.join([address]), { code: 'join-failed' });
-        assert.equal(stranger.members().length, 1);
+        await otherMember.start();
+        await assert.rejects(otherMember.join([address]), { code: 'join-failed' });
+        assert.equal(otherMember.members().length, 1);
       } finally {
-        await stranger.stop();
+        await otherMember.stop();
       }
     }
     assert.equal(a.members().length, 2);

@@ -57,7 +57,7 @@ test('ignores a replayed query, even after many newer ones', () => {
 });
 
 test('answers only on queried members, and counts each response once', async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const spread: Uint8Array[] = [];
   const queries = createQueries({
     clock,
@@ -70,7 +70,7 @@ test('answers only on queried members, and counts each response once', async () 
     spread: (payload) => spread.push(payload),
     send: (to, payload) => {
       const message = serfCodec.decode(payload);
-      if (message?.kind === 'query-response') told.push(`${to.ip} ${message.ack ? 'ack' : 'answer'}`);
+      if (message?.kind === 'query-response') reported.push(`${to.ip} ${message.ack ? 'ack' : 'answer'}`);
     },
   });
   for (const each of [
@@ -82,7 +82,7 @@ test('answers only on queried members, and counts each response once', async () 
   ])
     queries.onQuery(each);
   await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(told, ['10.0.0.9 ack', '10.0.0.9 answer']);
+  assert.deepEqual(reported, ['10.0.0.9 ack', '10.0.0.9 answer']);
 
   const asking = queries.query('x', new Uint8Array(), ['a', 'b'], 300);
   const sent = serfCodec.decode(spread[0] ?? new Uint8Array());
@@ -90,7 +90,7 @@ test('answers only on queried members, and counts each response once', async () 
   const from = (node: string, id: number, text: string): void =>
     queries.answered({ kind: 'query-response', ltime: 9, id, node, ack: false, payload: Buffer.from(text) });
   from('a', sent.id + 1, 'forged id');
-  from('stranger', sent.id, 'not asked');
+  from('unknown', sent.id, 'unsolicited');
   from('a', sent.id, 'first');
   from('a', sent.id, 'second');
   const answers = await asking;

@@ -48,13 +48,13 @@ test('generates files that the strict parsers accept', async () => {
   assert.deepEqual(await readMasterConfig(await write('master-config.yaml', master)), master);
   assert.equal(master.servingInfo.certFile, 'master.server.crt');
   assert.deepEqual(master.etcdClientInfo.urls, ['https://127.0.0.1:2379']);
-  const said = new Map([
+  const output = new Map([
     ['storagemigration.k8s.io/v1beta1', true],
     ['api/alpha', false],
   ]);
   const switched = masterConfigOf({
     ...settings,
-    embedded: { ...settings.embedded, metrics: false, runtimeConfig: said },
+    embedded: { ...settings.embedded, metrics: false, runtimeConfig: output },
   });
   assert.deepEqual(switched.kubernetesMasterConfig?.apiServerArguments?.get('runtime-config'), [
     'storagemigration.k8s.io/v1beta1=true,api/alpha=false,metrics.k8s.io/v1beta1=false',
@@ -80,11 +80,11 @@ test('generates files that the strict parsers accept', async () => {
   assert.equal(kubelet.maxPods, 250);
   assert.deepEqual(kubelet.nodeIps, ['10.0.0.7']);
   assert.equal(kubelet.seccompDefault, true);
-  const asked = (value: string) =>
+  const withArgument = (value: string) =>
     kubeletConfigOf(settings, { ...node, kubeletArguments: { 'seccomp-default': [value] } }, [], () => [])
       .seccompDefault;
-  assert.deepEqual([asked('true'), asked('false')], [true, false]);
-  assert.throws(() => asked('no'), /kubeletArguments\.seccomp-default: "no" is neither true nor false/);
+  assert.deepEqual([withArgument('true'), withArgument('false')], [true, false]);
+  assert.throws(() => withArgument('no'), /kubeletArguments\.seccomp-default: "no" is neither true nor false/);
 });
 
 test('names the writer of a missing file', async () => {

@@ -35,7 +35,7 @@ async function withRoot(use: (settings: (gossip?: string) => Settings) => Promis
   }
 }
 
-async function takenPort(): Promise<{ readonly port: number; close(): void }> {
+async function portInUse(): Promise<{ readonly port: number; close(): void }> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
   const address = server.address();
@@ -62,7 +62,7 @@ test('a host creates its keyring, forms a ring of one member, and publishes its 
 
 test('a port in use prevents the start only if the bootstrap file configures gossip', () =>
   withRoot(async (settings) => {
-    const { port, close } = await takenPort();
+    const { port, close } = await portInUse();
     try {
       await assert.rejects(startGossip(settings(`{port: ${port}}`), silentLog), {
         code: 'address-in-use',

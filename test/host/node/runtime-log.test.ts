@@ -13,7 +13,7 @@ test('uses the log level of the pool, and of the host without a pool', async () 
   const host = createLog({ component: 'host', level: 2, sink, nowMs: () => 0 });
   const { log, follow } = createRuntimeLog(host, root);
   const runtime = log.named('oci');
-  const said = (): string => {
+  const output = (): string => {
     lines = [];
     runtime.error('e');
     runtime.warn('w');
@@ -28,11 +28,11 @@ test('uses the log level of the pool, and of the host without a pool', async () 
   const at = async (level: string): Promise<string> => {
     await writeFile(join(root, 'etc/crio/crio.conf.d/01-ctrcfg-logLevel'), `[crio]\n    log_level = "${level}"\n`);
     await follow();
-    return said();
+    return output();
   };
   try {
     await follow();
-    assert.equal(said(), 'e w i v2');
+    assert.equal(output(), 'e w i v2');
     await mkdir(join(root, 'etc/crio/crio.conf.d'), { recursive: true });
     assert.equal(await at('debug'), 'e w i v2 v4');
     assert.equal(await at('trace'), 'e w i v2 v4 v6');

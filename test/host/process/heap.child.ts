@@ -28,10 +28,10 @@ async function work(rounds: number, until: () => boolean): Promise<void> {
 await work(60, () => false);
 say('busy');
 // The process is idle until it receives a message.
-const told = Promise.withResolvers<void>();
-process.once('message', () => told.resolve());
+const signalled = Promise.withResolvers<void>();
+process.once('message', () => signalled.resolve());
 const look = setInterval(() => say('idle'), 500);
-await told.promise;
+await signalled.promise;
 clearInterval(look);
 await work(2000, () => youngBytes() >= YOUNG);
 say('busy again');

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { slack } from '../../support/slack.ts';
 
-interface Said {
+interface Reported {
   readonly what: string;
   readonly heap: number;
   readonly young: number;
@@ -17,7 +17,7 @@ it('returns memory when idle, and lets the young generation grow again', async (
   const signal = AbortSignal.timeout(Math.ceil(60_000 * slack()));
   const child = fork(join(import.meta.dirname, 'heap.child.ts'));
   try {
-    const next = async (): Promise<Said> => (await once(child, 'message', { signal }))[0];
+    const next = async (): Promise<Reported> => (await once(child, 'message', { signal }))[0];
     const busy = await next();
     assert.ok(busy.heap > 40e6, `the work has left little: ${busy.heap}`);
     let idle = await next();

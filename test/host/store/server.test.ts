@@ -43,8 +43,8 @@ const withoutLag = (text: string): string => text.replaceAll(/^.* event loop was
 
 /** Adds a free peer port, because other tests run at the same time and the default port is fixed. */
 function withOwnPeerPort(args: readonly string[], env: Readonly<Record<string, string>>): readonly string[] {
-  const said = args.some((arg) => /^--?(listen-peer-urls|config|config-file)\b/.test(arg));
-  return said || 'ETCD_LISTEN_PEER_URLS' in env ? args : [...args, '--listen-peer-urls=http://localhost:0'];
+  const printed = args.some((arg) => /^--?(listen-peer-urls|config|config-file)\b/.test(arg));
+  return printed || 'ETCD_LISTEN_PEER_URLS' in env ? args : [...args, '--listen-peer-urls=http://localhost:0'];
 }
 
 function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}, argv0 = 'etcd'): Etcd {
@@ -73,12 +73,12 @@ async function start(
   argv0 = 'etcd',
 ): Promise<Etcd> {
   const etcd = launch(args, env, argv0);
-  await said(etcd, READY);
+  await waitForOutput(etcd, READY);
   return etcd;
 }
 
 /** Resolves when the log contains `words`; rejects if the process exits. */
-async function said(etcd: Etcd, words: string): Promise<void> {
+async function waitForOutput(etcd: Etcd, words: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const look = (): void => {
       if (etcd.stderr().includes(words)) resolve();
@@ -494,9 +494,9 @@ test('three members with etcd’s flags and TLS between peers reject foreign cli
     '--unsafe-no-fsync',
   ];
   const first = launch(argsOf(0));
-  await said(first, 'enabled capabilities for version 3.5');
+  await waitForOutput(first, 'enabled capabilities for version 3.5');
   const others = await Promise.all([start(argsOf(1)), start(argsOf(2))]);
-  await said(first, READY);
+  await waitForOutput(first, READY);
   const words = first.stderr().split('\n');
   const line = (part: string): number => words.findIndex((each) => each.includes(part));
   // Tools that start several members wait for these messages, so they must not appear before there is a leader.

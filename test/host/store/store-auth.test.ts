@@ -40,10 +40,10 @@ for (const whose of ['ours', 'debian'] as const) {
       [['members', ...at, '--user', 'root'], /--user: give NAME:PASSWORD/],
     ] as const;
     // Each command is a process, so checks that do not depend on the store run only once.
-    for (const [args, said] of whose === 'ours' ? refusals : refusals.slice(0, 1)) {
+    for (const [args, output] of whose === 'ours' ? refusals : refusals.slice(0, 1)) {
       const { code, err } = await hyperedge(...args);
       assert.notEqual(code, 0, args.join(' '));
-      assert.match(err, said, args.join(' '));
+      assert.match(err, output, args.join(' '));
     }
     await done('snapshot', 'save', file, ...root);
     if (whose === 'debian') return;

@@ -90,9 +90,9 @@ describe('pods with unavailable devices', () => {
       answer = given;
       const container = main({ limits: { [RESOURCE]: '1' }, requests: { [RESOURCE]: '1' } });
       await assert.rejects(devices.allocate(podOf('lied-to', { containers: [container] }), container), problem);
-      const [told] = seen.splice(0);
+      const [reported] = seen.splice(0);
       assert.match(
-        told ?? '',
+        reported ?? '',
         /^uid-lied-to failed: UnexpectedAdmissionError: Allocate failed due to .*, which is unexpected$/,
       );
       assert.deepEqual(devices.podResources(), []);

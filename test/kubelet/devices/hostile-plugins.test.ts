@@ -56,7 +56,7 @@ test('registers other plug-ins while a socket hangs, and rejects invalid respons
 
 test('does not poll continuously for a socket that fails once and then hangs', async () => {
   let lists = 0;
-  let asked = 0;
+  let requested = 0;
   const registrations = new PluginRegistrations({
     ...{ directory: '/r', clock, log, fileWatch: { watch: () => ({ close: () => {} }) }, handlers: new Map() },
     sockets: {
@@ -65,14 +65,14 @@ test('does not poll continuously for a socket that fails once and then hangs', a
         return new Map([['/r/a', '1']]);
       },
       info: () => {
-        asked += 1;
-        return asked === 1 ? Promise.reject(new Error('no')) : new Promise(() => {});
+        requested += 1;
+        return requested === 1 ? Promise.reject(new Error('no')) : new Promise(() => {});
       },
       notify: async () => {},
     },
   });
   registrations.start();
-  await eventually('the second call', 3_000, () => (asked === 2 ? true : undefined));
+  await eventually('the second call', 3_000, () => (requested === 2 ? true : undefined));
   await new Promise((resolve) => setTimeout(resolve, 300));
   registrations.stop();
   assert.ok(lists < 10, `${lists} lists`);

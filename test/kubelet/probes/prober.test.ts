@@ -15,7 +15,7 @@ test('passes a probe with a redirect to another host without following it, and r
     },
   };
   const status = { id: 'i', name: 'c', state: 'running', startedAtMs: 0 } as unknown as ContainerStatus;
-  const asked: string[] = [];
+  const requested: string[] = [];
   const events: string[] = [];
   const prober = new Prober({
     runtime: {} as Runtime,
@@ -23,7 +23,7 @@ test('passes a probe with a redirect to another host without following it, and r
       connect: () => Promise.reject(new Error('not asked')),
       grpcHealth: () => Promise.reject(new Error('not asked')),
       httpGet: (url) => {
-        asked.push(url.href);
+        requested.push(url.href);
         return Promise.resolve({ code: 302, location: 'http://192.0.2.1/', body: 'Found' });
       },
     },
@@ -36,7 +36,7 @@ test('passes a probe with a redirect to another host without following it, and r
   for (let attempt = 0; attempt < 500 && events.length === 0; attempt += 1)
     await new Promise((resolve) => setTimeout(resolve, 10));
   prober.sync(pod, [], '192.0.2.9', new Set());
-  assert.deepEqual(asked, ['http://192.0.2.9/away']);
+  assert.deepEqual(requested, ['http://192.0.2.9/away']);
   assert.deepEqual(events, [
     'c ProbeWarning: Liveness probe warning: Probe terminated redirects, Response body: Found',
   ]);

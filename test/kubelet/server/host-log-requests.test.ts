@@ -7,13 +7,13 @@ import { HostLogRequests } from '../../../src/kubelet/server/host-log-requests.t
 import type { KubeletResponse } from '../../../src/kubelet/server/port.ts';
 import { routeOf } from '../../../src/kubelet/server/routes.ts';
 
-const asked: JournalQuery[] = [];
+const requested: JournalQuery[] = [];
 const requests = new HostLogRequests({
   logs: {
     names: (path) => Promise.resolve(path === '' ? ['a<b', 'pods/'] : undefined),
     open: (path) => Promise.resolve(path === 'messages' ? Readable.from(['line\n']) : undefined),
     journal(query) {
-      asked.push(query);
+      requested.push(query);
       return Readable.from(['journal\n']);
     },
   },
@@ -44,7 +44,7 @@ test('serves journals with both parameter sets, mapping components to their syst
     await get('/logs/?query=kubelet&tailLines=3&boot=-1&pattern=x&sinceTime=2026-01-01T00:00:00Z'),
     'journal\n',
   );
-  assert.deepEqual(asked.pop(), {
+  assert.deepEqual(requested.pop(), {
     units: ['hyperedge'],
     since: '2026-01-01T00:00:00Z',
     tail: 3,
@@ -52,7 +52,7 @@ test('serves journals with both parameter sets, mapping components to their syst
     pattern: 'x',
   });
   await get('/logs/journal?unit=kubelet&unit=sshd&tail=10&output=json&grep=y&case-sensitive=false');
-  assert.deepEqual(asked.pop(), {
+  assert.deepEqual(requested.pop(), {
     units: ['hyperedge', 'sshd'],
     tail: 10,
     pattern: 'y',
@@ -71,5 +71,5 @@ for (const [query, field] of [
 ] as const)
   test(`rejects an invalid ${field} by name: ${query.slice(0, 40)}`, async () => {
     await assert.rejects(get(`/logs/?${query}`), new RegExp(`^HttpError: ${field}: `));
-    assert.deepEqual(asked, []);
+    assert.deepEqual(requested, []);
   });

@@ -295,8 +295,8 @@ export class LabCluster {
     for (const { name } of from) {
       for (const target of ['web.default.svc.cluster.local', ip]) {
         const args = ['exec', `look-${name}`, '--', '/bin/sh', '-c', fetch, 'sh', target, String(attempts)];
-        const said = await by.mustKubectl(args, { timeoutMs: 90_000 });
-        for (const [, node = ''] of said.matchAll(/^served by (\S+)$/gm)) served.add(node);
+        const output = await by.mustKubectl(args, { timeoutMs: 90_000 });
+        for (const [, node = ''] of output.matchAll(/^served by (\S+)$/gm)) served.add(node);
       }
     }
     return [...served].sort();

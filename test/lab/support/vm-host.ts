@@ -180,23 +180,23 @@ export class VmHost {
   /** Runs a shell script as root. Never rejects; code -1 means no response. */
   shell(script: string, timeoutMs = 120_000): Promise<Ran> {
     return new Promise((resolve) => {
-      let said = '';
+      let output = '';
       const socket = connect(this.#port, '127.0.0.1');
       const done = (): void => {
         clearTimeout(timer);
         socket.destroy();
-        const end = /\nexit (\d+)\n$/.exec(said);
+        const end = /\nexit (\d+)\n$/.exec(output);
         resolve({
           code: end === null ? -1 : Number(end[1]),
-          stdout: end === null ? said : said.slice(0, end.index),
+          stdout: end === null ? output : output.slice(0, end.index),
           stderr: '',
         });
       };
       const timer = setTimeout(done, timeoutMs);
       socket.setEncoding('utf8');
       socket.on('data', (text: string) => {
-        said += text;
-        if (/\nexit \d+\n$/.test(said)) done();
+        output += text;
+        if (/\nexit \d+\n$/.test(output)) done();
       });
       socket.on('error', done);
       socket.on('close', done);

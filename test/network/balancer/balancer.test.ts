@@ -277,19 +277,19 @@ describe('node balancer', () => {
     await start(['one'], { limits: { maxConnections: 3 } });
     const kept = keptAgent();
     assert.equal(await get('/', kept), 'one');
-    const strangers = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
-    const [oldest, second] = strangers as [Socket, Socket];
-    for (const each of strangers) each.on('error', () => {});
-    await Promise.all(strangers.map((each) => once(each, 'connect')));
+    const unauthenticated = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
+    const [oldest, second] = unauthenticated as [Socket, Socket];
+    for (const each of unauthenticated) each.on('error', () => {});
+    await Promise.all(unauthenticated.map((each) => once(each, 'connect')));
     assert.equal(await get(), 'one');
     await eventually('the oldest one is gone', () => oldest.destroyed);
     assert.equal(second.destroyed, false);
     assert.equal(await get('/', kept), 'one');
-    for (const each of strangers) each.destroy();
+    for (const each of unauthenticated) each.destroy();
   });
 
   /** Opens connections from one source address that send `bytes` only. */
-  const strangers = async (count: number, localAddress: string, bytes?: Buffer): Promise<Socket[]> => {
+  const anonymousClients = async (count: number, localAddress: string, bytes?: Buffer): Promise<Socket[]> => {
     const sockets = Array.from({ length: count }, () => connect({ host: '127.0.0.1', port, localAddress }));
     for (const each of sockets) each.on('error', () => {});
     await Promise.all(sockets.map((each) => once(each, 'connect')));
@@ -305,9 +305,9 @@ describe('node balancer', () => {
     const kept = keptAgent();
     assert.equal(await get('/', kept), 'one');
     const silent = [
-      ...(await strangers(20, '127.0.0.1')),
-      ...(await strangers(20, '127.0.0.1', HALF_HELLO.subarray(0, 3))),
-      ...(await strangers(20, '127.0.0.1', HALF_HELLO)),
+      ...(await anonymousClients(20, '127.0.0.1')),
+      ...(await anonymousClients(20, '127.0.0.1', HALF_HELLO.subarray(0, 3))),
+      ...(await anonymousClients(20, '127.0.0.1', HALF_HELLO)),
     ];
     assert.equal(await get(), 'one');
     assert.ok(one.sockets.size <= 2, `${one.sockets.size} connections to the server`);
@@ -317,8 +317,8 @@ describe('node balancer', () => {
 
   it('limits silent connections, and resets those of the source with the most', async () => {
     await start(['one'], { limits: { maxSilent: 10 } });
-    const few = await strangers(3, '127.0.0.2');
-    const many = await strangers(30, '127.0.0.1');
+    const few = await anonymousClients(3, '127.0.0.2');
+    const many = await anonymousClients(30, '127.0.0.1');
     await eventually('the oldest ones are reset', () => openOf(many) === 7);
     assert.equal(openOf(few), 3);
     assert.equal(openOf(many.slice(-7)), 7);
@@ -335,7 +335,7 @@ describe('node balancer', () => {
     const target = `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
     await start([], { bootstrap: [target], limits: { handshakeMs: 300 } });
     const hello = Buffer.concat([HALF_HELLO, Buffer.alloc(511)]);
-    const [client] = (await strangers(1, '127.0.0.1', hello)) as [Socket];
+    const [client] = (await anonymousClients(1, '127.0.0.1', hello)) as [Socket];
     await eventually('the connection is forwarded', () => accepted[0]?.bytesRead === hello.length);
     await eventually('the connection is reset', () => client.destroyed && accepted[0]?.destroyed === true);
     silent.close();

@@ -106,7 +106,7 @@ test('distinguishes unknown names, missing data and a failing server', async () 
 });
 
 test('caches positive and negative responses of other servers, with decreasing TTL', async () => {
-  const times = (text: string): number => upstream.asked.filter((each) => each === text).length;
+  const times = (text: string): number => upstream.queries.filter((each) => each === text).length;
   for (let round = 0; round < 3; round++) {
     await resolver.resolve4('kept.example.com');
     await resolver.resolve4('nothing-kept.example.com').catch(() => {});
@@ -145,7 +145,7 @@ test('truncates a large response over UDP, and returns it completely over TCP an
   // c-ares switches to TCP automatically.
   assert.equal((await resolver.resolve4(name)).length, 200);
   assert.equal((await resolver.resolve4('big.example.com')).length, 100);
-  assert.ok(upstream.asked.includes('tcp big.example.com A'));
+  assert.ok(upstream.queries.includes('tcp big.example.com A'));
 });
 
 test('keeps the letter case of the question, and rotates addresses', async () => {
@@ -263,11 +263,11 @@ test('skips a silent server, and queries it last from then on', async () => {
   asks.setServers([`127.0.0.1:${both.port}`]);
   try {
     assert.deepEqual(await asks.resolve4('one.example.com'), ['192.0.2.7']);
-    const { length } = silent.asked;
+    const { length } = silent.queries;
     const startMs = performance.now();
     assert.deepEqual(await asks.resolve4('two.example.com'), ['192.0.2.7']);
     assert.ok(performance.now() - startMs < 1_000);
-    assert.equal(silent.asked.length, length);
+    assert.equal(silent.queries.length, length);
   } finally {
     await both.stop();
     await Promise.all([silent.close(), good.close()]);

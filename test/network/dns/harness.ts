@@ -161,7 +161,7 @@ export async function startDns(
 
 export interface NameServer extends UpstreamServer {
   /** Queried names, with the transport. */
-  readonly asked: string[];
+  readonly queries: string[];
   answer: (
     question: { name: string; type: string },
     transport: 'udp' | 'tcp',
@@ -179,7 +179,7 @@ export async function startNameServer(answer: NameServer['answer']): Promise<Nam
     const query = decode(message);
     const [question] = query.questions ?? [];
     if (question === undefined) return undefined;
-    server.asked.push(`${transport} ${question.name} ${question.type}`);
+    server.queries.push(`${transport} ${question.name} ${question.type}`);
     const made = server.answer(question, transport, query);
     if (made === 'silent') return undefined;
     return encode({ type: 'response', id: query.id ?? 0, questions: [question], flags: 0x0180, ...made });
@@ -202,7 +202,7 @@ export async function startNameServer(answer: NameServer['answer']): Promise<Nam
   const server: NameServer = {
     address: '127.0.0.1',
     port,
-    asked: [],
+    queries: [],
     answer,
     close: async () => {
       await Promise.all([new Promise<void>((done) => udp.close(() => done())), new Promise((done) => tcp.close(done))]);

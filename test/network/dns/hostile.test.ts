@@ -78,8 +78,8 @@ test('fails an ExternalName that leads to thousands of records immediately', asy
     message.writeUInt16BE(3_900, 6);
     return message;
   });
-  const asked = encode({ type: 'query', id: 7, flags: 0x0100, questions: [{ name: NAMES[1] ?? '', type: 'A' }] });
-  const response = await server.answer(asked, '10.128.0.2', 'udp');
+  const requested = encode({ type: 'query', id: 7, flags: 0x0100, questions: [{ name: NAMES[1] ?? '', type: 'A' }] });
+  const response = await server.answer(requested, '10.128.0.2', 'udp');
   assert.equal((response?.[3] ?? 0) & 15, 2);
 });
 

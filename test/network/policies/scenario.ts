@@ -116,8 +116,8 @@ const setPolicy = (name: string, spec: NetworkPolicySpec): void =>
 async function until(expected: boolean, request: () => Promise<boolean>): Promise<number> {
   const begin = performance.now();
   while (performance.now() - begin < 5_000) {
-    const asked = performance.now();
-    if ((await request()) === expected) return asked - begin;
+    const startedMs = performance.now();
+    if ((await request()) === expected) return startedMs - begin;
   }
   return Number.POSITIVE_INFINITY;
 }

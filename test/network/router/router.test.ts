@@ -127,9 +127,9 @@ test('uses the installed certificate as default certificate while it is valid', 
     });
   const own = await leaf('apps.test');
   const names = ['*.apps.test', 'apps.test'];
-  const taken = await routerFacts({ domain: 'apps.test' }, loaded, async () => own).issue(names);
-  assert.equal(taken.keyPem, own.keyPem);
-  assert.ok(taken.certPem.startsWith(own.certPem.trim()) && taken.certPem.includes(authority.certPem.trim()));
+  const used = await routerFacts({ domain: 'apps.test' }, loaded, async () => own).issue(names);
+  assert.equal(used.keyPem, own.keyPem);
+  assert.ok(used.certPem.startsWith(own.certPem.trim()) && used.certPem.includes(authority.certPem.trim()));
   const other = await leaf('other.test');
   const failing = async (): Promise<never> => {
     throw new Error('open to others');

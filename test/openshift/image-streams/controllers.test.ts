@@ -12,12 +12,12 @@ describe('image streams of registries', () => {
   let api: TestServer;
   let plane: ControlPlane;
   let latest = digest('a');
-  const asked: string[] = [];
+  const requested: string[] = [];
   before(async () => {
     api = await startServer({
       imageRegistries: {
         inspect: async (name) => {
-          asked.push(name);
+          requested.push(name);
           const pullSpec = `registry.lab/app@${latest}`;
           return { digest: latest, pullSpec, configuration: {}, layers: [] };
         },
@@ -48,7 +48,7 @@ describe('image streams of registries', () => {
     };
     await plane.of(resources.imageStreams).create(stream);
     await eventually(async () => (await imageOf('fixed')) === digest('a'), 'the first import');
-    const imports = (name: string): number => asked.filter((each) => each === `registry.lab/app:${name}`).length;
+    const imports = (name: string): number => requested.filter((each) => each === `registry.lab/app:${name}`).length;
     await eventually(async () => imports('moving') > 3, 'imports by schedule');
     const before = imports('fixed');
     latest = digest('b');

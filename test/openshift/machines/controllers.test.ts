@@ -126,15 +126,15 @@ describe('machines', () => {
   });
 
   it('reports a host whose key differs from the pinned one and does not claim it', async () => {
-    await addSshHost('ssh-9', 'stranger', 'ssh://root@10.0.0.9');
+    await addSshHost('ssh-9', 'other', 'ssh://root@10.0.0.9');
     await eventually(async () => {
       const { status } = await hosts().get('ssh-9', namespace);
       assert.equal(status?.errorType, 'registration error');
       assert.match(status?.errorMessage ?? '', /Host key verification failed/);
       return true;
     }, 'error');
-    await addSet('stranger', 1, providerOf('stranger'));
-    const machine = await untilMachine('stranger', 'waiting', ({ status }) => status?.phase === 'Provisioning');
+    await addSet('other', 1, providerOf('other'));
+    const machine = await untilMachine('other', 'waiting', ({ status }) => status?.phase === 'Provisioning');
     assert.match(condition(machine, 'InstanceExists')?.message ?? '', /1 in error/);
   });
 

@@ -69,8 +69,11 @@ describe('oc login', () => {
       response_type: 'token',
       redirect_uri: implicitUri(server),
     }).toString();
-    const asked = await server.call('GET', `/oauth/authorize?${query}`, { as: null, headers: { 'x-csrf-token': '1' } });
-    assert.deepEqual([asked.code, asked.headers['www-authenticate']], [401, 'Basic realm="openshift"']);
+    const requested = await server.call('GET', `/oauth/authorize?${query}`, {
+      as: null,
+      headers: { 'x-csrf-token': '1' },
+    });
+    assert.deepEqual([requested.code, requested.headers['www-authenticate']], [401, 'Basic realm="openshift"']);
     const page = await server.call('GET', `/oauth/authorize?${query}`, { as: null });
     assert.deepEqual([page.code, page.headers['www-authenticate']], [401, undefined]);
     const implicit = await authorize(server, 'dev', 'password1', {
@@ -118,9 +121,9 @@ describe('oc login', () => {
     const routes = (namespace: string) => `/apis/route.openshift.io/v1/namespaces/${namespace}/routes`;
     for (const name of ['openshift-console', 'tenant'])
       await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name } } });
-    const taken = await server.call<{ message: string }>('POST', routes('tenant'), { body });
-    assert.equal(taken.code, 422);
-    assert.match(taken.body.message, /spec.host: Forbidden: .* is reserved for namespaces openshift-/);
+    const used = await server.call<{ message: string }>('POST', routes('tenant'), { body });
+    assert.equal(used.code, 422);
+    assert.match(used.body.message, /spec.host: Forbidden: .* is reserved for namespaces openshift-/);
     assert.equal((await server.call('POST', routes('openshift-console'), { body })).code, 201);
     assert.equal((await ask()).code, 302);
     const found = await server.call<{ redirectURIs: string[] }>('GET', `${clients}/console`);

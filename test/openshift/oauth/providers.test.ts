@@ -223,7 +223,7 @@ describe('identity providers', () => {
   });
 
   it("reads a provider's document only over TLS, checks its issuer, and caches it", async () => {
-    let asked = 0;
+    let requested = 0;
     let nowMs = 0;
     const documentOf = (issuer: string, more: object = {}) => ({
       ...{ issuer, authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/t`, jwks_uri: `${issuer}/k` },
@@ -232,7 +232,7 @@ describe('identity providers', () => {
     let document: object = {};
     const web = {
       request: async () => {
-        asked++;
+        requested++;
         return { status: 200, text: JSON.stringify(document) };
       },
     };
@@ -252,12 +252,12 @@ describe('identity providers', () => {
       await assert.rejects(discoveries.get(issuer, undefined), /issuer|https URL/, JSON.stringify(given));
     }
     document = documentOf('https://sso.test');
-    asked = 0;
+    requested = 0;
     await Promise.all([discoveries.get('https://sso.test', undefined), discoveries.get('https://sso.test', undefined)]);
-    assert.equal(asked, 1);
+    assert.equal(requested, 1);
     nowMs = 60_001;
     await discoveries.get('https://sso.test', undefined);
-    assert.equal(asked, 2);
+    assert.equal(requested, 2);
   });
 
   it('accepts a user header only from the proxy', async () => {

@@ -46,21 +46,21 @@ function oracle(waiting: readonly RigClaim[], holder: string | undefined): strin
     who: requesterOf(each),
     made: Date.parse(String(each.metadata?.creationTimestamp)),
   }));
-  const had = (who: string, taken: readonly { who: string }[]): number =>
-    taken.filter((each) => each.who === who).length + (who === holder ? 1 : 0);
-  const taken: typeof left = [];
+  const had = (who: string, used: readonly { who: string }[]): number =>
+    used.filter((each) => each.who === who).length + (who === holder ? 1 : 0);
+  const used: typeof left = [];
   while (left.length > 0) {
     let best = 0;
     for (let index = 1; index < left.length; index += 1) {
       const [a, b] = [left[index], left[best]];
       if (a === undefined || b === undefined) continue;
-      const [turnsA, turnsB] = [had(a.who, taken), had(b.who, taken)];
+      const [turnsA, turnsB] = [had(a.who, used), had(b.who, used)];
       if (turnsA < turnsB || (turnsA === turnsB && (a.made < b.made || (a.made === b.made && a.name < b.name))))
         best = index;
     }
-    taken.push(...left.splice(best, 1));
+    used.push(...left.splice(best, 1));
   }
-  return taken.map(({ name }) => name);
+  return used.map(({ name }) => name);
 }
 
 test('orders claims like an oracle that counts turns, in 3,000 random queues', () => {

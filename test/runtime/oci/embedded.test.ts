@@ -158,9 +158,9 @@ inOwnNetworkNamespace(import.meta.url, () => {
       const named = container(HOST_ROOT_IMAGE, ['/bin/sh']);
       for (const config of [
         named,
-        { ...named, imageId: imageId },
+        { ...named, imageId },
         { ...named, image: BUSYBOX, imageId: HOST_ROOT_ID },
-        { ...named, image: `${HOST_ROOT_IMAGE}:2`, imageId: imageId },
+        { ...named, image: `${HOST_ROOT_IMAGE}:2`, imageId },
       ])
         await assert.rejects(lab.runtime().createContainer(sandboxId, config), {
           code: 'create-failed',
@@ -246,14 +246,14 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().startContainer(id);
       const record = JSON.parse(await readFile(join(lab.directory, 'state/containers', id, 'record.json'), 'utf8'));
       // Detected without a list of the containers in between.
-      const told = Promise.withResolvers<void>();
+      const reported = Promise.withResolvers<void>();
       const unsubscribe = lab.runtime().onChange((hint) => {
-        if (hint.sandboxId === sandboxId) told.resolve();
+        if (hint.sandboxId === sandboxId) reported.resolve();
       });
-      const late = setTimeout(() => told.reject(new Error('not noticed')), 5_000);
+      const late = setTimeout(() => reported.reject(new Error('not noticed')), 5_000);
       process.kill(record.monitorPid, 'SIGKILL');
       process.kill(record.pid, 'SIGKILL');
-      await told.promise;
+      await reported.promise;
       clearTimeout(late);
       unsubscribe();
       const status = await finished(id);

@@ -63,8 +63,8 @@ test('VolumeRestrictions: allows a second mount of a disk only for reading', () 
   assert.match(messageOf(decide(withVolume(disk(false)), target(true))), /node\(s\) had no available disk/);
   assert.equal(boundTo(decide(withVolume(disk(true)), target(true))), 'a');
   const ebs = { awsElasticBlockStore: { volumeID: 'v', readOnly: true } };
-  const taken = cluster([node('a')], [withVolume(ebs, 'a')]);
-  assert.match(messageOf(decide(withVolume(ebs), taken)), /node\(s\) had no available disk/);
+  const used = cluster([node('a')], [withVolume(ebs, 'a')]);
+  assert.match(messageOf(decide(withVolume(ebs), used)), /node\(s\) had no available disk/);
   const rbd = (monitor: string) => ({ rbd: { monitors: [monitor], image: 'i' } });
   const ceph = cluster([node('a')], [withVolume(rbd('m1'), 'a')]);
   assert.equal(boundTo(decide(withVolume(rbd('m2')), ceph)), 'a', 'another cluster');

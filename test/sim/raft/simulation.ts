@@ -86,7 +86,7 @@ function recover(world: World, all: () => readonly Member[], seed: number): void
   const { timeline } = world;
   const until = timeline.nowMs + RECOVERY_MS;
   let written = false;
-  let asked = 0;
+  let requested = 0;
   while (timeline.nowMs < until) {
     const pause = timeline.nowMs + 50;
     while (timeline.step(pause));
@@ -96,7 +96,7 @@ function recover(world: World, all: () => readonly Member[], seed: number): void
     if (leader === undefined) continue;
     if (!written) {
       const command = { client: 'last', sequence: 1, key: 'z', kind: 'write', expected: 0, value: seed } as const;
-      asked++;
+      requested++;
       leader.submit(command, (answer) => {
         if (answer.kind === 'done') written = true;
       });
@@ -120,6 +120,6 @@ function recover(world: World, all: () => readonly Member[], seed: number): void
   });
   throw new Violation(
     'liveness',
-    `${written ? 'some members did not receive all writes' : `none of ${asked} writes was completed`}\n${state.join('\n')}`,
+    `${written ? 'some members did not receive all writes' : `none of ${requested} writes was completed`}\n${state.join('\n')}`,
   );
 }

@@ -78,8 +78,8 @@ export class Checkers {
   alarmSince: number | undefined;
 
   /** Records the success of a write that adds data and was sent at `askedMs`. */
-  wrote(what: string, askedMs: number): void {
-    if (this.alarmSince !== undefined && askedMs > this.alarmSince)
+  wrote(what: string, requestedMs: number): void {
+    if (this.alarmSince !== undefined && requestedMs > this.alarmSince)
       throw new Violation('alarm', `${what} succeeded although the quota is used up`);
   }
 
@@ -131,8 +131,8 @@ export class Checkers {
   }
 
   /** Records a response that requires a leader, for a request sent at `askedMs`. */
-  served(what: string, askedMs: number): void {
-    if (this.deadSince !== undefined && askedMs > this.deadSince)
+  served(what: string, requestedMs: number): void {
+    if (this.deadSince !== undefined && requestedMs > this.deadSince)
       throw new Violation('reinstated', `${what} was answered although the only voter lost its data`);
   }
 

@@ -93,7 +93,7 @@ export class Clients {
       at: 0,
       serializable: false,
       floor: this.#world.checkers.known,
-      askedMs: this.#world.timeline.nowMs,
+      requestedMs: this.#world.timeline.nowMs,
       outcome: 'open',
       revision: 0,
       succeeded: false,
@@ -129,9 +129,9 @@ export class Clients {
       if (answer.kind === 'failed') trace.count(`answer: ${answer.text}`);
     }
     const { what, key, value, outcome, revision, succeeded } = operation;
-    const told = answer.kind === 'failed' ? answer.text : '';
+    const reported = answer.kind === 'failed' ? answer.text : '';
     trace.add(
-      `${timeline.nowMs.toFixed(3)} ${member.name} ${what} ${key} ${value}: ${outcome} ${revision} ${succeeded} ${told}`,
+      `${timeline.nowMs.toFixed(3)} ${member.name} ${what} ${key} ${value}: ${outcome} ${revision} ${succeeded} ${reported}`,
     );
     if (outcome !== 'done') return;
     this.answered += 1;
@@ -141,8 +141,8 @@ export class Clients {
         'linearizability',
         `${what} ${key} returned revision ${revision}, after revision ${operation.floor} had been read`,
       );
-    if (what === 'put' || operation.succeeded) checkers.wrote(`${what} ${key} ${value}`, operation.askedMs);
-    if (!operation.serializable) checkers.served(`${what} ${key}`, operation.askedMs);
+    if (what === 'put' || operation.succeeded) checkers.wrote(`${what} ${key} ${value}`, operation.requestedMs);
+    if (!operation.serializable) checkers.served(`${what} ${key}`, operation.requestedMs);
     checkers.note(revision);
     const [kv] = operation.found;
     this.#seen.set(key, wrote ? (operation.deleted > 0 ? 0 : revision) : (kv?.modRevision ?? 0));

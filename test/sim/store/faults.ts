@@ -199,8 +199,8 @@ export class Faults {
   #reconfigure(): void {
     const { random } = this.#world;
     const all = this.#hosts.members();
-    const asked = random.pick(all);
-    if (asked === undefined) return;
+    const queried = random.pick(all);
+    if (queried === undefined) return;
     const running = all.filter((member) => !member.gone);
     const what = random.below(6);
     if (what <= 1 || running.length <= 2) {
@@ -208,7 +208,7 @@ export class Faults {
       if (added === undefined) return;
       const learner = random.chance(0.6);
       this.#ask(
-        asked,
+        queried,
         'Cluster/MemberAdd',
         (out) => out.string(1, added.url).bool(2, learner),
         (answer) => {
@@ -225,19 +225,19 @@ export class Faults {
     const target = random.pick(running);
     if (target === undefined || target.id === '') return;
     const id = BigInt(`0x${target.id}`);
-    if (what <= 3) this.#ask(asked, 'Cluster/MemberPromote', (out) => out.big(1, id));
-    else this.#ask(asked, 'Cluster/MemberRemove', (out) => out.big(1, id));
+    if (what <= 3) this.#ask(queried, 'Cluster/MemberPromote', (out) => out.big(1, id));
+    else this.#ask(queried, 'Cluster/MemberRemove', (out) => out.big(1, id));
   }
 
   /** Requests the promotion repeatedly until it succeeds, as an operator would. */
   #promote(learner: Member, times: number): void {
     const { random, timeline } = this.#world;
     timeline.after(random.between(100, 1500), () => {
-      const asked = random.pick(this.#hosts.members());
-      if (this.#stopped || times === 0 || asked === undefined || learner.id === '') return;
+      const queried = random.pick(this.#hosts.members());
+      if (this.#stopped || times === 0 || queried === undefined || learner.id === '') return;
       const id = BigInt(`0x${learner.id}`);
       this.#ask(
-        asked,
+        queried,
         'Cluster/MemberPromote',
         (out) => out.big(1, id),
         (answer) => {

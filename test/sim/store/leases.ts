@@ -115,22 +115,22 @@ export class LeaseClients {
 
   #renew(lease: Lease, done: () => void): void {
     const { random, timeline } = this.#world;
-    const askedAt = timeline.nowMs;
-    lease.touchedAt = askedAt;
+    const requestedAt = timeline.nowMs;
+    lease.touchedAt = requestedAt;
     const member = random.pick(this.#members());
     if (member === undefined) return;
     keepAlive(this.#world, member, lease.id, ATTEMPT_MS, (ttl = 0) => {
       lease.touchedAt = timeline.nowMs;
-      if (ttl > 0) this.#renewed(lease, askedAt);
+      if (ttl > 0) this.#renewed(lease, requestedAt);
       done();
     });
   }
 
-  #renewed(lease: Lease, askedAt: number): void {
+  #renewed(lease: Lease, requestedAt: number): void {
     const { timeline, trace } = this.#world;
     trace.add(`${timeline.nowMs.toFixed(3)} lease ${lease.id} renewed`);
     trace.count('renewal');
-    lease.renewedAt = askedAt;
+    lease.renewedAt = requestedAt;
     if (lease.endedAt !== undefined && !lease.revoked)
       throw new Violation('lease', `lease ${lease.id} was renewed although it had expired at ${lease.endedAt}`);
   }

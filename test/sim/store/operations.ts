@@ -16,7 +16,7 @@ export interface Operation {
   /** Highest revision that any client had received when the request was sent. */
   readonly floor: number;
   /** Time at which the request was sent. */
-  readonly askedMs: number;
+  readonly requestedMs: number;
   outcome: 'open' | 'unknown' | 'refused' | 'done';
   revision: number;
   succeeded: boolean;

@@ -37,8 +37,8 @@ export class QueueView {
   }
 
   /** Whether this was the key and value of the first client at any time. */
-  wasFirst(said: Standing): boolean {
-    return this.#steps.some(({ first }) => first !== undefined && same(first, said));
+  wasFirst(output: Standing): boolean {
+    return this.#steps.some(({ first }) => first !== undefined && same(first, output));
   }
 
   wasWritten(key: string, revision: number): boolean {

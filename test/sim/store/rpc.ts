@@ -37,8 +37,8 @@ export function call(
 ): void {
   const { timeline, random } = world;
   const { user = 'root', token } = options;
-  const asked = write(new Writer(256)).finish();
-  const message = world.bug?.request?.(path, asked) ?? asked;
+  const requested = write(new Writer(256)).finish();
+  const message = world.bug?.request?.(path, requested) ?? requested;
   let over = false;
   const finish = (answer: Answer): void => {
     if (over) return;

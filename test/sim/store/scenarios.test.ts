@@ -176,13 +176,13 @@ async function guarded(): Promise<Scene> {
   return scene;
 }
 
-const asked = {
+const queried = {
   'KV/Put': (out: Writer) => writePutRequest(out, { key, value: Buffer.from('v') }),
   'KV/Range': (out: Writer) => writeRangeRequest(out, { key }),
 };
 
 describe('a follower with outdated auth', () => {
-  for (const [path, write] of Object.entries(asked))
+  for (const [path, write] of Object.entries(queried))
     it(`rejects access that was revoked at another member: ${path}`, async () => {
       await using scene = await guarded();
       const [leader, , follower] = scene.members as [Member, Member, Member];
@@ -202,9 +202,9 @@ describe('a leader with a stalled disk that has not applied a change of auth', (
   for (const through of ['itself', 'a follower that has not been told either'] as const)
     it(`does not authorize by the outdated state, reached through ${through}`, async () => {
       await using scene = await guarded();
-      const [leader, told, late] = scene.members as [Member, Member, Member];
+      const [leader, reported, late] = scene.members as [Member, Member, Member];
       const asks = through === 'itself' ? leader : late;
-      assert.equal((await scene.ask(asks, 'KV/Put', asked['KV/Put'], limited)).kind, 'ok');
+      assert.equal((await scene.ask(asks, 'KV/Put', queried['KV/Put'], limited)).kind, 'ok');
       leader.disk.stuckUntil = scene.nowMs + 700;
       const { lastIndex } = late.disk.image;
       const revoke = (out: Writer): Writer => out.string(1, 'some').latin1(2, key);
@@ -213,14 +213,14 @@ describe('a leader with a stalled disk that has not applied a change of auth', (
       await scene.until(() => late.disk.image.lastIndex > lastIndex);
       scene.network.cut(leader.name, late.name);
       await scene.pass(50);
-      const there = await scene.ask(told, 'KV/Put', asked['KV/Put'], limited);
+      const there = await scene.ask(reported, 'KV/Put', queried['KV/Put'], limited);
       assert.ok(there.kind === 'failed' && there.code === RpcCode.permissionDenied, JSON.stringify(there));
       scene.network.heal();
       const forbidden = (out: Writer): Writer => writePutRequest(out, { key, value: Buffer.from('forbidden') });
       const answer = await scene.ask(asks, 'KV/Put', forbidden, limited);
       assert.ok(answer.kind === 'failed' && answer.code === RpcCode.permissionDenied, JSON.stringify(answer));
       await scene.pass(ELECTED_MS);
-      const left = await scene.ask(leader, 'KV/Range', asked['KV/Range']);
+      const left = await scene.ask(leader, 'KV/Range', queried['KV/Range']);
       assert.ok(left.kind === 'ok' && !Buffer.from(left.body).includes('forbidden'));
     });
 });
@@ -267,9 +267,9 @@ describe('a watch of an unchanged key', () => {
 describe('a survivor of a quorum loss during the addition of a member', () => {
   it('continues alone with its data and without the uncommitted addition', async () => {
     await using scene = new Scene(3);
-    const [survivor, , asked] = scene.members as [Member, Member, Member];
+    const [survivor, , queried] = scene.members as [Member, Member, Member];
     await scene.pass(ELECTED_MS);
-    await scene.ask(asked, 'Maintenance/MoveLeader', (out) => out.big(1, BigInt(`0x${survivor.id}`)));
+    await scene.ask(queried, 'Maintenance/MoveLeader', (out) => out.big(1, BigInt(`0x${survivor.id}`)));
     await scene.pass(ELECTED_MS);
     assert.equal((await scene.put(survivor, 'before')).kind, 'ok');
     const { conf, noop } = EntryKind;

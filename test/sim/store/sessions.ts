@@ -25,14 +25,14 @@ interface Session {
   /** Time at which the last acknowledged renewal was sent. */
   renewedAt: number;
   /** The session has been informed that it holds the lock or leads. */
-  told: boolean;
+  isReported: boolean;
   /** The session has released the lock or given up. */
   over: boolean;
   /** Leader key from the response to a campaign. */
   leader: Uint8Array;
 }
 
-interface Told {
+interface Reported {
   readonly what: string;
   readonly queue: Queue;
   readonly revision: number;
@@ -48,8 +48,8 @@ export class Sessions {
   readonly #world: World;
   readonly #members: () => readonly Member[];
   readonly #sessions = new Map<string, Session>();
-  #told: Told[] = [];
-  #heard: Told[] = [];
+  #reports: Reported[] = [];
+  #heard: Reported[] = [];
   #count = 0;
   #stopped = false;
 
@@ -70,14 +70,14 @@ export class Sessions {
 
   /** Resets all sessions after a restore. */
   forget(): void {
-    for (const session of this.#sessions.values()) session.told = false;
+    for (const session of this.#sessions.values()) session.isReported = false;
     this.#sessions.clear();
   }
 
   /** Checks the recorded responses, because the history is about to be truncated. */
   settle(): void {
     this.checkAnswers();
-    this.#told = [];
+    this.#reports = [];
     this.#heard = [];
   }
 
@@ -99,7 +99,7 @@ export class Sessions {
     const deadline = timeline.nowMs + PATIENCE_MS;
     for (const queue of QUEUES) {
       let session: Session | undefined;
-      while (!(session?.told ?? false)) {
+      while (!(session?.isReported ?? false)) {
         if (timeline.nowMs > deadline) throw new Violation('liveness', `no session acquired the ${queue} in time`);
         if (session === undefined || session.over) session = this.#enter(queue, () => {});
         await until(timeline.nowMs + STEP_MS);
@@ -112,7 +112,7 @@ export class Sessions {
   checkAnswers(): void {
     const { checkers } = this.#world;
     const views = { lock: new QueueView(checkers, 'lock/'), election: new QueueView(checkers, 'election/') };
-    for (const { what, queue, revision, standing } of this.#told) {
+    for (const { what, queue, revision, standing } of this.#reports) {
       if (checkers.mayBeLost(revision, true)) continue;
       const first = views[queue].firstAt(revision);
       if (!same(first, standing) && !(what === 'Lock' && first?.key === standing?.key))
@@ -150,7 +150,7 @@ export class Sessions {
       ttlMs: ttl * 1000,
       key: `${queue}/${lease.toString(16)}`,
       renewedAt: timeline.nowMs,
-      told: false,
+      isReported: false,
       over: false,
       leader: Buffer.alloc(0),
     };
@@ -177,9 +177,9 @@ export class Sessions {
     timeline.after(session.ttlMs * random.between(0.1, 0.5), () => {
       const member = random.pick(this.#members());
       if (session.over || member === undefined) return;
-      const askedAt = timeline.nowMs;
+      const requestedAt = timeline.nowMs;
       keepAlive(this.#world, member, session.lease, ATTEMPT_MS, (ttl = 0) => {
-        if (ttl > 0) session.renewedAt = askedAt;
+        if (ttl > 0) session.renewedAt = requestedAt;
         this.#renew(session);
       });
     });
@@ -200,11 +200,11 @@ export class Sessions {
         end();
         return;
       }
-      session.told = true;
+      session.isReported = true;
       const [revision, body] = headAndBody(answer.body);
       session.leader = body;
       if (queue === 'lock')
-        this.#told.push({ what: 'Lock', queue, revision, standing: { key, create: 0, mod: 0, value: '' } });
+        this.#reports.push({ what: 'Lock', queue, revision, standing: { key, create: 0, mod: 0, value: '' } });
       trace.add(`${timeline.nowMs.toFixed(3)} ${key} is told that it is its turn`);
       // etcd's campaign does not check whether the lease has expired while it waited.
       if (this.#holds(session)) this.#alone(session);
@@ -213,8 +213,8 @@ export class Sessions {
     });
   }
 
-  #holds({ told, over, renewedAt, ttlMs }: Session): boolean {
-    return told && !over && this.#world.timeline.nowMs < renewedAt + ttlMs * (1 - DRIFT);
+  #holds({ isReported, over, renewedAt, ttlMs }: Session): boolean {
+    return isReported && !over && this.#world.timeline.nowMs < renewedAt + ttlMs * (1 - DRIFT);
   }
 
   #alone(session: Session): void {
@@ -253,7 +253,7 @@ export class Sessions {
         this.#world.trace.count('proclaimed');
         const [revision] = headAndBody(answer.body);
         if (this.#holds(session))
-          this.#told.push({
+          this.#reports.push({
             what: 'Proclaim',
             queue: 'election',
             revision,
@@ -277,13 +277,13 @@ export class Sessions {
         (answer) => {
           this.#look();
           if (answer.kind !== 'ok') return;
-          const said = toldOf('Leader', answer.body);
-          if (said.revision < floor && !checkers.mayBeLost(floor, true))
+          const output = reportOf('Leader', answer.body);
+          if (output.revision < floor && !checkers.mayBeLost(floor, true))
             throw new Violation(
               'election',
-              `the leader was read at revision ${said.revision}, after revision ${floor} had been read`,
+              `the leader was read at revision ${output.revision}, after revision ${floor} had been read`,
             );
-          this.#told.push(said);
+          this.#reports.push(output);
         },
       );
     });
@@ -322,19 +322,19 @@ export class Sessions {
       metadata: () => undefined,
       peerCommonName: () => 'root',
       send: (...parts) => {
-        const said = toldOf('Observe', Buffer.concat(parts));
+        const output = reportOf('Observe', Buffer.concat(parts));
         trace.count('observed');
-        if (said.revision < revision)
-          throw new Violation('observer', `revision ${said.revision} was reported after revision ${revision}`);
-        revision = said.revision;
-        this.#heard.push(said);
+        if (output.revision < revision)
+          throw new Violation('observer', `revision ${output.revision} was output after revision ${revision}`);
+        revision = output.revision;
+        this.#heard.push(output);
         return true;
       },
       end: again,
     });
     const { bug } = this.#world;
-    const asked = new Writer(32).string(1, 'election').finish();
-    handler.message(bug?.request?.('/v3electionpb.Election/Observe', asked) ?? asked);
+    const requested = new Writer(32).string(1, 'election').finish();
+    handler.message(bug?.request?.('/v3electionpb.Election/Observe', requested) ?? requested);
     return handler;
   }
 
@@ -368,7 +368,7 @@ function headAndBody(answer: Buffer): readonly [revision: number, body: Buffer] 
   return [revision, body];
 }
 
-function toldOf(what: string, answer: Buffer): Told {
+function reportOf(what: string, answer: Buffer): Reported {
   const [revision, body] = headAndBody(answer);
   const { key, createRevision, modRevision, value } = decodeKeyValue(body);
   const standing = { key, create: createRevision, mod: modRevision, value: value.toString('latin1') };

@@ -21,18 +21,18 @@ interface State {
 }
 
 interface Known extends State {
-  readonly askedMs: number;
+  readonly requestedMs: number;
   readonly answeredMs: number;
 }
 
 interface Token {
   readonly text: string;
-  readonly askedMs: number;
+  readonly requestedMs: number;
   /**
    * The token is replicated to all members. Other tokens are valid only at the member that issued them, some only
    * without a leader.
    */
-  readonly told: boolean;
+  readonly isIssued: boolean;
   /** States of all members when the token was requested. */
   readonly before: ReadonlyMap<Member, State>;
   /** Members that accepted the token most recently, without an unknown event since. */
@@ -97,7 +97,7 @@ export class TokenClient {
 
   #authenticate(done: () => void): void {
     const { timeline, trace } = this.#world;
-    const askedMs = timeline.nowMs;
+    const requestedMs = timeline.nowMs;
     const epoch = this.#epoch;
     const before = new Map(this.#members().map((member) => [member, stateOf(member)]));
     const write = (out: Writer): Writer => out.string(1, NAME).string(2, PASSWORD);
@@ -105,7 +105,7 @@ export class TokenClient {
       if (answer.kind === 'ok' && epoch === this.#epoch) {
         trace.count('authenticated');
         const text = tokenOf(answer.body);
-        this.#tokens.push({ text, askedMs, told: text.includes('.'), before, known: new Map() });
+        this.#tokens.push({ text, requestedMs, isIssued: text.includes('.'), before, known: new Map() });
         if (this.#tokens.length > REMEMBERED) this.#tokens.shift();
       }
       // The user may be missing after a restore.
@@ -116,7 +116,7 @@ export class TokenClient {
 
   #use(token: Token, done: () => void): void {
     const { timeline, trace } = this.#world;
-    const askedMs = timeline.nowMs;
+    const requestedMs = timeline.nowMs;
     const epoch = this.#epoch;
     const write = (out: Writer): Writer => writeRangeRequest(out, { key: 'tokened' });
     this.#ask('KV/Range', write, token.text, (answer, member) => {
@@ -128,18 +128,18 @@ export class TokenClient {
       if (epoch !== this.#epoch) return;
       if (answer.kind === 'ok' || /permission denied/.test(text)) {
         trace.count('token taken');
-        if (token.told && isSame(before, state) && askedMs - before.answeredMs > this.#ttlMs * SURELY_OVER)
+        if (token.isIssued && isSame(before, state) && requestedMs - before.answeredMs > this.#ttlMs * SURELY_OVER)
           throw new Violation(
             'tokens',
-            `${member.name} accepted a token ${askedMs - before.answeredMs} ms after its last use`,
+            `${member.name} accepted a token ${requestedMs - before.answeredMs} ms after its last use`,
           );
-        token.known.set(member, { ...state, askedMs, answeredMs: timeline.nowMs });
+        token.known.set(member, { ...state, requestedMs, answeredMs: timeline.nowMs });
       } else if (/invalid auth token/.test(text)) {
         trace.count('token not taken');
-        if (!token.told) return;
+        if (!token.isIssued) return;
         for (const [since, sinceMs] of [
-          [before, before?.askedMs ?? 0],
-          [token.before.get(member), token.askedMs],
+          [before, before?.requestedMs ?? 0],
+          [token.before.get(member), token.requestedMs],
         ] as const)
           if (isSame(since, state) && timeline.nowMs - sinceMs < this.#ttlMs * SURELY_NOT_OVER)
             throw new Violation(

@@ -34,7 +34,7 @@ afterEach(async () => {
 
 const begin = (): Promise<Store> => start('ours', { name: 'alone', data, ports, args: ['--snapshots', snapshots] });
 
-async function asked<T>({ endpoint }: Store, ask: (admin: EtcdAdmin) => Promise<T>): Promise<T> {
+async function withAdmin<T>({ endpoint }: Store, ask: (admin: EtcdAdmin) => Promise<T>): Promise<T> {
   const admin = createEtcdAdmin({ endpoints: [endpoint], log: silentLog, clock });
   try {
     return await ask(admin);
@@ -44,21 +44,21 @@ async function asked<T>({ endpoint }: Store, ask: (admin: EtcdAdmin) => Promise<
 }
 
 const put = (store: Store, from: number, count: number): Promise<void> =>
-  asked(store, async (admin) => {
+  withAdmin(store, async (admin) => {
     for (let i = from; i < from + count; i += 1)
       await admin.putAll([{ key: `key${i}`, value: Buffer.alloc(3000, 'v'), lease: 0n }]);
   });
 
 const look = (store: Store): Promise<{ readonly revision: number; readonly keys: number }> =>
-  asked(store, async (admin) => {
+  withAdmin(store, async (admin) => {
     const { revision, kvs } = await admin.range({ key: 'key', end: 'kez', keysOnly: true });
     return { revision, keys: kvs.length };
   });
 
 /** Saves a snapshot like the scheduled ones. `second` separates the names, which have a resolution of one second. */
 async function snapshot(store: Store, second: number): Promise<string> {
-  const said = await done('snapshot', 'save', '--directory', snapshots, '--endpoints', store.endpoint);
-  const [, file = ''] = /(\S+\.db)/.exec(said) ?? [];
+  const output = await done('snapshot', 'save', '--directory', snapshots, '--endpoints', store.endpoint);
+  const [, file = ''] = /(\S+\.db)/.exec(output) ?? [];
   const named = file.replace(/-\d{8}T\d{6}Z/, `-20260101T0000${String(second).padStart(2, '0')}Z`);
   await rename(file, named);
   return named;

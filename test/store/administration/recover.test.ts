@@ -66,8 +66,8 @@ test('recovers a cluster that lost two of three members, and grows it again', { 
   const plan = JSON.parse(looked.out);
   assert.deepEqual([plan.running, plan.self.name, plan.best.name, plan.self.end.lastRevision], [false, 'm0', 'm0', 11]);
   assert.equal(plan.lost, undefined);
-  const said = await done(...recover);
-  assert.match(said, new RegExp(`hyperedge members add m1 ${m1.peer}\n`));
+  const output = await done(...recover);
+  assert.match(output, new RegExp(`hyperedge members add m1 ${m1.peer}\n`));
   const again = await start('ours', { ...m0, args: all });
   assert.equal(await keyCount(again.endpoint), 10);
   await etcdctl(again.endpoint, 'put', 'k10', 'v10');
@@ -118,9 +118,9 @@ test('requires --user when auth is on', { timeout: 300_000 }, async () => {
   const recover = ['members', 'recover', '--data-dir', a0.data, '--endpoints', one.endpoint];
 
   // Member running: it authenticates the user itself.
-  const stranger = await hyperedge(...recover, '--dry-run');
-  assert.equal(stranger.code, 1);
-  assert.match(stranger.err, /user name is empty/);
+  const wrongPassword = await hyperedge(...recover, '--dry-run');
+  assert.equal(wrongPassword.code, 1);
+  assert.match(wrongPassword.err, /user name is empty/);
   const root = await hyperedge(...recover, '--dry-run', '--user', 'root:secret');
   assert.equal(root.code, 0, root.err);
   assert.match(root.out, /a0 .* here, running /);

@@ -164,8 +164,8 @@ test('imports a snapshot of Debian’s etcd with its revisions, and exports it b
   const lease = await fill(theirs.endpoint);
   const before = await everything(theirs.endpoint);
   const data = join(directory, 'taken-over');
-  const said = await done('snapshot', 'restore', '--from-etcd', '--endpoints', theirs.endpoint, '--data-dir', data);
-  assert.match(said, new RegExp(`${before.keys.length} keys and 1 leases at revision ${before.revision}`));
+  const output = await done('snapshot', 'restore', '--from-etcd', '--endpoints', theirs.endpoint, '--data-dir', data);
+  assert.match(output, new RegExp(`${before.keys.length} keys and 1 leases at revision ${before.revision}`));
   const snapshot = join(directory, 'debian.db');
   await etcdctl(theirs.endpoint, 'snapshot', 'save', snapshot);
   assert.match((await hyperedge('snapshot', 'status', snapshot)).err, /is a snapshot of etcd itself.*--from-etcd/);
@@ -246,8 +246,8 @@ test('selects snapshots to keep by date, then revision, and keeps the newest one
     'etcd-40-20010101T000001Z.db',
   ];
   for (const name of [...names, 'mine.db']) await writeFile(join(own, name), '');
-  const [old = '', older = '', future = '', taken = ''] = names;
-  assert.deepEqual(await pruneSnapshots(own, 3, join(own, taken)), [join(own, old)]);
-  assert.deepEqual(await pruneSnapshots(own, 2, join(own, taken)), [join(own, older)]);
-  assert.deepEqual((await readdir(own)).sort(), [future, taken, 'mine.db'].sort());
+  const [old = '', older = '', future = '', used = ''] = names;
+  assert.deepEqual(await pruneSnapshots(own, 3, join(own, used)), [join(own, old)]);
+  assert.deepEqual(await pruneSnapshots(own, 2, join(own, used)), [join(own, older)]);
+  assert.deepEqual((await readdir(own)).sort(), [future, used, 'mine.db'].sort());
 });

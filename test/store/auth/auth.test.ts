@@ -120,7 +120,7 @@ const identity = (metadata: Readonly<Record<string, string>>, commonName = '') =
 const ALLOWED = 'allowed';
 
 /** Error that `user` receives for `message` to `path`. `ALLOWED` when the handler is reached. */
-function asked({ guard }: Rig, user: string, path: string, message: Uint8Array): string {
+function decisionOn({ guard }: Rig, user: string, path: string, message: Uint8Array): string {
   let outcome = '';
   const call = {
     ...identity({}, user),
@@ -155,17 +155,17 @@ function txn(compared: string | undefined, branch: 2 | 3, operations: readonly O
 describe('the guard', () => {
   it('permits everything while auth is off', () => {
     const off = rig();
-    assert.equal(asked(off, '', '/etcdserverpb.KV/Put', put('x')), ALLOWED);
-    assert.equal(asked(off, '', '/etcdserverpb.Maintenance/Defragment', NOTHING), ALLOWED);
+    assert.equal(decisionOn(off, '', '/etcdserverpb.KV/Put', put('x')), ALLOWED);
+    assert.equal(decisionOn(off, '', '/etcdserverpb.Maintenance/Defragment', NOTHING), ALLOWED);
     assert.equal(off.guard.watchRefusal({ ...identity({ token: 'rubbish' }) } as StreamCall, 'a', '\0'), undefined);
   });
 
   it('requires an authenticated caller', async () => {
     const on = await enabled();
-    assert.equal(asked(on, '', '/etcdserverpb.KV/Range', range('r')), 'etcdserver: user name is empty');
-    assert.equal(asked(on, 'nobody', '/etcdserverpb.KV/Range', range('r')), DENIED);
-    assert.equal(asked(on, 'nobody', '/etcdserverpb.Auth/UserList', NOTHING), 'etcdserver: user name not found');
-    assert.equal(asked(on, 'root', '/etcdserverpb.KV/Range', range('\0', '\0')), ALLOWED);
+    assert.equal(decisionOn(on, '', '/etcdserverpb.KV/Range', range('r')), 'etcdserver: user name is empty');
+    assert.equal(decisionOn(on, 'nobody', '/etcdserverpb.KV/Range', range('r')), DENIED);
+    assert.equal(decisionOn(on, 'nobody', '/etcdserverpb.Auth/UserList', NOTHING), 'etcdserver: user name not found');
+    assert.equal(decisionOn(on, 'root', '/etcdserverpb.KV/Range', range('\0', '\0')), ALLOWED);
   });
 
   it('checks every key that a call reads or writes', async () => {
@@ -210,9 +210,9 @@ describe('the guard', () => {
     ];
     for (const [path, message, outcome] of cases) {
       const what = `${path} ${Buffer.from(message).toString('latin1')}`;
-      assert.equal(asked(on, 'alice', path, message), outcome, what);
-      if (path.includes('/etcdserverpb.KV/')) assert.equal(asked(on, 'bob', path, message), DENIED, what);
-      assert.equal(asked(on, 'root', path, message), ALLOWED, what);
+      assert.equal(decisionOn(on, 'alice', path, message), outcome, what);
+      if (path.includes('/etcdserverpb.KV/')) assert.equal(decisionOn(on, 'bob', path, message), DENIED, what);
+      assert.equal(decisionOn(on, 'root', path, message), ALLOWED, what);
     }
   });
 
@@ -231,37 +231,37 @@ describe('the guard', () => {
       '/etcdserverpb.KV/Compact',
       '/etcdserverpb.Some/Day',
     ]) {
-      assert.equal(asked(on, 'alice', path, NOTHING), DENIED, path);
-      assert.equal(asked(on, '', path, NOTHING), 'etcdserver: user name is empty', path);
-      assert.equal(asked(on, 'root', path, NOTHING), ALLOWED, path);
+      assert.equal(decisionOn(on, 'alice', path, NOTHING), DENIED, path);
+      assert.equal(decisionOn(on, '', path, NOTHING), 'etcdserver: user name is empty', path);
+      assert.equal(decisionOn(on, 'root', path, NOTHING), ALLOWED, path);
     }
   });
 
   it('allows users to renew leases and to list members and alarms', async () => {
     const on = await enabled();
     for (const path of ['Cluster/MemberList', 'Maintenance/Alarm', 'Lease/LeaseGrant', 'Lease/LeaseLeases']) {
-      assert.equal(asked(on, 'bob', `/etcdserverpb.${path}`, NOTHING), ALLOWED, path);
-      assert.equal(asked(on, '', `/etcdserverpb.${path}`, NOTHING), 'etcdserver: user name is empty', path);
-      assert.equal(asked(on, 'nobody', `/etcdserverpb.${path}`, NOTHING), DENIED, path);
+      assert.equal(decisionOn(on, 'bob', `/etcdserverpb.${path}`, NOTHING), ALLOWED, path);
+      assert.equal(decisionOn(on, '', `/etcdserverpb.${path}`, NOTHING), 'etcdserver: user name is empty', path);
+      assert.equal(decisionOn(on, 'nobody', `/etcdserverpb.${path}`, NOTHING), DENIED, path);
     }
-    assert.equal(asked(on, 'bob', '/etcdserverpb.Maintenance/Alarm', numbers(2n)), DENIED);
-    assert.equal(asked(on, '', '/etcdserverpb.Maintenance/Status', NOTHING), ALLOWED);
-    assert.equal(asked(on, '', '/etcdserverpb.Auth/Authenticate', NOTHING), ALLOWED);
+    assert.equal(decisionOn(on, 'bob', '/etcdserverpb.Maintenance/Alarm', numbers(2n)), DENIED);
+    assert.equal(decisionOn(on, '', '/etcdserverpb.Maintenance/Status', NOTHING), ALLOWED);
+    assert.equal(decisionOn(on, '', '/etcdserverpb.Auth/Authenticate', NOTHING), ALLOWED);
   });
 
   it('allows users to read their own user and roles', async () => {
     const on = await enabled();
     const named = (name: string): Buffer => new Writer().string(1, name).finish();
-    assert.equal(asked(on, 'alice', '/etcdserverpb.Auth/UserGet', named('alice')), ALLOWED);
-    assert.equal(asked(on, 'alice', '/etcdserverpb.Auth/UserGet', named('bob')), DENIED);
-    assert.equal(asked(on, 'alice', '/etcdserverpb.Auth/RoleGet', named('r')), ALLOWED);
-    assert.equal(asked(on, 'bob', '/etcdserverpb.Auth/RoleGet', named('r')), DENIED);
-    assert.equal(asked(on, '', '/etcdserverpb.Auth/UserGet', named('')), 'etcdserver: user name is empty');
+    assert.equal(decisionOn(on, 'alice', '/etcdserverpb.Auth/UserGet', named('alice')), ALLOWED);
+    assert.equal(decisionOn(on, 'alice', '/etcdserverpb.Auth/UserGet', named('bob')), DENIED);
+    assert.equal(decisionOn(on, 'alice', '/etcdserverpb.Auth/RoleGet', named('r')), ALLOWED);
+    assert.equal(decisionOn(on, 'bob', '/etcdserverpb.Auth/RoleGet', named('r')), DENIED);
+    assert.equal(decisionOn(on, '', '/etcdserverpb.Auth/UserGet', named('')), 'etcdserver: user name is empty');
   });
 
   it('rejects requests that it cannot parse', async () => {
     const on = await enabled();
-    assert.match(asked(on, 'alice', '/etcdserverpb.KV/Put', Buffer.of(10, 99)), /malformed request/);
+    assert.match(decisionOn(on, 'alice', '/etcdserverpb.KV/Put', Buffer.of(10, 99)), /malformed request/);
   });
 
   it('checks a stream with its first message, and ends it only once', async () => {
@@ -288,12 +288,12 @@ describe('the guard', () => {
     allowed.handler.message(NOTHING);
     allowed.handler.ended();
     assert.deepEqual(allowed.seen, ['message', 'message', 'ended']);
-    const stranger = open('');
-    stranger.handler.message(NOTHING);
-    stranger.handler.message(NOTHING);
-    stranger.handler.ended();
-    stranger.handler.closed();
-    assert.deepEqual(stranger.seen, [`${RpcCode.invalidArgument} etcdserver: user name is empty`, 'closed']);
+    const anonymous = open('');
+    anonymous.handler.message(NOTHING);
+    anonymous.handler.message(NOTHING);
+    anonymous.handler.ended();
+    anonymous.handler.closed();
+    assert.deepEqual(anonymous.seen, [`${RpcCode.invalidArgument} etcdserver: user name is empty`, 'closed']);
   });
 
   it('rejects watches with the error text that clients expect', async () => {
@@ -384,7 +384,7 @@ describe('authentication', () => {
     for (const entry of here.log) there.hear(entry);
     const known = there.log.length;
     const token = await here.auth.authenticate('alice', 'pw');
-    const asked = (sent: string): Promise<string> =>
+    const responseTo = (sent: string): Promise<string> =>
       new Promise((resolve) => {
         const handlers = there.guard.unary({ [range]: () => resolve(ALLOWED) });
         handlers[range]?.(new Writer().latin1(1, 'r').finish(), {
@@ -407,13 +407,13 @@ describe('authentication', () => {
     const watch = stream['/etcdserverpb.Watch/Watch']?.(call);
     watch?.message(new Uint8Array());
     watch?.ended();
-    const answer = asked(token);
-    assert.match(await asked(`${token.split('.')[0]}.${known}`), /invalid auth token/);
+    const answer = responseTo(token);
+    assert.match(await responseTo(`${token.split('.')[0]}.${known}`), /invalid auth token/);
     assert.deepEqual(seen, []);
     for (const entry of here.log.slice(known)) there.hear(entry);
     assert.equal(await answer, ALLOWED);
     assert.deepEqual(seen, ['message', 'ended']);
-    assert.equal(await asked(token), ALLOWED);
+    assert.equal(await responseTo(token), ALLOWED);
     // Registering a token does not change the auth revision.
     assert.equal(there.auth.machine.revision, here.auth.machine.revision);
     assert.deepEqual(there.auth.export(), here.auth.export());

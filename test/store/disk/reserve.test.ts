@@ -116,15 +116,15 @@ describe('the store on a disk that another program keeps full', { skip: process.
       fill(filler);
       await assert.rejects(put('k/0', 2_000), isFull);
       await assert.rejects(put('large', 100_000, true), isFull, 'one object must not use up the reserve');
-      let taken = 0;
+      let used = 0;
       await assert.rejects(async () => {
         for (;;) {
           await put('k/0', 20_000, true);
-          taken += 1;
+          used += 1;
           fill(filler);
         }
       }, isFull);
-      assert.ok(taken > 5 && taken < 100, `${taken} writes of 20 KB`);
+      assert.ok(used > 5 && used < 100, `${used} writes of 20 KB`);
       // Commits that only delete are always accepted.
       for (let i = 2; i < 20; i += 1) await store.commit({ guards: [], deletes: [`k/${i}`] });
       rmSync(filler);

@@ -94,7 +94,7 @@ test('creates private snapshot copies, and removes those of a crash at the next 
       });
     let ended = false;
     const modes = new Set<string>();
-    const taken = log.snapshot(1_000).finally(() => {
+    const used = log.snapshot(1_000).finally(() => {
       ended = true;
     });
     while (!ended) {
@@ -105,7 +105,7 @@ test('creates private snapshot copies, and removes those of a crash at the next 
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
-    const { pieces } = await taken;
+    const { pieces } = await used;
     for await (const _ of pieces);
     assert.deepEqual([...modes], ['600']);
   } finally {

@@ -110,7 +110,7 @@ test('adds checksums to a file of version 2, once, and keeps its content', async
   await assert.rejects(opened(data), corrupt(/document cluster/));
 });
 
-for (const [what, sql, said] of [
+for (const [what, sql, output] of [
   ['a number', "UPDATE meta SET value = value + 1 WHERE name = 'applied'", /number applied/],
   ['where the log begins', "UPDATE meta SET value = 0 WHERE name = 'base_index'", /number base_index/],
   ['a number under another name', "UPDATE meta SET name = 'reserved' WHERE name = 'compacted'", /number reserved/],
@@ -122,7 +122,7 @@ for (const [what, sql, said] of [
   ['a checksum', 'UPDATE lease SET crc = crc + 1 WHERE id = 77', /lease 4d/],
 ] as const) {
   test(`detects changed ${what} at the start`, async () => {
-    await assert.rejects(opened(await changed(sql)), corrupt(said));
+    await assert.rejects(opened(await changed(sql)), corrupt(output));
   });
 }
 

@@ -158,8 +158,8 @@ describe('three members', () => {
       .split('\n')
       .find((line) => line.includes(`, ${target.name}, `))
       ?.split(',')[0] as string;
-    const said = await etcdctl([leader], 'move-leader', id);
-    assert.match(said, /Leadership transferred/);
+    const output = await etcdctl([leader], 'move-leader', id);
+    assert.match(output, /Leadership transferred/);
     assert.equal(await leaderOf(members), target);
   });
 
@@ -200,13 +200,13 @@ describe('three members', () => {
       for (;;) {
         port += 1;
         const flags = ['--learner', `--peer-urls=http://127.0.0.1:${port}`];
-        const said = await etcdctl(endpoints, 'member', 'add', 'l', ...flags).catch(
+        const output = await etcdctl(endpoints, 'member', 'add', 'l', ...flags).catch(
           (error: { stderr: string }) => error.stderr,
         );
-        const [, id] = /Member +([0-9a-f]+) added/.exec(said) ?? [];
+        const [, id] = /Member +([0-9a-f]+) added/.exec(output) ?? [];
         if (id !== undefined) await etcdctl(endpoints, 'member', 'remove', id);
-        if (wanted.test(said)) return;
-        assert.ok(performance.now() < until, said);
+        if (wanted.test(output)) return;
+        assert.ok(performance.now() < until, output);
       }
     };
     await addUntil(others, /etcdserver: unhealthy cluster/);

@@ -93,7 +93,7 @@ test('allows removal of a member when a majority of the voters has it on disk', 
  * Log state that a member with an empty directory, listed by the others as 'a', gets from them. Undefined: that peer
  * does not respond.
  */
-async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise<LogState> {
+async function used(...tables: ReadonlyArray<MemberTable | undefined>): Promise<LogState> {
   const dial: DialPeer = ([url = '']) => ({
     connected: true,
     unary: async () => {
@@ -141,10 +141,10 @@ test('queries every peer for a joining member, because some may be behind', asyn
   const early = table({ b: 'n2', c: 'n3' });
   const added = table({ a: '', b: 'n2', c: 'n3' });
   const published = table({ a: 'n1', b: 'n2', c: 'n3' });
-  assert.equal((await taken(added, added)).identity?.memberId, 0xan);
-  assert.equal((await taken(early, added)).identity?.memberId, 0xan);
-  assert.equal((await taken(undefined, added)).identity?.memberId, 0xan);
-  await assert.rejects(taken(early, early), { code: 'bad-config' });
-  await assert.rejects(taken(added, published), { code: 'wiped' });
-  await assert.rejects(taken(early, undefined, published), { code: 'wiped' });
+  assert.equal((await used(added, added)).identity?.memberId, 0xan);
+  assert.equal((await used(early, added)).identity?.memberId, 0xan);
+  assert.equal((await used(undefined, added)).identity?.memberId, 0xan);
+  await assert.rejects(used(early, early), { code: 'bad-config' });
+  await assert.rejects(used(added, published), { code: 'wiped' });
+  await assert.rejects(used(early, undefined, published), { code: 'wiped' });
 });

@@ -26,11 +26,11 @@ interface Listed {
 }
 
 async function list(member: ClusterMember): Promise<Listed[]> {
-  const { stdout: said } = await run('etcdctl', [`--endpoints=${member.endpoint}`, 'member', 'list'], {
+  const { stdout: output } = await run('etcdctl', [`--endpoints=${member.endpoint}`, 'member', 'list'], {
     env: { ...process.env, ETCDCTL_API: '3' },
     timeout: 10_000,
   });
-  return said
+  return output
     .trim()
     .split('\n')
     .map((line) => line.split(', '))

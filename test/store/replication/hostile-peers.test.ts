@@ -28,16 +28,16 @@ interface Lab {
   readonly raft: Raft;
   readonly peers: Peers;
   readonly stepped: Message[];
-  readonly asked: string[];
+  readonly requests: string[];
 }
 
 function lab(): Lab {
   const raft = createRaft({ ...defaults, id: 'a' }, emptyStorage(['a', 'b', 'c']));
   const stepped: Message[] = [];
-  const asked: string[] = [];
+  const requests: string[] = [];
   const table = { clusterId: CLUSTER, members: [], voters: [], written: true };
   const note = async <T>(name: string, value: T): Promise<T> => {
-    asked.push(name);
+    requests.push(name);
     return value;
   };
   const handler: PeerHandler = {
@@ -69,7 +69,7 @@ function lab(): Lab {
     close: () => {},
   });
   const peers = new Peers({ id: 'a', clusterId: CLUSTER, clock: systemClock, log: silentLog, life: 0, handler, dial });
-  return { raft, peers, stepped, asked };
+  return { raft, peers, stepped, requests };
 }
 
 /** Sends `frames` on one stream. Returns the code and text with which it was closed, or undefined if it is open. */
@@ -133,7 +133,7 @@ const MESSAGES: readonly Message[] = [
 ];
 
 test('ignores other clusters, removed members, wrong receivers and a missing hello', async () => {
-  const { raft, peers, stepped, asked } = lab();
+  const { raft, peers, stepped, requests } = lab();
   const before = raft.status();
   const frames = MESSAGES.map((message) => encodeMessages([message]));
   assert.match(stream(peers, [hello('b', 78n), ...frames])?.text ?? '', /cluster ID mismatch/);
@@ -155,7 +155,7 @@ test('ignores other clusters, removed members, wrong receivers and a missing hel
     assert.equal((await unary(peers, PeerPath.snapshot, encodePiece(piece))).body, undefined);
     assert.equal((await unary(peers, PeerPath.hash, encodeHashRequest(piece.hello, 1))).body, undefined);
   }
-  assert.deepEqual([stepped, asked, raft.status()], [[], [], before]);
+  assert.deepEqual([stepped, requests, raft.status()], [[], [], before]);
 });
 
 test('neither throws for damaged frames of a member nor passes anything but messages to the state machine', async () => {

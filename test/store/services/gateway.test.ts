@@ -106,12 +106,12 @@ describe('the JSON gateway', () => {
     const fresh = await temporaryDirectory();
     const here = await startHere(fresh, undefined);
     try {
-      const asked = async (path: string) => JSON.parse((await post(here.endpoint, path, '{}')).body);
-      assert.equal((await asked('auth/status')).authRevision, '1');
+      const responseOf = async (path: string) => JSON.parse((await post(here.endpoint, path, '{}')).body);
+      assert.equal((await responseOf('auth/status')).authRevision, '1');
       await post(here.endpoint, 'kv/put', JSON.stringify({ key: b64('a') }));
-      const { hash, compact_revision: compacted, hash_revision: at } = await asked('maintenance/hashkv');
+      const { hash, compact_revision: compacted, hash_revision: at } = await responseOf('maintenance/hashkv');
       assert.deepEqual([typeof hash, compacted, at], ['number', '-1', '2']);
-      assert.deepEqual(Object.keys(await asked('maintenance/hash')), ['header', 'hash']);
+      assert.deepEqual(Object.keys(await responseOf('maintenance/hash')), ['header', 'hash']);
     } finally {
       await here.server.stop();
       await remove(fresh);
@@ -128,7 +128,7 @@ describe('the JSON gateway', () => {
     /** Every step with the ID that the store assigned in the first. */
     const all = async (at: string): Promise<unknown[]> => {
       let id = '1';
-      const said: unknown[] = [];
+      const output: unknown[] = [];
       const own = (JSON.parse((await post(at, 'cluster/member/list', '{}')).body) as { members: Array<{ ID: string }> })
         .members[0]?.ID;
       const step = async (path: string, body: (id: string) => unknown): Promise<void> => {
@@ -140,7 +140,7 @@ describe('the JSON gateway', () => {
           each.ID === own ? 'own' : { ...each, ID: 'ID', ...(path === 'update' ? { isLearner: undefined } : {}) },
         );
         const member = found.member === undefined ? undefined : { ...found.member, ID: 'ID' };
-        said.push([path, { ...answer, body: { ...found, members: members?.sort(), member } }]);
+        output.push([path, { ...answer, body: { ...found, members: members?.sort(), member } }]);
       };
       await step('promote', () => ({ ID: '77' }));
       await step('remove', () => ({ ID: 77 }));
@@ -152,7 +152,7 @@ describe('the JSON gateway', () => {
       await step('update', (ID) => ({ ID, peerURLs: ['http://127.0.0.1:9'] }));
       await step('remove', (ID) => ({ ID }));
       await step('list', () => ({}));
-      return said;
+      return output;
     };
     assert.deepEqual(await all(running.endpoint), await all(endpoint));
   });

@@ -181,9 +181,9 @@ describe('plain requests on the client port', () => {
       const series = `etcd_${name}_duration_seconds_count`;
       assert.equal(value(now, series) - value(before, series), 1, series);
     }
-    const asked = (metrics: string) =>
+    const scraped = (metrics: string) =>
       value(metrics, 'etcd_server_client_requests_total{client_api_version="unknown",type="unary"}');
-    assert.equal(asked(now) - asked(before), 3);
+    assert.equal(scraped(now) - scraped(before), 3);
     assert.equal(value(now, 'etcd_disk_defrag_inflight'), 0);
     assert.equal(value(now, 'etcd_debugging_auth_revision'), 1);
   });

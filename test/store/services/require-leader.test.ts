@@ -23,34 +23,34 @@ describe('a member without a leader', () => {
   const inner = { message: () => {}, ended: () => {}, drained: () => {}, closed: () => answers.push('closed') };
   const stream = required.streams({ '/b': () => inner })['/b'];
   const refusal = `${RpcCode.unavailable} etcdserver: no leader`;
-  const taken = (): string[] => answers.splice(0);
+  const used = (): string[] => answers.splice(0);
 
   it('rejects only calls and streams that require a leader', () => {
     leader = false;
     unary?.(new Uint8Array(), call({ hasleader: 'true' }));
     unary?.(new Uint8Array(), call({}));
     stream?.(call({ hasleader: 'true' }));
-    assert.deepEqual(taken(), [refusal, 'reply', refusal]);
+    assert.deepEqual(used(), [refusal, 'reply', refusal]);
     leader = true;
     unary?.(new Uint8Array(), call({ hasleader: 'true' }));
-    assert.deepEqual(taken(), ['reply']);
+    assert.deepEqual(used(), ['reply']);
   });
 
   it('ends streams that require a leader after three election timeouts, unless a leader is elected before', async () => {
     stream?.(call({}));
     stream?.(call({ hasleader: 'true' }))?.closed();
-    assert.deepEqual(taken(), ['closed']);
+    assert.deepEqual(used(), ['closed']);
     stream?.(call({ hasleader: 'true' }));
     leader = false;
     required.leaderChanged();
     leader = true;
     required.leaderChanged();
     await new Promise((resolve) => setTimeout(resolve, 120));
-    assert.deepEqual(taken(), []);
+    assert.deepEqual(used(), []);
     leader = false;
     required.leaderChanged();
     await new Promise((resolve) => setTimeout(resolve, 120));
-    assert.deepEqual(taken(), [refusal]);
+    assert.deepEqual(used(), [refusal]);
     required.stop();
   });
 });
@@ -67,12 +67,12 @@ describe('etcdctl, which requires a leader', () => {
     const watching = new Promise<string>((resolve) => {
       const env = { ...process.env, ETCDCTL_API: '3' };
       const child = execFile('etcdctl', [`--endpoints=${first.endpoint}`, 'watch', 'a'], { env, timeout: 20_000 });
-      let said = '';
+      let output = '';
       child.stderr?.on('data', (data: string) => {
-        said += data;
-        if (said.includes('no leader')) child.kill();
+        output += data;
+        if (output.includes('no leader')) child.kill();
       });
-      child.once('close', () => resolve(said));
+      child.once('close', () => resolve(output));
     });
     // Until the watch exists.
     for (let count = 0; count < 100; count += 1) {

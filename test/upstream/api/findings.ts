@@ -70,7 +70,7 @@ export interface AskOptions {
 }
 
 export class Findings {
-  asked = 0;
+  requests = 0;
   count = 0;
   readonly #groups = new Map<string, { times: number; samples: string[] }>();
 
@@ -81,7 +81,7 @@ export class Findings {
   /** Sends `request` to both servers and returns the differences. */
   async ask(pair: Pair, request: Request, options: AskOptions): Promise<ReadonlySet<string>> {
     const { topic, view = (body) => body, known, resolve = (one) => one, warnings = false } = options;
-    this.asked++;
+    this.requests++;
     const [ours, theirs] = await Promise.all(
       [pair.ours, pair.upstream].map((server) => server.send(resolve(request, server)).catch(unanswered)),
     );

@@ -34,7 +34,7 @@ export async function judge(
       if (wanted.length > 0 && !wanted.includes(name)) continue;
       const before = findings.count;
       await part(pair, findings);
-      console.log(`${name}: ${findings.asked} requests so far, ${findings.count - before} differences`);
+      console.log(`${name}: ${findings.requests} requests so far, ${findings.count - before} differences`);
     }
     await writeFile(values.report, findings.text());
     console.log(`${findings.kinds} kinds of differences: ${values.report}`);

@@ -1,7 +1,7 @@
 /** Requests with v1beta1 definitions of custom resources, and with resources that keep unknown fields. */
 import type { Request } from '../../differential/exchange.ts';
-import { get, patch, post, put, remove, TYPE } from '../extensions/asked.ts';
 import { DEFINITIONS, type Fields, GROUP, type Json } from '../extensions/definitions.ts';
+import { get, patch, post, put, remove, TYPE } from '../extensions/requests.ts';
 import { Session } from '../extensions/session.ts';
 import type { Part } from './judge.ts';
 import type { Pair } from './pair.ts';

@@ -1,7 +1,7 @@
 /** Patches and server-side apply of custom resources. */
 import type { Part } from '../api/judge.ts';
-import { get, patch, post, put, remove, send, TYPE, WIDGETS_PATH as WIDGETS } from './asked.ts';
 import { type Fields, GROUP, type Json } from './definitions.ts';
+import { get, patch, post, put, remove, send, TYPE, WIDGETS_PATH as WIDGETS } from './requests.ts';
 import { Session } from './session.ts';
 import { widget } from './widgets.ts';
 

@@ -2,11 +2,11 @@
 
 import type { Part } from '../api/judge.ts';
 import type { Pair } from '../api/pair.ts';
-import { GADGETS_PATH, WIDGETS_PATH } from './asked.ts';
 import { applied, owners, patches } from './changes.ts';
 import { DEFINITIONS, type Fields, GROUP, type Json } from './definitions.ts';
 import { FIELD_NAMES, OBJECTS, valuesOf } from './objects.ts';
 import { lists, published, tables, watches } from './reads.ts';
+import { GADGETS_PATH, WIDGETS_PATH } from './requests.ts';
 import { BREAKABLE_DEFINITION, BREAKABLE_NAMES, BREAKING, RULED } from './rules.ts';
 import { GADGETS, WIDGETS } from './widgets.ts';
 import { deletions, fields, subresources, versions } from './writes.ts';

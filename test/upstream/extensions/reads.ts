@@ -1,5 +1,6 @@
 /** Lists, watches, tables and published schemas of custom resources. */
 import type { Part } from '../api/judge.ts';
+import { type Fields, GROUP } from './definitions.ts';
 import {
   GADGETS_PATH as GADGETS,
   get,
@@ -10,8 +11,7 @@ import {
   remove,
   TYPE,
   WIDGETS_PATH as WIDGETS,
-} from './asked.ts';
-import { type Fields, GROUP } from './definitions.ts';
+} from './requests.ts';
 import { Session } from './session.ts';
 import { widget } from './widgets.ts';
 
@@ -237,11 +237,11 @@ export const lists: Part = async (pair, findings) => {
 /** Removes bookmarks at arbitrary times, except for the one that ends the initial events. */
 function events(body: unknown): unknown {
   if (!Array.isArray(body)) return body;
-  const told = body.filter(
+  const reported = body.filter(
     (event: { type: string; object: { metadata?: { annotations?: object } } }) =>
       event.type !== 'BOOKMARK' || event.object.metadata?.annotations !== undefined,
   );
-  return told.map((event) => event);
+  return reported.map((event) => event);
 }
 
 const WATCHED = [

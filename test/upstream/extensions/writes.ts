@@ -1,5 +1,6 @@
 /** Other writes: subresources, versions, deletions, unknown fields, content types. */
 import type { Part } from '../api/judge.ts';
+import { type Fields, GROUP, type Json } from './definitions.ts';
 import {
   GADGETS_PATH as GADGETS,
   get,
@@ -11,8 +12,7 @@ import {
   send,
   TYPE,
   WIDGETS_PATH as WIDGETS,
-} from './asked.ts';
-import { type Fields, GROUP, type Json } from './definitions.ts';
+} from './requests.ts';
 import { Session } from './session.ts';
 import { widget } from './widgets.ts';
 

@@ -90,12 +90,12 @@ async function go(args: readonly string[], directory: string): Promise<void> {
     env: environment(),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    said = (said + chunk).slice(-4_000);
+    output = (output + chunk).slice(-4_000);
   });
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject).once('close', resolve);
   });
-  if (code !== 0) throw new Error(`go ${args.join(' ')} ended with ${code}:\n${said}`);
+  if (code !== 0) throw new Error(`go ${args.join(' ')} ended with ${code}:\n${output}`);
 }

@@ -173,13 +173,13 @@ async function runGo(args: readonly string[], { directory, paths, root }: GoPlac
     CGO_ENABLED: '0',
   };
   const child = spawn(join(goroot, 'bin/go'), args, { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
+  let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (chunk: string) => {
-      said = (said + chunk).slice(-OUTPUT_BYTES);
+      output = (output + chunk).slice(-OUTPUT_BYTES);
     });
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject).once('close', resolve);
   });
-  if (code !== 0) throw new Error(`go ${args.join(' ')} ended with ${code}:\n${said}`);
+  if (code !== 0) throw new Error(`go ${args.join(' ')} ended with ${code}:\n${output}`);
 }

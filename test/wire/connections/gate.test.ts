@@ -238,12 +238,12 @@ describe('full port', () => {
 describe('idle connections', () => {
   it('are closed sooner without an identity, and never during a request', () => {
     const { turns, greet } = simulate();
-    const stranger = greet('10.0.0.1');
+    const newClient = greet('10.0.0.1');
     const client = greet('10.0.0.2', 'token');
     const watch = greet('10.0.0.2', 'token');
     watch.busy = true;
     turns.pass(32_000);
-    assert.deepEqual([stranger.closed, client.closed, watch.closed], ['idle', '', '']);
+    assert.deepEqual([newClient.closed, client.closed, watch.closed], ['idle', '', '']);
     client.bytes += 100;
     turns.pass(70_000);
     assert.equal(client.closed, '');

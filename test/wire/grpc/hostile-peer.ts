@@ -61,7 +61,7 @@ export interface HostilePeer {
 /** Calls `greet` for each connection instead of sending settings, and `asked` for each request. */
 export async function hostilePeer(behaviour: {
   greet?(socket: Socket): void;
-  asked?(conversation: Conversation): void;
+  onRequest?(conversation: Conversation): void;
 }): Promise<HostilePeer> {
   const directory = await mkdtemp(join(tmpdir(), 'peer-'));
   const path = join(directory, 'p.sock');
@@ -90,7 +90,7 @@ export async function hostilePeer(behaviour: {
         // This client sends each request's headers as one block without Huffman codes, so the path is readable in it.
         if (bytes[3] === FrameType.headers && ((bytes[4] ?? 0) & Flag.endHeaders) !== 0) {
           const found = /\/[\w.]+\/\w+/.exec(payload.toString('latin1'));
-          behaviour.asked?.({ socket, connection, id, path: found?.[0] ?? '' });
+          behaviour.onRequest?.({ socket, connection, id, path: found?.[0] ?? '' });
         }
         bytes = bytes.subarray(9 + length);
       }

@@ -67,7 +67,7 @@ test('closes the connection after floods of pings, settings, GOAWAY, empty DATA 
   for (const [name, of] of Object.entries(floods)) {
     let written = 0;
     const peer = await hostilePeer({
-      asked: ({ socket, id }) => {
+      onRequest: ({ socket, id }) => {
         const [first, again] = of(id);
         socket.write(first);
         void flood(socket, Buffer.concat(Array.from({ length: 1000 }, () => again)), 1_000).then((count) => {
@@ -85,7 +85,7 @@ test('closes the connection after floods of pings, settings, GOAWAY, empty DATA 
 test('does not accumulate replies that the server does not read', async () => {
   const pings = Buffer.concat(Array.from({ length: 30_000 }, () => frame(FrameType.ping, 0, 0, Buffer.alloc(8))));
   const peer = await hostilePeer({
-    asked: ({ socket }) => {
+    onRequest: ({ socket }) => {
       socket.pause();
       socket.write(pings);
     },
@@ -96,7 +96,7 @@ test('does not accumulate replies that the server does not read', async () => {
 
 test('keeps few connections to a server that closes each and ends none, and closes all with the client', async () => {
   const peer = await hostilePeer({
-    asked: ({ socket, id }) => socket.write(Buffer.concat([goAwayFrame(id, 0, 'bye'), head(id)])),
+    onRequest: ({ socket, id }) => socket.write(Buffer.concat([goAwayFrame(id, 0, 'bye'), head(id)])),
   });
   const channel = new Channel({ endpoints: [`unix://${peer.path}`], ...options });
   const calls = Array.from({ length: 20 }, async () => {
@@ -121,7 +121,7 @@ test('keeps few connections to a server that closes each and ends none, and clos
 test('limits retries to a server that refuses every call before processing it', async () => {
   let connections = 0;
   const peer = await hostilePeer({
-    asked: ({ socket, connection }) => {
+    onRequest: ({ socket, connection }) => {
       connections = connection;
       socket.write(goAwayFrame(0, 0, 'bye'));
     },
@@ -135,7 +135,7 @@ test('limits retries to a server that refuses every call before processing it', 
 test('leaves no stream open if the server responds before it has read the request', async () => {
   const peer = await hostilePeer({
     greet: (socket) => socket.write(settingsFrame([[4, 0]])),
-    asked: ({ socket, id }) => socket.write(Buffer.concat([head(id), trailers(id, '7', 'no')])),
+    onRequest: ({ socket, id }) => socket.write(Buffer.concat([head(id), trailers(id, '7', 'no')])),
   });
   const resets: number[] = [];
   const channel = new Channel({ endpoints: [`unix://${peer.path}`], ...options });
@@ -148,7 +148,7 @@ test('leaves no stream open if the server responds before it has read the reques
           [3, 2],
         ]),
       ),
-    asked: ({ socket, id }) => {
+    onRequest: ({ socket, id }) => {
       resets.push(id);
       socket.write(Buffer.concat([head(id), trailers(id, '7', 'no')]));
     },
@@ -192,7 +192,7 @@ test('rejects invalid statuses, long messages, several responses, lengths of 4 G
     [() => Buffer.concat([Buffer.from([0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1])]), /too large/, 14],
   ];
   for (const [of, message, code] of cases) {
-    const peer = await hostilePeer({ asked: ({ socket, id }) => socket.write(of(id)) });
+    const peer = await hostilePeer({ onRequest: ({ socket, id }) => socket.write(of(id)) });
     await assert.rejects(ask(peer.path), (error: unknown) => {
       assert.ok(error instanceof RpcError, String(error));
       assert.match(error.message, message);
@@ -264,7 +264,7 @@ test('rejects messages with millions of fields without blocking the event loop',
     '/runtime.v1.ImageService/ListImages': empties,
   };
   const peer = await hostilePeer({
-    asked: ({ socket, id, path }) => socket.write(answer(id, answers[path] ?? EMPTY)),
+    onRequest: ({ socket, id, path }) => socket.write(answer(id, answers[path] ?? EMPTY)),
   });
   const sockets = createPluginSockets(options);
   const device = sockets.devicePlugin(peer.path);
@@ -285,7 +285,7 @@ test('rejects messages with millions of fields without blocking the event loop',
   ];
   for (const call of calls) await assert.rejects(call(), /more than \d+ fields/, call.toString());
   const listed = await hostilePeer({
-    asked: ({ socket, id }) => socket.write(Buffer.concat([head(id), data(id, prefixed(empties))])),
+    onRequest: ({ socket, id }) => socket.write(Buffer.concat([head(id), data(id, prefixed(empties))])),
   });
   const watched = sockets.devicePlugin(listed.path);
   const ended = await new Promise<Error>((resolve) => {
@@ -314,7 +314,7 @@ test('treats every damaged response as an error or a response', async () => {
   };
   let framing = false;
   const peer = await hostilePeer({
-    asked: ({ socket, id }) => {
+    onRequest: ({ socket, id }) => {
       // Damages either the framing or the message inside.
       if (framing) socket.end(mutated(answer(id, valid)));
       else socket.write(answer(id, mutated(valid)));

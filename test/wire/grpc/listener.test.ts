@@ -109,7 +109,7 @@ function ask2(
 test('serves plain requests over HTTP/2 with bodies of any length and the rules of HTTP/1.1', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const echo: RpcService = {
     ...service,
     http: async ({ path, body, closed }) => {
@@ -120,7 +120,7 @@ test('serves plain requests over HTTP/2 with bodies of any length and the rules 
           contentType: 'text/plain',
           body: '',
           follow: (out) => {
-            closed(asked.resolve);
+            closed(requested.resolve);
             for (let i = 0; i < 3; i += 1) out.write(`line ${i}\n`);
             out.end();
           },
@@ -139,7 +139,7 @@ test('serves plain requests over HTTP/2 with bodies of any length and the rules 
       status: 200,
       text: 'line 0\nline 1\nline 2\n',
     });
-    await asked.promise;
+    await requested.promise;
     assert.deepEqual(await ask2(url, { path: '/metrics', ca }), {
       status: 404,
       text: '404 page not found\n',
@@ -180,11 +180,11 @@ test('serves one port with and without TLS', async () => {
 test('logs the first, tenth and hundredth rejection of a client', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
-  const said: unknown[] = [];
+  const output: unknown[] = [];
   const log: Log = {
     ...silentLog,
     named: () => log,
-    v: (level, message, fields) => level <= 2 && message === 'connection refused' && said.push(fields?.['times']),
+    v: (level, message, fields) => level <= 2 && message === 'connection refused' && output.push(fields?.['times']),
   };
   const served = listener({ tls: { ...server, ca }, log });
   const { port } = await served.listen(service);
@@ -196,7 +196,7 @@ test('logs the first, tenth and hundredth rejection of a client', async () => {
         socket.on('close', () => resolve());
       });
     }
-    assert.deepEqual(said, [1, 10]);
+    assert.deepEqual(output, [1, 10]);
   } finally {
     await served.close(0);
     await rm(directory, { recursive: true });
@@ -234,14 +234,14 @@ test('increases the retry pause after a rejected certificate', async () => {
 test('listens on all of several addresses or on none', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
-  const taken = (blocker.address() as { port: number }).port;
+  const used = (blocker.address() as { port: number }).port;
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const socket = join(directory, 's');
   try {
-    const refused = combineListeners([listener({ path: socket }), listener({ port: taken })]);
+    const refused = combineListeners([listener({ path: socket }), listener({ port: used })]);
     await assert.rejects(
       refused.listen(service),
-      new RegExp(`cannot listen on 127\\.0\\.0\\.1:${taken}: the address is in use`),
+      new RegExp(`cannot listen on 127\\.0\\.0\\.1:${used}: the address is in use`),
     );
     const both = combineListeners([listener({ path: socket }), listener({ host: '::' })]);
     await both.listen(service);

@@ -142,9 +142,9 @@ describe("interoperates with Node's HTTP/2", () => {
   it('sends responses in pieces completely and in order, whatever the windows', async () => {
     const sizes = [0, 1, 16_379, 300_000, 3_000_000, 20, 1_000_000];
     const length = (size: number): Buffer => {
-      const asked = Buffer.alloc(4);
-      asked.writeUInt32BE(size);
-      return asked;
+      const requested = Buffer.alloc(4);
+      requested.writeUInt32BE(size);
+      return requested;
     };
     // Node's windows are small, those of this implementation are large.
     const channel = new Channel({ endpoints: [`http://127.0.0.1:${port}`], log: silentLog, clock });
@@ -248,7 +248,7 @@ describe('input split at any position', () => {
   /** Events of each stream when the bytes arrive in these pieces. */
   function heard(pieces: readonly Buffer[]): string[] {
     const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
-    const told: string[] = [];
+    const reported: string[] = [];
     const connection = new Http2Connection(socket, {
       client: false,
       events: {
@@ -257,18 +257,18 @@ describe('input split at any position', () => {
           return {
             data: (data, endStream) => {
               text += data.toString('latin1');
-              if (endStream) told.push(`${id} ${text}`);
+              if (endStream) reported.push(`${id} ${text}`);
             },
-            lost: (reason) => told.push(`${id} lost: ${reason}`),
+            lost: (reason) => reported.push(`${id} lost: ${reason}`),
           };
         },
         goingAway: () => {},
-        closed: (reason) => told.push(reason),
+        closed: (reason) => reported.push(reason),
       },
     });
     connection.start();
     for (const piece of pieces) socket.emit('data', piece);
-    const result = [...told];
+    const result = [...reported];
     connection.destroy('done');
     return result;
   }

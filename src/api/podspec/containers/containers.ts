@@ -192,13 +192,13 @@ export function validateHostNetworkPorts({ spec, isPod }: ContainerContext, path
 
 function validateHostPorts(containers: readonly Container[], path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const taken = new Set<string>();
+  const used = new Set<string>();
   containers.forEach((container, index) => {
     (container.ports ?? []).forEach((port, portIndex) => {
       if ((port.hostPort ?? 0) === 0) return;
       const key = `${port.protocol}/${port.hostIP ?? ''}/${port.hostPort}`;
-      if (taken.has(key)) errors.push(fieldError.duplicate(`${path}[${index}].ports[${portIndex}].hostPort`, key));
-      taken.add(key);
+      if (used.has(key)) errors.push(fieldError.duplicate(`${path}[${index}].ports[${portIndex}].hostPort`, key));
+      used.add(key);
     });
   });
   return errors;

@@ -40,11 +40,11 @@ export function deviceAdminAccess(namespaces: NamespaceSource): AdmissionPlugin 
     resources: ['resourceclaims.resource.k8s.io', 'resourceclaimtemplates.resource.k8s.io'],
     validate(request) {
       if (request.operation === 'DELETE') return;
-      const asked = places(request, request.object);
-      if (asked.length === 0) return;
+      const requested = places(request, request.object);
+      if (requested.length === 0) return;
       // Existing requests and grants stay valid; only new ones are checked.
       const before = new Set(places(request, request.old));
-      const fresh = asked.filter((place) => !before.has(place));
+      const fresh = requested.filter((place) => !before.has(place));
       if (fresh.length === 0) return;
       const check = (labels: Readonly<Record<string, string>> | undefined): void => {
         if (labels?.[LABEL] !== 'true') throw refusal(request, fresh);

@@ -198,14 +198,14 @@ function totalOf(pod: Pod, field: 'requests' | 'limits', name: string): Quantity
 }
 
 function claimProblems(claim: PersistentVolumeClaim, item: LimitRangeItem): string[] {
-  const asked = amount(claim.spec?.resources?.requests, 'storage');
+  const requested = amount(claim.spec?.resources?.requests, 'storage');
   const text = textOf(claim.spec?.resources?.requests, 'storage');
   const problems: string[] = [];
   const [min, max] = [amount(item.min, 'storage'), amount(item.max, 'storage')];
-  if (min !== undefined && asked !== undefined && compareQuantity(asked, min) < 0) {
+  if (min !== undefined && requested !== undefined && compareQuantity(requested, min) < 0) {
     problems.push(`minimum storage usage per ${item.type} is ${textOf(item.min, 'storage')}, but request is ${text}`);
   }
-  if (max !== undefined && asked !== undefined && compareQuantity(asked, max) > 0) {
+  if (max !== undefined && requested !== undefined && compareQuantity(requested, max) > 0) {
     problems.push(`maximum storage usage per ${item.type} is ${textOf(item.max, 'storage')}, but request is ${text}`);
   }
   return problems;

@@ -123,10 +123,10 @@ export const extendedResourceToleration: AdmissionPlugin = {
   mutate(request) {
     const spec = writtenPod(request)?.spec;
     if (spec === undefined) return;
-    const asked = [...spec.containers, ...(spec.initContainers ?? [])].flatMap(({ resources }) =>
+    const requested = [...spec.containers, ...(spec.initContainers ?? [])].flatMap(({ resources }) =>
       Object.keys(resources?.requests ?? {}).filter(isExtended),
     );
-    for (const key of [...new Set(asked)].sort()) {
+    for (const key of [...new Set(requested)].sort()) {
       const toleration: Toleration = { key, operator: 'Exists', effect: 'NoSchedule' };
       const isThere = (spec.tolerations ?? []).some((each) => semanticEqual(each, toleration));
       if (!isThere) spec.tolerations = [...(spec.tolerations ?? []), toleration];

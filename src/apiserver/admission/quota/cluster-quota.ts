@@ -67,8 +67,8 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
       .filter((each) => holdsFor(quota, each.shared<Namespace>() as Namespace))
       .map(({ name }) => name);
     const counted = deps.objectsOf(kind);
-    const objects = (asked: GroupResource, namespace: string): readonly KubeObject[] | undefined =>
-      asked.group === kind.group && asked.plural === kind.plural
+    const objects = (requested: GroupResource, namespace: string): readonly KubeObject[] | undefined =>
+      requested.group === kind.group && requested.plural === kind.plural
         ? counted?.list(namespace).map((each) => each.shared<KubeObject>() as KubeObject)
         : undefined;
     const { total } = clusterTotals(quota, namespaces, objects, clock.nowMs());

@@ -83,8 +83,9 @@ export function refusalOf(name: string, result: JsonObject | undefined): ApiErro
   const status = (result ?? {}) as Partial<Status>;
   const code = typeof status.code === 'number' && status.code >= 400 && status.code < 600 ? status.code : 400;
   const denied = `admission webhook ${JSON.stringify(name)} denied the request`;
-  const said = [status.message, status.reason].find((each) => typeof each === 'string' && each !== '');
-  const message = said === undefined ? `${denied} without explanation` : `${denied}: ${said.slice(0, MAX_MESSAGE)}`;
+  const explanation = [status.message, status.reason].find((each) => typeof each === 'string' && each !== '');
+  const message =
+    explanation === undefined ? `${denied} without explanation` : `${denied}: ${explanation.slice(0, MAX_MESSAGE)}`;
   const details = isObject(result) ? detailsOf(fieldOf(result, 'details')) : undefined;
   return ApiError.fromStatus(
     {

@@ -53,18 +53,18 @@ export async function importImages(
   object: KubeObject,
   request: WriteRequest,
 ): Promise<KubeObject> {
-  const asked = object as ImageStreamImport;
-  const { name = '' } = asked.metadata ?? {};
-  validate(request, asked);
+  const streamImport = object as ImageStreamImport;
+  const { name = '' } = streamImport.metadata ?? {};
+  validate(request, streamImport);
   await context.cache.freshen();
-  const isImport = asked.spec?.import === true;
+  const isImport = streamImport.spec?.import === true;
   if (isImport) {
     const action = { group: 'image.openshift.io', resource: 'imagestreams', namespace: request.namespace, name };
     const verbs = ['create', 'update'].map((verb) => ({ ...action, verb, subresource: '' }));
     await context.authorization.requireEach(request.user, verbs);
   }
   const wanted = await Promise.all(
-    (asked.spec?.images ?? []).map(async (spec): Promise<Wanted> => {
+    (streamImport.spec?.images ?? []).map(async (spec): Promise<Wanted> => {
       const source = spec.from?.name ?? '';
       const tag = spec.to?.name || (parsePullSpec(source)?.tag ?? 'latest');
       return { spec, tag, resolution: await importSource(context, request, source) };
@@ -73,10 +73,10 @@ export async function importImages(
   const stream = isImport
     ? await changeStream(context, request, name, (each) => put(context, each, wanted), true)
     : undefined;
-  const repository = asked.spec?.repository;
+  const repository = streamImport.spec?.repository;
   return {
-    ...asked,
-    metadata: { ...asked.metadata, creationTimestamp: timestamp(context.clock.nowMs()) },
+    ...streamImport,
+    metadata: { ...streamImport.metadata, creationTimestamp: timestamp(context.clock.nowMs()) },
     status: {
       ...(stream === undefined ? {} : { import: stream }),
       ...(repository === undefined ? {} : { repository: { status: noRepositories(repository.from?.name ?? '') } }),

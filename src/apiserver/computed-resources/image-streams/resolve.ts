@@ -50,10 +50,12 @@ export function resolveName(cache: WatchCache, name: string): Resolution {
  */
 export function reportedDigest(
   nodes: readonly Node[],
-  { name, repository, digest: asked }: PullSpec,
+  { name, repository, digest: requestedDigest }: PullSpec,
 ): { readonly digest: string; readonly problem?: never } | { readonly digest?: never; readonly problem: string } {
   const reports = nodes.flatMap((node) => {
-    const found = digestsAt(node, name, repository).filter((each) => asked === undefined || each === asked);
+    const found = digestsAt(node, name, repository).filter(
+      (each) => requestedDigest === undefined || each === requestedDigest,
+    );
     return found.map((digest) => ({ digest, isMaster: node.metadata?.labels?.[MASTER_LABEL] !== undefined }));
   });
   const ofMasters = reports.filter(({ isMaster }) => isMaster);
@@ -63,7 +65,7 @@ export function reportedDigest(
   if (counted.some(({ digest }) => digest !== first.digest))
     return { problem: 'is not the same image in the stores of all hosts; import the same one, or use a digest' };
   // An image named by its digest is verified when it is pulled.
-  const isEnough = ofMasters.length > 0 || asked !== undefined || counted.length > 1 || nodes.length === 1;
+  const isEnough = ofMasters.length > 0 || requestedDigest !== undefined || counted.length > 1 || nodes.length === 1;
   return isEnough
     ? { digest: first.digest }
     : { problem: 'is reported by one node only; import it on a master, or configure its registry' };

@@ -105,8 +105,8 @@ const volumes = getRelated((graph, nodeName, name) => graph.refersToVolume(nodeN
 const volumeAttachments = getRelated((graph, nodeName, name) => graph.nodeOfVolumeAttachment(name) === nodeName);
 
 const serviceAccounts: Rule = (graph, nodeName, action) => {
-  const asked = `${action.verb} ${action.subresource}`.trim();
-  if (asked !== 'create token' && asked !== 'get')
+  const requested = `${action.verb} ${action.subresource}`.trim();
+  if (requested !== 'create token' && requested !== 'get')
     return denied('can only create tokens for individual service accounts');
   return graph.refers(nodeName, 'serviceaccount', action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
 };

@@ -21,9 +21,9 @@ export function reconcileFlowObject<T extends FlowObject>(wanted: T, stored: T, 
   if (mandatory && !follows && wanted.metadata?.name === EXEMPT && 'exempt' in (stored.spec ?? {})) {
     spec = { ...(wanted.spec as object), exempt: (stored as PriorityLevelConfiguration).spec?.exempt } as T['spec'];
   }
-  const said = String(mandatory && wanted.metadata?.name === EXEMPT ? follows : update);
-  if (annotation === said && semanticEqual(spec, stored.spec)) return undefined;
-  const annotations = { ...stored.metadata?.annotations, [AUTO_UPDATE_ANNOTATION]: said };
+  const autoUpdate = String(mandatory && wanted.metadata?.name === EXEMPT ? follows : update);
+  if (annotation === autoUpdate && semanticEqual(spec, stored.spec)) return undefined;
+  const annotations = { ...stored.metadata?.annotations, [AUTO_UPDATE_ANNOTATION]: autoUpdate };
   return { ...stored, metadata: { ...stored.metadata, annotations }, spec };
 }
 

@@ -22,8 +22,8 @@ export function namedContexts(tls: TlsMaterial): (name: string) => SecureContext
     const context = createSecureContext(contextOf(tls, named));
     for (const name of named.names) if (!contexts.has(name)) contexts.set(name, context);
   }
-  return (asked) => {
-    const name = asked.toLowerCase();
+  return (serverName) => {
+    const name = serverName.toLowerCase();
     return contexts.get(name) ?? contexts.get(name.replace(/^[^.]*/, '*'));
   };
 }

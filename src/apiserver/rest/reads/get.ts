@@ -24,12 +24,12 @@ export function get(
   info: ResourceRequestInfo,
 ): Promise<void> | undefined {
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
-  const asked = info.query === undefined ? undefined : parseRevision(info.query.get('resourceVersion'));
+  const requested = info.query === undefined ? undefined : parseRevision(info.query.get('resourceVersion'));
   const waiting =
-    asked === undefined
+    requested === undefined
       ? context.cache.freshen()
-      : asked > context.cache.revision
-        ? context.cache.waitFor(asked)
+      : requested > context.cache.revision
+        ? context.cache.waitFor(requested)
         : undefined;
   if (waiting === undefined) return answer(context, exchange, kind, info, form);
   return waiting.then(() => answer(context, exchange, kind, info, form));

@@ -199,7 +199,7 @@ function sendLong(
   head: Buffer,
   objects: readonly CachedObject[],
 ): Promise<void> {
-  if (form.format === 'yaml' || exchange.indents === 'asked') throw tooLong();
+  if (form.format === 'yaml' || exchange.indents === 'requested') throw tooLong();
   if (exchange.audit?.logsResponses === true) exchange.audit.answeredInParts(Number.POSITIVE_INFINITY, []);
   return streamSource(exchange, new ListSource(kind, objects, head, TAIL));
 }
@@ -212,7 +212,7 @@ function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[
   for (const part of parts) length += part.length;
   if (exchange.audit?.logsResponses === true) exchange.audit.answeredInParts(length, parts);
   const { indents } = exchange;
-  if (form.format === 'yaml' || indents === 'asked' || (indents === 'guessed' && length <= MAX_REWRITTEN)) {
+  if (form.format === 'yaml' || indents === 'requested' || (indents === 'guessed' && length <= MAX_REWRITTEN)) {
     if (length > MAX_REWRITTEN) throw tooLong();
     const value: unknown = parseJson(Buffer.concat(parts).toString('utf8'));
     if (form.format === 'yaml') exchange.sendBytes(200, Buffer.from(stringify(value)), 'application/yaml');

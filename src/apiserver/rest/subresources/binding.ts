@@ -16,7 +16,7 @@ export async function bindPod(
   context: RestContext,
   request: WriteRequest,
   binding: Binding,
-  asked: WriteRequest = request,
+  admissionRequest: WriteRequest = request,
 ): Promise<void> {
   if (request.name !== '' && binding.metadata?.name !== request.name)
     throw errors.badRequest('name in URL does not match name in Binding object');
@@ -28,7 +28,13 @@ export async function bindPod(
   }
   if (node === '') failures.push(fieldError.required('target.name'));
   if (failures.length > 0) throw invalid({ group: '', kind: 'Binding' }, request.name, failures);
-  await admitBody(context.admission, asked, 'CREATE', { group: '', version: 'v1', kind: 'Binding' }, binding);
+  await admitBody(
+    context.admission,
+    admissionRequest,
+    'CREATE',
+    { group: '', version: 'v1', kind: 'Binding' },
+    binding,
+  );
   const wrong = [
     ...validateAnnotations(binding.metadata?.annotations, 'metadata.annotations'),
     ...validateLabels(binding.metadata?.labels, 'metadata.labels'),

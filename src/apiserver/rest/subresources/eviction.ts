@@ -35,16 +35,18 @@ export async function evictPod(context: RestContext, request: WriteRequest, opti
     const found = await context.objects.readStored(placeOf(request, request.name));
     if (found === undefined) throw errors.notFound(request.kind, request.name);
     const pod = found.parse<Pod>();
-    const asked = options.resourceVersion;
+    const requested = options.resourceVersion;
     if (!isDisruption(pod)) {
       // A pending pod may become ready in the meantime, which would require the budget. The delete therefore requires
       // the revision that was checked; on conflict the pod is checked again.
-      const guarded = mayBecomeReady(pod) ? { ...options, resourceVersion: asked ?? String(found.revision) } : options;
+      const guarded = mayBecomeReady(pod)
+        ? { ...options, resourceVersion: requested ?? String(found.revision) }
+        : options;
       try {
         await markAndDelete(context, request, guarded);
         return;
       } catch (error) {
-        if (!isConflict(error) || asked !== undefined || attempt >= MAX_TRIES) throw error;
+        if (!isConflict(error) || requested !== undefined || attempt >= MAX_TRIES) throw error;
         continue;
       }
     }
@@ -52,9 +54,12 @@ export async function evictPod(context: RestContext, request: WriteRequest, opti
     if (budget === undefined) return markAndDelete(context, request, options);
     if (mayGoUncounted(pod, budget)) {
       try {
-        return await markAndDelete(context, request, { ...options, resourceVersion: asked ?? String(found.revision) });
+        return await markAndDelete(context, request, {
+          ...options,
+          resourceVersion: requested ?? String(found.revision),
+        });
       } catch (error) {
-        if (isConflict(error) && asked === undefined) throw unsettled(budget);
+        if (isConflict(error) && requested === undefined) throw unsettled(budget);
         throw error;
       }
     }

@@ -191,27 +191,27 @@ function isPending(definition: KindDefinition, options: DeleteOptions, object: K
   const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata ?? {};
   if (definition.defaultGraceSeconds === undefined) return false;
   if (deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return false;
-  const asked = options.gracePeriodSeconds;
-  return asked === undefined || Math.max(asked, asked < 0 ? 1 : 0) >= deletionGracePeriodSeconds;
+  const requested = options.gracePeriodSeconds;
+  return requested === undefined || Math.max(requested, requested < 0 ? 1 : 0) >= deletionGracePeriodSeconds;
 }
 
 function graceOf(request: WriteRequest, options: DeleteOptions, object: KubeObject): number {
   const usual = request.kind.definition.defaultGraceSeconds?.(object);
   if (usual === undefined) return 0;
-  const asked = options.gracePeriodSeconds;
-  if (asked === undefined) return object.metadata?.deletionGracePeriodSeconds ?? usual;
+  const requested = options.gracePeriodSeconds;
+  if (requested === undefined) return object.metadata?.deletionGracePeriodSeconds ?? usual;
   // As upstream, a negative period means the shortest one.
-  return asked < 0 ? 1 : asked;
+  return requested < 0 ? 1 : requested;
 }
 
 function finalizersFor(
   present: readonly string[],
-  asked: DeleteOptions['propagation'],
+  requested: DeleteOptions['propagation'],
   usual: 'Background' | 'Orphan' | undefined,
 ): string[] {
   const others = present.filter((each) => each !== ORPHAN && each !== FOREGROUND);
   const policy =
-    asked ??
+    requested ??
     (present.includes(ORPHAN) ? 'Orphan' : present.includes(FOREGROUND) ? 'Foreground' : (usual ?? 'Background'));
   if (policy === 'Orphan') return [...others, ORPHAN];
   if (policy === 'Foreground') return [...others, FOREGROUND];

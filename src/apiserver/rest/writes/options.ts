@@ -163,9 +163,9 @@ export function invalidOptions(kind: string, failures: readonly FieldError[]): A
 }
 
 /** The error shows all requested values, as upstream. */
-export function validateDryRun(asked: readonly string[]): FieldError[] {
-  if (asked.every((each) => each === 'All')) return [];
-  const shown = JSON.stringify(asked.map((each) => each.slice(0, 64)));
+export function validateDryRun(requested: readonly string[]): FieldError[] {
+  if (requested.every((each) => each === 'All')) return [];
+  const shown = JSON.stringify(requested.map((each) => each.slice(0, 64)));
   const message = `Unsupported value: ${shown}: supported values: "All"`;
   return [{ type: 'FieldValueNotSupported', field: 'dryRun', message }];
 }
@@ -186,8 +186,8 @@ export function parseWriteOptions(kind: string, query: URLSearchParams, userAgen
   const manager = query.get('fieldManager') ?? '';
   const failures = [...validateManager(manager), ...validateDryRun(query.getAll('dryRun'))];
   if (validation === undefined) {
-    const asked = (query.get('fieldValidation') ?? '').slice(0, 64);
-    failures.push(fieldError.notSupported('fieldValidation', asked, ['', 'Ignore', 'Strict', 'Warn']));
+    const requested = (query.get('fieldValidation') ?? '').slice(0, 64);
+    failures.push(fieldError.notSupported('fieldValidation', requested, ['', 'Ignore', 'Strict', 'Warn']));
   }
   if (failures.length > 0 || validation === undefined) throw invalidOptions(kind, failures);
   return {

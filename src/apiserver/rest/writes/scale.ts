@@ -45,8 +45,8 @@ export async function putScale(
   mapping: ScaleMapping,
 ): Promise<void> {
   const request = writeRequest(exchange, kind, info);
-  const asked = (await readObject(context, exchange, scaleKind, request)) as Scale;
-  await updateScale(context, exchange, request, mapping, asked);
+  const requested = (await readObject(context, exchange, scaleKind, request)) as Scale;
+  await updateScale(context, exchange, request, mapping, requested);
 }
 
 export async function changeScale(
@@ -67,10 +67,10 @@ function updateScale(
   exchange: Exchange,
   request: WriteRequest,
   mapping: ScaleMapping,
-  asked: Scale,
+  requested: Scale,
 ): Promise<void> {
-  checkName(request, asked);
-  return write(context, exchange, request, mapping, { next: () => asked, whole: true });
+  checkName(request, requested);
+  return write(context, exchange, request, mapping, { next: () => requested, whole: true });
 }
 
 function patchScale(
@@ -162,9 +162,9 @@ async function write(
     }),
     takeBack: (after, body) => applyScale(mapping, after, body as Scale, custom),
     next(current) {
-      const asked = change.next(current);
-      applyScale(mapping, current, asked, custom);
-      const { resourceVersion, uid } = asked.metadata ?? {};
+      const changed = change.next(current);
+      applyScale(mapping, current, changed, custom);
+      const { resourceVersion, uid } = changed.metadata ?? {};
       if (change.whole === true && uid !== undefined && uid !== '' && uid !== current.metadata?.uid)
         throw errors.conflict(kind, request.name, uidMismatch(uid, current));
       const metadata: Record<string, unknown> = { ...current.metadata, resourceVersion };
@@ -172,7 +172,7 @@ async function write(
       if (change.owned === true) {
         metadata['managedFields'] = ownersAfterScale(
           managedOf(current),
-          managedOf(asked as KubeObject),
+          managedOf(changed as KubeObject),
           mapping.specReplicasPath,
           kind.apiVersion,
         );

@@ -75,7 +75,7 @@ export const listCommand: Command = {
     const found = await listSnapshots(directory, true);
     const document = await printDocument(
       flags,
-      found.map(({ takenMs, ...each }) => ({ ...each, taken: new Date(takenMs).toISOString() })),
+      found.map(({ takenMs, ...each }) => ({ ...each, used: new Date(takenMs).toISOString() })),
     );
     const rows = found.map(({ file, revision, takenMs, bytes, problem }) => [
       file,

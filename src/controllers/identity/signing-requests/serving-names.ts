@@ -32,16 +32,16 @@ export function namesObjection(
   const own = node.metadata?.name ?? '';
   const others = evidence.nodes.filter((each) => each.metadata?.name !== own);
   const proven = new Set([...(namesIn(node, DECLARED_ANNOTATION) ?? []), ...evidence.inventory].map(canonical));
-  const taken = takenNames(others, evidence.apiServers);
+  const inUse = namesInUse(others, evidence.apiServers);
   for (const name of dnsNames.map(canonical)) {
     if (isReservedName(name, evidence.domains)) return `${name} is a name of a service or of the control plane`;
-    if (taken.has(name)) return `${name} belongs to another host`;
+    if (inUse.has(name)) return `${name} belongs to another host`;
     if (name !== own && !proven.has(name)) return `${name} is neither the node's name nor declared`;
   }
   const { source } = evidence;
   for (const ip of ipAddresses.map(canonical)) {
     if (evidence.serviceCidrs.some((range) => isInNetwork(ip, range))) return `${ip} is in the range of services`;
-    if (taken.has(ip)) return `${ip} belongs to another host`;
+    if (inUse.has(ip)) return `${ip} belongs to another host`;
     if (proven.has(ip)) continue;
     if (evidence.clusterCidrs.some((range) => isInNetwork(ip, range))) return `${ip} is in the range of pods`;
     if (source === undefined || !isProvenBy(ip, source))
@@ -68,15 +68,15 @@ function isReservedName(name: string, domains: readonly string[]): boolean {
  * Names and addresses of other hosts. A recorded approval replaces the addresses that a node reports, so that a node
  * with a record cannot block other nodes by reporting their addresses.
  */
-function takenNames(others: readonly Node[], apiServers: readonly string[]): ReadonlySet<string> {
-  const taken = new Set(apiServers.map(canonical));
+function namesInUse(others: readonly Node[], apiServers: readonly string[]): ReadonlySet<string> {
+  const inUse = new Set(apiServers.map(canonical));
   for (const node of others) {
-    if (node.metadata?.name !== undefined) taken.add(canonical(node.metadata.name));
-    for (const name of namesIn(node, DECLARED_ANNOTATION) ?? []) taken.add(canonical(name));
+    if (node.metadata?.name !== undefined) inUse.add(canonical(node.metadata.name));
+    for (const name of namesIn(node, DECLARED_ANNOTATION) ?? []) inUse.add(canonical(name));
     const reported = (node.status?.addresses ?? []).map(({ address }) => address);
-    for (const name of namesIn(node, APPROVED_ANNOTATION) ?? reported) taken.add(canonical(name));
+    for (const name of namesIn(node, APPROVED_ANNOTATION) ?? reported) inUse.add(canonical(name));
   }
-  return taken;
+  return inUse;
 }
 
 const canonical = (name: string): string => peerAddress(name).toLowerCase();

@@ -105,7 +105,7 @@ function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<
   const nodes = input.nodes.filter(isCandidate);
   const owned = addressesByNode(input);
   /** Owning service by `protocol/port`. */
-  const taken = new Map<string, string>();
+  const inUse = new Map<string, string>();
   // The ports that a node reserves apply only to its own addresses.
   const reserved = new Map(nodes.map((node) => [node, new Set(reservedPortsOf(node).map(portText))]));
   const plans = new Map<string, LoadBalancerPlan>();
@@ -117,12 +117,12 @@ function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<
     }));
     const ports = wanted.map(portText);
     const free = nodes.filter((node) => !ports.some((port) => reserved.get(node)?.has(port) === true));
-    const problem = portProblem(wanted, taken, nodes.length > 0 && free.length === 0 ? reserved : undefined);
+    const problem = portProblem(wanted, inUse, nodes.length > 0 && free.length === 0 ? reserved : undefined);
     if (problem !== undefined) {
       plans.set(key, { addresses: [], problem });
       continue;
     }
-    for (const port of ports) taken.set(port, `service ${key}`);
+    for (const port of ports) inUse.set(port, `service ${key}`);
     // While no node is ready, the addresses are kept, because only the reports are missing.
     if (nodes.length === 0) plans.set(key, { addresses: undefined, problem: 'no node is ready' });
     else plans.set(key, nodeAddresses(service, free, owned, input));
@@ -135,14 +135,14 @@ const portText = ({ protocol, port }: ReservedPort): string => `${protocol}/${po
 /** @param reserved Ports of nodes that each reserve some of the wanted ports. */
 function portProblem(
   wanted: readonly ReservedPort[],
-  taken: ReadonlyMap<string, string>,
+  inUse: ReadonlyMap<string, string>,
   reserved: ReadonlyMap<Node, ReadonlySet<string>> | undefined,
 ): string | undefined {
   const ofHosts = wanted.find(isHostPort);
   if (ofHosts !== undefined)
     return `port ${portText(ofHosts)} belongs to the hosts; use a port from 1024 on or one of ${SERVICE_PORTS.join(', ')}, or set serviceLoadBalancer.addresses`;
-  const conflict = wanted.map(portText).find((port) => taken.has(port));
-  if (conflict !== undefined) return `port ${conflict} is in use by ${taken.get(conflict)}`;
+  const conflict = wanted.map(portText).find((port) => inUse.has(port));
+  if (conflict !== undefined) return `port ${conflict} is in use by ${inUse.get(conflict)}`;
   if (reserved === undefined) return undefined;
   const own = wanted.map(portText).find((port) => [...reserved.values()].some((ports) => ports.has(port)));
   return `port ${own} is in use by the node`;

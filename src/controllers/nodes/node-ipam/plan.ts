@@ -25,7 +25,7 @@ export class CidrPool {
   readonly clusterCidr: string;
   readonly #cluster: Network;
   readonly #mask: number;
-  readonly #taken = new Map<number, string>();
+  readonly #owners = new Map<number, string>();
   #next = 0;
 
   constructor(clusterCidr: string, nodeMask: number) {
@@ -56,12 +56,12 @@ export class CidrPool {
     const last = first + count;
     const [from, to] = [first < 0n ? 0n : first, last > BigInt(this.capacity) ? BigInt(this.capacity) : last];
     for (let index = from; index < to; index++) {
-      if (!this.#taken.has(Number(index))) this.#taken.set(Number(index), node);
+      if (!this.#owners.has(Number(index))) this.#owners.set(Number(index), node);
     }
   }
 
   release(node: string): void {
-    for (const [index, owner] of this.#taken) if (owner === node) this.#taken.delete(index);
+    for (const [index, owner] of this.#owners) if (owner === node) this.#owners.delete(index);
   }
 
   /**
@@ -69,11 +69,11 @@ export class CidrPool {
    * already has one gets the same, because the cached Node may be outdated. Returns undefined if none is free.
    */
   allocate(node: string): string | undefined {
-    for (const [index, owner] of this.#taken) if (owner === node) return this.#format(index);
+    for (const [index, owner] of this.#owners) if (owner === node) return this.#format(index);
     for (let tried = 0; tried < this.capacity; tried++) {
       const index = (this.#next + tried) % this.capacity;
-      if (this.#taken.has(index)) continue;
-      this.#taken.set(index, node);
+      if (this.#owners.has(index)) continue;
+      this.#owners.set(index, node);
       this.#next = (index + 1) % this.capacity;
       return this.#format(index);
     }

@@ -153,9 +153,9 @@ class DisruptionController extends ControllerTerm {
       const selected = podsOf(budget, this.#access.pods);
       reason = 'CalculateExpectedPodCountFailed';
       what = 'Failed to calculate the number of expected pods';
-      const { scales, asked } = await this.#scalesFor(budget, selected);
+      const { scales, didRequest } = await this.#scalesFor(budget, selected);
       await this.#settle(budget, selected, scales);
-      if (asked) this.queue.addAfter(key, RESYNC_MS);
+      if (didRequest) this.queue.addAfter(key, RESYNC_MS);
     } catch (error) {
       if (!(error instanceof Uncountable) || this.scope.signal.aborted) throw error;
       this.handle.recorder.event(budget, 'Warning', reason, `${what}: ${error.message}`);
@@ -183,14 +183,14 @@ class DisruptionController extends ControllerTerm {
   async #scalesFor(
     budget: PodDisruptionBudget,
     selected: readonly Pod[],
-  ): Promise<{ readonly scales: ReadonlyMap<string, ControllerScale>; readonly asked: boolean }> {
+  ): Promise<{ readonly scales: ReadonlyMap<string, ControllerScale>; readonly didRequest: boolean }> {
     const namespace = budget.metadata?.namespace ?? '';
     const scales = new Map<string, ControllerScale>();
-    let asked = false;
+    let didRequest = false;
     for (const reference of controllersToAsk(budget, selected)) {
       let scale = knownScale(reference, this.#workloadsIn(namespace));
       if (scale === undefined) {
-        asked = true;
+        didRequest = true;
         scale = await uncountableIfThrown(readScale(this.#access.read, reference, namespace, this.scope.signal));
       }
       if (scale === undefined) {
@@ -201,7 +201,7 @@ class DisruptionController extends ControllerTerm {
       }
       scales.set(reference.uid, scale);
     }
-    return { scales, asked };
+    return { scales, didRequest };
   }
 }
 

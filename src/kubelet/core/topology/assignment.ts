@@ -19,22 +19,22 @@ export function takeCpus(
 ): readonly number[] | undefined {
   const free = topology.filter(({ id }) => available.has(id));
   if (free.length < count) return undefined;
-  const taken = new Set<number>();
+  const assigned = new Set<number>();
   const takeWhole = (groupOf: (cpu: Cpu) => string): void => {
     const sizes = Map.groupBy(topology, groupOf);
     for (const [name, group] of Map.groupBy(free, groupOf)) {
-      const left = group.filter(({ id }) => !taken.has(id));
-      if (left.length !== sizes.get(name)?.length || taken.size + left.length > count) continue;
-      for (const { id } of left) taken.add(id);
+      const left = group.filter(({ id }) => !assigned.has(id));
+      if (left.length !== sizes.get(name)?.length || assigned.size + left.length > count) continue;
+      for (const { id } of left) assigned.add(id);
     }
   };
   takeWhole(({ socket }) => `${socket}`);
   takeWhole(({ socket, core }) => `${socket}/${core}`);
   // Prefer the core and socket with the fewest free threads, so that other cores stay completely free.
   const freeIn = (match: (cpu: Cpu) => boolean): number =>
-    free.filter((cpu) => !taken.has(cpu.id) && match(cpu)).length;
+    free.filter((cpu) => !assigned.has(cpu.id) && match(cpu)).length;
   const rest = free
-    .filter(({ id }) => !taken.has(id))
+    .filter(({ id }) => !assigned.has(id))
     .map((cpu) => ({
       cpu,
       core: freeIn((each) => each.socket === cpu.socket && each.core === cpu.core),
@@ -42,8 +42,8 @@ export function takeCpus(
     }))
     .sort((a, b) => a.socket - b.socket || a.core - b.core || a.cpu.id - b.cpu.id);
   for (const { cpu } of rest) {
-    if (taken.size >= count) break;
-    taken.add(cpu.id);
+    if (assigned.size >= count) break;
+    assigned.add(cpu.id);
   }
-  return [...taken].sort((a, b) => a - b);
+  return [...assigned].sort((a, b) => a - b);
 }

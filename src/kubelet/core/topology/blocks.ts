@@ -30,9 +30,9 @@ export function freeOf(
     if (block.type !== type) continue;
     let left = block.size;
     for (const node of block.numaAffinity) {
-      const taken = Math.min(left, free.get(node) ?? 0);
-      free.set(node, (free.get(node) ?? 0) - taken);
-      left -= taken;
+      const assigned = Math.min(left, free.get(node) ?? 0);
+      free.set(node, (free.get(node) ?? 0) - assigned);
+      left -= assigned;
     }
   }
   return free;

@@ -69,8 +69,9 @@ export class HostClaims {
     if (rival !== undefined) return `a route in another namespace holds ${backend.host} and is older than ${age.key}`;
     if (isRoute) {
       const place = `${wildcard} ${host} ${path.value === '/' ? '' : path.value}`;
-      const taken = this.#paths.get(place);
-      if (taken !== undefined) return `route ${taken.key} already exposes ${backend.host}${path.value} and is older`;
+      const existing = this.#paths.get(place);
+      if (existing !== undefined)
+        return `route ${existing.key} already exposes ${backend.host}${path.value} and is older`;
       this.#paths.set(place, mine);
     }
     if (wildcard === 'none') {

@@ -83,8 +83,8 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
     }
   }
   for (const { ports = [], endpoints = [] } of cluster.apiServers) {
-    const taken = ports.map(({ protocol = 'TCP', port = 0 }) => ({ protocol: protocol as Protocol, port }));
-    for (const ip of endpoints.flatMap(({ addresses }) => addresses)) reserve(ip, taken);
+    const endpointPorts = ports.map(({ protocol = 'TCP', port = 0 }) => ({ protocol: protocol as Protocol, port }));
+    for (const ip of endpoints.flatMap(({ addresses }) => addresses)) reserve(ip, endpointPorts);
   }
   const isOwn = (ip: string, protocol: Protocol, port: number): boolean => own.has(`${ip} ${protocol} ${port}`);
   const special = (ip: string): string | undefined =>

@@ -6,9 +6,9 @@ import { WORDS } from './content.ts';
 import type { Family, ServicePort } from './service-port.ts';
 
 /** Sets of recorded destinations: by address, and by node port. */
-export const ASKED = ['asked', 'asked_node_ports'] as const;
-const ASKED_SECONDS = 30;
-const MAX_ASKED = 1_024;
+export const REQUESTED = ['requested', 'requested_node_ports'] as const;
+const REQUESTED_SECONDS = 30;
+const MAX_REQUESTED = 1_024;
 /** Priority of the chain: before the NAT of connection tracking and the rejection of services without endpoints. */
 const PRIORITY = -160;
 
@@ -32,7 +32,7 @@ export function idleTable(keys: readonly string[], family: Family, name: string)
   const kinds = [
     {
       set: 'idle',
-      asked: ASKED[0],
+      requested: REQUESTED[0],
       type: `type ${address} . inet_proto . inet_service`,
       local: '',
       destination: `${ip} daddr . meta l4proto . th dport`,
@@ -40,7 +40,7 @@ export function idleTable(keys: readonly string[], family: Family, name: string)
     },
     {
       set: 'idle_node_ports',
-      asked: ASKED[1],
+      requested: REQUESTED[1],
       type: 'type inet_proto . inet_service',
       local: 'fib daddr type local ',
       destination: 'meta l4proto . th dport',
@@ -52,12 +52,12 @@ export function idleTable(keys: readonly string[], family: Family, name: string)
     lines.push(`add table ${table}`);
     for (const hook of ['prerouting', 'output'])
       lines.push(`add chain ${table} idle_${hook} { type filter hook ${hook} priority ${PRIORITY}; policy accept; }`);
-    for (const { set, asked, type, local, destination, members } of kinds)
+    for (const { set, requested, type, local, destination, members } of kinds)
       lines.push(
         `add set ${table} ${set} { ${type}; }`,
-        `add set ${table} ${asked} { ${type}; flags dynamic,timeout; timeout ${ASKED_SECONDS}s; size ${MAX_ASKED}; }`,
+        `add set ${table} ${requested} { ${type}; flags dynamic,timeout; timeout ${REQUESTED_SECONDS}s; size ${MAX_REQUESTED}; }`,
         `add chain ${table} hold_${set}`,
-        `add rule ${table} hold_${set} update @${asked} { ${destination} }`,
+        `add rule ${table} hold_${set} update @${requested} { ${destination} }`,
         `add rule ${table} hold_${set} drop`,
         ...['prerouting', 'output'].map(
           (hook) => `add rule ${table} idle_${hook} ${local}${destination} @${set} goto hold_${set}`,

@@ -274,7 +274,8 @@ export class ServicePlanner {
 
   #touchAsking(ips: ReadonlySet<string>): void {
     if (ips.size === 0) return;
-    for (const [key, { asked }] of this.#plans) if (asked.some((ip) => ips.has(ip))) this.#dirty.add(key);
+    for (const [key, { requestedAddresses: requested }] of this.#plans)
+      if (requested.some((ip) => ips.has(ip))) this.#dirty.add(key);
   }
 
   #slicesChanged(service: string): void {

@@ -33,7 +33,7 @@ export interface ServicePlan {
   readonly refused: readonly RefusedAddress[];
   readonly healthCheck: HealthCheck | undefined;
   /** Addresses that the plan depends on, besides the service and its slices. */
-  readonly asked: readonly string[];
+  readonly requestedAddresses: readonly string[];
 }
 
 export interface PlanContext {
@@ -52,10 +52,11 @@ export interface PlanContext {
  */
 export function planService(service: Service, slices: readonly EndpointSlice[], context: PlanContext): ServicePlan {
   const { spec } = service;
-  if (spec === undefined || !isForwarded(service)) return { ports: [], refused: [], healthCheck: undefined, asked: [] };
+  if (spec === undefined || !isForwarded(service))
+    return { ports: [], refused: [], healthCheck: undefined, requestedAddresses: [] };
   const { destinations, place } = context;
   const refused: RefusedAddress[] = [];
-  const asked = new Set<string>();
+  const requested = new Set<string>();
   const name = objectKey(service);
   const balancers = balancerIps(service);
   const specPorts = spec.ports ?? [];
@@ -77,7 +78,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
       return why === undefined;
     };
     const allowedIp = (ip: string, number: number, why: string | undefined): boolean => {
-      asked.add(ip);
+      requested.add(ip);
       return why === undefined || allowed(ip.includes(':') ? `[${ip}]:${number}` : `${ip}:${number}`, why);
     };
     const claimed = (ip: string): string | undefined => {
@@ -137,7 +138,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
       healthCheck = { namespace, name: own, port: check, localEndpoints: localReady.size };
     }
   }
-  return { ports, refused, healthCheck, asked: [...asked] };
+  return { ports, refused, healthCheck, requestedAddresses: [...requested] };
 }
 
 /** Whether the service is forwarded. Headless and ExternalName services and those of another proxy are not. */

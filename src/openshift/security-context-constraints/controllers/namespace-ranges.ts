@@ -33,12 +33,12 @@ export const namespaceSecurityController: ControllerSpec = {
       const queue = scope.queue(async (name) => {
         const namespace = namespaces.get(name);
         if (namespace === undefined) return;
-        const taken = new Set([...blocks].filter(([owner]) => owner !== name).map(([, block]) => block));
-        const plan = planAllocation(namespace, taken);
+        const inUse = new Set([...blocks].filter(([owner]) => owner !== name).map(([, block]) => block));
+        const plan = planAllocation(namespace, inUse);
         if (plan.kind === 'keep') return;
         if (plan.kind === 'full') throw new Error(`RangeAllocation ${SCC_UID}: no block of users is free`);
         blocks.set(name, plan.block);
-        await writeRecord(record, taken.add(plan.block));
+        await writeRecord(record, inUse.add(plan.block));
         const { uid, resourceVersion } = namespace.metadata ?? {};
         const metadata = { uid, resourceVersion, annotations: plan.annotations };
         await ignoreNotFound(async () => void (await client.patch(name, undefined, 'merge', { metadata })));

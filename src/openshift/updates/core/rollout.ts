@@ -43,7 +43,7 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate)
   const counts = { updated, of: concerned.length };
   const underWay = concerned.find((host) => isUnderWay(host, target));
   if (underWay !== undefined) {
-    const what = underWay.update?.id === target.id ? underWay.update.state.toLowerCase() : 'asked';
+    const what = underWay.update?.id === target.id ? underWay.update.state.toLowerCase() : 'requested';
     const message = isAt(underWay, target)
       ? `${underWay.name}: ${underWay.fault || 'the host does not confirm the update yet'}`
       : `updating ${underWay.name} (${what})`;

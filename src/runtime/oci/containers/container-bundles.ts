@@ -332,14 +332,14 @@ export class ContainerBundles {
 }
 
 async function deviceList(config: ContainerConfig): Promise<readonly (OciDevice & { readonly permissions: string })[]> {
-  const asked = await Promise.all(
+  const requested = await Promise.all(
     config.devices.map(async (device) => ({
       ...(await hostDevice(device.hostPath, normalisePath(device.containerPath))),
       permissions: device.permissions,
     })),
   );
-  if (!config.security.privileged) return asked;
-  const own = new Set(asked.map(({ path }) => path));
+  if (!config.security.privileged) return requested;
+  const own = new Set(requested.map(({ path }) => path));
   const all = (await allHostDevices()).filter(({ path }) => !own.has(path));
-  return [...all.map((device) => ({ ...device, permissions: 'rwm' })), ...asked];
+  return [...all.map((device) => ({ ...device, permissions: 'rwm' })), ...requested];
 }

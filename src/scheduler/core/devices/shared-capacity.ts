@@ -76,9 +76,9 @@ export class CapacityShares {
   }
 
   hasRoom({ key, device, consumed }: Shared, consumption: Consumption): boolean {
-    const taken = this.#allocated.get(key) ?? [];
+    const allocations = this.#allocated.get(key) ?? [];
     return [...consumption].every(([name, { nanos }]) => {
-      const others = taken.reduce((sum, each) => sum + (each.get(name)?.nanos ?? 0n), consumed?.get(name) ?? 0n);
+      const others = allocations.reduce((sum, each) => sum + (each.get(name)?.nanos ?? 0n), consumed?.get(name) ?? 0n);
       return others + nanos <= amountOf(device.capacity?.[name]?.value).nanos;
     });
   }

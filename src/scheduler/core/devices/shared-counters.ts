@@ -14,9 +14,9 @@ export class SharedCounters {
 
   /**
    * @param slices All slices of a complete pool.
-   * @param isTaken Whether the device is already allocated.
+   * @param isAllocated Whether the device is already allocated.
    */
-  addPool(key: string, slices: readonly ResourceSlice[], isTaken: (device: string) => boolean): void {
+  addPool(key: string, slices: readonly ResourceSlice[], isAllocated: (device: string) => boolean): void {
     for (const { spec } of slices) {
       for (const { name = '', counters = {} } of spec?.sharedCounters ?? [])
         for (const [counter, each] of Object.entries(counters))
@@ -26,7 +26,7 @@ export class SharedCounters {
       for (const device of spec?.devices ?? []) {
         if ((device.consumesCounters ?? []).length === 0) continue;
         this.#demands.set(device, demandOf(key, device));
-        if (isTaken(device.name ?? '')) this.take(device);
+        if (isAllocated(device.name ?? '')) this.take(device);
       }
     }
   }

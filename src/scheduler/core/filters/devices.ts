@@ -25,10 +25,10 @@ export const dynamicResources: FilterFactory =
     if (lister === undefined || fixtures.length === 0) return claims;
     return (node) => {
       // The kubelet may not have reported yet that the fixture is not allocatable.
-      const taken = fixtures.find((name) => {
+      const exhausted = fixtures.find((name) => {
         return lister.isAllocated(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
       });
-      return taken === undefined ? claims?.(node) : reject('DynamicResources', `Insufficient ${taken}`, true);
+      return exhausted === undefined ? claims?.(node) : reject('DynamicResources', `Insufficient ${exhausted}`, true);
     };
   };
 

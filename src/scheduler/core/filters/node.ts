@@ -55,8 +55,8 @@ export const nodeAffinity: FilterFactory =
 
 export const nodePorts: Filter = (pod) => {
   if (pod.hostPorts.length === 0) return undefined;
-  const overlaps = (taken: readonly HostPort[]): boolean =>
-    taken.some((each) => pod.hostPorts.some((wanted) => portsConflict(each, wanted)));
+  const overlaps = (used: readonly HostPort[]): boolean =>
+    used.some((each) => pod.hostPorts.some((wanted) => portsConflict(each, wanted)));
   return (node) => {
     // Evicting pods does not free a port of the host itself.
     if (overlaps(node.reservedPorts)) return reject('NodePorts', NO_FREE_PORTS, true);

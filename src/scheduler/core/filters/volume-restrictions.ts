@@ -14,8 +14,8 @@ export const volumeRestrictions: Filter = (pod, view) => {
     const name = claim.slice(claim.indexOf('/') + 1);
     return view.volumes?.claim(pod.namespace, name)?.spec?.accessModes?.includes('ReadWriteOncePod') === true;
   };
-  const taken = pod.claims.some((claim) => isExclusive(claim) && view.counts.usersOf(claim) > 0);
-  if (taken) return () => reject('VolumeRestrictions', IN_USE, false);
+  const isInUse = pod.claims.some((claim) => isExclusive(claim) && view.counts.usersOf(claim) > 0);
+  if (isInUse) return () => reject('VolumeRestrictions', IN_USE, false);
   return diskCheck(pod);
 };
 

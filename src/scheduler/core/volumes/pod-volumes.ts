@@ -102,7 +102,7 @@ export function unboundVolumesOn(
 ): VolumesOnNode | string {
   const reserve: { claim: PersistentVolumeClaim; volume: PersistentVolume }[] = [];
   const provision: PersistentVolumeClaim[] = [];
-  const taken = new Set<string>();
+  const chosen = new Set<string>();
   for (const claim of claims) {
     const selected = annotationOf(claim, SELECTED_NODE);
     if (selected !== undefined) {
@@ -110,9 +110,13 @@ export function unboundVolumesOn(
       provision.push(claim);
       continue;
     }
-    const volume = findMatchingVolume(claim, lister?.volumes() ?? [], { node, waitsForConsumer: true, taken });
+    const volume = findMatchingVolume(claim, lister?.volumes() ?? [], {
+      node,
+      waitsForConsumer: true,
+      excluded: chosen,
+    });
     if (volume !== undefined) {
-      taken.add(volume.metadata?.name ?? '');
+      chosen.add(volume.metadata?.name ?? '');
       reserve.push({ claim, volume });
       continue;
     }

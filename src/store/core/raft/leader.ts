@@ -97,7 +97,7 @@ export function broadcastHeartbeat(node: RaftNode): void {
 
 export function broadcastAppend(node: RaftNode): void {
   for (const [id, progress] of node.peers())
-    sendAppend(node, id, progress, progress.state === 'probe' || progress.toldCommit < node.log.committed, true);
+    sendAppend(node, id, progress, progress.state === 'probe' || progress.sentCommit < node.log.committed, true);
 }
 
 /**
@@ -144,7 +144,7 @@ function transmit(
     commit: node.log.committed,
     ...(quiet ? { quiet } : {}),
   });
-  progress.toldCommit = node.log.committed;
+  progress.sentCommit = node.log.committed;
   const last = entries.at(-1);
   if (last !== undefined) {
     let bytes = 0;

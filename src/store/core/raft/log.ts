@@ -104,15 +104,15 @@ export class RaftLog {
   slice(from: number, to: number, maxBytes: number): Entry[] {
     if (from > to) return [];
     assert(from >= this.#memoryFrom && to <= this.last, 'entries are in memory');
-    const taken: Entry[] = [];
+    const selected: Entry[] = [];
     let bytes = 0;
     for (let at = from - this.#memoryFrom; at <= to - this.#memoryFrom; at++) {
       const entry = this.#entries[at] as Entry;
       bytes += entryBytes(entry);
-      if (taken.length > 0 && bytes > maxBytes) break;
-      taken.push(entry);
+      if (selected.length > 0 && bytes > maxBytes) break;
+      selected.push(entry);
     }
-    return taken;
+    return selected;
   }
 
   /** Appends entries at a follower after the consistency check. Returns the index up to which the logs now agree. */

@@ -20,7 +20,7 @@ export class Progress {
   /** Last heartbeat round that the member answered. */
   round = 0;
   /** Commit index last sent to the member. */
-  toldCommit = 0;
+  sentCommit = 0;
   /** A probe is in flight; no further message is sent before its response or a heartbeat response. */
   probing = false;
   /** Index from which entries are being read from disk for this member. */

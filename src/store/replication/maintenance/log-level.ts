@@ -103,10 +103,10 @@ export class LogLevels {
 
   async #raise(): Promise<void> {
     const { engine, log } = this.#deps;
-    const asked = engine.cluster.members.map(({ id }) => id).join();
+    const queried = engine.cluster.members.map(({ id }) => id).join();
     const level = await this.#common();
     // A member added in the meantime has not reported its level yet.
-    const same = asked === engine.cluster.members.map(({ id }) => id).join();
+    const same = queried === engine.cluster.members.map(({ id }) => id).join();
     if (!same || level <= engine.cluster.level) return;
     await engine.command({ type: 'version', version: String(level) });
     log.info('raised the log level', { level });

@@ -40,20 +40,20 @@ export class Forwarding {
   }
 
   answered(number: number, by: NodeId, answer: Forwarded): void {
-    const asked = this.#pending.get(number);
-    if (asked?.of !== by) return;
+    const forwarded = this.#pending.get(number);
+    if (forwarded?.of !== by) return;
     this.#pending.delete(number);
-    asked.resolve(answer);
+    forwarded.resolve(answer);
   }
 
   /** Rejects the requests sent to `of`, whose outcome is unknown. */
   lost(of: NodeId, why: string): void {
-    for (const [number, asked] of this.#pending) if (asked.of === of) this.#fail(number, asked, why);
+    for (const [number, pending] of this.#pending) if (pending.of === of) this.#fail(number, pending, why);
   }
 
   stop(): void {
     this.#sweep?.cancel();
-    for (const [number, asked] of this.#pending) this.#fail(number, asked, 'the store is stopping');
+    for (const [number, pending] of this.#pending) this.#fail(number, pending, 'the store is stopping');
   }
 
   #fail(number: number, { of, reject }: PendingRequest, why: string): void {
@@ -66,8 +66,8 @@ export class Forwarding {
     this.#sweep = this.#clock.setTimer(SWEEP_MS, () => {
       this.#sweep = undefined;
       const now = this.#clock.monotonicMs();
-      for (const [number, asked] of this.#pending)
-        if (asked.deadlineMs <= now) this.#fail(number, asked, 'no response in time');
+      for (const [number, pending] of this.#pending)
+        if (pending.deadlineMs <= now) this.#fail(number, pending, 'no response in time');
       if (this.#pending.size > 0) this.#arm();
     });
   }

@@ -193,7 +193,7 @@ describe('node authorizer', () => {
 
   it("permits reads of the resource claims of the node's pods, and writes of its own slices", () => {
     const authorizer = createNodeAuthorizer();
-    const may = (asked: ResourceAction): boolean => authorizer.authorize(node('n1'), asked)?.allowed === true;
+    const may = (requested: ResourceAction): boolean => authorizer.authorize(node('n1'), requested)?.allowed === true;
     const claim = (name: string, verb = 'get'): boolean =>
       may(action(verb, 'resourceclaims@resource.k8s.io', 'shop', name));
     const claiming = {

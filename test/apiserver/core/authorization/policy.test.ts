@@ -309,7 +309,7 @@ describe('escalation', () => {
   const context = (user: UserInfo): EscalationContext => ({
     rbac,
     user,
-    allows: (asked) => rbac.authorize(user, asked).allowed,
+    allows: (requested) => rbac.authorize(user, requested).allowed,
   });
   const ada = context({ name: 'ada', groups: ['dev', 'system:authenticated'] });
   const pods = { verbs: ['get'], apiGroups: [''], resources: ['pods'] };

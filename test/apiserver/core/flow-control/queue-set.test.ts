@@ -48,7 +48,7 @@ describe('queues of a level', () => {
           handSize,
         ),
       );
-      const said = (what: string): string => `seed ${seed}: ${what}`;
+      const output = (what: string): string => `seed ${seed}: ${what}`;
       let executing: number[] = [];
       let waiting: number[] = [];
       let lingering: number[] = [];
@@ -74,12 +74,12 @@ describe('queues of a level', () => {
           const hand = choices.one(hands);
           const direct = set.waiting === 0 && set.fits(request.seats);
           const reason = arrive(set, request, hand, nowMs);
-          assert.equal(reason ?? 'waiting', oracle.arrive(other, hand, nowMs), said('arrival'));
+          assert.equal(reason ?? 'waiting', oracle.arrive(other, hand, nowMs), output('arrival'));
           if (reason === undefined) {
             mine.set(step, request);
             theirs.set(step, other);
             if (direct) {
-              assert.equal(oracle.dispatch(nowMs)?.id, step, said('at once'));
+              assert.equal(oracle.dispatch(nowMs)?.id, step, output('at once'));
               executing.push(step);
             } else waiting.push(step);
           }
@@ -103,19 +103,20 @@ describe('queues of a level', () => {
         }
         for (;;) {
           const next = set.dispatch(nowMs);
-          assert.equal(next?.owner, oracle.dispatch(nowMs)?.id, said(`turn at step ${step}`));
+          assert.equal(next?.owner, oracle.dispatch(nowMs)?.id, output(`turn at step ${step}`));
           if (next === undefined) break;
           waiting = waiting.filter((each) => each !== next.owner);
           executing.push(next.owner);
         }
-        assert.equal(set.seatsInUse, oracle.inUse, said('seats in use'));
-        assert.equal(set.waiting, waiting.length, said('waiting'));
-        assert.equal(set.executing.length, executing.length, said('executing'));
+        assert.equal(set.seatsInUse, oracle.inUse, output('seats in use'));
+        assert.equal(set.waiting, waiting.length, output('waiting'));
+        assert.equal(set.executing.length, executing.length, output('executing'));
         // The limit is exceeded only by a single request that is wider than the limit.
-        if (executing.length > 1 && lingering.length === 0) assert.ok(set.seatsInUse <= limit, said('over the limit'));
+        if (executing.length > 1 && lingering.length === 0)
+          assert.ok(set.seatsInUse <= limit, output('over the limit'));
         // No request waits while all seats are free.
         if (executing.length === 0 && lingering.length === 0)
-          assert.equal(set.waiting, 0, said('idle while some wait'));
+          assert.equal(set.waiting, 0, output('idle while some wait'));
       }
     }
   });

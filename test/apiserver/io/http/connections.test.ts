@@ -19,7 +19,7 @@ const LIMITS = {
 
 describe('a connection', () => {
   let listener: Listener;
-  let asked = 0;
+  let requested = 0;
   let pair: { readonly certPem: string; readonly keyPem: string };
   before(async () => {
     const validity = lifetimeFrom(Date.now(), 1);
@@ -36,7 +36,7 @@ describe('a connection', () => {
       keepAliveTimeoutMs: 5_000,
       limits: LIMITS,
       request: (request, response, connection) => {
-        asked += 1;
+        requested += 1;
         const user = connection.peerChain !== undefined || request.headers.authorization !== undefined;
         const anonymous = request.url === '/healthz';
         connection.identified?.(user ? 'user' : anonymous ? 'anonymous' : 'refused');
@@ -101,7 +101,7 @@ describe('a connection', () => {
     ['pipeline', 1],
   ] as readonly (readonly [Flood, number])[]) {
     it(`is closed after ${most} requests with ${mode} and without an identity`, { timeout: 20_000 }, async () => {
-      asked = 0;
+      requested = 0;
       const { alpn, head, next } = streamOf(mode);
       const socket = await secure(alpn);
       const end = closed(socket);
@@ -112,7 +112,7 @@ describe('a connection', () => {
       };
       push();
       await end;
-      assert.ok(asked <= most, `${asked} requests`);
+      assert.ok(requested <= most, `${requested} requests`);
     });
   }
 

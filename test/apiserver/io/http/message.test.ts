@@ -31,11 +31,11 @@ describe('bodies of HTTP/1.1', () => {
       maxHeaderBytes: 16_384,
       headersTimeoutMs: 5_000,
       keepAliveTimeoutMs: 5_000,
-      request: (asked, response) => {
+      request: (requested, response) => {
         const read = async (): Promise<void> => {
-          if (asked.url === '/later') await sleep(50);
-          const body = readBody(asked, LIMIT);
-          streamed.push(asked.listenerCount('data') > 0);
+          if (requested.url === '/later') await sleep(50);
+          const body = readBody(requested, LIMIT);
+          streamed.push(requested.listenerCount('data') > 0);
           response.end(await body);
         };
         read().catch((error: { httpCode: number }) => {

@@ -38,7 +38,7 @@ after(() => {
   server.close();
 });
 
-const asked = (method: string, path: string, more: Partial<BackendRequest> = {}): BackendRequest => ({
+const backendRequest = (method: string, path: string, more: Partial<BackendRequest> = {}): BackendRequest => ({
   network: 'cluster',
   scheme: 'https',
   host: '127.0.0.1',
@@ -70,33 +70,33 @@ const seen = (): string[][] => {
 };
 
 test('shares a connection between requests of one kind, but not of different kinds or trust', async () => {
-  for (const path of ['/1', '/2', '/3']) assert.equal(await ask(asked('GET', path)), 'answer');
-  assert.equal(await ask(asked('POST', '/4'), 'body'), 'answer');
+  for (const path of ['/1', '/2', '/3']) assert.equal(await ask(backendRequest('GET', path)), 'answer');
+  assert.equal(await ask(backendRequest('POST', '/4'), 'body'), 'answer');
   assert.deepEqual(seen(), [['GET /1', 'GET /2', 'GET /3', 'POST /4']]);
   const { serverName = '' } = tls;
-  await ask(asked('GET', '/unverified', { tls: { serverName, authority: undefined } }));
-  await ask(asked('GET', '/alone', { pooled: false }));
+  await ask(backendRequest('GET', '/unverified', { tls: { serverName, authority: undefined } }));
+  await ask(backendRequest('GET', '/alone', { pooled: false }));
   assert.deepEqual(seen(), [['GET /unverified'], ['GET /alone']]);
-  const other = asked('GET', '/other', { tls: { ...tls, serverName: 'other.test' } });
+  const other = backendRequest('GET', '/other', { tls: { ...tls, serverName: 'other.test' } });
   await assert.rejects(ask(other), { code: 'connect-failed' });
 });
 
 test('replaces a closed kept connection only for requests that are safe to repeat', async () => {
   isForgetful = true;
   try {
-    await ask(asked('GET', '/first', { headers: { x: '1' } }));
-    assert.equal(await ask(asked('GET', '/again')), 'answer');
+    await ask(backendRequest('GET', '/first', { headers: { x: '1' } }));
+    assert.equal(await ask(backendRequest('GET', '/again')), 'answer');
     seen();
-    assert.equal(await ask(asked('GET', '/first')), 'answer');
-    await assert.rejects(ask(asked('POST', '/once'), 'body'), { code: 'connect-failed' });
+    assert.equal(await ask(backendRequest('GET', '/first')), 'answer');
+    await assert.rejects(ask(backendRequest('POST', '/once'), 'body'), { code: 'connect-failed' });
     const posts = seen()
       .flat()
       .filter((each) => each === 'POST /once');
     assert.equal(posts.length, 1);
     isForgetful = false;
-    await put(asked('POST', '/kept'), 'body');
+    await put(backendRequest('POST', '/kept'), 'body');
     isForgetful = true;
-    assert.equal(await put(asked('POST', '/twice'), 'body'), 'answer');
+    assert.equal(await put(backendRequest('POST', '/twice'), 'body'), 'answer');
     // On the kept connection, and on a new one.
     assert.deepEqual(seen(), [['POST /kept', 'POST /twice'], ['POST /twice']]);
   } finally {
@@ -105,11 +105,13 @@ test('replaces a closed kept connection only for requests that are safe to repea
 });
 
 test('rejects a denied address on every connection', async () => {
-  await ask(asked('GET', '/before'));
-  await assert.rejects(ask(asked('GET', '/after', { allowAddress: () => false })), { code: 'address-refused' });
+  await ask(backendRequest('GET', '/before'));
+  await assert.rejects(ask(backendRequest('GET', '/after', { allowAddress: () => false })), {
+    code: 'address-refused',
+  });
   // For a name, the address is known after the connection, which a kept one already has.
-  await ask(asked('GET', '/before', { host: 'localhost' }));
-  await assert.rejects(ask(asked('GET', '/after', { host: 'localhost', allowAddress: () => false })), {
+  await ask(backendRequest('GET', '/before', { host: 'localhost' }));
+  await assert.rejects(ask(backendRequest('GET', '/after', { host: 'localhost', allowAddress: () => false })), {
     code: 'address-refused',
   });
   assert.ok(![...connections.values()].flat().includes('GET /after'));
@@ -117,5 +119,7 @@ test('rejects a denied address on every connection', async () => {
 
 test('checks an address in an old notation instead of treating it as a name', async () => {
   for (const host of ['0x7f.1', '2130706433', '[::ffff:7f00:1]'])
-    await assert.rejects(ask(asked('GET', '/', { host, allowAddress: () => false })), { code: 'address-refused' });
+    await assert.rejects(ask(backendRequest('GET', '/', { host, allowAddress: () => false })), {
+      code: 'address-refused',
+    });
 });

@@ -67,9 +67,9 @@ describe('certificates by name', () => {
       named('b', 'one.x.test', 'x.test'),
     ]);
     try {
-      const asked = ['x.test', 'X.Test', 'one.x.test', 'two.x.test', 'deep.two.x.test', 'y.test'];
+      const requested = ['x.test', 'X.Test', 'one.x.test', 'two.x.test', 'deep.two.x.test', 'y.test'];
       const shown: string[] = [];
-      for (const name of asked) shown.push(await shownTo(listener.port, name));
+      for (const name of requested) shown.push(await shownTo(listener.port, name));
       assert.deepEqual(shown, ['a', 'a', 'b', 'a', 'default', 'default']);
       listener.updateTls(material([named('c', 'x.test')]));
       assert.deepEqual(

@@ -21,7 +21,7 @@ const ears = (server: ReturnType<typeof createTcpServer>, at: number | string): 
   );
 
 /** Targets requested from the proxies, and the client certificates. */
-const asked: string[] = [];
+const requested: string[] = [];
 const servers: Server[] = [];
 const sockets = new Set<Duplex>();
 let directory = '';
@@ -35,7 +35,7 @@ const proxies = new Map<string, EgressProxy>();
 /** Connects every requested target to this host. */
 function proxy(server: Server): Server {
   server.on('connect', (request, socket, head) => {
-    asked.push(request.url ?? '');
+    requested.push(request.url ?? '');
     const target = connect(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       target.write(head);
@@ -102,11 +102,11 @@ const through = (by: EgressProxy, more: Partial<BackendRequest> = {}) =>
 for (const by of ['TCP', 'a socket', 'TLS']) {
   it(`uses a proxy by ${by} for addresses in its network, and verifies the server behind it`, async () => {
     const at = proxies.get(by) as EgressProxy;
-    asked.length = 0;
+    requested.length = 0;
     // Only the proxy can resolve this name.
     const answer = await through(at);
     assert.equal(await text(answer), 'saw /path');
-    assert.deepEqual(asked, [`backend.test:${portOf(backend)}`]);
+    assert.deepEqual(requested, [`backend.test:${portOf(backend)}`]);
     const unencrypted = await through(at, { scheme: 'http', port: portOf(plain) });
     assert.equal(await text(unencrypted), 'saw /path');
     await assert.rejects(through(at, { host: 'other.test' }), /altnames|hostname/i);
@@ -114,10 +114,10 @@ for (const by of ['TCP', 'a socket', 'TLS']) {
 }
 
 it('connects directly to other networks', async () => {
-  asked.length = 0;
+  requested.length = 0;
   const answer = await through(proxies.get('TCP') as EgressProxy, { network: 'controlplane', host: '127.0.0.1' });
   assert.equal(await text(answer), 'saw /path');
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requested, []);
 });
 
 it('forwards upgrades, and still rejects denied addresses', async () => {

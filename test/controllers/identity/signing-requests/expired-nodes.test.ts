@@ -97,12 +97,12 @@ test('rejects an expired certificate of a user or of another CA', async () => {
     usages: ['client'],
     validity: PAST,
   });
-  const stranger = await issue(
-    await createAuthority('stranger', { ...PAST, notAfterMs: Date.now() + DAY_MS }),
+  const foreign = await issue(
+    await createAuthority('other-ca', { ...PAST, notAfterMs: Date.now() + DAY_MS }),
     ofNode('old'),
   );
   const serving = await issue(plane.api.ca, { ...ofNode('old'), usages: ['server'] });
-  for (const pair of [user, stranger, serving]) {
+  for (const pair of [user, foreign, serving]) {
     await assert.rejects(clientOf(pair).resource(resources.nodes).get('old'), { reason: 'Unauthorized' });
     await assert.rejects(renew(pair, 'old', 1_500), { reason: 'Unauthorized' });
   }

@@ -223,12 +223,12 @@ describe('disruption controller', () => {
         { subresource: 'status' },
       );
     await mark(`${new Date(Date.now() - 121_000).toISOString().slice(0, 19)}Z`);
-    const taken = await eventually(async () => {
+    const used = await eventually(async () => {
       const { status } = await plane.of(resources.pods).get('stays', namespace);
       return status?.conditions?.find((each) => each.type === 'DisruptionTarget' && each.status === 'False');
     }, 'the condition to be taken back');
-    assert.deepEqual([taken.reason, taken.message], [undefined, undefined]);
-    assert.equal((taken as { observedGeneration?: number }).observedGeneration, 1);
+    assert.deepEqual([used.reason, used.message], [undefined, undefined]);
+    assert.equal((used as { observedGeneration?: number }).observedGeneration, 1);
     assert.equal((await plane.of(resources.pods).get('stays', namespace)).status?.phase, 'Running');
   });
 });

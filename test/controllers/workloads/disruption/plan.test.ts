@@ -137,11 +137,12 @@ describe('disruption budgets', () => {
 
   it('query each controller once, and only for budgets computed from its scale', () => {
     const pods = [pod({ owner: 'x' }), pod({ owner: 'y' }), pod({ owner: 'x' }), pod()];
-    const asked = (spec: PodDisruptionBudget['spec']) => controllersToAsk(budgetOf(spec), pods).map(({ uid }) => uid);
-    assert.deepEqual(asked({ minAvailable: 1 }), []);
-    assert.deepEqual(asked({ minAvailable: '1%' }), ['x', 'y']);
-    assert.deepEqual(asked({ maxUnavailable: 1 }), ['x', 'y']);
-    assert.deepEqual([isCountedByScale(budgetOf({})), asked({})], [false, []]);
+    const queriedFor = (spec: PodDisruptionBudget['spec']) =>
+      controllersToAsk(budgetOf(spec), pods).map(({ uid }) => uid);
+    assert.deepEqual(queriedFor({ minAvailable: 1 }), []);
+    assert.deepEqual(queriedFor({ minAvailable: '1%' }), ['x', 'y']);
+    assert.deepEqual(queriedFor({ maxUnavailable: 1 }), ['x', 'y']);
+    assert.deepEqual([isCountedByScale(budgetOf({})), queriedFor({})], [false, []]);
     const one = { uid: 'd', replicas: 4 };
     const scales = new Map([
       ['x', one],

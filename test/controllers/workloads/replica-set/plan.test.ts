@@ -46,10 +46,10 @@ test('ignores finished and deleted pods, and creates 501 missing pods in two pla
 
 test('adopts matching orphans, releases pods with other labels, and ignores pods of other controllers', () => {
   const orphan = pod();
-  const stranger = pod({ labels: { app: 'b' } });
+  const unmatched = pod({ labels: { app: 'b' } });
   const relabelled = pod({ owner: 'owner', labels: { app: 'b' } });
   const others = pod({ owner: 'someone' });
-  const plan = planReplicas(snapshot(2, [orphan, stranger, relabelled, others]), context);
+  const plan = planReplicas(snapshot(2, [orphan, unmatched, relabelled, others]), context);
   assert.deepEqual(plan.claim.adopt, [orphan]);
   assert.deepEqual(plan.claim.release, [relabelled]);
   assert.deepEqual(plan.claim.claimed, [orphan]);

@@ -12,8 +12,8 @@ const machine: readonly Cpu[] = Array.from({ length: 8 }, (_, id) => {
 });
 const free = (list: string): ReadonlySet<number> => new Set(parseCpuSet(list));
 const take = (list: string, count: number): string | undefined => {
-  const taken = takeCpus(machine, free(list), count);
-  return taken === undefined ? undefined : formatCpuSet(taken);
+  const used = takeCpus(machine, free(list), count);
+  return used === undefined ? undefined : formatCpuSet(used);
 };
 
 test('parses and formats CPU lists like the kernel', () => {

@@ -29,7 +29,7 @@ test("caches a plug-in's response for its lifetime, and returns no credentials i
         'lab.example/private': { username: 'q', password: 'r' },
       },
     };
-    const program = `#!/bin/sh\ncat >> ${directory}/asked\necho >> ${directory}/asked\necho '${JSON.stringify(response)}'\n`;
+    const program = `#!/bin/sh\ncat >> ${directory}/requests\necho >> ${directory}/requests\necho '${JSON.stringify(response)}'\n`;
     await writeFile(join(directory, 'good'), program, { mode: 0o755 });
     await writeFile(join(directory, 'bad'), '#!/bin/sh\nexit 3\n', { mode: 0o755 });
     let nowMs = 0;
@@ -52,9 +52,9 @@ test("caches a plug-in's response for its lifetime, and returns no credentials i
     assert.equal(await providers.find('other.example/a:1'), undefined);
     nowMs = 10_001;
     await providers.find('lab.example/a:1');
-    const asked = (await readFile(join(directory, 'asked'), 'utf8')).trim().split('\n');
-    assert.equal(asked.length, 2);
-    assert.deepEqual(JSON.parse(asked[0] ?? ''), {
+    const requested = (await readFile(join(directory, 'requests'), 'utf8')).trim().split('\n');
+    assert.equal(requested.length, 2);
+    assert.deepEqual(JSON.parse(requested[0] ?? ''), {
       kind: 'CredentialProviderRequest',
       apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
       image: 'lab.example/a',

@@ -130,9 +130,9 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
   it('limits unread replies to SPDY data of unknown streams', async () => {
     const { socket, served } = await client('/exec', SPDY);
     const frames = Buffer.concat(Array.from({ length: 5000 }, () => encodeDataHeader(0x7fff, 0, 0)));
-    const taken = await flood(socket, frames, 1000);
+    const used = await flood(socket, frames, 1000);
     assert.ok(served.writableLength < 4 << 20, `${served.writableLength} bytes wait`);
-    assert.ok(taken < 1000, 'the flood was taken as a whole');
+    assert.ok(used < 1000, 'the flood was taken as a whole');
     socket.destroy();
   });
 

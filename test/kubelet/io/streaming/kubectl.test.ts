@@ -146,7 +146,7 @@ for (const client of here) {
       await new Promise((resolve) => closed.close(resolve));
       const child = start('port-forward', 'pod/p', `:${echoPort}`, `:${refusedPort}`);
       try {
-        let said = '';
+        let reported = '';
         let stderr = '';
         child.stderr?.on('data', (part: Buffer) => {
           stderr += part.toString('utf8');
@@ -154,8 +154,8 @@ for (const client of here) {
         const ports = await new Promise<number[]>((resolve, reject) => {
           child.on('close', () => reject(new Error(stderr)));
           child.stdout?.on('data', (part: Buffer) => {
-            said += part.toString('utf8');
-            const lines = [...said.matchAll(/127\.0\.0\.1:(\d+) -> (\d+)/g)];
+            reported += part.toString('utf8');
+            const lines = [...reported.matchAll(/127\.0\.0\.1:(\d+) -> (\d+)/g)];
             if (lines.length < 2) return;
             resolve(
               [echoPort, refusedPort].map((target) => Number(lines.find((line) => Number(line[2]) === target)?.[1])),

@@ -124,11 +124,11 @@ describe('calls to systemd', () => {
   });
 
   it('completes two calls that systemd answers with one job', async () => {
-    let asked = 0;
+    let requested = 0;
     answer = (socket, _, serial) => {
       socket.write(jobReply(serial));
-      asked += 1;
-      if (asked === 2) socket.write(jobRemoved('done'));
+      requested += 1;
+      if (requested === 2) socket.write(jobRemoved('done'));
     };
     const systemd = manager();
     await Promise.all([systemd.stop('x.slice'), systemd.stop('x.slice')]);

@@ -183,8 +183,8 @@ test('matches a list of all records after random changes', () => {
       zone.removeService(key);
     } else if (kind < 0.55) {
       const ip = `172.30.0.${1 + Math.floor(random() * 250)}`;
-      const taken = [...services].some(([other, each]) => other !== key && each.spec?.clusterIP === ip);
-      if (taken) continue;
+      const used = [...services].some(([other, each]) => other !== key && each.spec?.clusterIP === ip);
+      if (used) continue;
       const spec = pick<NonNullable<Service['spec']>>([
         {
           clusterIP: ip,

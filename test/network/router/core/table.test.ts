@@ -78,7 +78,7 @@ test('finds the same route as a scan of all routes', () => {
     });
     const { table, rejected } = planRouting(input({ routes }));
     const admitted = routes.filter(({ metadata }) => !rejected.has(`route/a/${metadata?.name}`));
-    for (let asked = 0; asked < 20; asked++) {
+    for (let requested = 0; requested < 20; requested++) {
       const [host, path] = [pick([...hosts, 'y.b.test', 'z.test']), pick(['/', '/a', '/a/', '/a/b', '/ab', '/a/bc'])];
       assert.equal(idOf(table.request(facts(host, path))), oracle(admitted, host, path), `${host}${path}`);
     }

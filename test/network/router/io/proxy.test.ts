@@ -373,11 +373,11 @@ describe('proxy', { timeout: 60_000 }, () => {
 
   // HYPEREDGE_SLOW_CONNECTIONS=10000 opens that many connections and waits until the last is closed.
   test('slow connections from many sources do not delay other requests', async () => {
-    const asked = process.env['HYPEREDGE_SLOW_CONNECTIONS'];
+    const requested = process.env['HYPEREDGE_SLOW_CONNECTIONS'];
     const port = await echo();
     use({ routes: [route('a', {})], servers: { a: { port } } });
     const sockets: Socket[] = [];
-    for (let at = 0; at < Number(asked ?? 1_000); at++) {
+    for (let at = 0; at < Number(requested ?? 1_000); at++) {
       const socket = connect({ port: httpPort, host: '127.0.0.1', localAddress: `127.0.1.${(at % 50) + 1}` });
       socket.on('error', () => {});
       socket.resume();
@@ -390,7 +390,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('a.apps.test'), /^HTTP\/1.1 200/);
     const took = performance.now() - begin;
     assert.ok(took < 2_000, `others are answered after ${took} ms`);
-    if (asked !== undefined) {
+    if (requested !== undefined) {
       await Promise.all(sockets.map((socket) => (socket.closed ? undefined : once(socket, 'close'))));
       const closedMs = performance.now() - begin;
       assert.ok(closedMs < 20_000, `slow connections are closed after ${closedMs} ms`);

@@ -33,7 +33,7 @@ class Cluster {
   operators: ClusterOperator[] = [];
   givenUp: GivenUp | undefined;
   hosts: RolloutHost[];
-  readonly asked: string[] = [];
+  readonly requests: string[] = [];
   nowMs = NOW;
 
   constructor(names: readonly string[] = ['m1', 'm2', 'm3', 'w1']) {
@@ -91,7 +91,7 @@ class Cluster {
         continue;
       }
       const { host, wanted } = plan.ask;
-      this.asked.push(`${host} ${wanted.version}`);
+      this.requests.push(`${host} ${wanted.version}`);
       const fails = broken?.host === host && broken.version === wanted.version;
       this.change(host, {
         wanted,
@@ -156,7 +156,7 @@ test('updates one host at a time: masters, with the leader of the store last, th
   assert.deepEqual(cluster.history, ['0.2.0 Partial', '0.1.0 Completed']);
   assert.equal(cluster.condition('Progressing').status, 'True');
   cluster.run();
-  assert.deepEqual(cluster.asked, ['m2 0.2.0', 'm3 0.2.0', 'm1 0.2.0', 'w1 0.2.0']);
+  assert.deepEqual(cluster.requests, ['m2 0.2.0', 'm3 0.2.0', 'm1 0.2.0', 'w1 0.2.0']);
   assert.deepEqual(cluster.history, ['0.2.0 Completed', '0.1.0 Completed']);
   assert.equal(cluster.object.status?.history?.[0]?.verified, true);
   assert.equal(cluster.condition('Progressing').message, 'Cluster version is 0.2.0');
@@ -197,14 +197,14 @@ test('returns all hosts to the old version if one does not become healthy, and d
   cluster.releases = [release('0.2.0')];
   cluster.want('0.2.0');
   cluster.run({ host: 'm3', version: '0.2.0' });
-  assert.deepEqual(cluster.asked, ['m2 0.2.0', 'm3 0.2.0', 'm2 0.1.0']);
+  assert.deepEqual(cluster.requests, ['m2 0.2.0', 'm3 0.2.0', 'm2 0.1.0']);
   assert.deepEqual(new Set(cluster.hosts.map(({ version }) => version)), new Set(['0.1.0']));
   assert.deepEqual(cluster.history, ['0.1.0 Completed', '0.2.0 Partial', '0.1.0 Completed']);
   assert.ok(cluster.object.status?.history?.every(({ completionTime }) => completionTime !== undefined));
   assert.equal(cluster.condition('Failing').status, 'True');
   assert.match(cluster.condition('Failing').message ?? '', /update to 0\.2\.0 was rolled back: host m3: not healthy/);
   cluster.run();
-  assert.equal(cluster.asked.length, 3);
+  assert.equal(cluster.requests.length, 3);
   // A change of the spec starts another attempt.
   cluster.want('0.2.0');
   cluster.run();
@@ -217,16 +217,16 @@ test('fails a host without a final report after ten minutes', () => {
   cluster.plan();
   cluster.releases = [release('0.2.0')];
   cluster.want('0.2.0');
-  const asked = cluster.plan().ask;
-  assert.ok(asked);
-  cluster.change(asked.host, {
-    wanted: asked.wanted,
+  const requested = cluster.plan().ask;
+  assert.ok(requested);
+  cluster.change(requested.host, {
+    wanted: requested.wanted,
     healthy: false,
     fault: 'the host is silent',
     underWayMs: 600_000,
   });
   assert.equal(cluster.plan().givenUp, undefined);
-  cluster.change(asked.host, { underWayMs: 600_001 });
+  cluster.change(requested.host, { underWayMs: 600_001 });
   assert.match(cluster.plan().givenUp?.message ?? '', /m2: not healthy after 10 minutes: the host is silent/);
 });
 
@@ -237,7 +237,7 @@ test('keeps the version of hosts in paused pools', () => {
   cluster.change('w1', { paused: true });
   cluster.want('0.2.0');
   cluster.run();
-  assert.deepEqual(cluster.asked, ['m2 0.2.0', 'm3 0.2.0', 'm1 0.2.0']);
+  assert.deepEqual(cluster.requests, ['m2 0.2.0', 'm3 0.2.0', 'm1 0.2.0']);
   assert.equal(cluster.condition('Progressing').message, 'Cluster version is 0.2.0; paused: w1');
 });
 
@@ -298,7 +298,7 @@ test('accepts the version of hosts that were all updated manually, also after an
   cluster.run();
   assert.deepEqual(cluster.history, ['0.3.0 Completed', '0.2.0 Completed', '0.1.0 Completed']);
   assert.equal(cluster.condition('Failing').status, 'False');
-  assert.equal(cluster.asked.length, 1);
+  assert.equal(cluster.requests.length, 1);
 });
 
 test('reports unavailable operators as a failure', () => {

@@ -84,20 +84,20 @@ async function refusal(path: string, keys: readonly KeyObject[] = [trusted]): Pr
 }
 
 test('reads a bundle as it was written', async () => {
-  const taken: Buffer[] = [];
+  const received: Buffer[] = [];
   let accepted = 0;
   const read = await readBundle(
     good,
     [trusted],
     async () => void accepted++,
     async (_, bytes) => {
-      for await (const chunk of bytes) taken.push(Buffer.from(chunk));
+      for await (const chunk of bytes) received.push(Buffer.from(chunk));
     },
   );
   assert.deepEqual(read.manifest, manifest);
   assert.equal(read.digest, sha256Hex(manifestText(manifest)));
   assert.equal(accepted, 1);
-  assert.ok(Buffer.concat(taken).equals(content));
+  assert.ok(Buffer.concat(received).equals(content));
 });
 
 test('a manifest states the level of stores that its release reads', () => {
@@ -201,7 +201,7 @@ test('rejects 500 damaged bundles or reads them as the original', async () => {
     const damaged = Buffer.from(bytes);
     for (let each = 0; each < 3; each++) damaged[Math.floor(random() * 2_000)] = Math.floor(random() * 256);
     await writeFile(path, damaged);
-    const taken = async (
+    const received = async (
       file: { sha256: string; size: number },
       content_: AsyncIterable<Uint8Array>,
     ): Promise<void> => {
@@ -209,7 +209,7 @@ test('rejects 500 damaged bundles or reads them as the original', async () => {
       for await (const chunk of content_) length += chunk.length;
       assert.equal(length, file.size);
     };
-    const read = await readBundle(path, [trusted], async () => {}, taken).catch((error: unknown) => error);
+    const read = await readBundle(path, [trusted], async () => {}, received).catch((error: unknown) => error);
     if (read instanceof Error) assert.equal(read.message.split('\n').length, 1);
     else assert.deepEqual((read as { manifest: ReleaseManifest }).manifest, manifest);
   }

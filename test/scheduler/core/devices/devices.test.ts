@@ -48,7 +48,7 @@ const claim = (count: number, admin = false): ResourceClaim => ({
   },
 });
 
-function allocate(claims: ResourceClaim[], taken: readonly string[] = []): string[] | string {
+function allocate(claims: ResourceClaim[], used: readonly string[] = []): string[] | string {
   const result = allocateDevices(
     claims,
     { node, requested: new Map() },
@@ -59,7 +59,7 @@ function allocate(claims: ResourceClaim[], taken: readonly string[] = []): strin
       hasFailedBinding: () => false,
       deviceClass: () => ({ spec: {} }),
       slicesFor: () => slices,
-      isAllocated: (_driver, _pool, device) => taken.includes(device),
+      isAllocated: (_driver, _pool, device) => used.includes(device),
       consumed: () => undefined,
       withheld: () => undefined,
       newShareId: () => '',

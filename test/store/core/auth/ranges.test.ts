@@ -54,8 +54,8 @@ describe('merged permissions', () => {
       }
       const grants = mergeGrants(permissions);
       for (let i = 0; i < 10; i += 1) {
-        const asked = { key: some(2), end: ['', '\0', some(2)][random(3)] as string };
-        const touched = keys.filter((key) => within(key, asked));
+        const requested = { key: some(2), end: ['', '\0', some(2)][random(3)] as string };
+        const touched = keys.filter((key) => within(key, requested));
         if (touched.length === 0) continue;
         for (const [access, type] of [
           ['read', PermissionType.read],
@@ -64,8 +64,8 @@ describe('merged permissions', () => {
           const expected = touched.every((key) =>
             permissions.some((p) => (p.type === type || p.type === PermissionType.readwrite) && within(key, p)),
           );
-          const found = grants[access].contains(keyRange(asked.key, asked.end));
-          assert.equal(found, expected, JSON.stringify({ round, permissions, asked, access }));
+          const found = grants[access].contains(keyRange(requested.key, requested.end));
+          assert.equal(found, expected, JSON.stringify({ round, permissions, requested, access }));
           if (expected) allowed += 1;
           else refused += 1;
         }

@@ -331,14 +331,14 @@ describe('ranges over many keys', () => {
       machine.stored(machine.head);
       machine.publish(machine.head);
     };
-    let taken = 0;
+    let used = 0;
     for (let step = 0; step < 400; step += 1) {
       const names = new Set(Array.from({ length: 60 }, () => key(random(KEYS_IN_ALL))));
       const success = [...names].map((name) => (random(3) === 0 ? del(name) : put(name)));
       machine.decide({ compares: [], success, failure: [] });
       if (random(10) === 0) {
         machine.rollBack();
-        taken += 1;
+        used += 1;
       } else stored();
       if (step === 200) machine.compact(machine.visible - 50);
       if (step > 200) machine.collect(100);
@@ -355,7 +355,7 @@ describe('ranges over many keys', () => {
         assert.equal(machine.range({ ...part, countOnly: true }).count, whole.count);
       }
     }
-    assert.ok(taken > 10);
+    assert.ok(used > 10);
   });
 
   it('cost as much as the returned keys, not as the existing ones', () => {

@@ -17,7 +17,7 @@ function play(script: string): string {
   for (const line of script.split('\n')) {
     if (line.startsWith('  ')) continue;
     lines.push(line);
-    if (line.startsWith('>')) for (const told of driver.run(line.slice(1))) lines.push(`  ${told}`);
+    if (line.startsWith('>')) for (const reported of driver.run(line.slice(1))) lines.push(`  ${reported}`);
   }
   return lines.join('\n');
 }

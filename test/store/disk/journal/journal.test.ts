@@ -206,9 +206,9 @@ describe('the journal', () => {
         documents: new Map([['count', Buffer.from(`${i}`)]]),
       };
       await log.commit({ ...batch(...entries), ...(i % 3 === 0 ? { applied } : {}) });
-      const asked = [...model.keys()].filter(() => random(30) === 0);
-      const found = await log.read(asked);
-      for (const [at, revision] of asked.entries())
+      const requested = [...model.keys()].filter(() => random(30) === 0);
+      const found = await log.read(requested);
+      for (const [at, revision] of requested.entries())
         assert.deepEqual(Buffer.from(found[at] as Uint8Array), Buffer.from(model.get(revision)?.body as Uint8Array));
       if (i % 50 === 31) cuts.push({ copy: await cut(data), expected: [...model.values()] });
     }

@@ -10,7 +10,7 @@ const QUOTA_BYTES = 1000;
 
 it('retries a rejected alarm for an exhausted quota without another write', async () => {
   const timeline = new Timeline();
-  const asked: number[] = [];
+  const requested: number[] = [];
   const parts: Partial<Record<keyof MaintenanceDeps, unknown>> = {
     engine: { replica: { id: '1' }, cluster: { alarms: [] } },
     storage: { size: async () => ({ bytes: 2 * QUOTA_BYTES, inUseBytes: 2 * QUOTA_BYTES }) },
@@ -19,8 +19,8 @@ it('retries a rejected alarm for an exhausted quota without another write', asyn
     compaction: undefined,
     quotaBytes: QUOTA_BYTES,
     command: async () => {
-      asked.push(timeline.nowMs);
-      if (asked.length < 4) throw new CodedError('too-many-requests', 'too many requests wait to be committed');
+      requested.push(timeline.nowMs);
+      if (requested.length < 4) throw new CodedError('too-many-requests', 'too many requests wait to be committed');
     },
   };
   const maintenance = new Maintenance(parts as unknown as MaintenanceDeps);
@@ -29,8 +29,8 @@ it('retries a rejected alarm for an exhausted quota without another write', asyn
   };
   maintenance.wrote();
   await pass(2000);
-  assert.equal(asked.length, 4, `asked at ${asked.join()} ms`);
+  assert.equal(requested.length, 4, `asked at ${requested.join()} ms`);
   await pass(10_000);
-  assert.equal(asked.length, 4, 'it was raised');
+  assert.equal(requested.length, 4, 'it was raised');
   maintenance.stop();
 });

@@ -28,20 +28,20 @@ export function judgeNames(
     for (const name of [names.plural, names.singular, ...(names.shortNames ?? [])]) if (name) resources.add(name);
     for (const name of [names.kind, names.listKind]) if (name) kinds.add(name);
   }
-  const asked = definition.spec.names;
+  const requested = definition.spec.names;
   const had = definition.status?.acceptedNames;
   const accepted: CustomResourceDefinitionNames = { plural: had?.plural ?? '', kind: had?.kind ?? '', ...had };
   const conflicts: { reason: string; message: string }[] = [];
-  const claim = (taken: ReadonlySet<string>, name: string, own: string | undefined, reason: string): boolean => {
+  const claim = (used: ReadonlySet<string>, name: string, own: string | undefined, reason: string): boolean => {
     if (name !== '' && name === own) return true;
-    if (!taken.has(name)) return true;
+    if (!used.has(name)) return true;
     conflicts.push({ reason, message: `${JSON.stringify(name)} is already in use` });
     return false;
   };
-  if (claim(resources, asked.plural, had?.plural, 'PluralConflict')) accepted.plural = asked.plural;
-  if (claim(resources, asked.singular ?? '', had?.singular, 'SingularConflict'))
-    accepted.singular = asked.singular ?? '';
-  const short = asked.shortNames ?? [];
+  if (claim(resources, requested.plural, had?.plural, 'PluralConflict')) accepted.plural = requested.plural;
+  if (claim(resources, requested.singular ?? '', had?.singular, 'SingularConflict'))
+    accepted.singular = requested.singular ?? '';
+  const short = requested.shortNames ?? [];
   if (
     short.every((name) =>
       claim(resources, name, had?.shortNames?.includes(name) === true ? name : undefined, 'ShortNamesConflict'),
@@ -50,9 +50,10 @@ export function judgeNames(
     if (short.length > 0) accepted.shortNames = [...short];
     else delete accepted.shortNames;
   }
-  if (claim(kinds, asked.kind, had?.kind, 'KindConflict')) accepted.kind = asked.kind;
-  if (claim(kinds, asked.listKind ?? '', had?.listKind, 'ListKindConflict')) accepted.listKind = asked.listKind ?? '';
-  if ((asked.categories ?? []).length > 0) accepted.categories = [...(asked.categories ?? [])];
+  if (claim(kinds, requested.kind, had?.kind, 'KindConflict')) accepted.kind = requested.kind;
+  if (claim(kinds, requested.listKind ?? '', had?.listKind, 'ListKindConflict'))
+    accepted.listKind = requested.listKind ?? '';
+  if ((requested.categories ?? []).length > 0) accepted.categories = [...(requested.categories ?? [])];
   else delete accepted.categories;
   const [conflict] = conflicts;
   if (conflict !== undefined) {

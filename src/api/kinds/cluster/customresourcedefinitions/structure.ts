@@ -8,7 +8,7 @@ import { preserves } from './schema-rules.ts';
 
 const type = 'NonStructuralSchema';
 /** Limits the number of errors in the condition, because it is stored in the definition. */
-const MAX_TOLD = 256;
+const MAX_REPORTED = 256;
 
 /**
  * Undefined if all schemas are structural. Without preserveUnknownFields, validation already requires structural
@@ -29,7 +29,7 @@ export function structureCondition(definition: CustomResourceDefinition): Condit
     }
     found.push(...structuralErrors(parsed.schema, path));
   }
-  const messages = [...new Set(found.slice(0, MAX_TOLD).map(({ field, message }) => `${field}: ${message}`))];
+  const messages = [...new Set(found.slice(0, MAX_REPORTED).map(({ field, message }) => `${field}: ${message}`))];
   const message = messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
   return { type, status: 'True', reason: 'Violations', message };
 }

@@ -94,12 +94,12 @@ function validateAttributes(spec: AccessSpec | undefined): FieldError[] {
 
 /** Rejects metadata, because reviews have none. `but`: a field that is allowed. */
 function validateEmpty({ metadata = {} }: KubeObject, but?: 'namespace'): FieldError[] {
-  const said = Object.entries(metadata).filter(
+  const present = Object.entries(metadata).filter(
     ([name, value]) => name !== 'managedFields' && name !== but && !isNothing(value),
   );
-  if (said.length === 0) return [];
+  if (present.length === 0) return [];
   const detail = but === undefined ? 'must be empty' : `must be empty except for ${but}`;
-  return [fieldError.invalid('metadata', Object.fromEntries(said), detail)];
+  return [fieldError.invalid('metadata', Object.fromEntries(present), detail)];
 }
 
 const isNothing = (value: unknown): boolean =>
@@ -116,10 +116,14 @@ function validateSubject(spec: SubjectAccessReview['spec'] | undefined): FieldEr
 
 function validateLocal(object: LocalSubjectAccessReview): FieldError[] {
   const errors = [...validateAttributes(object.spec), ...validateSubject(object.spec)];
-  const asked = object.spec?.resourceAttributes;
-  if (asked !== undefined && (asked.namespace ?? '') !== (object.metadata?.namespace ?? '')) {
+  const requested = object.spec?.resourceAttributes;
+  if (requested !== undefined && (requested.namespace ?? '') !== (object.metadata?.namespace ?? '')) {
     errors.push(
-      fieldError.invalid('spec.resourceAttributes.namespace', asked.namespace ?? '', 'must match metadata.namespace'),
+      fieldError.invalid(
+        'spec.resourceAttributes.namespace',
+        requested.namespace ?? '',
+        'must match metadata.namespace',
+      ),
     );
   }
   if (object.spec?.nonResourceAttributes !== undefined) {

@@ -78,12 +78,12 @@ export function keepAllocated(service: Service, old: Service): void {
 
 /** Keeps the node ports of ports for which the update sends none, unless another port requests the same number. */
 function keepNodePorts(ports: ServicePort[], before: readonly ServicePort[]): void {
-  const taken = new Set(ports.map((port) => `${port.protocol}/${port.nodePort ?? 0}`));
+  const used = new Set(ports.map((port) => `${port.protocol}/${port.nodePort ?? 0}`));
   const had = new Map(before.map((port) => [`${port.protocol}/${port.port}`, port]));
   for (const port of ports) {
     if ((port.nodePort ?? 0) !== 0) continue;
     const same = had.get(`${port.protocol}/${port.port}`);
-    if (same?.nodePort !== undefined && !taken.has(`${same.protocol}/${same.nodePort}`)) port.nodePort = same.nodePort;
+    if (same?.nodePort !== undefined && !used.has(`${same.protocol}/${same.nodePort}`)) port.nodePort = same.nodePort;
   }
 }
 

@@ -106,8 +106,8 @@ class Run implements Judgement {
         continue;
       }
       try {
-        const said = messageExpression === undefined ? '' : messageBy(messageExpression, variables, budget);
-        const plain = said === '' ? (message ?? '').trim() : said;
+        const evaluated = messageExpression === undefined ? '' : messageBy(messageExpression, variables, budget);
+        const plain = evaluated === '' ? (message ?? '').trim() : evaluated;
         this.failures.push(judged(plain === '' ? `failed expression: ${expression.source.trim()}` : plain, reason));
       } catch (error) {
         rethrowPending(error);

@@ -135,8 +135,8 @@ class Dispatch {
     } else if (!this.#isAudited) {
       // Only the first failure is recorded in the audit annotation.
       this.#isAudited = true;
-      const said = { message, policy: policy.name, binding: binding.name, expressionIndex: index };
-      this.#request.annotate?.(FAILURE_KEY, escapedJson([{ ...said, validationActions: [...binding.actions] }]));
+      const auditEntry = { message, policy: policy.name, binding: binding.name, expressionIndex: index };
+      this.#request.annotate?.(FAILURE_KEY, escapedJson([{ ...auditEntry, validationActions: [...binding.actions] }]));
     }
   }
 }

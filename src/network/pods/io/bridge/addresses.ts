@@ -10,7 +10,7 @@ const MAX_TRIED = 1n << 20n;
  * The next free host address after `last`, wrapping around; undefined if the range is exhausted. Next-fit delays the
  * reuse of an address, because peers may still have connections to its former owner.
  */
-export function nextFree(network: Network, last: bigint, taken: (address: bigint) => boolean): bigint | undefined {
+export function nextFree(network: Network, last: bigint, isUsed: (address: bigint) => boolean): bigint | undefined {
   const first = gatewayOf(network) + 1n;
   // The highest address of an IPv4 range is its broadcast address.
   const end = network.base + sizeOf(network) - (network.family === 4 ? 2n : 1n);
@@ -19,7 +19,7 @@ export function nextFree(network: Network, last: bigint, taken: (address: bigint
   const start = last >= first && last < end ? last + 1n : first;
   for (let step = 0n; step < count && step < MAX_TRIED; step++) {
     const candidate = first + ((start - first + step) % count);
-    if (!taken(candidate)) return candidate;
+    if (!isUsed(candidate)) return candidate;
   }
   return undefined;
 }

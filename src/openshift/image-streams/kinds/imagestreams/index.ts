@@ -45,8 +45,8 @@ export function numberTags(stream: ImageStream, old: ImageStream | undefined): v
   for (const tag of stream.spec?.tags ?? []) {
     const previous = before.get(tag.name);
     const isSame = previous !== undefined && semanticEqual({ ...tag, generation: 0 }, { ...previous, generation: 0 });
-    const asked = tag.generation !== undefined && tag.generation !== previous?.generation;
-    if (isSame && !asked) tag.generation = previous.generation ?? 1;
+    const requested = tag.generation !== undefined && tag.generation !== previous?.generation;
+    if (isSame && !requested) tag.generation = previous.generation ?? 1;
     else tag.generation = next;
   }
 }

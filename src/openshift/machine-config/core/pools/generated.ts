@@ -87,9 +87,9 @@ function suffixOf(
       nameOf(other) !== nameOf(setting) &&
       pools.some(({ metadata }) => selects(other.spec?.machineConfigPoolSelector, metadata?.labels)),
   );
-  const taken = others.flatMap(({ metadata }) => metadata?.annotations?.[NAME_SUFFIX] ?? []);
-  if (taken.length === 0) return '';
-  const next = Math.max(...taken.map(Number)) + 1;
+  const used = others.flatMap(({ metadata }) => metadata?.annotations?.[NAME_SUFFIX] ?? []);
+  if (used.length === 0) return '';
+  const next = Math.max(...used.map(Number)) + 1;
   if (next <= MAX_SUFFIX) return String(next);
   return {
     error: `could not get ${kind.text} key: max number of supported ${kind.text} (10) has been reached. Please delete old ${kind.text}s before retrying`,

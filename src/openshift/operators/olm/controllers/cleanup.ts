@@ -58,14 +58,14 @@ export async function cleanUp(olm: Olm, csv: ClusterServiceVersion): Promise<voi
 async function restoreConversions(olm: Olm, csv: ClusterServiceVersion): Promise<void> {
   const { manager } = olm.actors;
   const { name, namespace = '' } = csv.metadata ?? {};
-  const taken = new Set(
+  const required = new Set(
     olm.informers.csvs
       .list(namespace)
       .filter((each) => each.metadata?.name !== name && each.metadata?.deletionTimestamp === undefined)
       .flatMap((each) => conversionsOf(each, '').map(({ crd }) => crd)),
   );
   for (const { crd } of conversionsOf(csv, '')) {
-    if (taken.has(crd)) continue;
+    if (required.has(crd)) continue;
     const at: KubeObject = { apiVersion: 'apiextensions.k8s.io/v1', kind: CRD_KIND, metadata: { name: crd } };
     const found = await manager.get<CustomResourceDefinition & KubeObject>(at);
     if (found?.spec?.conversion?.webhook?.clientConfig?.service?.namespace !== namespace) continue;

@@ -67,9 +67,9 @@ export const podSecurityPolicySubjectReviews = review<PodSecurityPolicySubjectRe
   'PodSecurityPolicySubjectReview',
   (object) => {
     const { user = '', groups = [], template } = object.spec ?? {};
-    const isAsked = user !== '' || groups.length > 0 || isSet(template?.spec?.serviceAccountName);
+    const isRequested = user !== '' || groups.length > 0 || isSet(template?.spec?.serviceAccountName);
     const detail = 'at least one of user, groups or serviceAccountName must be specified';
-    return [...templateErrors(object), ...(isAsked ? [] : [fieldError.invalid('spec', '', detail)])];
+    return [...templateErrors(object), ...(isRequested ? [] : [fieldError.invalid('spec', '', detail)])];
   },
 );
 
