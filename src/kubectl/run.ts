@@ -47,10 +47,10 @@ export async function runVerb(options: RunOptions): Promise<number> {
   if (chosen === undefined) {
     const [first] = argv;
     const word = argv.find((each, index) => !each.startsWith('-') && argv[index - 1] !== '--kubeconfig') ?? first;
-    const asked = first === undefined || first === 'help' || first === '--help' || first === '-h';
-    if (asked) io.out(verbList(options.verbs, program));
+    const wantsHelp = first === undefined || first === 'help' || first === '--help' || first === '-h';
+    if (wantsHelp) io.out(verbList(options.verbs, program));
     else io.err(`error: unknown command "${word}" for "${program}"\n`);
-    return asked ? 0 : 1;
+    return wantsHelp ? 0 : 1;
   }
   const { verb, words, rest } = chosen;
   const name = words.join(' ');

@@ -225,8 +225,8 @@ function addedByOthers(
   const known: { [name: string]: object } = {
     ...decodeJson(map(fields), `{${builtin.definitions}}`, 'OpenAPI definitions'),
   };
-  const taken = new Set([builtin, ...custom].flatMap(({ names }) => [...names]));
-  for (const name of taken) if (!Object.hasOwn(known, name)) known[name] = {};
+  const used = new Set([builtin, ...custom].flatMap(({ names }) => [...names]));
+  for (const name of used) if (!Object.hasOwn(known, name)) known[name] = {};
   return foreign.map((part) => {
     const added = besideKnown(part, known as OpenApiV2['definitions']);
     Object.assign(known, added.definitions);
