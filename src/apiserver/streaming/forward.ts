@@ -100,7 +100,7 @@ export function backendRequest(
   };
 }
 
-/** Connects the client's socket with the backend's after a 101 response. `destination` names the backend in messages. */
+/** Connects the client's socket with the backend's after a 101 response. Messages name the backend `destination`. */
 export async function upgradeThrough(
   context: RestContext,
   request: BackendRequest,
