@@ -16,6 +16,8 @@ export interface ClusterAccess {
   readonly tokenFile?: string;
   /** Default namespace of the context. */
   readonly namespace?: string;
+  /** User that requests act as. */
+  readonly impersonate?: { readonly name: string; readonly groups: readonly string[]; readonly uid?: string };
 }
 
 type Named = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
@@ -38,6 +40,8 @@ export function parseKubeconfig(document: unknown, options: { readonly context?:
 
   const server = text(cluster['server'], `${at.cluster}server`);
   if (server === undefined || !URL.canParse(server)) throw broken(`${at.cluster}server`, 'is not a URL');
+  if (!/^https?:$/.test(new URL(server).protocol)) throw broken(`${at.cluster}server`, 'must begin with https://');
+  if (cluster['proxy-url'] !== undefined) throw broken(`${at.cluster}proxy-url`, 'is not supported: remove it');
   for (const field of ['exec', 'auth-provider', 'username']) {
     if (user[field] !== undefined) throw broken(at.user + field, 'is not supported: use a certificate or a token');
   }
@@ -51,6 +55,7 @@ export function parseKubeconfig(document: unknown, options: { readonly context?:
   const token = text(user['token'], `${at.user}token`);
   const tokenFile = text(user['tokenFile'], `${at.user}tokenFile`);
   const namespace = text(context['namespace'], `contexts[${contextName}].namespace`);
+  const impersonate = impersonationOf(user, at.user);
   return {
     contextName,
     server,
@@ -62,6 +67,7 @@ export function parseKubeconfig(document: unknown, options: { readonly context?:
     ...(token === undefined ? {} : { token }),
     ...(tokenFile === undefined ? {} : { tokenFile }),
     ...(namespace === undefined ? {} : { namespace }),
+    ...(impersonate === undefined ? {} : { impersonate }),
   };
 }
 
@@ -82,6 +88,21 @@ export function mergeKubeconfigs(documents: readonly unknown[]): Record<string, 
     }
   }
   return merged;
+}
+
+/** Ignoring it would act with the rights of the user itself. */
+function impersonationOf(user: Readonly<Record<string, unknown>>, path: string): ClusterAccess['impersonate'] {
+  const name = text(user['as'], `${path}as`);
+  const uid = text(user['as-uid'], `${path}as-uid`);
+  const groups = user['as-groups'] ?? [];
+  if (!Array.isArray(groups) || !groups.every((each) => typeof each === 'string'))
+    throw broken(`${path}as-groups`, 'must be a list of strings');
+  if (user['as-user-extra'] !== undefined) throw broken(`${path}as-user-extra`, 'is not supported: remove it');
+  if (name === undefined || name === '') {
+    if (groups.length > 0 || uid !== undefined) throw broken(`${path}as`, 'is missing beside as-groups or as-uid');
+    return undefined;
+  }
+  return { name, groups, ...(uid === undefined ? {} : { uid }) };
 }
 
 /** As in client-go, `<field>-data` (base64) takes precedence over `<field>` (a file). */

@@ -29,7 +29,8 @@ export interface RemoteChannelsOptions {
   readonly tlsServerName?: string;
   /** Protocols in order of preference. Default: version 5, then 4, of the channel protocol. */
   readonly protocols?: readonly string[];
-  readonly onData: (channel: number, bytes: Uint8Array) => void;
+  /** A pending result delays the next messages. */
+  readonly onData: (channel: number, bytes: Uint8Array) => Promise<unknown> | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -80,7 +81,12 @@ export function openRemoteChannels(options: RemoteChannelsOptions): Promise<Remo
     );
     socket.on('message', (data: Buffer) => {
       const [channel] = data;
-      if (channel !== undefined && data.length > 1) onData(channel, data.subarray(1));
+      if (channel === undefined || data.length <= 1) return;
+      const pending = onData(channel, data.subarray(1));
+      if (pending === undefined) return;
+      socket.pause();
+      const resume = (): void => socket.resume();
+      pending.then(resume, resume);
     });
     socket.once('open', () =>
       resolve({

@@ -36,6 +36,8 @@ export interface VerbContext {
 export interface Terminal {
   out(text: string | Uint8Array): void;
   err(text: string): void;
+  /** Resolves when the reader of stdout has caught up; undefined if it already has. */
+  drained(): Promise<unknown> | undefined;
   /** All of stdin. */
   readAll(): Promise<string>;
   readonly stdin: AsyncIterable<Uint8Array>;
@@ -71,10 +73,22 @@ export interface System {
   /** Failures are ignored: the cache only saves time. */
   writeCache(name: string, text: string): Promise<void>;
   environment(name: string): string | undefined;
-  /** Runs `tar` with its input and output connected. */
-  tar(args: readonly string[], input: AsyncIterable<Uint8Array> | undefined): AsyncIterable<Uint8Array>;
+  /** Output of `tar`. */
+  tar(args: readonly string[]): AsyncIterable<Uint8Array>;
+  /** Unpacks an untrusted archive. */
+  unpack(archive: AsyncIterable<Uint8Array>, options: UnpackOptions): Promise<void>;
   /** Listens on local TCP ports; each connection is passed on as a stream of bytes. */
   listen(address: string, port: number, onConnection: (socket: LocalSocket) => void): Promise<LocalListener>;
+}
+
+export interface UnpackOptions {
+  /** Name that was requested; entries outside of it are refused. */
+  readonly member: string;
+  /** Path that takes the place of `member`. */
+  readonly target: string;
+  readonly keepMode: boolean;
+  /** Reports a link or a special file, which is not created. */
+  readonly onSkip: (type: string, name: string, linkTo: string) => void;
 }
 
 export interface LocalSocket {

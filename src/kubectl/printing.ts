@@ -92,7 +92,7 @@ export const itemsOf = (object: AnyObject): readonly AnyObject[] =>
 export function nameOf(object: AnyObject): string {
   const version = object.apiVersion ?? '';
   const group = version.includes('/') ? (version.split('/')[0] ?? '') : '';
-  return `${printedKind({ kind: object.kind ?? '', group })}/${object.metadata?.name ?? ''}`;
+  return printable(`${printedKind({ kind: object.kind ?? '', group })}/${object.metadata?.name ?? ''}`);
 }
 
 function customColumns(spec: string, noHeaders: boolean, fromFile: boolean): ObjectPrinter {

@@ -1,8 +1,9 @@
 /** Runs a verb: arguments, connection and errors. Exit codes and messages are those of kubectl. */
 import { ApiError } from '../api/meta/status.ts';
-import { isConnectionError } from '../client/errors.ts';
+import { type ConnectionError, isConnectionError } from '../client/errors.ts';
 import { ClientError } from './core/errors.ts';
 import { type FlagSpecs, parseArguments } from './core/flags.ts';
+import { printable } from './core/table.ts';
 import { verbHelp, verbList } from './help.ts';
 import type { System, Terminal, Verb, VerbContext } from './port.ts';
 import { Session } from './session.ts';
@@ -158,7 +159,7 @@ export function chooseVerb(verbs: readonly Verb[], argv: readonly string[]): Cho
 export async function withSession<T>(context: VerbContext, use: (session: Session) => Promise<T>): Promise<T> {
   const connection = await context.system.connect({
     flags: context.flags,
-    onWarning: (text) => context.io.err(`Warning: ${text}\n`),
+    onWarning: (text) => context.io.err(`Warning: ${printable(text)}\n`),
   });
   try {
     return await use(new Session(context, connection));
@@ -167,10 +168,12 @@ export async function withSession<T>(context: VerbContext, use: (session: Sessio
   }
 }
 
-/** The line that kubectl prints for an error. */
-export function errorLine(error: unknown, when = ''): string {
+/** The line that kubectl prints for an error, with escapes for control characters. */
+export const errorLine = (error: unknown, when = ''): string => printable(textOf(error, when));
+
+function textOf(error: unknown, when: string): string {
   const prefix = when === '' ? '' : `${when}: `;
-  if (isConnectionError(error)) return `error: ${prefix}${(error as Error).message}`;
+  if (isConnectionError(error)) return prefix === '' ? connectionLine(error) : `error: ${prefix}${error.message}`;
   if (error instanceof ApiError) {
     const reason = error.reason === 'Unknown' ? '' : ` (${error.reason})`;
     if (error.reason === 'Invalid' && when === '') return invalidLines(error);
@@ -179,6 +182,15 @@ export function errorLine(error: unknown, when = ''): string {
   }
   const label = error instanceof ClientError && error.isPlain ? '' : 'error: ';
   return `${label}${prefix}${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** kubectl's lines for a server that cannot be reached. */
+function connectionLine(error: ConnectionError): string {
+  const { cause, message } = error;
+  const [, host = ''] = /^https?:\/\/([^/]+?)\/?: /.exec(message) ?? [];
+  if (host !== '' && cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED')
+    return `The connection to the server ${host} was refused - did you specify the right host or port?`;
+  return `Unable to connect to the server: ${message}`;
 }
 
 function invalidLines(error: ApiError): string {

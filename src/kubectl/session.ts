@@ -41,6 +41,17 @@ export function queryText(query: Query): string {
   return text === '' ? '' : `?${text}`;
 }
 
+async function objectOf<T>(call: string, response: Promise<T>): Promise<T> {
+  const object: unknown = await response;
+  if (typeof object !== 'object' || object === null || Array.isArray(object))
+    throw new ClientError(`${call}: the response of the server is no object; check the address of the server`);
+  return object as T;
+}
+
+/** The entries of a list in a response that are objects. */
+export const entriesOf = <T extends object>(list: readonly T[] | undefined): readonly T[] =>
+  Array.isArray(list) ? list.filter((each: T | null): each is T => typeof each === 'object' && each !== null) : [];
+
 export class Session {
   readonly connection: Connection;
   readonly context: VerbContext;
@@ -94,11 +105,7 @@ export class Session {
   }
 
   async #discover(): Promise<ResourceIndex> {
-    const lists = await Promise.all(
-      ['/api', '/apis'].map((path) =>
-        this.connection.client.request<GroupDiscoveryList>('GET', path, undefined, { accept: DISCOVERY }),
-      ),
-    );
+    const lists = await Promise.all(['/api', '/apis'].map((path) => this.get<GroupDiscoveryList>(path, {}, DISCOVERY)));
     if (lists.every(({ kind }) => kind === 'APIGroupDiscoveryList')) return new ResourceIndex(resourcesOf(lists));
     return new ResourceIndex(await this.#discoverOneByOne(lists as unknown[]));
   }
@@ -115,9 +122,9 @@ export class Session {
       },
     ];
     const versions = [
-      ...(core.versions ?? []).map((version) => ({ group: '', version })),
-      ...(groups.groups ?? []).flatMap(({ name, versions: all }) =>
-        all.map(({ version }) => ({ group: name, version })),
+      ...(Array.isArray(core.versions) ? core.versions : []).map((version) => ({ group: '', version })),
+      ...entriesOf(groups.groups).flatMap(({ name, versions: all }) =>
+        entriesOf(all).map(({ version }) => ({ group: name, version })),
       ),
     ];
     const found = await Promise.all(
@@ -125,7 +132,9 @@ export class Session {
         const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
         // The server of an aggregated group may be down; its resources are then unknown.
         const list = await this.get<ResourceListDocument>(path).catch(() => ({}) as ResourceListDocument);
-        const all = list.resources ?? [];
+        const all = entriesOf(list.resources).filter(
+          ({ name, kind }) => typeof name === 'string' && typeof kind === 'string',
+        );
         return all
           .filter(({ name }) => !name.includes('/'))
           .map((each) => ({
@@ -184,11 +193,14 @@ export class Session {
     } = {},
   ): Promise<T> {
     const { query = {}, body, accept, contentType } = options;
-    return this.connection.client.request<T>(method, path + queryText(query), body, {
-      signal: this.context.signal,
-      ...(accept === undefined ? {} : { accept }),
-      ...(contentType === undefined ? {} : { contentType }),
-    });
+    return objectOf(
+      `${method} ${path}`,
+      this.connection.client.request<T>(method, path + queryText(query), body, {
+        signal: this.context.signal,
+        ...(accept === undefined ? {} : { accept }),
+        ...(contentType === undefined ? {} : { contentType }),
+      }),
+    );
   }
 
   stream(path: string, query: Query, accept?: string): Promise<AsyncIterable<Uint8Array>> {
@@ -223,13 +235,13 @@ export class Session {
   /** All objects of a resource that match, in pages of 500. Lists carry no kind per item; it is added. */
   async list(resource: ResourceInfo, namespace: string | undefined, query: Query = {}): Promise<AnyObject[]> {
     const items: AnyObject[] = [];
-    for (let next = ''; ; ) {
+    for (let next = '', before = ''; ; before = next) {
       const page = await this.get<AnyObject & { metadata?: { continue?: string } }>(pathOf(resource, namespace), {
         limit: 500,
         ...query,
         continue: next,
       });
-      for (const item of page.items ?? [])
+      for (const item of entriesOf(page.items))
         items.push({
           ...item,
           apiVersion: item.apiVersion ?? apiVersionOf(resource),
@@ -237,6 +249,7 @@ export class Session {
         });
       next = page.metadata?.continue ?? '';
       if (next === '') return items;
+      if (next === before) throw new ClientError('the server returned the same part of the list twice; try again');
     }
   }
 }

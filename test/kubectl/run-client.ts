@@ -20,6 +20,7 @@ export async function runClient(args: readonly string[], input = ''): Promise<Ou
       err: (text) => {
         stderr += text;
       },
+      drained: () => undefined,
       readAll: async () => input,
       stdin: (async function* () {
         if (input !== '') yield Buffer.from(input);

@@ -1,5 +1,5 @@
 /** Finds and reads the kubeconfig, and connects with it. */
-import { readFile } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { parse } from 'yaml';
@@ -12,6 +12,7 @@ import { parseGoDuration } from '../../kubectl/core/times.ts';
 import type { Connection, ConnectOptions, KubeconfigFile } from '../../kubectl/port.ts';
 import { httpRequests } from './http-requests.ts';
 
+const MAX_KUBECONFIG_BYTES = 16 << 20;
 const IN_CLUSTER = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 export interface KubeconfigPlaces {
@@ -40,8 +41,9 @@ export async function readKubeconfig(flag: string | undefined, places: Kubeconfi
   for (const path of paths) {
     let text: string;
     try {
-      text = await readFile(path, 'utf8');
+      text = await readBounded(path);
     } catch (error) {
+      if (error instanceof ClientError) throw error;
       const code = (error as NodeJS.ErrnoException).code;
       if (!isExplicit && (code === 'ENOENT' || code === 'EACCES')) continue;
       throw new ClientError(
@@ -49,7 +51,10 @@ export async function readKubeconfig(flag: string | undefined, places: Kubeconfi
       );
     }
     try {
-      documents.push(absolute(parse(text), dirname(path)));
+      const document: unknown = parse(text);
+      if (document !== null && (typeof document !== 'object' || Array.isArray(document)))
+        throw new Error('must be a mapping with clusters, contexts and users');
+      documents.push(absolute(document, dirname(path)));
     } catch (error) {
       throw new ClientError(`error loading config file "${path}": ${messageOf(error).split('\n')[0]}`);
     }
@@ -57,6 +62,26 @@ export async function readKubeconfig(flag: string | undefined, places: Kubeconfi
     if (places.variable === undefined || places.variable === '') break;
   }
   return { path: first ?? paths[0] ?? '', document: mergeKubeconfigs(documents) };
+}
+
+/** Reads at most the limit, also from pipes and devices. */
+async function readBounded(path: string): Promise<string> {
+  const file = await open(path);
+  try {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of file.createReadStream({ autoClose: false }) as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > MAX_KUBECONFIG_BYTES)
+        throw new ClientError(
+          `error loading config file "${path}": is larger than ${MAX_KUBECONFIG_BYTES >> 20} MiB; name a kubeconfig`,
+        );
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  } finally {
+    await file.close();
+  }
 }
 
 const FILE_FIELDS = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile'];
@@ -78,7 +103,7 @@ function absolute(document: unknown, directory: string): unknown {
 export async function connect({ flags, onWarning }: ConnectOptions, places: KubeconfigPlaces): Promise<Connection> {
   const access = await accessOf(flags, places);
   const credentials = await credentialsOf(flags, access);
-  const server = flags.text('server') || access.server;
+  const server = serverOf(flags.text('server'), access);
   const insecure = flags.bool('insecure-skip-tls-verify') || access.insecureSkipTlsVerify === true;
   const tlsServerName = flags.text('tls-server-name') || access.tlsServerName;
   const timeout = flags.text('request-timeout');
@@ -86,7 +111,7 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
     timeout === '' || timeout === '0' ? undefined : parseGoDuration(/^\d+$/.test(timeout) ? `${timeout}s` : timeout);
   const impersonate =
     flags.text('as') === ''
-      ? undefined
+      ? access.impersonate
       : {
           name: flags.text('as'),
           groups: flags.list('as-group'),
@@ -123,9 +148,26 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
   };
 }
 
+/** Throws ClientError for an address that is no URL of HTTP. */
+function serverOf(flag: string, access: ClusterAccess): string {
+  const where = flag === '' ? 'kubeconfig: server of the cluster' : '--server';
+  // As in kubectl, an address without a scheme is one of HTTP unless credentials of TLS are known.
+  const text = flag === '' || /^[a-z]+:\/\//i.test(flag) ? flag || access.server : `${schemeOf(access)}://${flag}`;
+  if (!URL.canParse(text) || !/^https?:\/\//i.test(text))
+    throw new ClientError(`${where}: ${JSON.stringify(text)} is not a URL; use https://HOST:PORT`);
+  if (new URL(text).username !== '')
+    throw new ClientError(`${where}: must not contain a user name; use a token or a client certificate`);
+  return text;
+}
+
+const schemeOf = ({ ca, cert }: ClusterAccess): string => (ca === undefined && cert === undefined ? 'http' : 'https');
+
 async function accessOf(flags: Flags, places: KubeconfigPlaces): Promise<ClusterAccess> {
   const { document } = await readKubeconfig(flags.text('kubeconfig') || undefined, places);
-  const context = flags.text('context') || (document['current-context'] as string | undefined) || '';
+  const current = document['current-context'];
+  if (current !== undefined && current !== null && typeof current !== 'string')
+    throw new ClientError('kubeconfig: current-context must be a string; quote the name');
+  const context = flags.text('context') || current || '';
   if (context === '' && document['contexts'] === undefined) {
     const inside = await inClusterAccess();
     if (inside !== undefined) return inside;
@@ -147,11 +189,12 @@ function withNames(document: Readonly<Record<string, unknown>>, flags: Flags, co
   const cluster = flags.text('cluster');
   const user = flags.text('user');
   if (cluster === '' && user === '') return document;
-  const contexts = (document['contexts'] ?? []) as { name?: string; context?: object }[];
+  const contexts = document['contexts'];
+  if (!Array.isArray(contexts)) return document;
   return {
     ...document,
-    contexts: contexts.map((entry) =>
-      entry.name !== context
+    contexts: contexts.map((entry: { name?: string; context?: object } | null) =>
+      entry?.name !== context
         ? entry
         : {
             ...entry,
@@ -192,7 +235,24 @@ async function credentialsOf(flags: Flags, access: ClusterAccess): Promise<Clien
   const read = await Promise.all(
     Object.entries(parts).map(async ([name, from]) => (from === undefined ? [] : [[name, await text(from)]])),
   );
-  return { ...Object.fromEntries(read.flat()), ...(token === undefined || token === '' ? {} : { token }) };
+  const pems = Object.fromEntries(read.flat());
+  checkPems(pems);
+  if (token !== undefined && /[^\x21-\x7e]/.test(token))
+    throw new ClientError('token: contains spaces, line breaks or other characters that a token cannot have');
+  return { ...pems, ...(token === undefined || token === '' ? {} : { token }) };
+}
+
+const PEM_FIELDS = { ca: 'certificate-authority', cert: 'client-certificate', key: 'client-key' } as const;
+
+/** OpenSSL's errors do not name the field. */
+function checkPems(pems: Readonly<Record<string, string>>): void {
+  for (const [name, field] of Object.entries(PEM_FIELDS)) {
+    const pem = pems[name];
+    if (pem !== undefined && !/-----BEGIN [A-Z ]+-----[\s\S]+-----END [A-Z ]+-----/.test(pem))
+      throw new ClientError(
+        `${field}: is not PEM; use the file or base64 data of a ${name === 'key' ? 'key' : 'certificate'}`,
+      );
+  }
 }
 
 async function text(source: PemSource): Promise<string> {

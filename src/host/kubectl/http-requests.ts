@@ -26,6 +26,7 @@ export interface HttpRequestsOptions {
 /** Repetitions after a response with Retry-After, as in client-go. */
 const MAX_RETRIES = 10;
 const MAX_RETRY_SECONDS = 30;
+const MAX_RESPONSE_BYTES = 256 << 20;
 const MAX_ERROR_BYTES = 1 << 20;
 const USER_AGENT = 'kubectl/v1.36.0 (hyperedge)';
 
@@ -116,7 +117,15 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
 async function textOf(response: IncomingMessage, server: string): Promise<string> {
   const chunks: Buffer[] = [];
   try {
-    for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+    let size = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > MAX_RESPONSE_BYTES)
+        throw new Error(
+          `the response is larger than ${MAX_RESPONSE_BYTES >> 20} MiB; use a selector, a name or a smaller --chunk-size`,
+        );
+      chunks.push(chunk);
+    }
   } catch (error) {
     throw new ConnectionError(server, error);
   }

@@ -1,11 +1,12 @@
 /** The client's system and terminal on Node. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import { ClientError } from '../../kubectl/core/errors.ts';
 import type { LocalListener, LocalSocket, System, Terminal } from '../../kubectl/port.ts';
 import { connect, type KubeconfigPlaces, readKubeconfig } from './connection.ts';
@@ -19,6 +20,7 @@ export function processTerminal(): Terminal {
   return {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
+    drained: () => (stdout.writableNeedDrain ? once(stdout, 'drain') : undefined),
     readAll: async () => {
       const chunks: Uint8Array[] = [];
       for await (const chunk of stdin) chunks.push(chunk as Uint8Array);
@@ -57,6 +59,7 @@ export function nodeSystem(places: KubeconfigPlaces): System {
     writeCache,
     environment: (name) => process.env[name],
     tar,
+    unpack: async (archive, options) => (await import('./unpack.ts')).unpack(archive, options),
     listen,
   };
 }
@@ -134,37 +137,30 @@ async function fetchText(url: string): Promise<string> {
 async function edit(name: string, text: string): Promise<{ readonly text: string; readonly path: string }> {
   const directory = await mkdtemp(join(tmpdir(), 'hyperedge-edit-'));
   const path = join(directory, name);
-  await writeFile(path, text, { mode: 0o600 });
-  const editor = process.env['KUBE_EDITOR'] || process.env['EDITOR'] || 'vi';
-  const code = await new Promise<number | null>((resolve, reject) => {
-    // The variable may contain arguments, as in "code --wait".
-    const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'edit', path], { stdio: 'inherit' });
-    child.once('error', reject);
-    child.once('exit', resolve);
-  });
-  if (code !== 0) throw new ClientError(`problem launching the editor "${editor}": exit status ${code}`);
-  const edited = await readFile(path, 'utf8');
-  await rm(directory, { recursive: true, force: true });
-  return { text: edited, path };
+  try {
+    await writeFile(path, text, { mode: 0o600 });
+    const editor = process.env['KUBE_EDITOR'] || process.env['EDITOR'] || 'vi';
+    const code = await new Promise<number | null>((resolve, reject) => {
+      // The variable may contain arguments, as in "code --wait".
+      const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'edit', path], { stdio: 'inherit' });
+      child.once('error', reject);
+      child.once('exit', resolve);
+    });
+    if (code !== 0) throw new ClientError(`problem launching the editor "${editor}": exit status ${code}`);
+    return { text: await readFile(path, 'utf8'), path };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
 }
 
-async function* tar(args: readonly string[], input: AsyncIterable<Uint8Array> | undefined): AsyncIterable<Uint8Array> {
-  const child = spawn('tar', [...args], { stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'inherit'] });
+async function* tar(args: readonly string[]): AsyncIterable<Uint8Array> {
+  const child = spawn('tar', [...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', resolve);
   });
-  const { stdin, stdout } = child;
-  if (input !== undefined && stdin !== null) {
-    // tar may end before it has read everything.
-    stdin.on('error', () => {});
-    void (async () => {
-      for await (const chunk of input)
-        if (!stdin.write(chunk)) await new Promise((resolve) => stdin.once('drain', resolve));
-      stdin.end();
-    })().catch(() => stdin.destroy());
-  }
-  if (stdout !== null) for await (const chunk of stdout) yield chunk as Uint8Array;
+  ended.catch(ignore('awaited after the output'));
+  for await (const chunk of child.stdout) yield chunk as Uint8Array;
   const code = await ended;
   if (code !== 0) throw new ClientError(`tar: exit status ${code}`);
 }

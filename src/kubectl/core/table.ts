@@ -47,20 +47,21 @@ export function tableCells(
   const shown = columnDefinitions.flatMap(({ priority = 0 }, index) => (priority === 0 || style.wide ? [index] : []));
   const header = [
     ...(style.withNamespace ? ['NAMESPACE'] : []),
-    ...shown.map((index) => (columnDefinitions[index]?.name ?? '').toUpperCase()),
+    ...shown.map((index) => printable(String(columnDefinitions[index]?.name ?? '')).toUpperCase()),
     ...style.labelColumns.map((label) => (label.split('/').at(-1) ?? '').toUpperCase()),
     ...(style.showLabels ? ['LABELS'] : []),
   ];
-  const nameColumn = columnDefinitions.findIndex(({ name }) => name.toUpperCase() === 'NAME');
+  const nameColumn = columnDefinitions.findIndex(({ name }) => String(name).toUpperCase() === 'NAME');
   return {
     header,
-    rows: rows.map(({ cells = [], object }) => {
+    rows: rows.map(({ cells: found, object }) => {
+      const cells: readonly unknown[] = Array.isArray(found) ? found : [];
       const labels = object?.metadata?.labels ?? {};
       return [
-        ...(style.withNamespace ? [object?.metadata?.namespace ?? ''] : []),
+        ...(style.withNamespace ? [cellText(object?.metadata?.namespace ?? '')] : []),
         ...shown.map((index) => (index === nameColumn ? style.namePrefix : '') + cellText(cells[index])),
-        ...style.labelColumns.map((label) => labels[label] ?? NONE),
-        ...(style.showLabels ? [labelsText(labels)] : []),
+        ...style.labelColumns.map((label) => cellText(labels[label])),
+        ...(style.showLabels ? [printable(labelsText(labels))] : []),
       ];
     }),
   };
@@ -75,9 +76,17 @@ export function labelsText(labels: Readonly<Record<string, string>> | undefined)
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
 const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Control characters, except tabs and newlines, are shown as escapes, so a name cannot control the terminal. */
-export const printable = (text: string): string =>
-  text.replaceAll(UNPRINTABLE, (char) => `^${String.fromCharCode((char.charCodeAt(0) + 64) & 0x7f)}`);
+/**
+ * Control characters, except tabs and newlines, are shown as escapes, so text of the server cannot control the
+ * terminal. Source: k8s.io/cli-runtime/pkg/printers terminal.go; characters beyond its two have escapes of their own.
+ */
+export const printable = (text: string): string => text.replaceAll(UNPRINTABLE, shown);
+
+function shown(char: string): string {
+  const code = char.charCodeAt(0);
+  if (char === '\r') return '\\r';
+  return code < 0x80 ? `^${String.fromCharCode((code + 64) & 0x7f)}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}
 
 function cellText(cell: unknown): string {
   if (cell === null || cell === undefined) return '<none>';
@@ -104,7 +113,12 @@ export const columnWidths = (lines: readonly (readonly string[])[]): number[] =>
 };
 
 /** Lines with aligned columns. `widths` are those of earlier lines of the same table. */
-export function layout(lines: readonly (readonly string[])[], widths: readonly number[] = columnWidths(lines)): string {
+export function layout(lines: readonly (readonly string[])[], widths?: readonly number[]): string {
+  const cells = lines.map((line) => line.map(printable));
+  return aligned(cells, widths ?? columnWidths(cells));
+}
+
+function aligned(lines: readonly (readonly string[])[], widths: readonly number[]): string {
   return lines
     .map(
       (line) =>

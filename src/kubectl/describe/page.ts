@@ -8,16 +8,16 @@ const PADDING = 2;
 const MAX_ANNOTATION_LENGTH = 140;
 const HIDDEN_ANNOTATIONS: ReadonlySet<string> = new Set(['kubectl.kubernetes.io/last-applied-configuration']);
 
-/** Collects lines. Levels indent by two spaces. */
 /** Events of an object; undefined if they are not shown. */
 export type Events = readonly AnyObject[] | undefined;
 
+/** Collects lines. Levels indent by two spaces. */
 export class Page {
   #sections: string[] = [];
   #text = '';
 
   line(level: number, text: string): this {
-    this.#text += `${'  '.repeat(level)}${text}\n`;
+    this.#text += `${'  '.repeat(level)}${printable(text)}\n`;
     return this;
   }
 
@@ -82,7 +82,7 @@ export class Page {
       .line(1, '----\t------\t----\t----\t-------');
     for (const event of events) {
       const path = textAt(event, 'involvedObject', 'fieldPath');
-      const message = printable(textAt(event, 'message').trim());
+      const message = textAt(event, 'message').trim();
       const source = textAt(event, 'source', 'component') || textAt(event, 'reportingComponent');
       this.line(
         1,

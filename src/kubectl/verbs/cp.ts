@@ -1,5 +1,6 @@
 /** `cp` between this host and a container, with `tar` on both sides. Source: k8s.io/kubectl/pkg/cmd/cp. */
 import { ClientError } from '../core/errors.ts';
+import { printable } from '../core/table.ts';
 import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
 import type { Session } from '../session.ts';
@@ -35,12 +36,7 @@ function placeOf(text: string): Place {
 }
 
 const podOf = (session: Session, { namespace, pod = '' }: Place): ReturnType<typeof runningPod> =>
-  runningPod(inNamespace(session, namespace), pod);
-
-function inNamespace(session: Session, namespace: string | undefined): Session {
-  if (namespace === undefined) return session;
-  return Object.create(session, { namespace: { value: namespace } }) as Session;
-}
+  runningPod(session, pod, namespace);
 
 const split = (path: string): readonly [directory: string, name: string] => {
   const clean = path.replace(/\/+$/, '') || '/';
@@ -55,18 +51,15 @@ async function upload(session: Session, path: string, target: Place): Promise<nu
   const [remoteDirectory, remoteName] = isDirectory
     ? [target.path.replace(/\/+$/, '') || '/', name]
     : split(target.path);
-  const archive = session.context.system.tar(
-    [
-      '-cf',
-      '-',
-      '-C',
-      directory,
-      ...(name === remoteName ? [] : [`--transform=s,^${escaped(name)},${escaped(remoteName)},`]),
-      '--',
-      name,
-    ],
-    undefined,
-  );
+  const archive = session.context.system.tar([
+    '-cf',
+    '-',
+    '-C',
+    directory,
+    ...(name === remoteName ? [] : [`--transform=s,^${escaped(name)},${escaped(remoteName)},rh`]),
+    '--',
+    name,
+  ]);
   const keep = session.context.flags.bool('no-preserve') ? ['--no-same-permissions', '--no-same-owner'] : [];
   return connectTerminal(session, pod, 'exec', {
     container: containerOf(session, pod),
@@ -74,7 +67,7 @@ async function upload(session: Session, path: string, target: Place): Promise<nu
     stdin: true,
     tty: false,
     input: archive,
-    onStdout: () => {},
+    onStdout: () => undefined,
   });
 }
 
@@ -91,7 +84,7 @@ async function isRemoteDirectory(
       command: ['test', '-d', path],
       stdin: false,
       tty: false,
-      onStdout: () => {},
+      onStdout: () => undefined,
     });
     return true;
   } catch {
@@ -101,65 +94,89 @@ async function isRemoteDirectory(
 }
 
 async function download(session: Session, source: Place, path: string): Promise<number> {
+  const { flags, io, system } = session.context;
   const pod = await podOf(session, source);
-  const [directory, name] = split(source.path);
-  const queue: Uint8Array[] = [];
-  let wake: () => void = () => {};
-  let ended = false;
-  async function* received(): AsyncGenerator<Uint8Array> {
-    for (;;) {
-      const next = queue.shift();
-      if (next !== undefined) yield next;
-      else if (ended) return;
-      else
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-    }
-  }
-  const local = await localTarget(session, path, name);
-  // Names with `..` and absolute names in the archive are refused by tar; links are not followed out of the target.
-  const unpacked = (async () => {
-    for await (const _ of session.context.system.tar(
-      [
-        '-xf',
-        '-',
-        '-C',
-        local.directory,
-        '--no-same-owner',
-        '--no-overwrite-dir',
-        `--transform=s,^${escaped(name)},${escaped(local.name)},rh`,
-      ],
-      received(),
-    ));
-  })();
-  const code = await connectTerminal(session, pod, 'exec', {
+  const [directory, last] = split(source.path);
+  const name = last === '' ? '.' : last;
+  if (name === '..') throw new ClientError(`${source.path}: must not end with ".."; name the directory itself`);
+  const archive = new Handover();
+  const stop = new AbortController();
+  const shown = `${pod.metadata?.namespace ?? ''} ${pod.metadata?.name ?? ''}`;
+  const unpacked = system
+    .unpack(archive, {
+      member: name,
+      target: await localTarget(session, path, name),
+      keepMode: !flags.bool('no-preserve'),
+      onSkip: (type, entry, linkTo) =>
+        io.err(
+          `warning: skipping ${printable(`${type}: ${JSON.stringify(entry)} -> ${JSON.stringify(linkTo)}`)} (consider using "kubectl exec -n ${shown} -- tar cf - ${source.path} | tar xf -")\n`,
+        ),
+    })
+    .catch((error: unknown) => {
+      archive.abandon();
+      stop.abort();
+      throw error;
+    });
+  const received = connectTerminal(session, pod, 'exec', {
     container: containerOf(session, pod),
     command: ['tar', 'cf', '-', '-C', directory, '--', name],
     stdin: false,
     tty: false,
-    onStdout: (bytes) => {
-      queue.push(Buffer.from(bytes));
-      wake();
-    },
-  }).finally(() => {
-    ended = true;
-    wake();
-  });
-  await unpacked;
-  return code;
+    stop: stop.signal,
+    onStdout: (bytes) => archive.push(Buffer.from(bytes)),
+  }).finally(() => archive.end());
+  const [unpacking, transfer] = await Promise.allSettled([unpacked, received]);
+  // A failed command explains an archive that ends too early.
+  if (transfer.status === 'rejected' && !stop.signal.aborted) throw transfer.reason;
+  if (unpacking.status === 'rejected') throw unpacking.reason;
+  if (transfer.status === 'rejected') throw transfer.reason;
+  return transfer.value;
 }
 
-async function localTarget(
-  session: Session,
-  path: string,
-  name: string,
-): Promise<{ readonly directory: string; readonly name: string }> {
+/** Passes chunks on to a reader. A writer waits until its chunk is taken. */
+class Handover implements AsyncIterable<Uint8Array> {
+  readonly #chunks: { readonly bytes: Uint8Array; readonly taken: () => void }[] = [];
+  #wake: () => void = () => {};
+  #hasEnded = false;
+
+  push(bytes: Uint8Array): Promise<void> | undefined {
+    if (this.#hasEnded) return undefined;
+    return new Promise((taken) => {
+      this.#chunks.push({ bytes, taken });
+      this.#wake();
+    });
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#wake();
+  }
+
+  /** The reader takes no more. */
+  abandon(): void {
+    this.end();
+    for (const { taken } of this.#chunks.splice(0)) taken();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    for (;;) {
+      const next = this.#chunks.shift();
+      if (next !== undefined) {
+        next.taken();
+        yield next.bytes;
+      } else if (this.#hasEnded) return;
+      else
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+    }
+  }
+}
+
+async function localTarget(session: Session, path: string, name: string): Promise<string> {
   const isDirectory = await session.context.system.filesIn(path).then(
     (files) => files !== undefined,
     () => false,
   );
-  if (isDirectory) return { directory: path, name };
-  const [directory, own] = split(path);
-  return { directory, name: own };
+  return isDirectory && name !== '.' ? `${path.replace(/\/+$/, '')}/${name}` : path;
 }

@@ -30,8 +30,9 @@ export const run = (context: VerbContext): Promise<number> =>
   });
 
 /** The pod of a name such as `web`, `pod/web` or `deploy/web`. Throws ClientError if it has ended. */
-export async function runningPod(session: Session, name: string): Promise<AnyObject> {
-  const target = await oneTarget(session, [name], 'pods');
+export async function runningPod(session: Session, name: string, namespace?: string): Promise<AnyObject> {
+  const found = await oneTarget(session, [name], 'pods');
+  const target = namespace === undefined ? found : { ...found, namespace };
   const [pod] = await podsOf(session, target);
   if (pod === undefined) throw new ClientError(`no pod of ${name} exists`);
   const phase = textAt(pod, 'status', 'phase');
@@ -69,7 +70,9 @@ export interface RemoteProcess {
   readonly tty: boolean;
   /** Replaces the terminal, for `cp`. */
   readonly input?: AsyncIterable<Uint8Array>;
-  readonly onStdout?: (bytes: Uint8Array) => void;
+  readonly onStdout?: (bytes: Uint8Array) => Promise<unknown> | undefined;
+  /** Ends the connection, in addition to the signal of the call. */
+  readonly stop?: AbortSignal;
 }
 
 /** Connects to the process until it ends. Resolves with its exit code; throws ClientError for a failure to run it. */
@@ -101,11 +104,16 @@ export async function connectTerminal(
     headers: connection.headers,
     insecureSkipTlsVerify: connection.insecure,
     ...(connection.tlsServerName === undefined ? {} : { tlsServerName: connection.tlsServerName }),
-    signal,
+    signal: process.stop === undefined ? signal : AbortSignal.any([signal, process.stop]),
     onData: (channel, bytes) => {
-      if (channel === REMOTE_CHANNEL.stdout) (process.onStdout ?? io.out)(bytes);
-      else if (channel === REMOTE_CHANNEL.stderr) io.err(Buffer.from(bytes).toString('utf8'));
+      if (channel === REMOTE_CHANNEL.stdout) {
+        if (process.onStdout !== undefined) return process.onStdout(bytes);
+        io.out(bytes);
+        return io.drained();
+      }
+      if (channel === REMOTE_CHANNEL.stderr) io.err(Buffer.from(bytes).toString('utf8'));
       else if (channel === REMOTE_CHANNEL.error) status.push(Buffer.from(bytes));
+      return undefined;
     },
   });
   const restore = isTerminal ? io.raw() : () => {};

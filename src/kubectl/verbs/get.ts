@@ -10,7 +10,7 @@ import { manifestsOf } from '../manifests.ts';
 import type { VerbContext } from '../port.ts';
 import { objectPrinter } from '../printing.ts';
 import { errorLine, withSession } from '../run.ts';
-import type { Query, Session } from '../session.ts';
+import { entriesOf, type Query, type Session } from '../session.ts';
 import { type NamedResources, namedResources } from '../targets.ts';
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
@@ -20,7 +20,10 @@ export const run = (context: VerbContext): Promise<number> =>
     const { flags, args, io } = context;
     if (flags.has('raw')) {
       const body = await session.stream(flags.text('raw'), {}, 'application/json, */*');
-      for await (const chunk of body) io.out(chunk);
+      for await (const chunk of body) {
+        io.out(chunk);
+        await io.drained();
+      }
       return 0;
     }
     if (args.length === 0 && !flags.has('filename')) throw withoutType(context);
@@ -179,15 +182,17 @@ async function readTable(session: Session, { resource, namespace, name }: Reques
   if (name !== undefined) return session.get<Table>(pathOf(resource, namespace, name), { includeObject }, TABLE);
   const rows: TableRow[] = [];
   const limit = Number(flags.text('chunk-size')) || undefined;
-  for (let next = ''; ; ) {
+  for (let next = '', before = ''; ; before = next) {
     const query = { ...selection(session), includeObject, limit, continue: next };
     const page = await session.get<Table & { items?: AnyObject[] }>(pathOf(resource, namespace), query, TABLE);
     if (page.kind !== 'Table') return tableOfObjects(page, resource);
-    rows.push(...(page.rows ?? []));
+    rows.push(...entriesOf(page.rows));
     next = page.metadata?.continue ?? '';
+    if (next !== '' && next === before)
+      throw new ClientError('the server returned the same part of the list twice; try again');
     if (next === '') {
       if (sort !== '') sortBy(rows, sort, ({ object }) => object as AnyObject);
-      return { ...page, rows };
+      return { ...page, columnDefinitions: entriesOf(page.columnDefinitions), rows };
     }
   }
 }
@@ -196,7 +201,10 @@ async function readTable(session: Session, { resource, namespace, name }: Reques
 function tableOfObjects({ items = [] }: { items?: AnyObject[] }, _resource: ResourceInfo): Table {
   return {
     columnDefinitions: [{ name: 'Name' }, { name: 'Created At' }],
-    rows: items.map((object) => ({ cells: [object.metadata?.name, object.metadata?.creationTimestamp], object })),
+    rows: entriesOf(items).map((object) => ({
+      cells: [object.metadata?.name, object.metadata?.creationTimestamp],
+      object,
+    })),
   };
 }
 

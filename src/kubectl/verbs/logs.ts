@@ -1,7 +1,6 @@
 /** `logs` of containers, also of several pods and containers at once. Source: k8s.io/kubectl/pkg/cmd/logs. */
 
 import { isApiError } from '../../api/meta/status.ts';
-import { LineDecoder } from '../../client/line-decoder.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, listAt, textAt } from '../core/objects.ts';
 import { pathOf } from '../core/resources.ts';
@@ -11,6 +10,9 @@ import { withSession } from '../run.ts';
 import type { Query, Session } from '../session.ts';
 import { oneTarget, podsOf } from '../targets.ts';
 
+const NEWLINE = 0x0a;
+/** A longer line is printed in parts. */
+const MAX_LINE_BYTES = 1 << 20;
 const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
 
 export const run = (context: VerbContext): Promise<number> =>
@@ -134,13 +136,30 @@ async function copyLog(
   try {
     const body = await session.stream(path, { ...query, container }, 'text/plain, application/json');
     if (prefix === '' && !byLine) {
-      for await (const chunk of body) io.out(chunk);
+      for await (const chunk of body) {
+        io.out(chunk);
+        await io.drained();
+      }
       return;
     }
-    const decoder = new LineDecoder();
-    for await (const chunk of body) for (const line of decoder.push(chunk)) io.out(`${prefix}${line}\n`);
-    const rest = decoder.end();
-    if (rest !== '') io.out(`${prefix}${rest}\n`);
+    // Parts of lines wait until the line is complete, so that lines of several containers do not mix.
+    let rest = Buffer.alloc(0);
+    for await (const chunk of body) {
+      const text = Buffer.concat([rest, chunk]);
+      const end = text.lastIndexOf(NEWLINE) + 1;
+      for (let start = 0; start < end; ) {
+        const next = text.indexOf(NEWLINE, start) + 1;
+        io.out(Buffer.concat([Buffer.from(prefix), text.subarray(start, next)]));
+        start = next;
+      }
+      rest = text.subarray(end);
+      if (rest.length > MAX_LINE_BYTES) {
+        io.out(Buffer.concat([Buffer.from(prefix), rest]));
+        rest = Buffer.alloc(0);
+      }
+      await io.drained();
+    }
+    if (rest.length > 0) io.out(Buffer.concat([Buffer.from(prefix), rest, Buffer.from('\n')]));
   } catch (error) {
     if (session.context.signal.aborted) return;
     if (!flags.bool('ignore-errors')) throw error;

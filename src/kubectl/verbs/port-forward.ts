@@ -3,6 +3,7 @@ import { openRemoteChannels } from '../../client/remote-command.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, listAt, numberAt, textAt } from '../core/objects.ts';
 import { pathOf } from '../core/resources.ts';
+import { printable } from '../core/table.ts';
 import type { LocalListener, LocalSocket, VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
 import type { Session } from '../session.ts';
@@ -119,9 +120,11 @@ async function forward(
         const skip = Math.min(skipped.get(channel) ?? 0, bytes.length);
         skipped.set(channel, (skipped.get(channel) ?? 0) - skip);
         const content = Buffer.from(bytes.subarray(skip));
-        if (content.length === 0) return;
-        if (channel === DATA) writes = writes.then(() => socket.write(content));
-        else if (channel === ERROR) errors.push(content);
+        if (content.length === 0) return undefined;
+        if (channel === ERROR) errors.push(content);
+        if (channel !== DATA) return undefined;
+        writes = writes.then(() => socket.write(content));
+        return writes;
       },
     });
     const sending = (async () => {
@@ -131,7 +134,7 @@ async function forward(
     await writes;
     if (errors.length > 0)
       io.err(
-        `E an error occurred forwarding ${local} -> ${remote}: ${Buffer.concat(errors).toString('utf8').trim()}\n`,
+        `E an error occurred forwarding ${local} -> ${remote}: ${printable(Buffer.concat(errors).toString('utf8').trim())}\n`,
       );
   } catch (error) {
     if (!signal.aborted)

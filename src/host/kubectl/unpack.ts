@@ -1,0 +1,89 @@
+/**
+ * Unpacks the archive that `cp` receives from a container. The archive is untrusted: only regular files and directories
+ * below the requested name are written, so nothing outside of the target changes. Source: k8s.io/kubectl/pkg/cmd/cp.
+ */
+import { constants } from 'node:fs';
+import { mkdir, open, realpath } from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { extract, type Header } from 'tar-stream';
+import { ignore, messageOf } from '../../base/errors.ts';
+import { ClientError } from '../../kubectl/core/errors.ts';
+import type { UnpackOptions } from '../../kubectl/port.ts';
+
+const PERMISSIONS = 0o777;
+const DEFAULT_MODE = 0o644;
+
+/** Throws ClientError for an entry that is not below the requested name, and for files that cannot be written. */
+export async function unpack(input: AsyncIterable<Uint8Array>, options: UnpackOptions): Promise<void> {
+  const entries = extract();
+  let damage: unknown;
+  entries.once('error', (error) => {
+    damage ??= error;
+  });
+  const reading = pipeline(Readable.from(input), entries);
+  reading.catch(ignore('the loop reports it'));
+  try {
+    for await (const entry of entries) {
+      await write(entry.header, entry, options);
+      entry.resume();
+    }
+    await reading;
+  } catch (error) {
+    entries.destroy();
+    if (error instanceof ClientError) throw error;
+    throw new ClientError(`${options.target}: ${messageOf(damage ?? error)}`);
+  }
+}
+
+async function write(header: Header, content: AsyncIterable<unknown>, options: UnpackOptions): Promise<void> {
+  const { target } = options;
+  const inner = innerPath(header.name, options.member);
+  const path = join(target, ...inner);
+  switch (header.type) {
+    case 'directory':
+      await mkdir(await placeOf(join(path, 'x'), inner.length > 0, target), { recursive: true });
+      return;
+    case 'file':
+    case 'contiguous-file': {
+      await placeOf(path, inner.length > 1, target);
+      // The user may name a link as the target, but none is followed below it.
+      const follow = inner.length === 0 ? 0 : constants.O_NOFOLLOW;
+      const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | follow;
+      const mode = options.keepMode ? (header.mode ?? DEFAULT_MODE) & PERMISSIONS : DEFAULT_MODE;
+      const file = await open(path, flags, mode);
+      try {
+        for await (const chunk of content) await file.writeFile(chunk as Uint8Array);
+      } finally {
+        await file.close();
+      }
+      return;
+    }
+    default:
+      options.onSkip(header.type ?? 'entry', header.name, header.linkname ?? '');
+  }
+}
+
+/** Path of an entry below the requested name. */
+function innerPath(name: string, member: string): readonly string[] {
+  const parts = name.split('/').filter((part) => part !== '' && part !== '.');
+  const wanted = member.split('/').filter((part) => part !== '' && part !== '.');
+  const isBelow = wanted.every((part, index) => parts[index] === part);
+  if (!isBelow || parts.includes('..') || name.startsWith('/') || name.includes('\0'))
+    throw new ClientError(
+      `the container sent a file outside of the requested one: ${JSON.stringify(name)}; nothing outside was written`,
+    );
+  return parts.slice(wanted.length);
+}
+
+/** Creates the directory of a path and returns it. Links that lead out of the target are refused. */
+async function placeOf(path: string, isInner: boolean, target: string): Promise<string> {
+  const directory = dirname(path);
+  await mkdir(directory, { recursive: true });
+  if (!isInner) return directory;
+  const [real, root] = [await realpath(directory), await realpath(target)];
+  if (real !== root && !real.startsWith(root.endsWith(sep) ? root : root + sep))
+    throw new ClientError(`${directory}: is a link that leads out of ${target}; remove it and copy again`);
+  return directory;
+}
