@@ -10,23 +10,25 @@ import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { ApiServerConfig, CertificateSettings } from '../config/server-config.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { LoopContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { Work } from '../rest/work.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import type { CacheEvent } from '../watch-cache/event-window.ts';
 
+type AuthenticationMapContext = WriteContext & LoopContext & Pick<ServerContext, 'certificates'>;
+
 const NAMESPACE = 'kube-system';
 const NAME = 'extension-apiserver-authentication';
 const BUNDLES: ReadonlySet<string> = new Set(['client-ca-file', 'requestheader-client-ca-file']);
 
 export class AuthenticationMap {
-  readonly #context: RestContext;
+  readonly #context: AuthenticationMapContext;
   readonly #work: Work;
   #isFollowing = false;
 
-  constructor(context: RestContext) {
+  constructor(context: AuthenticationMapContext) {
     this.#context = context;
     this.#work = new Work({
       clock: context.clock,

@@ -16,7 +16,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
 import { ownRequest } from '../bootstrap/index.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { Work } from '../rest/work.ts';
 import { updateObject } from '../rest/writes/update.ts';
@@ -25,6 +25,8 @@ import { type HostPort, SERVICE_NAME_LABEL, serviceEndpoints, slicesOf } from '.
 import { authorityOf, queryBackend } from './backend.ts';
 import type { AvailabilityMetrics } from './metrics.ts';
 import type { Delegated } from './services.ts';
+
+type AvailabilityContext = WriteContext & BackendContext & Pick<ServerContext, 'apiServices' | 'log'>;
 
 const RECHECK_MS = 30_000;
 const PROBE_TIMEOUT_MS = 5_000;
@@ -35,13 +37,13 @@ const PASSED: Availability = { status: 'True', reason: 'Passed', message: 'all c
 const no = (reason: string, message: string): Availability => ({ status: 'False', reason, message });
 
 export class AvailabilityController {
-  readonly #context: RestContext;
+  readonly #context: AvailabilityContext;
   readonly #metrics: AvailabilityMetrics;
   readonly #work: Work;
   /** Last checked specification by name. */
   readonly #seen = new Map<string, string>();
 
-  constructor(context: RestContext, metrics: AvailabilityMetrics) {
+  constructor(context: AvailabilityContext, metrics: AvailabilityMetrics) {
     this.#context = context;
     this.#metrics = metrics;
     this.#work = new Work({

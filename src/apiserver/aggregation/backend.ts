@@ -1,7 +1,7 @@
 /** This server's own requests to aggregated API servers (discovery, probes, OpenAPI), limited in time and size. */
 import { CodedError } from '../../base/errors.ts';
 import type { BackendRequest, BackendTls, IncomingHttpHeaders } from '../port.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext } from '../rest/context.ts';
 import { type HostPort, serviceEndpoints } from '../webhooks/service-endpoints.ts';
 import { AGGREGATOR, identityHeaders } from './identity.ts';
 import type { Delegated } from './services.ts';
@@ -9,7 +9,7 @@ import type { Delegated } from './services.ts';
 export const CONNECT_TIMEOUT_MS = 10_000;
 
 /** A random ready endpoint of the service. Throws a CodedError if there is none. */
-export function endpointOf(context: RestContext, { service }: Delegated): HostPort {
+export function endpointOf(context: BackendContext, { service }: Delegated): HostPort {
   const { namespace, name, port } = service;
   const found = serviceEndpoints(context.cache, namespace, name, port);
   return found[Math.floor(context.random.random() * found.length)] as HostPort;
@@ -36,7 +36,7 @@ export interface Answered {
 }
 
 /** Sends a GET request. Throws CodedErrors. */
-export async function queryBackend(context: RestContext, query: BackendQuery): Promise<Answered> {
+export async function queryBackend(context: BackendContext, query: BackendQuery): Promise<Answered> {
   const { backends, clock } = context;
   const { at, timeoutMs, maxBytes } = query;
   const abort = new AbortController();

@@ -9,10 +9,12 @@ import type { JsonValue } from '../../api/meta/object.ts';
 import { fieldOf, isObject } from '../../api/structural/schema.ts';
 import { messageOf } from '../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { Work } from '../rest/work.ts';
 import { type Answered, endpointOf, queryBackend } from './backend.ts';
 import type { Delegated } from './services.ts';
+
+type DiscoveryContext = BackendContext & Pick<ServerContext, 'apiServices' | 'log'>;
 
 const REFRESH_MS = 60_000;
 const TIMEOUT_MS = 5_000;
@@ -30,13 +32,13 @@ interface Known {
 }
 
 export class ForeignDiscovery {
-  readonly #context: RestContext;
+  readonly #context: DiscoveryContext;
   readonly #known = new Map<string, Known>();
   readonly #requested = new Map<string, string>();
   readonly #work: Work;
   #generation = 0;
 
-  constructor(context: RestContext) {
+  constructor(context: DiscoveryContext) {
     this.#context = context;
     this.#work = new Work({
       clock: context.clock,

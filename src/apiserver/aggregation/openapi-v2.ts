@@ -7,9 +7,11 @@ import { partOfV2 } from '../../api/openapi/foreign-v2.ts';
 import { messageOf } from '../../base/errors.ts';
 import { sha256Hex } from '../../wire/digest.ts';
 import { decodeJson } from '../http/decode.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { endpointOf, queryBackend } from './backend.ts';
 import type { Delegated } from './services.ts';
+
+type OpenapiV2Context = BackendContext & Pick<ServerContext, 'apiServices' | 'log'>;
 
 const FRESH_MS = 60_000;
 const TIMEOUT_MS = 5_000;
@@ -31,10 +33,10 @@ interface Entry {
 }
 
 export class ForeignOpenApi {
-  readonly #context: RestContext;
+  readonly #context: OpenapiV2Context;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(context: RestContext) {
+  constructor(context: OpenapiV2Context) {
     this.#context = context;
   }
 

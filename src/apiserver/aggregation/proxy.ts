@@ -11,17 +11,19 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { BackendRequest, ConnectionInfo, HttpRequest, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { answerHeaders, passedHeaders, upgradeThrough } from '../streaming/forward.ts';
 import { authorityOf, CONNECT_TIMEOUT_MS, endpointOf } from './backend.ts';
 import { identityHeaders } from './identity.ts';
 import type { Delegated } from './services.ts';
 
+type ProxyContext = BackendContext & Pick<ServerContext, 'apiServices' | 'config' | 'log'>;
+
 const LONG_RUNNING: ReadonlySet<string> = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 const UNAVAILABLE = 'service unavailable';
 
 /** The aggregated API server that serves the request; undefined if this server does. */
-export function delegateOf(context: RestContext, info: RequestInfo): Delegated | undefined {
+export function delegateOf(context: ProxyContext, info: RequestInfo): Delegated | undefined {
   if (context.apiServices.delegated.length === 0) return undefined;
   if (info.resource) return context.apiServices.delegate(info.group, info.version);
   const [, root, first = '', second = '', more] = info.path.split('/');
@@ -37,7 +39,7 @@ export function isLongRunning(info: RequestInfo): boolean {
 }
 
 /** Proxies the request. Resolves when the response is complete or the client has disconnected. */
-export async function proxyRequest(context: RestContext, exchange: Exchange, to: Delegated): Promise<void> {
+export async function proxyRequest(context: ProxyContext, exchange: Exchange, to: Delegated): Promise<void> {
   const { request, response, user, connection } = exchange;
   const target = targetOf(context, to);
   if (target === undefined) return refuse(exchange, 503, UNAVAILABLE);
@@ -89,7 +91,7 @@ interface UpgradeRequest {
 
 /** Like `proxyRequest`, for upgrades. Rejects as long as the caller can still send a response on the connection. */
 export async function passUpgradeOn(
-  context: RestContext,
+  context: ProxyContext,
   { request, connection, user, socket, head }: UpgradeRequest,
   to: Delegated,
 ): Promise<void> {
@@ -115,7 +117,7 @@ interface Target {
   readonly authority: string;
 }
 
-function targetOf(context: RestContext, to: Delegated): Target | undefined {
+function targetOf(context: ProxyContext, to: Delegated): Target | undefined {
   if (!to.available) return undefined;
   try {
     const at = endpointOf(context, to);
@@ -128,7 +130,7 @@ function targetOf(context: RestContext, to: Delegated): Target | undefined {
 }
 
 function backendRequest(
-  context: RestContext,
+  context: ProxyContext,
   { host, port }: Target,
   to: Delegated,
   request: HttpRequest,
@@ -152,7 +154,7 @@ function backendRequest(
 }
 
 function headersFor(
-  context: RestContext,
+  context: ProxyContext,
   request: HttpRequest,
   connection: ConnectionInfo,
   user: UserInfo,

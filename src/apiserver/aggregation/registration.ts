@@ -10,11 +10,13 @@ import { semanticEqual } from '../../api/meta/equality.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { LoopContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { Work } from '../rest/work.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { updateObject } from '../rest/writes/update.ts';
+
+type RegistrationContext = WriteContext & LoopContext & Pick<ServerContext, 'apiServices'>;
 
 const LABEL = 'kube-aggregator.kubernetes.io/automanaged';
 const ON_START = 'onstart';
@@ -24,7 +26,7 @@ const SETTLE_MS = 20;
 const REPLACEABLE: ReadonlySet<string> = new Set(['v1beta1.metrics.k8s.io']);
 
 export class Registration {
-  readonly #context: RestContext;
+  readonly #context: RegistrationContext;
   readonly #work: Work;
   readonly #builtin = new Map<string, APIService>();
   #custom: ReadonlyMap<string, APIService> = new Map();
@@ -34,7 +36,7 @@ export class Registration {
   #isFollowing = false;
   #isDue = false;
 
-  constructor(context: RestContext) {
+  constructor(context: RegistrationContext) {
     this.#context = context;
     for (const { group, version } of servedGroupVersions(context.kinds.builtin)) {
       if (group === REGISTRATION_GROUP) continue;

@@ -1,11 +1,11 @@
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { DELETED_NODES } from '../../api/kinds/nodes/nodes/own-labels.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { WriteContext } from '../rest/context.ts';
 import { ensure } from './index.ts';
 
 /** Stores the group that a Node of this name gets when it registers again, with the UID of the deleted Node. */
-export async function rememberGroup(context: RestContext, left: KubeObject, group: string): Promise<void> {
+export async function rememberGroup(context: WriteContext, left: KubeObject, group: string): Promise<void> {
   const { name: node = '', uid = '' } = left.metadata ?? {};
   const value = `${group} ${uid}`;
   const wanted: ConfigMap = { metadata: { ...DELETED_NODES }, data: { [node]: value } };

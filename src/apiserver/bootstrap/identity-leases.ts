@@ -8,9 +8,11 @@ import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { microTimestamp } from '../../base/times.ts';
 import type { ServerIdentity } from '../config/server-config.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { ensure, ownRequest } from './index.ts';
+
+type IdentityLeasesContext = WriteContext & LoopContext;
 
 const GROUP = 'coordination.k8s.io';
 const NAMESPACE = 'kube-system';
@@ -21,12 +23,12 @@ const DURATION_SECONDS = 3600;
 const RENEW_MS = 5 * 60_000;
 
 export class IdentityLeases {
-  readonly #context: RestContext;
+  readonly #context: IdentityLeasesContext;
   readonly #identity: ServerIdentity | undefined;
   readonly #holder: string;
   #timer: Timer | undefined;
 
-  constructor(context: RestContext, identity: ServerIdentity | undefined) {
+  constructor(context: IdentityLeasesContext, identity: ServerIdentity | undefined) {
     this.#context = context;
     this.#identity = identity;
     this.#holder = `${identity?.name ?? ''}_${context.random.uuid()}`;

@@ -18,7 +18,7 @@ import {
   upstreamPolicy,
 } from '../core/authorization/index.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { WriteContext } from '../rest/context.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { updateObject } from '../rest/writes/update.ts';
@@ -110,7 +110,7 @@ const USER_CRITICAL: PriorityClass = {
 };
 
 export function ownRequest(
-  context: RestContext,
+  context: WriteContext,
   plural: string,
   group: string,
   namespace: string,
@@ -132,7 +132,7 @@ export function ownRequest(
  * Creates `object` if it is missing. Otherwise writes the result of `reconcile`, which returns undefined for no change.
  */
 export async function ensure(
-  context: RestContext,
+  context: WriteContext,
   plural: string,
   group: string,
   object: KubeObject,
@@ -175,11 +175,11 @@ export async function ensure(
   });
 }
 
-const storedBinding = (context: RestContext, name: string): ClusterRoleBinding | undefined =>
+const storedBinding = (context: WriteContext, name: string): ClusterRoleBinding | undefined =>
   context.kinds.stored('clusterrolebindings', RBAC).cache?.get('', name)?.parse();
 
 /** Deletes a binding of the other profile unless an administrator has created or changed it. */
-async function removeUnchanged(context: RestContext, binding: ClusterRoleBinding): Promise<void> {
+async function removeUnchanged(context: WriteContext, binding: ClusterRoleBinding): Promise<void> {
   const name = binding.metadata?.name ?? '';
   const stored = storedBinding(context, name);
   if (stored === undefined) return;
@@ -200,7 +200,7 @@ async function removeUnchanged(context: RestContext, binding: ClusterRoleBinding
   });
 }
 
-function openshiftObjects(context: RestContext, isOkd: boolean): Promise<void>[] {
+function openshiftObjects(context: WriteContext, isOkd: boolean): Promise<void>[] {
   return [
     ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
     ensure(context, 'configmaps', '', structuredClone(CONSOLE_PUBLIC)),
@@ -222,7 +222,7 @@ function openshiftObjects(context: RestContext, isOkd: boolean): Promise<void>[]
 /**
  * Creates missing objects and completes existing ones. Independent writes run in parallel, so that they share commits.
  */
-export async function bootstrap(context: RestContext): Promise<void> {
+export async function bootstrap(context: WriteContext): Promise<void> {
   const { openshift, upstreamOnly = false } = context.config;
   const isOkd = openshift?.profile === 'okd' && !upstreamOnly;
   const policy = upstreamOnly ? upstreamPolicy : bootstrapPolicy;

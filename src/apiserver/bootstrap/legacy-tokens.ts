@@ -7,16 +7,18 @@
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import { dateText } from '../../base/times.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ensure, ownRequest } from './index.ts';
+
+type LegacyTokensContext = WriteContext & Pick<ServerContext, 'log'>;
 
 const NAME = 'kube-apiserver-legacy-service-account-token-tracking';
 const NAMESPACE = 'kube-system';
 const LAST_USED = 'kubernetes.io/legacy-token-last-used';
 
 /** Records the day on which tracking began, if it is not recorded yet. */
-export async function ensureTokenTracking(context: RestContext): Promise<void> {
+export async function ensureTokenTracking(context: LegacyTokensContext): Promise<void> {
   const since = { since: dateText(context.clock.nowMs()) };
   const map: ConfigMap = { metadata: { name: NAME, namespace: NAMESPACE }, data: since };
   await ensure(context, 'configmaps', '', map, (stored) => {
@@ -30,7 +32,7 @@ export class TokenUses {
   readonly #underWay = new Set<string>();
 
   /** Extends the inactivity limit of an OAuth access token. */
-  noteOAuth(context: RestContext, name: string, seconds: number): void {
+  noteOAuth(context: LegacyTokensContext, name: string, seconds: number): void {
     if (this.#underWay.has(name)) return;
     this.#underWay.add(name);
     const request = ownRequest(context, 'oauthaccesstokens', 'oauth.openshift.io', '', name);
@@ -44,7 +46,7 @@ export class TokenUses {
       .finally(() => this.#underWay.delete(name));
   }
 
-  note(context: RestContext, namespace: string, name: string, day: string): void {
+  note(context: LegacyTokensContext, namespace: string, name: string, day: string): void {
     const key = `${namespace}/${name}`;
     if (this.#underWay.has(key)) return;
     this.#underWay.add(key);

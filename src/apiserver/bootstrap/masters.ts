@@ -6,8 +6,10 @@ import { storeRevision } from '../../base/brand.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { prefixEnd, type StoreWatch } from '../../store/port.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { ensure } from './index.ts';
+
+type MastersContext = WriteContext & Pick<ServerContext, 'log' | 'services' | 'store'>;
 
 const HTTPS_PORT = 443;
 /** Same prefix as upstream, so that upstream API servers on the same store take part. */
@@ -24,7 +26,7 @@ const FAREWELL_MS = 1_000;
  * reconciler).
  */
 export class MasterEndpoints {
-  readonly #context: RestContext;
+  readonly #context: MastersContext;
   readonly #ttlSeconds: number;
   #port = 0;
   #lease: string | undefined;
@@ -38,7 +40,7 @@ export class MasterEndpoints {
   #hasOtherMasters = false;
 
   /** `ttlSeconds`: how long the address of a failed server stays published. */
-  constructor(context: RestContext, ttlSeconds = TTL_SECONDS) {
+  constructor(context: MastersContext, ttlSeconds = TTL_SECONDS) {
     this.#context = context;
     this.#ttlSeconds = ttlSeconds;
   }

@@ -5,9 +5,11 @@
 
 import type { KubeObject } from '../../api/meta/object.ts';
 import { CONFIG_GROUP, CONFIG_NAME } from '../../openshift/operators/kinds/config/index.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ensure, ownRequest } from './index.ts';
+
+type OpenshiftConfigContext = WriteContext & Pick<ServerContext, 'services'>;
 
 const DEFAULT_DOMAIN = 'apps.cluster.local';
 const APPS = 'apps.';
@@ -18,7 +20,7 @@ interface Parts {
   readonly status?: object;
 }
 
-function contents({ config, services }: RestContext): Readonly<Record<string, Parts>> {
+function contents({ config, services }: OpenshiftConfigContext): Readonly<Record<string, Parts>> {
   const { domain = DEFAULT_DOMAIN, clusterNetworks = [], publicUrl } = config.openshift ?? {};
   const baseDomain = domain.startsWith(APPS) ? domain.slice(APPS.length) : domain;
   const network = {
@@ -54,7 +56,7 @@ function contents({ config, services }: RestContext): Readonly<Record<string, Pa
   };
 }
 
-export async function ensureClusterConfig(context: RestContext): Promise<void> {
+export async function ensureClusterConfig(context: OpenshiftConfigContext): Promise<void> {
   const wanted = Object.entries(contents(context)).filter(
     // API versions that are switched off have no objects.
     ([plural]) => context.kinds.at(CONFIG_GROUP, 'v1', plural) !== undefined,
@@ -62,7 +64,7 @@ export async function ensureClusterConfig(context: RestContext): Promise<void> {
   await Promise.all(wanted.map(([plural, parts]) => ensureOne(context, plural, parts)));
 }
 
-async function ensureOne(context: RestContext, plural: string, { spec, status }: Parts): Promise<void> {
+async function ensureOne(context: OpenshiftConfigContext, plural: string, { spec, status }: Parts): Promise<void> {
   const object = { metadata: { name: CONFIG_NAME }, spec } as KubeObject;
   await ensure(context, plural, CONFIG_GROUP, object);
   const request = { ...ownRequest(context, plural, CONFIG_GROUP, '', CONFIG_NAME), subresource: 'status' };

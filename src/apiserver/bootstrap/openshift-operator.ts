@@ -2,8 +2,10 @@
 
 import type { KubeObject } from '../../api/meta/object.ts';
 import { OPERATOR_GROUP } from '../../openshift/operators/kinds/operator/index.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { ensure } from './index.ts';
+
+type OpenshiftOperatorContext = WriteContext & Pick<ServerContext, 'services'>;
 
 const DEFAULT_DOMAIN = 'apps.cluster.local';
 const NETWORK_TYPE = 'hyperedge';
@@ -16,7 +18,7 @@ interface Wanted {
   readonly namespace?: string;
 }
 
-function contents({ config, services }: RestContext): readonly Wanted[] {
+function contents({ config, services }: OpenshiftOperatorContext): readonly Wanted[] {
   const { domain = DEFAULT_DOMAIN, clusterNetworks = [] } = config.openshift ?? {};
   const network = {
     clusterNetwork: clusterNetworks.map((each) => ({ ...each })),
@@ -35,7 +37,7 @@ function contents({ config, services }: RestContext): readonly Wanted[] {
   ];
 }
 
-export async function ensureOperators(context: RestContext): Promise<void> {
+export async function ensureOperators(context: OpenshiftOperatorContext): Promise<void> {
   const served = contents(context).filter(
     // API versions that are switched off have no objects.
     ({ plural }) => context.kinds.at(OPERATOR_GROUP, 'v1', plural) !== undefined,

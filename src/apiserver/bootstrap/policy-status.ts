@@ -6,21 +6,23 @@ import type { ValidatingAdmissionPolicy } from '../../api/generated/admissionreg
 import type { KubeObject } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
 import { typeCheck } from '../admission/policies/validating/typecheck.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { ignoreNotFound, Work } from '../rest/work.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ownRequest } from './index.ts';
+
+type PolicyStatusContext = WriteContext & LoopContext;
 
 const GROUP = 'admissionregistration.k8s.io';
 const PLURAL = 'validatingadmissionpolicies';
 const RETRY_MS = 1_000;
 
 export class PolicyChecker {
-  readonly #context: RestContext;
+  readonly #context: PolicyStatusContext;
   readonly #work: Work;
 
-  constructor(context: RestContext) {
+  constructor(context: PolicyStatusContext) {
     this.#context = context;
     this.#work = new Work({
       clock: context.clock,

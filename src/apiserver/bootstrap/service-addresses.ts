@@ -10,7 +10,7 @@ import { canonicalAddress, ipFamilyOf } from '../../base/addresses/addresses.ts'
 import { storeRevision } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { LoopContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { ignoreNotFound, Work } from '../rest/work.ts';
 import { createObject } from '../rest/writes/create.ts';
@@ -18,6 +18,8 @@ import { deleteObject } from '../rest/writes/delete.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import { ownRequest } from './index.ts';
 import { ensureServiceRange, RANGE_NAME } from './service-range.ts';
+
+type ServiceAddressesContext = WriteContext & LoopContext & Pick<ServerContext, 'services' | 'store'>;
 
 const GROUP = 'networking.k8s.io';
 const SWEEP_MS = 3 * 60_000;
@@ -28,11 +30,11 @@ const REPORTER = 'ipallocator-repair-controller';
 const RANGES = 'ranges';
 
 export class ServiceAddressRepair {
-  readonly #context: RestContext;
+  readonly #context: ServiceAddressesContext;
   readonly #work: Work;
   #started = false;
 
-  constructor(context: RestContext) {
+  constructor(context: ServiceAddressesContext) {
     this.#context = context;
     this.#work = new Work({
       clock: context.clock,

@@ -6,9 +6,11 @@
 import type { ServiceCidr } from '../../api/kinds/network/servicecidrs/index.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { timestamp } from '../../base/times.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ensure, ownRequest } from './index.ts';
+
+type ServiceRangeContext = WriteContext & Pick<ServerContext, 'services'>;
 
 const GROUP = 'networking.k8s.io';
 const PLURAL = 'servicecidrs';
@@ -21,7 +23,7 @@ const isReady = (range: ServiceCidr): boolean =>
  * Creates the ServiceCIDR and sets its Ready condition. Existing ranges are kept because their addresses may be in use;
  * a second address family is added.
  */
-export async function ensureServiceRange(context: RestContext): Promise<void> {
+export async function ensureServiceRange(context: ServiceRangeContext): Promise<void> {
   const cidrs = [...context.services.ownRanges];
   const range: ServiceCidr = { metadata: { name: RANGE_NAME }, spec: { cidrs } };
   await ensure(context, PLURAL, GROUP, range as KubeObject, (stored) => withSecondFamily(stored as ServiceCidr, cidrs));

@@ -10,7 +10,7 @@ import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ReadContext } from '../rest/context.ts';
 import { sendObject } from '../rest/reads/get.ts';
 import { sendComputed } from '../rest/reads/list.ts';
 import { matcherOf, parseListOptions } from '../rest/writes/options.ts';
@@ -20,7 +20,7 @@ export const isAppliedQuota = ({ kind, group }: ServedKind): boolean =>
   kind === 'AppliedClusterResourceQuota' && group === 'quota.openshift.io';
 
 export async function appliedQuotas(
-  context: RestContext,
+  context: ReadContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,

@@ -30,7 +30,7 @@ import {
 import { sha256Base64 } from '../../wire/digest.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { WriteContext } from '../rest/context.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { admitOffer, mayWriteOffer, tooManyOffers } from './offer-limits.ts';
@@ -58,7 +58,7 @@ const refusal = (name: string | undefined, why: string): ApiError =>
  * TooManyRequests.
  */
 export async function offerHost(
-  context: RestContext,
+  context: WriteContext,
   object: KubeObject,
   { user, dryRun, from }: ReviewRequest,
 ): Promise<KubeObject> {
@@ -143,7 +143,7 @@ function requireOwn({ name, machineID, sealingKey }: HostOffer['spec'] & object,
 }
 
 /** Throws 'AlreadyExists' if another host has the name or machine ID. */
-function requireFree(context: RestContext, spec: HostOffer['spec'] & object, hosts: readonly BareMetalHost[]): void {
+function requireFree(context: WriteContext, spec: HostOffer['spec'] & object, hosts: readonly BareMetalHost[]): void {
   const { name = '', machineID } = spec;
   const refuse = (what: string): never => {
     throw new ApiError('AlreadyExists', `hostoffers.${OFFER_GROUP} ${JSON.stringify(name)} is refused: ${what}`, {
@@ -161,7 +161,7 @@ function requireFree(context: RestContext, spec: HostOffer['spec'] & object, hos
     refuse('spec.machineID: a node of the cluster has the same machine-id');
 }
 
-async function register(context: RestContext, spec: HostOffer['spec'] & object, source: string): Promise<void> {
+async function register(context: WriteContext, spec: HostOffer['spec'] & object, source: string): Promise<void> {
   const { name = '', machineID = '', signingKey = '', sealingKey = '', hardware = {} } = spec;
   const host: BareMetalHost = {
     metadata: {
@@ -198,7 +198,7 @@ function fingerprintOf(key: string): string {
 
 /** Writes changes of the state at once, and time and facts at most once per REPORT_MS. */
 async function report(
-  context: RestContext,
+  context: WriteContext,
   spec: HostOffer['spec'] & object,
   host: BareMetalHost,
   source: string,
@@ -228,7 +228,7 @@ async function report(
   await writeStatus(context, name, semanticEqual(hardware, {}) ? {} : { hardware });
 }
 
-async function writeStatus(context: RestContext, name: string, facts: Partial<HostStatus>): Promise<void> {
+async function writeStatus(context: WriteContext, name: string, facts: Partial<HostStatus>): Promise<void> {
   const request = { ...ownRequest(context, RESOURCE, HOST_GROUP, MACHINE_NAMESPACE, name), subresource: 'status' };
   const strategy = request.kind.definition.statusStrategy;
   if (strategy === undefined) return;

@@ -5,7 +5,9 @@
 
 import { ApiError } from '../../api/meta/status.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
+
+type OfferLimitsContext = Pick<ServerContext, 'cache' | 'clock'>;
 
 interface Rate {
   readonly burst: number;
@@ -69,9 +71,9 @@ function take(bucket: Bucket, { burst, perSecond }: Rate, nowMs: number): boolea
 }
 
 /** One per API server in the process. */
-const limits = new WeakMap<RestContext['cache'], Limits>();
+const limits = new WeakMap<OfferLimitsContext['cache'], Limits>();
 
-function limitsOf({ cache, clock }: RestContext): Limits {
+function limitsOf({ cache, clock }: OfferLimitsContext): Limits {
   const known = limits.get(cache) ?? new Limits(clock.monotonicMs());
   limits.set(cache, known);
   return known;
@@ -81,11 +83,11 @@ export const tooManyOffers = (message: string): ApiError =>
   new ApiError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS });
 
 /** Reports whether a write for an unapproved host of `source` is within the limits. */
-export const mayWriteOffer = (context: RestContext, source: string): boolean =>
+export const mayWriteOffer = (context: OfferLimitsContext, source: string): boolean =>
   limitsOf(context).write(source, context.clock.monotonicMs());
 
 /** Throws 'TooManyRequests' if `source` sends too many offers. */
-export function admitOffer(context: RestContext, source: string): void {
+export function admitOffer(context: OfferLimitsContext, source: string): void {
   if (!limitsOf(context).offer(source, context.clock.monotonicMs()))
     throw tooManyOffers(`too many offers of hosts from ${source}; try again later`);
 }

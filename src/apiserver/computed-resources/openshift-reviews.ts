@@ -8,8 +8,10 @@ import { errors } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { SCOPES } from '../authorization/scopes.ts';
 import { type Action, PRIVILEGED_GROUP } from '../core/authorization/types.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 import type { ReviewRequest } from './review-request.ts';
+
+type OpenshiftReviewsContext = Pick<ServerContext, 'authorization' | 'cache'>;
 
 const API_VERSION = 'authorization.openshift.io/v1';
 
@@ -51,7 +53,7 @@ function withScopes(subject: UserInfo, { scopes }: SubjectReview): UserInfo {
   return { ...subject, extra: scopes.length === 0 ? extra : { ...extra, [SCOPES]: scopes } };
 }
 
-async function isAllowed(context: RestContext, object: SubjectReview, user: UserInfo, namespace: string) {
+async function isAllowed(context: OpenshiftReviewsContext, object: SubjectReview, user: UserInfo, namespace: string) {
   await context.cache.freshen();
   const subject = withScopes(subjectOf(object, user), object);
   const { allowed, reason, error } = await context.authorization.authorize(subject, actionOf(object, namespace));
@@ -66,14 +68,18 @@ async function isAllowed(context: RestContext, object: SubjectReview, user: User
 }
 
 /** Every user may review their own access, as `oc login` does. Source: upstream's "personal" access reviews. */
-export async function subjectAccessReview(context: RestContext, object: SubjectReview, { user }: ReviewRequest) {
+export async function subjectAccessReview(
+  context: OpenshiftReviewsContext,
+  object: SubjectReview,
+  { user }: ReviewRequest,
+) {
   const { namespace = '' } = object;
   if (subjectOf(object, user) !== user) requireReviewer(context, user, namespace);
   return isAllowed(context, object, user, namespace);
 }
 
 /** Throws 'Forbidden' unless the user may review other subjects, in the cluster or in this namespace. */
-function requireReviewer({ authorization }: RestContext, user: UserInfo, namespace: string): void {
+function requireReviewer({ authorization }: OpenshiftReviewsContext, user: UserInfo, namespace: string): void {
   const review = { verb: 'create', subresource: '', name: '' };
   const local = { ...review, group: 'authorization.openshift.io', resource: 'localsubjectaccessreviews', namespace };
   if (namespace !== '' && authorization.allows(user, local)) return;
@@ -82,12 +88,12 @@ function requireReviewer({ authorization }: RestContext, user: UserInfo, namespa
 }
 
 export const localSubjectAccessReview = (
-  context: RestContext,
+  context: OpenshiftReviewsContext,
   object: SubjectReview,
   { user, namespace }: ReviewRequest,
 ) => isAllowed(context, object, user, namespaceOf(object, namespace));
 
-async function whoCan(context: RestContext, object: ReviewAction, namespace: string): Promise<KubeObject> {
+async function whoCan(context: OpenshiftReviewsContext, object: ReviewAction, namespace: string): Promise<KubeObject> {
   await context.cache.freshen();
   const { rbac, hasWebhook } = context.authorization;
   const { users, groups, errors: problems } = rbac.subjectsAllowed(actionOf(object, namespace));
@@ -103,14 +109,17 @@ async function whoCan(context: RestContext, object: ReviewAction, namespace: str
   } as KubeObject;
 }
 
-export const resourceAccessReview = (context: RestContext, object: ReviewAction): Promise<KubeObject> =>
+export const resourceAccessReview = (context: OpenshiftReviewsContext, object: ReviewAction): Promise<KubeObject> =>
   whoCan(context, object, object.namespace ?? '');
 
-export const localResourceAccessReview = (context: RestContext, object: ReviewAction, { namespace }: ReviewRequest) =>
-  whoCan(context, object, namespaceOf(object, namespace));
+export const localResourceAccessReview = (
+  context: OpenshiftReviewsContext,
+  object: ReviewAction,
+  { namespace }: ReviewRequest,
+) => whoCan(context, object, namespaceOf(object, namespace));
 
 async function rulesOf(
-  context: RestContext,
+  context: OpenshiftReviewsContext,
   review: RulesReview,
   user: UserInfo,
   namespace: string,
@@ -132,8 +141,14 @@ async function rulesOf(
   return { ...review, status } as KubeObject;
 }
 
-export const selfSubjectRulesReview = (context: RestContext, object: RulesReview, { user, namespace }: ReviewRequest) =>
-  rulesOf(context, object, user, namespace);
+export const selfSubjectRulesReview = (
+  context: OpenshiftReviewsContext,
+  object: RulesReview,
+  { user, namespace }: ReviewRequest,
+) => rulesOf(context, object, user, namespace);
 
-export const subjectRulesReview = (context: RestContext, object: RulesReview, { namespace }: ReviewRequest) =>
-  rulesOf(context, object, { name: object.spec?.user ?? '', groups: object.spec?.groups ?? [] }, namespace);
+export const subjectRulesReview = (
+  context: OpenshiftReviewsContext,
+  object: RulesReview,
+  { namespace }: ReviewRequest,
+) => rulesOf(context, object, { name: object.spec?.user ?? '', groups: object.spec?.groups ?? [] }, namespace);

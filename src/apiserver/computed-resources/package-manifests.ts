@@ -11,7 +11,7 @@ import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ReadContext } from '../rest/context.ts';
 import { sendObject } from '../rest/reads/get.ts';
 import { sendComputed } from '../rest/reads/list.ts';
 import { matcherOf, parseListOptions } from '../rest/writes/options.ts';
@@ -27,7 +27,7 @@ const byCatalog = (a: CatalogPackage, b: CatalogPackage): number =>
 const catalogOf = ({ manifest }: CatalogPackage): string => manifest?.catalogSource ?? '';
 
 export async function packageManifests(
-  context: RestContext,
+  context: ReadContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,

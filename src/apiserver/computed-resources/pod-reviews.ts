@@ -14,14 +14,16 @@ import type {
 } from '../../openshift/security-context-constraints/kinds/podsecuritypolicyreviews/index.ts';
 import { reviewPod, serviceAccountUser } from '../admission/pods/constraint-review.ts';
 import { constraintSources } from '../admission/pods/constraint-sources.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 import type { ReviewRequest } from './review-request.ts';
+
+type PodReviewsContext = Pick<ServerContext, 'authorization' | 'cache' | 'clock'>;
 
 const DEFAULT_ACCOUNT = 'default';
 const REFUSED = 'CantAssignSecurityContextConstraintProvider';
 
 export async function podSubjectReview(
-  context: RestContext,
+  context: PodReviewsContext,
   object: KubeObject,
   { namespace }: ReviewRequest,
 ): Promise<KubeObject> {
@@ -33,7 +35,7 @@ export async function podSubjectReview(
 }
 
 export async function podSelfSubjectReview(
-  context: RestContext,
+  context: PodReviewsContext,
   object: KubeObject,
   { namespace, user }: ReviewRequest,
 ): Promise<KubeObject> {
@@ -44,7 +46,7 @@ export async function podSelfSubjectReview(
 }
 
 export async function podReview(
-  context: RestContext,
+  context: PodReviewsContext,
   object: KubeObject,
   question: ReviewRequest,
 ): Promise<KubeObject> {
@@ -73,7 +75,7 @@ function accountOf({ spec }: PodTemplateSpec, namespace: string): UserInfo[] {
 }
 
 async function reviewed(
-  context: RestContext,
+  context: PodReviewsContext,
   namespace: string,
   template: PodTemplateSpec,
   subjects: readonly UserInfo[],

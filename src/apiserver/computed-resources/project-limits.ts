@@ -4,12 +4,16 @@
  */
 import { ApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 
 const REQUESTER = 'openshift.io/requester';
 
 /** Throws 'Forbidden' if the user has reached the limit of requested projects. */
-export function requireProjectsLeft(context: RestContext, user: UserInfo, name: string): void {
+export function requireProjectsLeft(
+  context: Pick<ServerContext, 'cache' | 'config'>,
+  user: UserInfo,
+  name: string,
+): void {
   const limits = context.config.admission?.projectRequestLimits ?? [];
   if (limits.length === 0) return;
   const labels: Readonly<Record<string, string>> =

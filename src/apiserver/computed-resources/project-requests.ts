@@ -13,12 +13,14 @@ import { ownRequest } from '../bootstrap/index.ts';
 import { decodeObject } from '../pipeline/decode-object.ts';
 import { fromStored, type ServedKind } from '../pipeline/kinds.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { requireProjectsLeft } from './project-limits.ts';
 import type { ReviewRequest } from './review-request.ts';
 import { secretUniform } from './uniform-names.ts';
+
+type ProjectRequestsContext = WriteContext & Pick<ServerContext, 'authorization' | 'log'>;
 
 const GROUP = 'project.openshift.io';
 const TEMPLATE_NAMESPACE = 'openshift-config';
@@ -31,13 +33,13 @@ interface ProjectConfig extends KubeObject {
   spec?: { projectRequestMessage?: string; projectRequestTemplate?: { name?: string } };
 }
 
-function configured(context: RestContext): ProjectConfig['spec'] & object {
+function configured(context: ProjectRequestsContext): ProjectConfig['spec'] & object {
   const config = context.kinds.at('config.openshift.io', 'v1', 'projects')?.cache?.get('', 'cluster');
   return config?.parse<ProjectConfig>().spec ?? {};
 }
 
 /** GET of the collection: whether the user may request projects. Throws 'Forbidden' with the cluster's message. */
-export async function mayRequestProjects(context: RestContext, user: UserInfo): Promise<void> {
+export async function mayRequestProjects(context: ProjectRequestsContext, user: UserInfo): Promise<void> {
   await context.cache.freshen();
   const action = {
     verb: 'create',
@@ -60,7 +62,7 @@ const broken = (name: string, what: string): ApiError =>
   );
 
 export async function requestProject(
-  context: RestContext,
+  context: ProjectRequestsContext,
   object: ProjectRequest,
   { user, dryRun }: ReviewRequest,
 ): Promise<KubeObject> {
@@ -99,7 +101,7 @@ export async function requestProject(
   return fromStored(kind, made.parse());
 }
 
-function planOf(context: RestContext, object: ProjectRequest, user: UserInfo) {
+function planOf(context: ProjectRequestsContext, object: ProjectRequest, user: UserInfo) {
   const from = configured(context).projectRequestTemplate?.name ?? '';
   const templates = context.kinds.at('template.openshift.io', 'v1', 'templates')?.cache;
   const stored = from === '' ? undefined : templates?.get(TEMPLATE_NAMESPACE, from);
@@ -121,7 +123,7 @@ function planOf(context: RestContext, object: ProjectRequest, user: UserInfo) {
  * Validates a template object before any is created. Cluster-scoped objects are rejected, because they would remain
  * when the project is deleted.
  */
-function contentOf(context: RestContext, namespace: string, document: JsonObject) {
+function contentOf(context: ProjectRequestsContext, namespace: string, document: JsonObject) {
   const { apiVersion, kind: name } = document;
   const kind = context.kinds.all.find((each) => each.apiVersion === apiVersion && each.kind === name);
   const shown = `${String(apiVersion)}, Kind=${String(name)}`;
@@ -139,20 +141,25 @@ function contentOf(context: RestContext, namespace: string, document: JsonObject
 const decode = (kind: ServedKind, document: JsonObject): KubeObject =>
   decodeObject(kind, structuredClone(document), [], 'Ignore', []);
 
-function servedKind(context: RestContext, group: string, plural: string): ServedKind {
+function servedKind(context: ProjectRequestsContext, group: string, plural: string): ServedKind {
   const kind = context.kinds.at(group, 'v1', plural);
   if (kind === undefined) throw new ApiError('NotFound', `${plural}.${group}: not served by this server`, {});
   return kind;
 }
 
 /** The objects are created with the server's identity, because the requester has no permissions in the project yet. */
-function requestFor(context: RestContext, kind: ServedKind, namespace: string, dryRun: boolean): WriteRequest {
+function requestFor(
+  context: ProjectRequestsContext,
+  kind: ServedKind,
+  namespace: string,
+  dryRun: boolean,
+): WriteRequest {
   const own = ownRequest(context, 'namespaces', '', namespace, '');
   const options = { ...own.options, dryRun, fieldManager: 'project-request' };
   return { ...own, kind, options, own: false };
 }
 
-async function undo(context: RestContext, name: string): Promise<void> {
+async function undo(context: ProjectRequestsContext, name: string): Promise<void> {
   try {
     await deleteObject(context, ownRequest(context, 'namespaces', '', '', name), {
       gracePeriodSeconds: 0,
@@ -167,7 +174,7 @@ async function undo(context: RestContext, name: string): Promise<void> {
 }
 
 /** Waits until the requester can see the project. Never fails, because the project exists in any case. */
-async function untilVisible(context: RestContext, user: UserInfo, name: string): Promise<void> {
+async function untilVisible(context: ProjectRequestsContext, user: UserInfo, name: string): Promise<void> {
   const action = { verb: 'get', group: GROUP, resource: 'projects', subresource: '', namespace: name, name };
   const endMs = context.clock.monotonicMs() + VISIBLE_MS;
   while (!context.authorization.allows(user, action) && context.clock.monotonicMs() < endMs) {

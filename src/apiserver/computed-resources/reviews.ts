@@ -15,10 +15,12 @@ import type { UserInfo } from '../../api/registry/definition.ts';
 import { timestamp } from '../../base/times.ts';
 import type { Action } from '../core/authorization/types.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 import { openshiftHandlers } from './openshift.ts';
 import type { Handler, ReviewRequest } from './review-request.ts';
 import { selectorTerms } from './review-selectors.ts';
+
+type ReviewsContext = Pick<ServerContext, 'authenticator' | 'authorization' | 'cache' | 'clock'>;
 
 const toUserInfo = (user: UserInfo) => ({
   username: user.name,
@@ -29,7 +31,7 @@ const toUserInfo = (user: UserInfo) => ({
     : { extra: Object.fromEntries(Object.entries(user.extra).map(([key, values]) => [key, [...values]])) }),
 });
 
-async function tokenReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
+async function tokenReview(context: ReviewsContext, object: KubeObject): Promise<KubeObject> {
   const review = object as TokenReview;
   const token = review.spec?.token ?? '';
   if (token === '') throw errors.badRequest('token is required for TokenReview in authentication');
@@ -78,7 +80,7 @@ function requestedAttributes({ spec = {} }: { spec?: Attributes }): RequestedAtt
 }
 
 async function decided(
-  context: RestContext,
+  context: ReviewsContext,
   user: UserInfo,
   { action, problems }: RequestedAttributes,
 ): Promise<object> {
@@ -102,7 +104,7 @@ function subjectOf(spec: SubjectAccessReviewSpec): UserInfo {
   };
 }
 
-async function subjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
+async function subjectAccessReview(context: ReviewsContext, object: KubeObject): Promise<KubeObject> {
   const review = object as SubjectAccessReview;
   const user = subjectOf(review.spec);
   const attributes = requestedAttributes(review);
@@ -110,7 +112,7 @@ async function subjectAccessReview(context: RestContext, object: KubeObject): Pr
   return { ...review, status: await decided(context, user, attributes) } as KubeObject;
 }
 
-async function localSubjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
+async function localSubjectAccessReview(context: ReviewsContext, object: KubeObject): Promise<KubeObject> {
   const review = object as LocalSubjectAccessReview;
   const user = subjectOf(review.spec);
   const attributes = requestedAttributes(review);
@@ -119,7 +121,7 @@ async function localSubjectAccessReview(context: RestContext, object: KubeObject
 }
 
 async function selfSubjectAccessReview(
-  context: RestContext,
+  context: ReviewsContext,
   object: KubeObject,
   question: ReviewRequest,
 ): Promise<KubeObject> {
@@ -130,7 +132,7 @@ async function selfSubjectAccessReview(
 }
 
 async function selfSubjectRulesReview(
-  context: RestContext,
+  context: ReviewsContext,
   object: KubeObject,
   question: ReviewRequest,
 ): Promise<KubeObject> {
@@ -156,7 +158,7 @@ async function selfSubjectRulesReview(
   } as KubeObject;
 }
 
-function selfSubjectReview(context: RestContext, object: KubeObject, question: ReviewRequest): KubeObject {
+function selfSubjectReview(context: ReviewsContext, object: KubeObject, question: ReviewRequest): KubeObject {
   return {
     ...object,
     metadata: { ...object.metadata, creationTimestamp: timestamp(context.clock.nowMs()) },

@@ -19,7 +19,7 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
 import { ownRequest } from '../bootstrap/index.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { ignoreNotFound, Work } from '../rest/work.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
@@ -27,6 +27,8 @@ import { updateObject } from '../rest/writes/update.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import type { EventBatch } from '../watch-cache/event-window.ts';
 import { type CustomKinds, DEFINITIONS } from './registry.ts';
+
+type ControllerContext = WriteContext & LoopContext;
 
 const GROUP = 'apiextensions.k8s.io';
 const PLURAL = 'customresourcedefinitions';
@@ -39,12 +41,12 @@ interface GroupNames {
 }
 
 export class DefinitionController {
-  readonly #context: RestContext;
+  readonly #context: ControllerContext;
   readonly #kinds: CustomKinds;
   readonly #work: Work;
   readonly #names = new WeakMap<CachedObject, GroupNames>();
 
-  constructor(context: RestContext, kinds: CustomKinds) {
+  constructor(context: ControllerContext, kinds: CustomKinds) {
     this.#context = context;
     this.#kinds = kinds;
     this.#work = new Work({

@@ -5,10 +5,12 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { noSuchResource } from '../rest/reads/served-at.ts';
 import { memo, type StaticDocument, sendDocument, staticDocument } from './documents.ts';
 import { OpenApi } from './openapi.ts';
+
+type DiscoveryContext = BackendContext & Pick<ServerContext, 'apiServices' | 'config' | 'kinds' | 'log'>;
 
 const HASH_BYTES = 8;
 
@@ -18,7 +20,7 @@ export interface Discovery {
 }
 
 export function createDiscovery(
-  context: RestContext,
+  context: DiscoveryContext,
   foreign: ForeignDiscovery,
   loadDescriptions: (() => Promise<unknown>) | undefined,
 ): Discovery {

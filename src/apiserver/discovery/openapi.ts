@@ -20,13 +20,15 @@ import { ForeignOpenApi, type ForeignPart } from '../aggregation/openapi-v2.ts';
 import { proxyRequest } from '../aggregation/proxy.ts';
 import type { Delegated } from '../aggregation/services.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { type StaticDocument, sendDocument, staticDocument } from './documents.ts';
+
+type OpenapiContext = BackendContext & Pick<ServerContext, 'apiServices' | 'config' | 'kinds' | 'log'>;
 
 const V3 = '/openapi/v3';
 
 export class OpenApi {
-  readonly #context: RestContext;
+  readonly #context: OpenapiContext;
   readonly #foreign: ForeignDiscovery;
   readonly #foreignV2: ForeignOpenApi;
   readonly #loadDescriptions: (() => Promise<unknown>) | undefined;
@@ -38,7 +40,11 @@ export class OpenApi {
   #descriptions: Promise<Descriptions> | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(context: RestContext, foreign: ForeignDiscovery, loadDescriptions: (() => Promise<unknown>) | undefined) {
+  constructor(
+    context: OpenapiContext,
+    foreign: ForeignDiscovery,
+    loadDescriptions: (() => Promise<unknown>) | undefined,
+  ) {
     this.#context = context;
     this.#foreign = foreign;
     this.#foreignV2 = new ForeignOpenApi(context);

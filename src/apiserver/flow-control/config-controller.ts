@@ -19,10 +19,12 @@ import { timestamp } from '../../base/times.ts';
 import { ensure, ownRequest } from '../bootstrap/index.ts';
 import { type FlowControl, reconcileFlowObject } from '../core/flow-control/index.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { updateObject } from '../rest/writes/update.ts';
+
+type ConfigControllerContext = WriteContext & LoopContext;
 
 const GROUP = 'flowcontrol.apiserver.k8s.io';
 const SCHEMAS = 'flowschemas';
@@ -37,7 +39,7 @@ const levels = [...mandatoryLevels, ...suggestedLevels];
 const schemas = [...mandatorySchemas, ...suggestedSchemas];
 
 /** Creates missing mandatory and suggested objects and reconciles those with the auto-update annotation. */
-export async function ensureFlowObjects(context: RestContext): Promise<void> {
+export async function ensureFlowObjects(context: ConfigControllerContext): Promise<void> {
   await Promise.all([
     ...levels.map((level) =>
       ensure(
@@ -63,7 +65,7 @@ export async function ensureFlowObjects(context: RestContext): Promise<void> {
 }
 
 export class FlowConfigController {
-  readonly #context: RestContext;
+  readonly #context: ConfigControllerContext;
   readonly #flows: FlowControl<Exchange>;
   #configured = '';
   #scheduled = false;
@@ -72,7 +74,7 @@ export class FlowConfigController {
   #delayMs = MIN_DELAY_MS;
   #wroteMs = Number.NEGATIVE_INFINITY;
 
-  constructor(context: RestContext, flows: FlowControl<Exchange>) {
+  constructor(context: ConfigControllerContext, flows: FlowControl<Exchange>) {
     this.#context = context;
     this.#flows = flows;
   }

@@ -1,12 +1,14 @@
 /** Creates the flow control gate from the server's configuration. */
 
-import type { RestContext } from '../rest/context.ts';
+import type { LoopContext, WriteContext } from '../rest/context.ts';
 import type { Metrics } from '../server/metrics.ts';
 import { FlowConfigController } from './config-controller.ts';
 import { dumpsOf } from './dump.ts';
 import { FlowGate, type Waiters } from './flow-gate.ts';
 import { type Gate, InFlightGate } from './gate.ts';
 import { renderFlows } from './metrics.ts';
+
+type FairnessContext = WriteContext & LoopContext;
 
 /** Defaults of upstream's --max-requests-inflight and --max-mutating-requests-inflight. */
 const DEFAULT_IN_FLIGHT = { reading: 400, mutating: 200 };
@@ -23,7 +25,7 @@ export interface Fairness {
   stop(): void;
 }
 
-export function createFairness(context: RestContext, metrics: Metrics): Fairness {
+export function createFairness(context: FairnessContext, metrics: Metrics): Fairness {
   const { config, clock, kinds } = context;
   const limits = config.maxInFlight ?? DEFAULT_IN_FLIGHT;
   if (config.priorityAndFairness === false) {

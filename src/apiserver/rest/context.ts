@@ -1,4 +1,4 @@
-/** Dependencies of the resource handlers. */
+/** Dependencies of the request handlers and of the server's own controllers, as ports. Each declares those it uses. */
 
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -19,29 +19,57 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import type { ServiceAllocator } from '../storage/service-allocator.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
 
-export interface RestContext {
-  readonly cache: WatchCache;
-  readonly store: Store;
-  readonly objects: ObjectStore;
-  readonly kinds: Kinds;
-  readonly apiServices: ApiServices;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly log: Log;
-  readonly config: ApiServerConfig;
-  readonly identities: Followed<IdentitySettings>;
-  readonly certificates: Followed<CertificateSettings>;
-  readonly audit: AuditTrail | undefined;
+/** Reads of stored objects. */
+export interface ReadContext {
   readonly authorization: Authorization;
-  readonly authenticator: Authenticator;
-  readonly tokens: ServiceAccountTokens;
+  readonly cache: WatchCache;
+  readonly clock: Clock;
+  readonly store: Store;
+}
+
+/** Writes of objects through admission and validation. */
+export interface WriteContext {
   readonly admission: Admission;
-  readonly services: ServiceAllocator;
   /** Allocators by the storage prefix of the kind. */
   readonly allocators: ReadonlyMap<string, Allocator>;
+  readonly cache: WatchCache;
+  readonly clock: Clock;
+  readonly config: ApiServerConfig;
+  readonly kinds: Kinds;
+  readonly objects: ObjectStore;
+  readonly random: RandomSource;
+}
+
+/** Requests to other servers: aggregated API servers, kubelets and services. */
+export interface BackendContext {
   readonly backends: BackendConnector;
+  readonly cache: WatchCache;
+  readonly clock: Clock;
   readonly destinations: Destinations;
-  readonly imageRegistries: ImageRegistries | undefined;
+  readonly random: RandomSource;
   /** Aborts when the server stops, which ends watches and streams. */
   readonly stopping: AbortSignal;
+}
+
+/** Work that the server repeats until it stops. */
+export interface LoopContext {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+}
+
+/** Dependencies of all handlers to which dispatch.ts routes requests. */
+export interface RestContext extends ReadContext, WriteContext, BackendContext, LoopContext {
+  readonly authenticator: Authenticator;
+  readonly certificates: Followed<CertificateSettings>;
+  readonly imageRegistries: ImageRegistries | undefined;
+  readonly tokens: ServiceAccountTokens;
+}
+
+/** Dependencies of the server. */
+export interface ServerContext extends RestContext {
+  readonly apiServices: ApiServices;
+  readonly audit: AuditTrail | undefined;
+  readonly identities: Followed<IdentitySettings>;
+  readonly services: ServiceAllocator;
 }

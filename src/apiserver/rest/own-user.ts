@@ -11,7 +11,7 @@ import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { CachedObject } from '../watch-cache/cached-object.ts';
-import type { RestContext } from './context.ts';
+import type { ServerContext } from './context.ts';
 import { sendObject } from './reads/get.ts';
 import { speaksProtobuf } from './reads/messages.ts';
 
@@ -19,7 +19,7 @@ export const isOwnUserRequest = (kind: ServedKind, { name }: ResourceRequestInfo
   name === '~' && kind.plural === 'users' && kind.group === 'user.openshift.io';
 
 export async function ownUser(
-  context: RestContext,
+  context: Pick<ServerContext, 'cache' | 'clock'>,
   exchange: Exchange,
   kind: ServedKind,
   { verb }: ResourceRequestInfo,

@@ -6,7 +6,7 @@ import type { ForeignDiscovery } from '../aggregation/discovery.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { noSuchResource } from '../rest/reads/served-at.ts';
 import { openWatches } from '../rest/watches/open-watches.ts';
 import {
@@ -22,11 +22,14 @@ import { processMetrics } from './process-metrics.ts';
 import type { ReleaseSource } from './release-port.ts';
 import { answerRelease } from './releases.ts';
 
+type EndpointsContext = BackendContext &
+  Pick<ServerContext, 'apiServices' | 'config' | 'kinds' | 'log' | 'store' | 'tokens'>;
+
 const STORE_TIMEOUT_MS = 2_000;
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 export interface EndpointsDeps {
-  readonly context: RestContext;
+  readonly context: EndpointsContext;
   readonly metrics: Metrics;
   readonly foreign: ForeignDiscovery;
   readonly startProgress: StartProgress;
@@ -125,7 +128,7 @@ function versionDocument() {
   };
 }
 
-function issuerDocument(context: RestContext): object {
+function issuerDocument(context: EndpointsContext): object {
   const { advertiseAddress, advertisePort, port, serviceAccounts } = context.config;
   return {
     issuer: context.tokens.issuer,
@@ -169,7 +172,7 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
   ];
 }
 
-function gauges(context: RestContext): string {
+function gauges(context: EndpointsContext): string {
   return [
     objectMetrics(context.kinds.all),
     longRunningMetrics(Array.from(openWatches(context).all, ({ info }) => info)),
@@ -202,7 +205,7 @@ const BUILD_INFO = (() => {
 /**
  * Empty if the store does not report its size. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics (monitorCollector).
  */
-async function storeSize({ store }: RestContext): Promise<string> {
+async function storeSize({ store }: EndpointsContext): Promise<string> {
   try {
     const bytes = await store.size(STORE_TIMEOUT_MS);
     return [

@@ -17,7 +17,7 @@ import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from '..
 import type { ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse, IncomingMessage } from '../port.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 import { dispatch } from '../rest/dispatch.ts';
 import { noSuchResource, servedAt } from '../rest/reads/served-at.ts';
 import { hasSubresource } from '../rest/subresources/strategies.ts';
@@ -47,7 +47,7 @@ interface Identified extends ImpersonationNote {
 }
 
 export class Frontend {
-  readonly #context: RestContext;
+  readonly #context: ServerContext;
   readonly #metrics: Metrics;
   readonly #endpoints: Endpoints;
   readonly #gate: Gate;
@@ -63,7 +63,7 @@ export class Frontend {
   /** Called when the last request with a deadline has ended. */
   #idle: (() => void) | undefined;
 
-  constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate, login?: LoginServer) {
+  constructor(context: ServerContext, metrics: Metrics, endpoints: Endpoints, gate: Gate, login?: LoginServer) {
     this.#login = login;
     this.#context = context;
     this.#metrics = metrics;

@@ -4,7 +4,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { bootstrapUser, tokenName } from '../authentication/oauth-tokens.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { WriteContext } from '../rest/context.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { updateObject } from '../rest/writes/update.ts';
@@ -15,7 +15,7 @@ function split(resource: LoginResource): { readonly plural: string; readonly gro
   return { plural: resource.slice(0, dot), group: resource.slice(dot + 1) };
 }
 
-export function createLoginObjects(context: RestContext): LoginObjects {
+export function createLoginObjects(context: WriteContext): LoginObjects {
   const kindOf = (resource: LoginResource): ServedKind | undefined => {
     const { plural, group } = split(resource);
     return context.kinds.all.find((kind) => kind.plural === plural && kind.group === group);

@@ -39,7 +39,7 @@ import { ensureFlowObjects } from '../flow-control/config-controller.ts';
 import { createFairness, type Fairness } from '../flow-control/fairness.ts';
 import { cacheOptions, type Kinds, serveKinds } from '../pipeline/kinds.ts';
 import type { Listener, ListenOptions } from '../port.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 import { Compactor } from '../storage/compactor.ts';
 import { ExpiryLeases } from '../storage/expiry-leases.ts';
 import { ObjectStore } from '../storage/object-store.ts';
@@ -76,7 +76,7 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
 }
 
 /** Reads and writes of admission plug-ins. */
-function admissionStore(context: () => RestContext) {
+function admissionStore(context: () => ServerContext) {
   return {
     createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),
     rememberGroup: (node: KubeObject, group: string) => rememberGroup(context(), node, group),
@@ -183,7 +183,7 @@ function serviceAllocator(
 class Server implements ApiServer {
   readonly #deps: ApiServerDeps;
   readonly #cache: WatchCache;
-  readonly #context: RestContext;
+  readonly #context: ServerContext;
   readonly #metrics = new Metrics();
   readonly #stopping = new AbortController();
   /** True when shutdown has begun, so that /readyz fails. */

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import { admitBody } from '../pipeline/admission.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 
 const OPTION_KINDS: Readonly<Record<string, string>> = {
   'pods/exec': 'PodExecOptions',
@@ -19,7 +19,7 @@ const FLAGS = ['stdin', 'stdout', 'stderr', 'tty'];
 
 /** Throws an ApiError if the connection is rejected. Changes of the options by webhooks have no effect. */
 export async function admitConnect(
-  context: RestContext,
+  context: Pick<ServerContext, 'admission' | 'kinds'>,
   info: ResourceRequestInfo,
   user: UserInfo,
   warnings: string[],

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/meta/status.ts';
 import { failureOf } from '../http/failures.ts';
 import type { BackendRequest, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 import type { Target } from './targets.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -102,7 +102,7 @@ export function backendRequest(
 
 /** Connects the client's socket with the backend's after a 101 response. Messages name the backend `destination`. */
 export async function upgradeThrough(
-  context: RestContext,
+  context: Pick<ServerContext, 'backends' | 'stopping'>,
   request: BackendRequest,
   socket: Duplex,
   head: Buffer,

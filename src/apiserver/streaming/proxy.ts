@@ -11,13 +11,15 @@ import { ANONYMOUS } from '../authentication/authenticator.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
 import { answerHeaders, backendRequest, passedHeaders, upgradeThrough } from './forward.ts';
 import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
 import { checkLogOptions } from './log-options.ts';
 import { endWithClaim, rigTarget } from './rigs.ts';
 import { isSilent, kubeletTarget, proxyTarget, type Target } from './targets.ts';
+
+type ProxyContext = BackendContext & Pick<ServerContext, 'admission' | 'certificates' | 'config' | 'kinds'>;
 
 /** Gives a page an origin of its own. */
 const SANDBOX = 'sandbox allow-forms allow-scripts';
@@ -29,14 +31,14 @@ function forwardedHeaders(headers: IncomingHttpHeaders, target: Target): Outgoin
   return { ...passedHeaders(headers), host: hostOf(target) };
 }
 
-async function targetOf(context: RestContext, info: ResourceRequestInfo): Promise<Target> {
+async function targetOf(context: ProxyContext, info: ResourceRequestInfo): Promise<Target> {
   await context.cache.freshen();
   if (info.subresource === 'console') return rigTarget(context, info);
   return info.subresource === 'proxy' ? proxyTarget(context, info) : kubeletTarget(context, info);
 }
 
 /** Handles ordinary requests: logs and proxied HTTP. exec, attach and portforward require an upgrade. */
-export async function stream(context: RestContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
+export async function stream(context: ProxyContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
   if (info.subresource === 'log') {
     checkLogOptions(info);
     await context.cache.freshen();
@@ -169,7 +171,7 @@ async function kubeletFailure(answer: IncomingMessage, status: number, info: Res
 
 /** Handles upgrades: connects the client's socket with the kubelet's. The request must be authorized. */
 export async function streamUpgrade(
-  context: RestContext,
+  context: ProxyContext,
   request: IncomingMessage,
   info: ResourceRequestInfo,
   user: UserInfo,

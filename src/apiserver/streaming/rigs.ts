@@ -15,19 +15,24 @@ import { rigClaims } from '../../rigs/kinds/rigclaims/index.ts';
 import { rigs } from '../../rigs/kinds/rigs/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 import { backendRequest } from './forward.ts';
 import { kubeletOf, type Target } from './targets.ts';
+
+type RigsContext = Pick<
+  ServerContext,
+  'backends' | 'cache' | 'certificates' | 'clock' | 'config' | 'destinations' | 'random'
+>;
 
 const MAX_ANSWER = 64 * 1024;
 /** Interval of the check that a claim still has its rig. A console may stay open this long afterwards. */
 const CHECK_MS = 1_000;
 
-const claimOf = (context: RestContext, { namespace, name }: ResourceRequestInfo): RigClaim | undefined =>
+const claimOf = (context: RigsContext, { namespace, name }: ResourceRequestInfo): RigClaim | undefined =>
   context.cache.kind(rigClaims.storagePrefix).get(namespace, name)?.shared<RigClaim>() as RigClaim | undefined;
 
 /** The named rig, or the rig of the named claim. Throws NotFound, and Conflict for a claim without a rig. */
-function rigOf(context: RestContext, info: ResourceRequestInfo): Rig {
+function rigOf(context: RigsContext, info: ResourceRequestInfo): Rig {
   let { name } = info;
   if (info.plural === rigClaims.plural) {
     const claim = claimOf(context, info);
@@ -59,7 +64,7 @@ function fixtureOf({ metadata, spec }: Rig, name: string | undefined): string {
 }
 
 /** Kubelet path of a console. */
-export function rigTarget(context: RestContext, info: ResourceRequestInfo): Target {
+export function rigTarget(context: RigsContext, info: ResourceRequestInfo): Target {
   const rig = rigOf(context, info);
   const { name = '' } = rig.metadata ?? {};
   const { console } = rig.spec ?? {};
@@ -75,7 +80,7 @@ export function rigTarget(context: RestContext, info: ResourceRequestInfo): Targ
 }
 
 /** Closes the console of a claim when the claim loses its rig. */
-export function endWithClaim(context: RestContext, info: ResourceRequestInfo, socket: Duplex): void {
+export function endWithClaim(context: RigsContext, info: ResourceRequestInfo, socket: Duplex): void {
   if (info.plural !== rigClaims.plural) return;
   const uid = claimOf(context, info)?.metadata?.uid;
   const check = (): void => {
@@ -88,7 +93,7 @@ export function endWithClaim(context: RestContext, info: ResourceRequestInfo, so
 }
 
 /** Handles `POST …/power?action=on|off|cycle`. The message of the returned Status is the output of the command. */
-export async function switchRig(context: RestContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
+export async function switchRig(context: RigsContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
   const action = POWER_ACTIONS.find((each) => each === info.query.get('action'));
   if (action === undefined) throw errors.badRequest(`action: must be one of ${POWER_ACTIONS.join(', ')}`);
   await context.cache.freshen();

@@ -4,9 +4,11 @@ import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { ApiError, errors } from '../../api/meta/status.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { BackendTls } from '../port.ts';
-import type { RestContext } from '../rest/context.ts';
+import type { ServerContext } from '../rest/context.ts';
 import { type AddressRule, KUBELET_PORT } from '../server/destinations.ts';
 import { SERVICE_NAME_LABEL } from '../webhooks/service-endpoints.ts';
+
+type TargetsContext = Pick<ServerContext, 'cache' | 'certificates' | 'config' | 'destinations' | 'random'>;
 
 export interface Target {
   readonly scheme: 'http' | 'https';
@@ -21,13 +23,13 @@ export interface Target {
 /** Preference of kubelet addresses, as upstream's --kubelet-preferred-address-types. */
 const ADDRESS_TYPES = ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'];
 
-function nodeOf(context: RestContext, name: string): Node {
+function nodeOf(context: TargetsContext, name: string): Node {
   const node = context.cache.kind('minions').get('', name)?.shared<Node>();
   if (node === undefined) throw errors.notFound({ group: '', plural: 'nodes' }, name);
   return node as Node;
 }
 
-function podOf(context: RestContext, info: ResourceRequestInfo, name: string): Pod {
+function podOf(context: TargetsContext, info: ResourceRequestInfo, name: string): Pod {
   const pod = context.cache.kind('pods').get(info.namespace, name)?.shared<Pod>();
   if (pod === undefined) throw errors.notFound({ group: '', plural: 'pods' }, name);
   return pod as Pod;
@@ -45,7 +47,7 @@ function kubeletAddress(node: Node): string {
 }
 
 /** `throughProxy`: the client chooses the path, so stricter rules apply. */
-function kubelet(context: RestContext, nodeName: string, path: string, throughProxy: boolean): Target {
+function kubelet(context: TargetsContext, nodeName: string, path: string, throughProxy: boolean): Target {
   const node = nodeOf(context, nodeName);
   const { kubeletTimeoutMs } = context.config;
   const { kubelet: access } = context.certificates.current;
@@ -62,11 +64,11 @@ function kubelet(context: RestContext, nodeName: string, path: string, throughPr
 }
 
 /** Target of this server's own requests to a kubelet. */
-export const kubeletOf = (context: RestContext, nodeName: string, path: string): Target =>
+export const kubeletOf = (context: TargetsContext, nodeName: string, path: string): Target =>
   kubelet(context, nodeName, path, false);
 
 /** Kubelet target of log, exec, attach and portforward. */
-export function kubeletTarget(context: RestContext, info: ResourceRequestInfo): Target {
+export function kubeletTarget(context: TargetsContext, info: ResourceRequestInfo): Target {
   const pod = podOf(context, info, info.name);
   const path = kubeletPath(info, pod);
   const nodeName = pod.spec?.nodeName ?? '';
@@ -79,7 +81,7 @@ export function kubeletTarget(context: RestContext, info: ResourceRequestInfo): 
 /**
  * Reports whether the pod has no logs because it is not scheduled yet. Throws if the pod or container does not exist.
  */
-export function isSilent(context: RestContext, info: ResourceRequestInfo): boolean {
+export function isSilent(context: TargetsContext, info: ResourceRequestInfo): boolean {
   const pod = podOf(context, info, info.name);
   containerOf(info, pod);
   return (pod.spec?.nodeName ?? '') === '';
@@ -150,7 +152,7 @@ function parseNamed(text: string): Named {
   return { scheme: scheme === 'https' ? 'https' : 'http', name, port };
 }
 
-export function proxyTarget(context: RestContext, info: ResourceRequestInfo): Target {
+export function proxyTarget(context: TargetsContext, info: ResourceRequestInfo): Target {
   const named = parseNamed(info.name);
   const search = info.query.size > 0 ? `?${info.query}` : '';
   const path = `${info.tail === '' ? '/' : info.tail}${search}`;
@@ -193,7 +195,7 @@ function podPort(pod: Pod, requested: string): number {
 }
 
 function serviceTarget(
-  context: RestContext,
+  context: TargetsContext,
   info: ResourceRequestInfo,
   named: Named,
   path: string,

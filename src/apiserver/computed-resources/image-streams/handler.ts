@@ -26,7 +26,7 @@ import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
 import { methodNotAllowed, type WriteRequest } from '../../pipeline/write-request.ts';
 import { deletedStatus } from '../../rest/answer.ts';
-import type { RestContext } from '../../rest/context.ts';
+import type { LoopContext, ReadContext, WriteContext } from '../../rest/context.ts';
 import { sendObject } from '../../rest/reads/get.ts';
 import { sendComputed } from '../../rest/reads/list.ts';
 import { watchParts } from '../../rest/watches/watch.ts';
@@ -38,13 +38,15 @@ import { tagEvents } from './tag-events.ts';
 import { cachedView, imageTagOf, streamImageOf, streamTagOf, type TagView } from './views.ts';
 import { changeStream } from './write.ts';
 
+type HandlerContext = WriteContext & ReadContext & LoopContext;
+
 const VIEWS = new Set(['imagestreamtags', 'imagetags', 'imagestreamimages']);
 
 export const isStreamView = ({ definition }: ServedKind): boolean =>
   definition.group === 'image.openshift.io' && VIEWS.has(definition.plural);
 
 export async function streamView(
-  context: RestContext,
+  context: HandlerContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -99,7 +101,7 @@ function tagNameOf(name: string): { readonly stream: string; readonly tag: strin
 
 /** Writes the tag and resolves the image of its source. */
 async function putTag(
-  context: RestContext,
+  context: HandlerContext,
   request: WriteRequest,
   name: string,
   wanted: TagReference,
@@ -137,7 +139,7 @@ async function putTag(
 }
 
 function read(
-  context: RestContext,
+  context: HandlerContext,
   kind: ServedKind,
   { namespace, name }: ResourceRequestInfo,
   view: TagView,
@@ -153,7 +155,7 @@ function read(
 
 /** Supports merge patches only, because these objects are parts of another object. */
 async function patched(
-  context: RestContext,
+  context: HandlerContext,
   exchange: Exchange,
   request: WriteRequest,
   current: () => KubeObject,
@@ -166,7 +168,7 @@ async function patched(
 }
 
 async function listTags(
-  context: RestContext,
+  context: HandlerContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,

@@ -19,11 +19,13 @@ import type { Image } from '../../../openshift/image-streams/kinds/images/index.
 import type { ImageStream, TagReference } from '../../../openshift/image-streams/kinds/imagestreams/types.ts';
 import type { ObjectRef } from '../../../openshift/templates/kinds/templateinstances/index.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../../rest/context.ts';
+import type { ServerContext, WriteContext } from '../../rest/context.ts';
 import { updateObject } from '../../rest/writes/update.ts';
 import { importSource } from './registry-imports.ts';
 import { imageOf, isFound, type Resolution } from './resolve.ts';
 import { changeStream } from './write.ts';
+
+type ImportsContext = WriteContext & Pick<ServerContext, 'authorization' | 'imageRegistries'>;
 
 interface ImageImportSpec {
   readonly from?: ObjectRef;
@@ -49,7 +51,7 @@ interface Wanted {
 }
 
 export async function importImages(
-  context: RestContext,
+  context: ImportsContext,
   object: KubeObject,
   request: WriteRequest,
 ): Promise<KubeObject> {
@@ -104,7 +106,7 @@ function validate({ kind }: WriteRequest, { metadata, spec }: ImageStreamImport)
   if (failures.length > 0) throw invalid(kind.definition, metadata?.name ?? '', failures);
 }
 
-function put(context: RestContext, stream: ImageStream, wanted: readonly Wanted[]): void {
+function put(context: ImportsContext, stream: ImageStream, wanted: readonly Wanted[]): void {
   const now = timestamp(context.clock.nowMs());
   for (const { spec, tag, resolution } of wanted) {
     const before = specTag(stream, tag);
@@ -124,7 +126,7 @@ function put(context: RestContext, stream: ImageStream, wanted: readonly Wanted[
   }
 }
 
-function answerTo(context: RestContext, { tag, resolution }: Wanted): object {
+function answerTo(context: ImportsContext, { tag, resolution }: Wanted): object {
   if (isFound(resolution))
     return { status: { metadata: {}, status: 'Success' }, image: imageOf(context.cache, resolution), tag };
   const { reason, message } = resolution;
@@ -140,7 +142,11 @@ const noRepositories = (name: string): object => ({
 });
 
 /** Handles an ImageStreamMapping: its image becomes the latest image of the tag. */
-export async function mapImage(context: RestContext, object: KubeObject, request: WriteRequest): Promise<KubeObject> {
+export async function mapImage(
+  context: ImportsContext,
+  object: KubeObject,
+  request: WriteRequest,
+): Promise<KubeObject> {
   const { metadata, image, tag = 'latest' } = object as KubeObject & { image?: Image; tag?: string };
   const digest = image?.metadata?.name ?? '';
   const pullSpec = image?.dockerImageReference ?? '';
@@ -166,7 +172,7 @@ const MAX_SIGNATURES = 20;
 
 /** Adds a signature to the image in the name `IMAGE@NAME`. The signature is not verified. */
 export async function addSignature(
-  context: RestContext,
+  context: ImportsContext,
   object: KubeObject,
   request: WriteRequest,
 ): Promise<KubeObject> {

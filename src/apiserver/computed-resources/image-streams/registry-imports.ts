@@ -9,17 +9,23 @@ import { messageOf } from '../../../base/errors.ts';
 import { parsePullSpec } from '../../../openshift/image-streams/core/index.ts';
 import type { Image } from '../../../openshift/image-streams/kinds/images/index.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../../rest/context.ts';
+import type { ServerContext, WriteContext } from '../../rest/context.ts';
 import { createObject } from '../../rest/writes/create.ts';
 import { pullSecretsOf } from './pull-secrets.ts';
 import type { RegistryImage } from './registry-port.ts';
 import { isFound, type Resolution, resolveName } from './resolve.ts';
 
+type RegistryImportsContext = WriteContext & Pick<ServerContext, 'imageRegistries'>;
+
 const MAX_PARALLEL = 8;
 let asking = 0;
 
 /** Resolves `name` and stores the metadata from the registry as an Image. */
-export async function importSource(context: RestContext, request: WriteRequest, name: string): Promise<Resolution> {
+export async function importSource(
+  context: RegistryImportsContext,
+  request: WriteRequest,
+  name: string,
+): Promise<Resolution> {
   const local = resolveName(context.cache, name);
   const wanted = parsePullSpec(name);
   if (isFound(local) || context.imageRegistries === undefined || wanted === undefined) return local;
@@ -43,7 +49,7 @@ export async function importSource(context: RestContext, request: WriteRequest, 
   }
 }
 
-async function storeImage(context: RestContext, request: WriteRequest, found: RegistryImage): Promise<void> {
+async function storeImage(context: RegistryImportsContext, request: WriteRequest, found: RegistryImage): Promise<void> {
   const kind = context.kinds.stored('images', 'image.openshift.io');
   if (kind.cache?.get('', found.digest) !== undefined) return;
   const image: Image = {

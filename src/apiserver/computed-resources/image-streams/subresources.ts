@@ -7,12 +7,14 @@ import type { ImageStream } from '../../../openshift/image-streams/kinds/imagest
 import type { Exchange } from '../../http/exchange.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import { methodNotAllowed } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../../rest/context.ts';
+import type { ServerContext } from '../../rest/context.ts';
 import { pullSecretsOf } from './pull-secrets.ts';
 import { imageOf, streamOf } from './resolve.ts';
 
+type SubresourcesContext = Pick<ServerContext, 'cache' | 'kinds'>;
+
 export async function streamSubresource(
-  context: RestContext,
+  context: SubresourcesContext,
   exchange: Exchange,
   info: ResourceRequestInfo,
 ): Promise<void> {
@@ -24,7 +26,7 @@ export async function streamSubresource(
   exchange.sendObject(200, info.subresource === 'layers' ? layersOf(context, stream) : secretsOf(context, info));
 }
 
-function layersOf(context: RestContext, stream: ImageStream): KubeObject {
+function layersOf(context: SubresourcesContext, stream: ImageStream): KubeObject {
   const blobs: Record<string, Omit<ImageLayer, 'name'>> = {};
   const images: Record<string, { layers: string[] }> = {};
   for (const { image = '', dockerImageReference: pullSpec = '' } of (stream.status?.tags ?? []).flatMap(
@@ -44,7 +46,7 @@ function layersOf(context: RestContext, stream: ImageStream): KubeObject {
   } as KubeObject;
 }
 
-function secretsOf(context: RestContext, info: ResourceRequestInfo): KubeObject {
+function secretsOf(context: SubresourcesContext, info: ResourceRequestInfo): KubeObject {
   const items = pullSecretsOf(context.cache, info.namespace);
   const metadata = { resourceVersion: String(context.cache.revision) };
   return { kind: 'SecretList', apiVersion: 'v1', metadata, items } as KubeObject;

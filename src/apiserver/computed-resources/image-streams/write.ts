@@ -7,7 +7,7 @@ import { bumpGeneration } from '../../../api/registry/strategies.ts';
 import { numberTags } from '../../../openshift/image-streams/kinds/imagestreams/index.ts';
 import type { ImageStream } from '../../../openshift/image-streams/kinds/imagestreams/types.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../../rest/context.ts';
+import type { WriteContext } from '../../rest/context.ts';
 import { createObject } from '../../rest/writes/create.ts';
 import { updateObject } from '../../rest/writes/update.ts';
 
@@ -19,7 +19,7 @@ const whole: WriteStrategy<KubeObject> = {
   },
 };
 
-export function streamRequest(context: RestContext, request: WriteRequest, name: string): WriteRequest {
+export function streamRequest(context: WriteContext, request: WriteRequest, name: string): WriteRequest {
   return { ...request, kind: context.kinds.stored('imagestreams', 'image.openshift.io'), name, subresource: '' };
 }
 
@@ -28,7 +28,7 @@ export function streamRequest(context: RestContext, request: WriteRequest, name:
  * created.
  */
 export async function changeStream(
-  context: RestContext,
+  context: WriteContext,
   request: WriteRequest,
   name: string,
   change: (stream: ImageStream) => void,

@@ -5,8 +5,10 @@
 import { messageOf } from '../../../base/errors.ts';
 import { type NodeReadings, type Reading, readExposition } from '../../../metrics/core/exposition.ts';
 import { type ResourceUsage, usageOf } from '../../../metrics/core/usage.ts';
-import type { RestContext } from '../../rest/context.ts';
+import type { BackendContext, ServerContext } from '../../rest/context.ts';
 import { kubeletOf } from '../../streaming/targets.ts';
+
+type CollectorContext = BackendContext & Pick<ServerContext, 'certificates' | 'config' | 'log'>;
 
 const PERIOD_MS = 15_000;
 /** Time without requests after which the collection stops. */
@@ -26,7 +28,7 @@ interface Known {
 }
 
 export class MetricsCollector {
-  readonly #context: RestContext;
+  readonly #context: CollectorContext;
   readonly #nodes = new Map<string, Known>();
   readonly #failing = new Set<string>();
   #requestedMs = 0;
@@ -34,7 +36,7 @@ export class MetricsCollector {
   #collecting: Promise<void> | undefined;
   #isArmed = false;
 
-  constructor(context: RestContext) {
+  constructor(context: CollectorContext) {
     this.#context = context;
   }
 

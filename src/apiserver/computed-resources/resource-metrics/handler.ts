@@ -10,16 +10,18 @@ import { negotiate } from '../../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
 import { methodNotAllowed } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../../rest/context.ts';
+import type { BackendContext, ReadContext, ServerContext } from '../../rest/context.ts';
 import { sendObject } from '../../rest/reads/get.ts';
 import { sendComputed } from '../../rest/reads/list.ts';
 import { matcherOf, parseListOptions } from '../../rest/writes/options.ts';
 import { CachedObject } from '../../watch-cache/cached-object.ts';
 import { MetricsCollector } from './collector.ts';
 
-const collectors = new WeakMap<RestContext, MetricsCollector>();
+type HandlerContext = BackendContext & ReadContext & Pick<ServerContext, 'certificates' | 'config' | 'log'>;
 
-function collectorOf(context: RestContext): MetricsCollector {
+const collectors = new WeakMap<object, MetricsCollector>();
+
+function collectorOf(context: HandlerContext): MetricsCollector {
   let collector = collectors.get(context);
   if (collector === undefined) {
     collector = new MetricsCollector(context);
@@ -32,7 +34,7 @@ export const isResourceMetrics = ({ definition }: ServedKind): boolean =>
   definition.group === METRICS_GROUP && definition.custom === undefined;
 
 export async function resourceMetrics(
-  context: RestContext,
+  context: HandlerContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -61,7 +63,7 @@ export async function resourceMetrics(
 }
 
 function nodeMetricsOf(
-  context: RestContext,
+  context: HandlerContext,
   collector: MetricsCollector,
   kind: ServedKind,
   node: CachedObject,
@@ -76,7 +78,7 @@ function nodeMetricsOf(
 }
 
 function podMetricsOf(
-  context: RestContext,
+  context: HandlerContext,
   collector: MetricsCollector,
   kind: ServedKind,
   object: CachedObject,
@@ -102,7 +104,7 @@ function podMetricsOf(
   });
 }
 
-function computed(context: RestContext, kind: ServedKind, of: CachedObject, body: object): CachedObject {
+function computed(context: HandlerContext, kind: ServedKind, of: CachedObject, body: object): CachedObject {
   const labels = of.labels();
   const text = JSON.stringify({
     kind: kind.kind,

@@ -10,15 +10,17 @@ import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
 import { shown } from '../../pipeline/kinds.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
 import { parseRevision } from '../writes/options.ts';
 import { speaksProtobuf } from './messages.ts';
 import { requireOwn } from './readable.ts';
 import { renderSingle } from './representations.ts';
 
+type GetContext = Pick<ServerContext, 'cache' | 'clock'>;
+
 /** Responds synchronously if the cache is up to date; otherwise resolves when it has responded. */
 export function get(
-  context: RestContext,
+  context: GetContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -36,7 +38,7 @@ export function get(
 }
 
 function answer(
-  context: RestContext,
+  context: GetContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -53,7 +55,7 @@ function answer(
 
 /** Sends one object in the requested form. */
 export function sendObject(
-  context: RestContext,
+  context: GetContext,
   exchange: Exchange,
   kind: ServedKind,
   object: CachedObject,

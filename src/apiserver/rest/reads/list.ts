@@ -14,7 +14,7 @@ import { streamBody, streamSource } from '../../http/stream-body.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
-import type { RestContext } from '../context.ts';
+import type { ReadContext } from '../context.ts';
 import { parseListOptions } from '../writes/options.ts';
 import { joined, ListSource, listItems } from './list-items.ts';
 import { messageOf, partialMessageOf, speaksProtobuf } from './messages.ts';
@@ -38,9 +38,9 @@ const RENDER_BATCH = 200;
 /** Maximum number of objects to match against a selector without a pause. */
 const SELECTED_AT_ONCE = 2000;
 
-const wholeLists = new WeakMap<RestContext, WholeLists>();
+const wholeLists = new WeakMap<object, WholeLists>();
 
-function listsOf(context: RestContext): WholeLists {
+function listsOf(context: ReadContext): WholeLists {
   let lists = wholeLists.get(context);
   if (lists === undefined) {
     lists = new WholeLists();
@@ -50,7 +50,7 @@ function listsOf(context: RestContext): WholeLists {
 }
 
 export function list(
-  context: RestContext,
+  context: ReadContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -98,7 +98,7 @@ export function listMeta(snapshot: Pick<Snapshot, 'revision' | 'continueToken' |
 
 /** Sends a list of computed objects. */
 export async function sendComputed(
-  context: RestContext,
+  context: ReadContext,
   exchange: Exchange,
   kind: ServedKind,
   form: AnswerForm,
@@ -110,7 +110,7 @@ export async function sendComputed(
 }
 
 function send(
-  context: RestContext,
+  context: ReadContext,
   exchange: Exchange,
   kind: ServedKind,
   /** Undefined if the objects are not stored. */

@@ -10,14 +10,16 @@ import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { EventType } from '../../watch-cache/event-window.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { KindSubscriber } from '../../watch-cache/subscribers.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
 import type { ListOptions } from '../writes/options.ts';
+
+type ReadableContext = Pick<ServerContext, 'authorization' | 'cache'>;
 
 const RIGHTS = ['clusterroles', 'clusterrolebindings', 'roles', 'rolebindings'];
 
 /** Predicate for the objects that the user may get. Undefined for kinds without this restriction. */
 function readableBy(
-  context: RestContext,
+  context: ReadableContext,
   kind: ServedKind,
   user: UserInfo,
 ): ((object: CachedObject) => boolean) | undefined {
@@ -36,7 +38,7 @@ function readableBy(
 
 /** Adds the visibility filter to the options of a list or watch. */
 export function visibleOptions(
-  context: RestContext,
+  context: ReadableContext,
   kind: ServedKind,
   { user }: Pick<Exchange, 'user'>,
   options: ListOptions,
@@ -53,13 +55,13 @@ export function requireOwn(kind: ServedKind, user: UserInfo, object: CachedObjec
 
 /** Objects of such a kind that one watch has sent, and the events due when permissions change. */
 export class ReadableObjects {
-  readonly #context: RestContext;
+  readonly #context: ReadableContext;
   readonly #cache: KindCache;
   readonly #matches: (object: CachedObject) => boolean;
   readonly #shown = new Set<string>();
   #stop: (() => void) | undefined;
 
-  constructor(context: RestContext, cache: KindCache, matches: (object: CachedObject) => boolean) {
+  constructor(context: ReadableContext, cache: KindCache, matches: (object: CachedObject) => boolean) {
     this.#context = context;
     this.#cache = cache;
     this.#matches = matches;

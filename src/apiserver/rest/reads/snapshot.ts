@@ -8,9 +8,11 @@ import type { ServedKind } from '../../pipeline/kinds.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import { readLabels } from '../../watch-cache/label-index.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
 import { type ListOptions, matcherOf } from '../writes/options.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
+
+type SnapshotContext = Pick<ServerContext, 'cache' | 'store'>;
 
 export interface Snapshot {
   readonly revision: number;
@@ -30,7 +32,7 @@ const STORE_PAGE = 500;
 
 /** Parameters of a list. */
 interface Query {
-  readonly context: RestContext;
+  readonly context: SnapshotContext;
   readonly kind: ServedKind;
   readonly cache: KindCache;
   readonly namespace: string | undefined;
@@ -38,7 +40,7 @@ interface Query {
 }
 
 export async function takeSnapshot(
-  context: RestContext,
+  context: SnapshotContext,
   kind: ServedKind,
   cache: KindCache,
   namespace: string | undefined,
@@ -61,7 +63,7 @@ export async function takeSnapshot(
 
 /** Fast path: a list from the cache without waiting. The cache must be up to date. */
 export function snapshotNow(
-  context: RestContext,
+  context: SnapshotContext,
   kind: ServedKind,
   cache: KindCache,
   namespace: string | undefined,

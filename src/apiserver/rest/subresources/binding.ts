@@ -8,12 +8,12 @@ import { validateAnnotations, validateLabels } from '../../../api/meta/validatio
 import { timestamp } from '../../../base/times.ts';
 import { admitBody } from '../../pipeline/admission.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import { updateObject } from '../writes/update.ts';
 
 /** `asked`: the request as webhooks and policies see it. */
 export async function bindPod(
-  context: RestContext,
+  context: WriteContext,
   request: WriteRequest,
   binding: Binding,
   admissionRequest: WriteRequest = request,

@@ -13,7 +13,7 @@ import { timestamp } from '../../../base/times.ts';
 import { isPodReady } from '../../../controllers/framework/core/pods.ts';
 import type { DeleteOptions } from '../../pipeline/options.ts';
 import { conflictMessage, placeOf, type WriteRequest } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import { deleteObject } from '../writes/delete.ts';
 import { updateObject } from '../writes/update.ts';
 import { strategyAt } from './strategies.ts';
@@ -30,7 +30,7 @@ const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'sy
  * Resolves when the pod has been deleted or marked for deletion. Throws 'TooManyRequests' while its budget allows no
  * disruption, 'Forbidden' for a budget that cannot be counted down, and 'Conflict' if the caller's preconditions fail.
  */
-export async function evictPod(context: RestContext, request: WriteRequest, options: DeleteOptions): Promise<void> {
+export async function evictPod(context: WriteContext, request: WriteRequest, options: DeleteOptions): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const found = await context.objects.readStored(placeOf(request, request.name));
     if (found === undefined) throw errors.notFound(request.kind, request.name);
@@ -85,7 +85,7 @@ function mayBecomeReady(pod: Pod): boolean {
 
 const isConflict = (error: unknown): boolean => error instanceof ApiError && error.reason === 'Conflict';
 
-async function budgetOf(context: RestContext, pod: Pod): Promise<PodDisruptionBudget | undefined> {
+async function budgetOf(context: WriteContext, pod: Pod): Promise<PodDisruptionBudget | undefined> {
   const labels = pod.metadata?.labels;
   if (labels === undefined || Object.keys(labels).length === 0) return undefined;
   await context.cache.freshen();
@@ -123,7 +123,7 @@ function mayGoUncounted(pod: Pod, budget: PodDisruptionBudget): boolean {
 
 /** Decrements the allowed disruptions of the budget and records the pod for the disruption controller. */
 async function countDown(
-  context: RestContext,
+  context: WriteContext,
   request: WriteRequest,
   budget: PodDisruptionBudget,
   dryRun: boolean,
@@ -197,7 +197,7 @@ function violated(message: string, more: Status['details'] = {}): ApiError {
 }
 
 /** Sets the DisruptionTarget condition of the pod, then deletes it with the same preconditions. */
-async function markAndDelete(context: RestContext, request: WriteRequest, options: DeleteOptions): Promise<void> {
+async function markAndDelete(context: WriteContext, request: WriteRequest, options: DeleteOptions): Promise<void> {
   let { resourceVersion } = options;
   if (!options.dryRun) {
     const { object } = await updateObject(context, request, {

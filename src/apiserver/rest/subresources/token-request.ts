@@ -9,7 +9,9 @@ import { timestamp } from '../../../base/times.ts';
 import type { TokenOrder } from '../../authentication/service-accounts.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
+
+type TokenRequestContext = Pick<ServerContext, 'admission' | 'cache' | 'clock' | 'config' | 'random' | 'tokens'>;
 
 const DEFAULT_SECONDS = 3600;
 const POD_TOKEN_SECONDS = 3607;
@@ -20,7 +22,7 @@ const SUBJECT = { group: 'authentication.k8s.io', kind: 'TokenRequest' };
 const SUBJECT_KIND = { ...SUBJECT, version: 'v1' };
 
 export async function createToken(
-  context: RestContext,
+  context: TokenRequestContext,
   request: WriteRequest,
   body: TokenRequest,
 ): Promise<TokenRequest> {
@@ -93,7 +95,7 @@ export async function createToken(
   };
 }
 
-async function accountOf(context: RestContext, request: WriteRequest): Promise<ServiceAccount> {
+async function accountOf(context: TokenRequestContext, request: WriteRequest): Promise<ServiceAccount> {
   await context.cache.freshen();
   const account = context.cache.kind('serviceaccounts').get(request.namespace, request.name)?.parse<ServiceAccount>();
   if (account === undefined) throw errors.notFound(request.kind, request.name);
@@ -140,7 +142,7 @@ function checkNames(request: WriteRequest, { metadata = {} }: TokenRequest): voi
  * account.
  */
 function bound(
-  context: RestContext,
+  context: TokenRequestContext,
   request: WriteRequest,
   body: TokenRequest,
 ): Pick<TokenOrder, 'pod' | 'node' | 'secret'> {

@@ -4,8 +4,10 @@
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { RequestInfo } from '../../http/request-info.ts';
-import type { RestContext } from '../context.ts';
+import type { LoopContext } from '../context.ts';
 import { WatchPace } from './watch-pace.ts';
+
+type OpenWatchesContext = Pick<LoopContext, 'clock' | 'stopping'>;
 
 export interface OpenWatch {
   /** Request of the watch, for metrics. */
@@ -27,7 +29,7 @@ export class OpenWatches {
   #timer: Timer | undefined;
   #timerMs = Number.POSITIVE_INFINITY;
 
-  constructor({ clock, stopping }: Pick<RestContext, 'clock' | 'stopping'>) {
+  constructor({ clock, stopping }: OpenWatchesContext) {
     this.#clock = clock;
     this.pace = new WatchPace(clock);
     stopping.addEventListener('abort', () => this.#endAll(), { once: true });
@@ -71,9 +73,9 @@ export class OpenWatches {
   }
 }
 
-const ofServers = new WeakMap<RestContext, OpenWatches>();
+const ofServers = new WeakMap<object, OpenWatches>();
 
-export function openWatches(context: RestContext): OpenWatches {
+export function openWatches(context: OpenWatchesContext): OpenWatches {
   let watches = ofServers.get(context);
   if (watches === undefined) {
     watches = new OpenWatches(context);

@@ -20,7 +20,7 @@ import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import { CacheEvent, type EventBatch, type EventType, frameEvent } from '../../watch-cache/event-window.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { KindSubscriber, SubscriptionScope } from '../../watch-cache/subscribers.ts';
-import type { RestContext } from '../context.ts';
+import type { LoopContext, ReadContext, ServerContext } from '../context.ts';
 import type { Expansion, PartEvent } from '../parts.ts';
 import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from '../reads/messages.ts';
 import { ReadableObjects, visibleOptions } from '../reads/readable.ts';
@@ -29,6 +29,8 @@ import { takeSnapshot } from '../reads/snapshot.ts';
 import { type ListOptions, matcherOf, parseListOptions } from '../writes/options.ts';
 import { type OpenWatch, openWatches } from './open-watches.ts';
 import type { PacedWatch } from './watch-pace.ts';
+
+type WatchContext = ReadContext & LoopContext & Pick<ServerContext, 'config' | 'random'>;
 
 /** Unread bytes after which a client is disconnected. It can resume the watch. */
 const MAX_UNREAD = 8 * 1024 * 1024;
@@ -55,7 +57,7 @@ const MAX_WAITING = 1_000;
 const STREAM = `${PROTOBUF};stream=watch`;
 
 export function watch(
-  context: RestContext,
+  context: WatchContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -68,7 +70,7 @@ export function watch(
 
 /** `cache`: cache of the watched objects or, with `expand`, of the objects that contain them. */
 export function watchParts(
-  context: RestContext,
+  context: WatchContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -95,7 +97,7 @@ function withName(options: ListOptions, name: string): ListOptions {
 
 /** State of a watch. Thousands of watches are idle, so it avoids closures and timers where possible. */
 class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
-  readonly #context: RestContext;
+  readonly #context: WatchContext;
   readonly #exchange: Exchange;
   readonly #response: HttpResponse;
   readonly #kind: ServedKind;
@@ -123,7 +125,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   #finish: (() => void) | undefined;
 
   constructor(
-    context: RestContext,
+    context: WatchContext,
     exchange: Exchange,
     kind: ServedKind,
     cache: KindCache,

@@ -11,7 +11,7 @@ import type { ServedKind } from '../../pipeline/kinds.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
 import { isLarge, runSteps } from '../../server/event-loop.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import { createObject } from './create.ts';
 import { invalidOptions } from './options.ts';
 import { versionsOf } from './owned-versions.ts';
@@ -57,7 +57,7 @@ export function checkApplied(document: JsonObject, { apiVersion: expected, kind,
  * Applies a configuration to an object. `mayCreate` is called before a missing object is created, and may reject it.
  */
 export async function applyObject(
-  context: RestContext,
+  context: WriteContext,
   request: WriteRequest,
   document: JsonObject,
   strategy: WriteStrategy<KubeObject>,

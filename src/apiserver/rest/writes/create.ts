@@ -10,7 +10,7 @@ import { metadataOf, placeOf, randomSuffix, strategyContext, type WriteRequest }
 import { encoded } from '../../storage/encode.ts';
 import { NO_EFFECTS } from '../../storage/object-store.ts';
 import { CachedObject } from '../../watch-cache/cached-object.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import { keepOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
 import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } from './stages.ts';
@@ -40,7 +40,7 @@ class Create extends ValidatedWrite {
   generateName: string | undefined = undefined;
   created: CachedObject | undefined = undefined;
 
-  constructor(context: RestContext, request: WriteRequest, next: KubeObject, owned: boolean) {
+  constructor(context: WriteContext, request: WriteRequest, next: KubeObject, owned: boolean) {
     super(context, request, request.kind.definition.strategy);
     this.next = next;
     this.owned = owned;
@@ -54,7 +54,7 @@ const STAGES: readonly Stage<Create>[] = [identify, setDefaults, own, admit, pre
  * apply.
  */
 export async function createObject(
-  context: RestContext,
+  context: WriteContext,
   request: WriteRequest,
   object: KubeObject,
   owned = false,
@@ -142,7 +142,7 @@ function checkIdentity(request: WriteRequest, stored: KubeObject): void {
   }
 }
 
-function generatedName(context: RestContext, base: string): string {
+function generatedName(context: WriteContext, base: string): string {
   return `${base.slice(0, MAX_GENERATED_BASE)}${randomSuffix(context.random, SUFFIX_LENGTH)}`;
 }
 
@@ -192,7 +192,7 @@ async function commit(write: Create): Promise<CachedObject> {
   }
 }
 
-async function existing(context: RestContext, request: WriteRequest, name: string): Promise<CachedObject | undefined> {
+async function existing(context: WriteContext, request: WriteRequest, name: string): Promise<CachedObject | undefined> {
   await context.cache.freshen();
   return request.kind.cache?.get(placeOf(request, name).namespace, name);
 }

@@ -15,7 +15,7 @@ import { isLarge } from '../../server/event-loop.ts';
 import { rendered } from '../../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../../storage/object-store.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import { type Attempt, retryOnConflict } from './optimistic.ts';
 import { admit, allocatorOf, runStages, type Stage, validateAdmission, type Write } from './stages.ts';
 
@@ -32,7 +32,7 @@ export interface Deleted {
 
 /** One attempt at a delete. */
 class Delete implements Write {
-  readonly context: RestContext;
+  readonly context: WriteContext;
   readonly request: WriteRequest;
   readonly options: DeleteOptions;
   readonly place: Place;
@@ -43,7 +43,7 @@ class Delete implements Write {
   outcome: Attempt<Deleted> | undefined = undefined;
 
   constructor(
-    context: RestContext,
+    context: WriteContext,
     request: WriteRequest,
     options: DeleteOptions,
     place: Place,
@@ -61,7 +61,7 @@ class Delete implements Write {
 
 const STAGES: readonly Stage<Delete>[] = [convert, check, admit, validateAdmission, store];
 
-export function deleteObject(context: RestContext, request: WriteRequest, options: DeleteOptions): Promise<Deleted> {
+export function deleteObject(context: WriteContext, request: WriteRequest, options: DeleteOptions): Promise<Deleted> {
   const place = placeOf(request, request.name);
   return retryOnConflict(context, request, place, async (current) => {
     const write = new Delete(context, request, options, place, current);

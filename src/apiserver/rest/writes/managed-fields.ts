@@ -7,7 +7,7 @@ import { faultOfManagedFields, managedFieldsAfter, managedFieldsSteps } from '..
 import { fromStored, type ServedKind } from '../../pipeline/kinds.ts';
 import { metadataOf, type WriteRequest } from '../../pipeline/write-request.ts';
 import { runSteps } from '../../server/event-loop.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
 import { versionsOf } from './owned-versions.ts';
 
 const STATUS = [['status']];
@@ -56,7 +56,7 @@ export function keepOwners(object: KubeObject, before: ManagedFields, warnings: 
  * owns fields in the version of the request. With `large`, yields to the event loop.
  */
 export function trackWrite(
-  context: RestContext,
+  context: Pick<ServerContext, 'clock' | 'config' | 'kinds'>,
   request: WriteRequest,
   next: KubeObject,
   old: KubeObject | undefined,

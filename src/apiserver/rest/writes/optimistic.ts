@@ -3,7 +3,7 @@ import { errors } from '../../../api/meta/status.ts';
 import { conflictMessage, type WriteRequest } from '../../pipeline/write-request.ts';
 import type { Place } from '../../storage/object-store.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
 
 /** Attempts before a write fails with a conflict. Upstream retries until the request's deadline. */
 const MAX_TRIES = 1000;
@@ -19,7 +19,7 @@ export type Attempt<T> =
  * attempts.
  */
 export async function retryOnConflict<T>(
-  context: RestContext,
+  context: Pick<ServerContext, 'objects'>,
   request: WriteRequest,
   place: Place,
   attempt: (current: CachedObject) => Promise<Attempt<T>>,

@@ -4,10 +4,12 @@ import { servedAs } from '../../../api/registry/versions.ts';
 import { schemaOf, schemaOfType } from '../../../api/schema/index.ts';
 import type { Versions } from '../../core/patch/index.ts';
 import { fromStored, type ServedKind, toStored } from '../../pipeline/kinds.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
+
+type OwnedVersionsContext = Pick<ServerContext, 'kinds'>;
 
 /** `written`: `group/version` of the request, one of the kind's versions. */
-export function versionsOf(context: RestContext, kind: ServedKind, written: string): Versions {
+export function versionsOf(context: OwnedVersionsContext, kind: ServedKind, written: string): Versions {
   if (kind.definition.custom !== undefined) return customVersions(context, kind);
   const convert = (object: JsonObject, from: string, to: string) => {
     const [source, target] = [inVersion(kind, from), inVersion(kind, to)];
@@ -37,7 +39,7 @@ function inVersion(kind: ServedKind, apiVersion: string): ServedKind | undefined
 }
 
 /** Reinterprets the same content with the schema of the other version, without calling a conversion webhook. */
-function customVersions({ kinds }: RestContext, kind: ServedKind): Versions {
+function customVersions({ kinds }: OwnedVersionsContext, kind: ServedKind): Versions {
   return {
     to(object, apiVersion) {
       const [group = '', version = ''] = apiVersion.split('/');

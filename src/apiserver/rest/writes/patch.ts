@@ -12,7 +12,7 @@ import { decodeValue } from '../../http/decode.ts';
 import { decodeObject, StrictError, shownText, WrongType } from '../../pipeline/decode-object.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
 import { yieldEventLoop } from '../../server/event-loop.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import { checkVersion, type Updated, updateObject } from './update.ts';
 
 export type PatchForm = 'json' | 'merge' | 'strategic' | 'apply';
@@ -57,7 +57,7 @@ export function decodePatch(body: Buffer, form: PatchForm): JsonValue {
 
 /** Applies `patch` to the current object. The result is decoded like any body. */
 export function patchObject(
-  context: RestContext,
+  context: WriteContext,
   request: WriteRequest,
   form: Exclude<PatchForm, 'apply'>,
   patch: JsonValue,

@@ -10,9 +10,11 @@ import { type DecodedKind, decodeSent } from '../../pipeline/decode-object.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
 import { isLarge, yieldEventLoop } from '../../server/event-loop.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
 import { parseWriteOptions } from './options.ts';
 import { decodePatch, type PatchForm } from './patch.ts';
+
+type RequestBodyContext = Pick<ServerContext, 'config'>;
 
 const MAX_BODY = 3 * 1024 * 1024;
 
@@ -44,10 +46,10 @@ export function writeRequest(
   };
 }
 
-export const limitOf = (context: RestContext): number => context.config.maxBodyBytes ?? MAX_BODY;
+export const limitOf = (context: RequestBodyContext): number => context.config.maxBodyBytes ?? MAX_BODY;
 
 export async function readObject(
-  context: RestContext,
+  context: RequestBodyContext,
   exchange: Exchange,
   kind: DecodedKind,
   request: WriteRequest,
@@ -70,7 +72,7 @@ export async function readObject(
 }
 
 export async function readPatch(
-  context: RestContext,
+  context: RequestBodyContext,
   exchange: Exchange,
   form: PatchForm,
   request: WriteRequest,

@@ -3,10 +3,10 @@ import type { Scale } from '../../../api/generated/autoscaling/v1.ts';
 import { scales } from '../../../api/kinds/cluster/subresources/index.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { negotiate } from '../../http/negotiate.ts';
-import type { RestContext } from '../context.ts';
+import type { ServerContext } from '../context.ts';
 import { columnDefinitions, includeObjectOf, rowOf, table } from '../reads/representations.ts';
 
-export function sendScale(context: RestContext, exchange: Exchange, scale: Scale): void {
+export function sendScale(context: Pick<ServerContext, 'clock'>, exchange: Exchange, scale: Scale): void {
   const form = negotiate(exchange.request.headers.accept, true);
   if (form.as !== 'Table') {
     exchange.sendObject(200, scale);

@@ -15,7 +15,7 @@ import { decodeObject } from '../../pipeline/decode-object.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
 import { shown } from '../../pipeline/kinds.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import { applyScale, scaleKind, scaleOf } from '../subresources/scale.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { checkApplied, configurationOf } from './apply.ts';
@@ -25,7 +25,7 @@ import { sendScale } from './scale-answer.ts';
 import { updateObject } from './update.ts';
 
 export async function getScale(
-  context: RestContext,
+  context: WriteContext,
   exchange: Exchange,
   kind: ServedKind,
   { namespace, name }: Pick<ResourceRequestInfo, 'namespace' | 'name'>,
@@ -38,7 +38,7 @@ export async function getScale(
 }
 
 export async function putScale(
-  context: RestContext,
+  context: WriteContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -50,7 +50,7 @@ export async function putScale(
 }
 
 export async function changeScale(
-  context: RestContext,
+  context: WriteContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
@@ -63,7 +63,7 @@ export async function changeScale(
 }
 
 function updateScale(
-  context: RestContext,
+  context: WriteContext,
   exchange: Exchange,
   request: WriteRequest,
   mapping: ScaleMapping,
@@ -74,7 +74,7 @@ function updateScale(
 }
 
 function patchScale(
-  context: RestContext,
+  context: WriteContext,
   exchange: Exchange,
   request: WriteRequest,
   mapping: ScaleMapping,
@@ -102,7 +102,7 @@ function patchScale(
 }
 
 function apply(
-  context: RestContext,
+  context: WriteContext,
   exchange: Exchange,
   request: WriteRequest,
   mapping: ScaleMapping,
@@ -143,7 +143,7 @@ interface ScaleChange {
 const managedOf = (object: KubeObject): JsonValue | undefined => object.metadata?.managedFields;
 
 async function write(
-  context: RestContext,
+  context: WriteContext,
   exchange: Exchange,
   request: WriteRequest,
   mapping: ScaleMapping,

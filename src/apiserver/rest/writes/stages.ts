@@ -11,12 +11,12 @@ import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { Allocator } from '../../pipeline/allocator.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
 import { isLarge, runSteps, yieldEventLoop } from '../../server/event-loop.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import type { ManagedFields } from './managed-fields.ts';
 
 /** A write in progress. Objects are in the storage version. */
 export interface Write {
-  readonly context: RestContext;
+  readonly context: WriteContext;
   readonly request: WriteRequest;
   /** True: yields to the event loop between stages. */
   readonly large: boolean;
@@ -26,7 +26,7 @@ export interface Write {
 
 /** A write that a strategy validates. */
 export abstract class ValidatedWrite implements Write {
-  readonly context: RestContext;
+  readonly context: WriteContext;
   readonly request: WriteRequest;
   readonly strategy: WriteStrategy<KubeObject>;
   /** Undefined on creates. */
@@ -38,7 +38,7 @@ export abstract class ValidatedWrite implements Write {
   /** managedFields before mutating admission. */
   owners: ManagedFields = undefined;
 
-  constructor(context: RestContext, request: WriteRequest, strategy: WriteStrategy<KubeObject>) {
+  constructor(context: WriteContext, request: WriteRequest, strategy: WriteStrategy<KubeObject>) {
     this.context = context;
     this.request = request;
     this.strategy = strategy;

@@ -22,7 +22,7 @@ import { isLarge, yieldEventLoop } from '../../server/event-loop.ts';
 import { rendered } from '../../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../../storage/object-store.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
-import type { RestContext } from '../context.ts';
+import type { WriteContext } from '../context.ts';
 import { keepOwners, setOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { type Attempt, retryOnConflict } from './optimistic.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
@@ -65,7 +65,7 @@ class Update extends ValidatedWrite {
   tracked: boolean;
   outcome: Attempt<Updated> | undefined = undefined;
 
-  constructor(context: RestContext, request: WriteRequest, change: Change, place: Place, current: CachedObject) {
+  constructor(context: WriteContext, request: WriteRequest, change: Change, place: Place, current: CachedObject) {
     super(context, request, change.strategy);
     this.change = change;
     this.place = place;
@@ -92,7 +92,7 @@ const STAGES: readonly Stage<Update>[] = [
 ];
 
 /** Throws 'NotFound' if the object does not exist. */
-export function updateObject(context: RestContext, request: WriteRequest, change: Change): Promise<Updated> {
+export function updateObject(context: WriteContext, request: WriteRequest, change: Change): Promise<Updated> {
   const place = placeOf(request, request.name);
   return retryOnConflict(context, request, place, async (current) => {
     const write = new Update(context, request, change, place, current);
