@@ -146,7 +146,10 @@ export type Network = 'cluster' | 'controlplane';
 export interface EgressProxy {
   readonly at: { readonly socket: string } | { readonly host: string; readonly port: number };
   /** PEM. Undefined: no TLS. Without an authority, the proxy is verified with the public authorities. */
-  readonly tls?: Readonly<Record<'certificate' | 'key', string>> & Pick<BackendTls, 'authority' | 'serverName'>;
+  readonly tls?: Partial<Readonly<Record<'certificate' | 'key', string>>> &
+    Pick<BackendTls, 'authority' | 'serverName'>;
+  /** Value of the header Proxy-Authorization. */
+  readonly authorization?: string;
 }
 
 export interface BackendRequest {

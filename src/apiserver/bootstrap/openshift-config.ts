@@ -21,7 +21,7 @@ interface Parts {
 }
 
 function contents({ config, services }: OpenshiftConfigContext): Readonly<Record<string, Parts>> {
-  const { domain = DEFAULT_DOMAIN, clusterNetworks = [], publicUrl } = config.openshift ?? {};
+  const { domain = DEFAULT_DOMAIN, clusterNetworks = [], publicUrl, proxy } = config.openshift ?? {};
   const baseDomain = domain.startsWith(APPS) ? domain.slice(APPS.length) : domain;
   const network = {
     clusterNetwork: clusterNetworks.map((each) => ({ ...each })),
@@ -51,7 +51,10 @@ function contents({ config, services }: OpenshiftConfigContext): Readonly<Record
     oauths: { spec: {} },
     operatorhubs: { spec: { disableAllDefaultSources: true } },
     projects: { spec: {} },
-    proxies: { spec: {} },
+    proxies: {
+      spec: {},
+      status: proxy === undefined ? {} : { ...proxy, noProxy: proxy.noProxy.join(',') },
+    },
     schedulers: { spec: { mastersSchedulable: true } },
   };
 }

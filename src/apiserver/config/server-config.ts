@@ -66,6 +66,8 @@ export interface OpenShiftLayer {
   /** Pod CIDRs, with the prefix length of a node's part. */
   readonly clusterNetworks?: readonly { readonly cidr: string; readonly hostPrefix: number }[];
   readonly publicUrl?: string;
+  /** Proxy of this host for requests to other networks, without passwords. */
+  readonly proxy?: { readonly httpProxy?: string; readonly httpsProxy?: string; readonly noProxy: readonly string[] };
 }
 
 /** Contents of this server's Lease. */

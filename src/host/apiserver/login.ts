@@ -5,7 +5,8 @@ import type { CreateLogin } from '../../apiserver/server/login-port.ts';
 import type { Log } from '../../base/log.ts';
 import type { OpenShiftSettings } from '../../openshift/oauth/config/login-config.ts';
 import { createOAuthServer } from '../../openshift/oauth/index.ts';
-import { issuedBy, ldap, PasswordThread, web } from '../../openshift/oauth/io/index.ts';
+import { createWeb, issuedBy, ldap, PasswordThread } from '../../openshift/oauth/io/index.ts';
+import type { OutboundSettings } from '../../wire/outbound/proxy-choice.ts';
 import { openAssets } from '../process/assets.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
@@ -13,13 +14,17 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 export async function createLoginFor(
   { advertiseAddress, advertisePort, port }: ApiServerConfig,
   openshift: OpenShiftSettings | undefined,
+  outbound: OutboundSettings,
   log: Log,
 ): Promise<CreateLogin> {
   await openAssets();
   const host = advertiseAddress.includes(':') ? `[${advertiseAddress}]` : advertiseAddress;
   return (objects) =>
     createOAuthServer(objects, {
-      ports: { passwords: new PasswordThread(), ldap, web, issuedBy, readFile: (path) => readFile(path, 'utf8') },
+      ports: {
+        ...{ passwords: new PasswordThread(), ldap, web: createWeb(outbound), issuedBy },
+        readFile: (path) => readFile(path, 'utf8'),
+      },
       log,
       clock,
       random,

@@ -10,7 +10,9 @@ import { processFacts } from '../../kubelet/io/host-facts/index.ts';
 import { openshiftOf } from '../../openshift/oauth/config/login-config.ts';
 import { parseSigningRequest } from '../../pki/index.ts';
 import { sha256Hex } from '../../wire/digest.ts';
+import { settingsFromEnvironment } from '../../wire/outbound/proxy-choice.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { sharedOutbound, shownProxy } from '../config/outbound.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
 import { loadJsonAsset } from '../process/assets.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
@@ -143,7 +145,8 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
   );
   const certificates = await followCertificates(values, config, options, log.named('certificates'));
   const store = await openStore(values, options.referredToBy, log, options.onOpenSecret);
-  const http = createHttp(await egressOf(values, options.referredToBy, options.onOpenSecret));
+  const outbound = options.ownHost ? await sharedOutbound(options.referredToBy) : settingsFromEnvironment(process.env);
+  const http = createHttp(await egressOf(values, options.referredToBy, options.onOpenSecret), outbound);
   const audit = await openAudit(values, {
     referredToBy: options.referredToBy,
     http,
@@ -167,9 +170,13 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(audit === undefined ? {} : { audit }),
     ...(options.releases === undefined ? {} : { releases: options.releases }),
     certificates,
-    login: await createLoginFor(config, options.openshift, log.named('oauth')),
+    login: await createLoginFor(config, options.openshift, outbound, log.named('oauth')),
     ...(options.ownHost ? { imageRegistries: imageRegistriesOf(options.referredToBy) } : {}),
-    config: { ...config, identity: identityOf(config.advertiseAddress) },
+    config: {
+      ...config,
+      ...(config.openshift === undefined ? {} : { openshift: { ...config.openshift, ...shownProxy(outbound) } }),
+      identity: identityOf(config.advertiseAddress),
+    },
   });
   const { port } = await server.start();
   log.info('serving', { address: config.bindAddress, port });

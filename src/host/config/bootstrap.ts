@@ -25,6 +25,7 @@ import {
   string,
 } from '../../wire/strict-yaml.ts';
 import { embeddedShape } from './embedded.ts';
+import { proxyField } from './outbound.ts';
 
 export const ROLES = ['master', 'etcd', 'node'] as const;
 export type Role = (typeof ROLES)[number];
@@ -147,6 +148,7 @@ const shape = {
     encrypt: boolean(),
     mtu: integer(1280, 65_535),
   }),
+  proxy: proxyField(),
   registries: dictionary(object({ mirrors: list(registryHost()), insecure: boolean() })),
   hostTools: boolean(),
   localVolumes: object({ enabled: boolean() }),

@@ -4,6 +4,7 @@ import { effectiveRouter } from '../../network/router/config/router.ts';
 import { effectiveUpdates } from '../../openshift/updates/config/updates.ts';
 import type { BootstrapFiles } from './bootstrap-files.ts';
 import { effectiveEmbedded } from './embedded.ts';
+import { withoutPassword } from './outbound.ts';
 import type { Settings } from './settings.ts';
 
 export interface EffectiveField {
@@ -52,6 +53,11 @@ function valuesOf(settings: Settings): [string, unknown][] {
     ['taints', settings.nodeTaints],
     ['ipFamilies', settings.ipFamilies],
     ...group('podNetwork', podNetwork),
+    ...group('proxy', {
+      ...settings.proxy,
+      httpProxy: settings.proxy.httpProxy && withoutPassword(settings.proxy.httpProxy),
+      httpsProxy: settings.proxy.httpsProxy && withoutPassword(settings.proxy.httpsProxy),
+    }),
     ['registries', Object.fromEntries(settings.registries)],
     ['hostTools', settings.hostTools],
     ['localVolumes.enabled', settings.localVolumes],

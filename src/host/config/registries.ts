@@ -11,6 +11,7 @@ import { secretFileProblem } from '../../base/secret-file.ts';
 import { writeIfDifferent } from '../../pki/index.ts';
 import type { RegistryHost, RegistryOptions, Rewrite } from '../../runtime/images/index.ts';
 import { boolean, dictionary, list, object, readConfigFile, string } from '../../wire/strict-yaml.ts';
+import { outboundOf, shareOutbound } from './outbound.ts';
 import type { Settings } from './settings.ts';
 
 const ENDPOINT =
@@ -32,7 +33,9 @@ const field = object({
 const isSecret = (text: string): boolean => /^\s*(?:password|auth)\s*:/m.test(text);
 
 /** Throws CodedError 'bad-config' with file, line and field, and if other users can read a file with credentials. */
-export async function registryOptions({ registries, embedded }: Settings): Promise<RegistryOptions> {
+export async function registryOptions(settings: Settings): Promise<RegistryOptions> {
+  const { registries, embedded } = settings;
+  const outbound = await outboundOf(settings);
   const file = embedded.images.registriesFile;
   const own = [...registries];
   const mirrors: Record<string, readonly string[]> = Object.fromEntries(
@@ -40,7 +43,7 @@ export async function registryOptions({ registries, embedded }: Settings): Promi
   );
   const insecure = own.filter(([, each]) => each.insecure === true).map(([host]) => host);
   const config = await readConfigFile(file, field);
-  if (config === undefined) return { mirrors, insecureRegistries: insecure };
+  if (config === undefined) return { mirrors, insecureRegistries: insecure, outbound };
   await refuseOpenSecret(file);
   const rewrites: Record<string, readonly Rewrite[]> = {};
   for (const [registry, { endpoint: endpoints = [], rewrite }] of config.mirrors ?? []) {
@@ -66,7 +69,7 @@ export async function registryOptions({ registries, embedded }: Settings): Promi
       ...(tls?.key_file === undefined ? {} : { key: await pem(file, tls.key_file) }),
     };
   }
-  return { mirrors, insecureRegistries: insecure, rewrites, hosts };
+  return { mirrors, insecureRegistries: insecure, rewrites, hosts, outbound };
 }
 
 function patternOf(file: string, registry: string, pattern: string): RegExp {
@@ -94,8 +97,10 @@ async function refuseOpenSecret(file: string): Promise<void> {
 /** File beside the API server's configuration with the host's registries, in the API server's own file system. */
 const SHARED = 'image-registries.json';
 
-/** Writes the registry configuration for image imports by the API server of this host. */
-export async function shareRegistries({ roles, paths }: Settings, options: RegistryOptions): Promise<void> {
+/** Writes the registry configuration and the way out of the cluster for the API server of this host. */
+export async function shareRegistries(settings: Settings, options: RegistryOptions): Promise<void> {
+  const { roles, paths } = settings;
+  if (options.outbound !== undefined) await shareOutbound(settings, options.outbound);
   if (!roles.has('master')) return;
   const directory = dirname(paths.masterConfig);
   const { mirrors, insecureRegistries, hosts = {} } = options;

@@ -50,6 +50,7 @@ export interface Settings {
   readonly offer: { readonly server: string; readonly caHash: string } | undefined;
   /** Present if this host's control plane ends when this number of other masters run. */
   readonly handover: { readonly masters: number } | undefined;
+  readonly proxy: NonNullable<BootstrapFile['proxy']>;
   /** Mirrors and plain HTTP by registry. */
   readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
   /** Use the host's own runc, conmon, nft and ip instead of the packaged ones. */
@@ -362,7 +363,7 @@ export function settingsOf(
     join: file?.join,
     offer: file?.offer,
     handover: file?.handover,
-    registries: file?.registries ?? new Map(),
+    ...{ proxy: file?.proxy ?? {}, registries: file?.registries ?? new Map() },
     hostTools: file?.hostTools ?? false,
     localVolumes: file?.localVolumes?.enabled ?? true,
     serviceLoadBalancer: serviceLoadBalancerOf(file),

@@ -79,7 +79,10 @@ test('names the field, the supported values and the place of the setting in erro
     /^spec.audit.profile: Unsupported value: "AllRequestBodies": .*"Default".* use auditConfig/,
   );
   assert.match(of('Scheduler', { profile: 'NoScoring' })[0] ?? '', /^spec.profile: Unsupported value/);
-  assert.match(of('Proxy', { httpProxy: 'http://proxy.lab:3128' })[0] ?? '', /^spec.httpProxy: Forbidden/);
+  assert.match(
+    of('Proxy', { httpProxy: 'http://proxy.lab:3128' })[0] ?? '',
+    /^spec.httpProxy: Forbidden.*use proxy in/,
+  );
   assert.match(
     of('Image', { registrySources: { blockedRegistries: ['x'] } })[0] ?? '',
     /^spec.registrySources.*use registries/,

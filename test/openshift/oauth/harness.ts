@@ -4,7 +4,7 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock, systemRandom } from '../../../src/host/process/process.ts';
 import { createOAuthServer, type IdentityProvider } from '../../../src/openshift/oauth/index.ts';
-import { issuedBy, ldap, PasswordThread, web } from '../../../src/openshift/oauth/io/index.ts';
+import { createWeb, issuedBy, ldap, PasswordThread } from '../../../src/openshift/oauth/io/index.ts';
 import { type Answer, type HarnessOptions, startServer, type TestServer } from '../../apiserver/harness.ts';
 
 export const CHALLENGING = 'openshift-challenging-client';
@@ -44,7 +44,7 @@ export async function startLoginServer(options: LoginServerOptions): Promise<Log
             stop: () => thread.stop(),
           },
           ldap,
-          web,
+          web: createWeb({ noProxy: [] }),
           issuedBy,
           readFile: async (path) => {
             const text = options.files?.[path];

@@ -9,9 +9,11 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { Agent, request as httpsRequest, type RequestOptions } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
-import { type ConnectionOptions, connect as connectTls, rootCertificates } from 'node:tls';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { isAddress } from '../../../base/addresses/destinations.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
+import { authoritiesOf } from '../../../wire/outbound/connection.ts';
+import { type OutboundSettings, proxyFor } from '../../../wire/outbound/proxy-choice.ts';
 import type { BackendConnector, BackendRequest, EgressProxy, Network, UpgradeAnswer } from '../../port.ts';
 import { connectionFailure, isVouchedFor, looksSelfSigned } from './server-certificate.ts';
 import { openTunnel } from './tunnel.ts';
@@ -226,13 +228,33 @@ async function answered(
   }
 }
 
-export function createBackends(egress: ReadonlyMap<Network, EgressProxy>): BackendConnector {
+/** The host's proxy for a server that is named by a URL. Source: net/http ProxyFromEnvironment in kube-apiserver. */
+function outboundProxy(target: BackendRequest, settings: OutboundSettings): EgressProxy | undefined {
+  if (target.network !== 'controlplane') return undefined;
+  const url = proxyFor(new URL(`${target.scheme}://${placeOf(target, target.host.replace(/^\[|\]$/g, ''))}`), settings);
+  if (url === undefined) return undefined;
+  const { protocol, hostname, port, username, password } = new URL(url);
+  const login = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
+  const secure = protocol === 'https:';
+  return {
+    at: { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (secure ? 443 : 80)) },
+    ...(secure ? { tls: { authority: authoritiesOf(settings).join('\n') } } : {}),
+    ...(username === '' ? {} : { authorization: `Basic ${login}` }),
+  };
+}
+
+export function createBackends(
+  egress: ReadonlyMap<Network, EgressProxy>,
+  outbound: OutboundSettings,
+): BackendConnector {
+  const proxyOf = (target: BackendRequest): EgressProxy | undefined =>
+    egress.get(target.network) ?? outboundProxy(target, outbound);
   return {
     get publicAuthorities() {
-      return rootCertificates.join('\n');
+      return authoritiesOf(outbound).join('\n');
     },
     async request(target: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage> {
-      const answer = await answered(target, body, egress.get(target.network));
+      const answer = await answered(target, body, proxyOf(target));
       if (answer.upgraded) {
         answer.socket.destroy();
         throw new CodedError(
@@ -242,7 +264,6 @@ export function createBackends(egress: ReadonlyMap<Network, EgressProxy>): Backe
       }
       return answer.response;
     },
-    upgrade: (target) =>
-      exchange(target, (request) => request.end(), { pooled: false, proxy: egress.get(target.network) }),
+    upgrade: (target) => exchange(target, (request) => request.end(), { pooled: false, proxy: proxyOf(target) }),
   };
 }

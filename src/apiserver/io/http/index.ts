@@ -1,9 +1,16 @@
 /** HTTP of the API server: TLS listener and connections to backends; and the listener of the kubelet. */
+import { DIRECT, type OutboundSettings } from '../../../wire/outbound/proxy-choice.ts';
 import type { EgressProxy, HttpPort, Network } from '../../port.ts';
 import { createBackends } from './backend.ts';
 import { listen } from './listener.ts';
 
-/** `egress`: the networks that are reached through a proxy. */
-export function createHttp(egress: ReadonlyMap<Network, EgressProxy> = new Map()): HttpPort {
-  return { listen, backends: createBackends(egress) };
+/**
+ * `egress`: the networks that are reached through a proxy. `outbound` applies to servers that are named by a URL, such
+ * as webhooks and issuers of tokens, when their network has no egress proxy.
+ */
+export function createHttp(
+  egress: ReadonlyMap<Network, EgressProxy> = new Map(),
+  outbound: OutboundSettings = DIRECT,
+): HttpPort {
+  return { listen, backends: createBackends(egress, outbound) };
 }

@@ -60,7 +60,8 @@ export function openTunnel(
     if (signal.aborted) aborted();
     else {
       signal.addEventListener('abort', aborted, { once: true });
-      socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}${END}`);
+      const login = proxy.authorization === undefined ? '' : `\r\nProxy-Authorization: ${proxy.authorization}`;
+      socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}${login}${END}`);
     }
   });
 }
@@ -71,8 +72,8 @@ function connectTo({ at, tls }: EgressProxy): Socket {
   return connectTls({
     host: at.host,
     port: at.port,
-    cert: tls.certificate,
-    key: tls.key,
+    ...(tls.certificate === undefined ? {} : { cert: tls.certificate }),
+    ...(tls.key === undefined ? {} : { key: tls.key }),
     servername: tls.serverName ?? at.host,
     ...(tls.authority === undefined ? {} : { ca: tls.authority }),
   });

@@ -2,4 +2,4 @@
 export { issuedBy } from './certificates.ts';
 export { ldap } from './ldap.ts';
 export { hashPassword, PasswordThread } from './passwords.ts';
-export { web } from './web.ts';
+export { createWeb } from './web.ts';

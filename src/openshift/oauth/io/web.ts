@@ -1,12 +1,18 @@
-import { Agent, request as send } from 'undici';
+import { request as send } from 'undici';
+import { OutboundDispatcher } from '../../../wire/outbound/connection.ts';
+import type { OutboundSettings } from '../../../wire/outbound/proxy-choice.ts';
 import type { WebPort } from '../port.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1 << 20;
 
-export const web: WebPort = {
+/** Requests to identity providers. */
+export const createWeb = (outbound: OutboundSettings): WebPort => ({
   async request(url, { method, headers, body, ca }) {
-    const dispatcher = new Agent({ connect: { timeout: TIMEOUT_MS, ...(ca === undefined ? {} : { ca }) } });
+    const dispatcher = new OutboundDispatcher(outbound, {
+      connectTimeoutMs: TIMEOUT_MS,
+      ...(ca === undefined ? {} : { tls: { ca } }),
+    });
     try {
       const answer = await send(url, {
         method,
@@ -28,4 +34,4 @@ export const web: WebPort = {
       await dispatcher.destroy();
     }
   },
-};
+});

@@ -4,9 +4,11 @@
  */
 
 import type { Readable } from 'node:stream';
-import { Agent, type Dispatcher, request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import { messageOf } from '../../../base/errors.ts';
 import { contentDigest } from '../../../wire/digest.ts';
+import { OutboundDispatcher } from '../../../wire/outbound/connection.ts';
+import { DIRECT, type OutboundSettings } from '../../../wire/outbound/proxy-choice.ts';
 import { type RegistryAuth, RuntimeError } from '../../port.ts';
 import { MAX_DOCUMENT_BYTES, objectOf, parseObject } from '../image-config.ts';
 import type { ImageReference } from '../reference.ts';
@@ -32,6 +34,8 @@ export interface RegistryOptions {
   readonly rewrites?: Readonly<Record<string, readonly Rewrite[]>>;
   /** Credentials and trust, by host. */
   readonly hosts?: Readonly<Record<string, RegistryHost>>;
+  /** Proxy and authorities of the host. */
+  readonly outbound?: OutboundSettings;
   /** Milliseconds without a byte after which a download is interrupted. Default 30,000. */
   readonly idleTimeoutMs?: number;
 }
@@ -93,7 +97,7 @@ class HttpRegistryClient implements RegistryClient {
   /** Plain HTTP is allowed: the registry is configured as insecure or is on this host. */
   readonly #plain: boolean;
   readonly #base: string;
-  readonly #agent: Agent;
+  readonly #agent: OutboundDispatcher;
   #authorization: string | undefined;
 
   constructor(reference: ImageReference, host: string, auth: RegistryAuth | undefined, options: RegistryOptions) {
@@ -105,9 +109,9 @@ class HttpRegistryClient implements RegistryClient {
     const path = host === ownHost(reference.domain) ? reference.path : pathAtMirror(reference, options);
     this.#base = `${this.#plain ? 'http' : 'https'}://${host}/v2/${path}`;
     const { ca, cert, key, skipVerify = false } = settings ?? {};
-    this.#agent = new Agent({
-      connect: {
-        timeout: CONNECT_TIMEOUT_MS,
+    this.#agent = new OutboundDispatcher(options.outbound ?? DIRECT, {
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      tls: {
         rejectUnauthorized: !skipVerify,
         ...(ca === undefined ? {} : { ca }),
         ...(cert === undefined || key === undefined ? {} : { cert, key }),

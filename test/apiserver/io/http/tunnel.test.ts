@@ -22,6 +22,7 @@ const ears = (server: ReturnType<typeof createTcpServer>, at: number | string): 
 
 /** Targets requested from the proxies, and the client certificates. */
 const requested: string[] = [];
+const logins: (string | undefined)[] = [];
 const servers: Server[] = [];
 const sockets = new Set<Duplex>();
 let directory = '';
@@ -36,6 +37,7 @@ const proxies = new Map<string, EgressProxy>();
 function proxy(server: Server): Server {
   server.on('connect', (request, socket, head) => {
     requested.push(request.url ?? '');
+    logins.push(request.headers['proxy-authorization']);
     const target = connect(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       target.write(head);
@@ -118,6 +120,20 @@ it('connects directly to other networks', async () => {
   const answer = await through(proxies.get('TCP') as EgressProxy, { network: 'controlplane', host: '127.0.0.1' });
   assert.equal(await text(answer), 'saw /path');
   assert.deepEqual(requested, []);
+});
+
+it("uses the host's proxy for servers that are named by a URL, but not for services and exceptions", async () => {
+  const { at } = proxies.get('TCP') as { at: { port: number } };
+  const httpsProxy = `http://user:word@127.0.0.1:${at.port}`;
+  const send = (noProxy: readonly string[], more: Partial<BackendRequest>) =>
+    createHttp(new Map(), { httpsProxy, noProxy }).backends.request(request(more), undefined);
+  requested.length = 0;
+  assert.equal(await text(await send([], { network: 'controlplane' })), 'saw /path');
+  assert.deepEqual(requested, [`backend.test:${portOf(backend)}`]);
+  assert.equal(logins.at(-1), `Basic ${Buffer.from('user:word').toString('base64')}`);
+  await send(['127.0.0.0/8'], { network: 'controlplane', host: '127.0.0.1' });
+  await send([], { network: 'cluster', host: '127.0.0.1' });
+  assert.equal(requested.length, 1);
 });
 
 it('forwards upgrades, and still rejects denied addresses', async () => {

@@ -4,7 +4,7 @@ import { createServer as createHttp } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { ldap } from '../../../../src/openshift/oauth/io/ldap.ts';
-import { web } from '../../../../src/openshift/oauth/io/web.ts';
+import { createWeb } from '../../../../src/openshift/oauth/io/web.ts';
 import { generator } from '../../../support/random.ts';
 
 const next = generator(20_2615);
@@ -103,7 +103,7 @@ test('limits the response of a provider and does not follow its redirects', { ti
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const at = (path: string): Promise<{ readonly status: number }> =>
-    web.request(`http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`, {
+    createWeb({ noProxy: [] }).request(`http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`, {
       method: 'GET',
       headers: {},
       ca: undefined,

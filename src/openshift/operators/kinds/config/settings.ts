@@ -66,6 +66,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'APIServer servingCerts': 'servingInfo.namedCertificates of master-config.yaml',
   'APIServer encryption': 'an EncryptionConfiguration (docs/encryption.md)',
   'Image registrySources': 'registries in the bootstrap files of the hosts (docs/images.md)',
+  'Proxy httpProxy': 'proxy in the bootstrap files of the hosts (docs/proxy.md)',
+  'Proxy httpsProxy': 'proxy in the bootstrap files of the hosts (docs/proxy.md)',
+  'Proxy noProxy': 'proxy in the bootstrap files of the hosts (docs/proxy.md)',
+  'Proxy trustedCA': 'proxy.trustedCA in the bootstrap files of the hosts (docs/proxy.md)',
   'Scheduler profile': 'a KubeSchedulerConfiguration (docs/scheduling.md)',
 };
 

@@ -1,0 +1,49 @@
+/**
+ * Certificate authorities for servers outside the cluster: those of Node.js and of the system. The system's file is
+ * read again when it changes, so that an authority installed with `update-ca-certificates` is used without a restart.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { getCACertificates, rootCertificates } from 'node:tls';
+
+/** Files in which distributions keep all trusted certificates: Debian, Fedora, SUSE. */
+const FILES = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem',
+  '/etc/ssl/ca-bundle.pem',
+];
+const MAX_BYTES = 16 * 1024 * 1024;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
+
+export class SystemAuthorities {
+  readonly #files: readonly string[];
+  #stamp = '';
+  #known: readonly string[] | undefined;
+
+  /** @param files The first that exists is used. */
+  constructor(files: readonly string[] = FILES) {
+    this.#files = files;
+  }
+
+  /** PEM of each trusted authority. */
+  all(): readonly string[] {
+    for (const file of this.#files) {
+      try {
+        const { mtimeMs, size, ino } = statSync(file);
+        const stamp = `${file} ${mtimeMs} ${size} ${ino}`;
+        if (this.#known !== undefined && stamp === this.#stamp) return this.#known;
+        if (size > MAX_BYTES) continue;
+        const found = certificatesIn(readFileSync(file, 'utf8'));
+        this.#stamp = stamp;
+        this.#known = [...new Set([...rootCertificates, ...found])];
+        return this.#known;
+      } catch {
+        // The distribution keeps its certificates elsewhere.
+      }
+    }
+    this.#known ??= [...new Set([...rootCertificates, ...getCACertificates('system')])];
+    return this.#known;
+  }
+}
+
+/** Certificates of a PEM text. Other content is ignored. */
+export const certificatesIn = (pem: string): string[] => pem.match(CERTIFICATE) ?? [];
