@@ -64,7 +64,7 @@ describe('release', () => {
   }
   const at = (name: string): string => join(work, 'one/release', name);
 
-  test('is byte-identical from two checkouts', async () => {
+  test('release is byte-identical from two checkouts', async () => {
     const names = (await readdir(at(''))).sort();
     assert.deepEqual(names, [
       'RELEASE-NOTES.md',
@@ -96,7 +96,7 @@ describe('release', () => {
     assert.ok(!verify(undefined, Buffer.from(`${sums} `), publicKey, signature));
   });
 
-  test('has the section of its version as notes and refuses a version without one', async () => {
+  test('release has the section of its version as notes and refuses a version without one', async () => {
     assert.equal(await readFile(at('RELEASE-NOTES.md'), 'utf8'), '# hyperedge 1.2.3\n\n- A change.\n');
     assert.throws(() => releaseNotes('## 1.2.3\n\n- x\n', '1.2.4'), /has no section "## 1\.2\.4"; add it/);
     assert.throws(() => releaseNotes('## 1.2.3\n\n## 1.2.2\n', '1.2.3'), /"## 1\.2\.3" is empty/);
@@ -173,7 +173,7 @@ describe('release', () => {
     assert.match(page.stdout, /^\.SS token create$/m);
   });
 
-  test('has no error of lintian', { skip: noDpkg || noLintian }, async () => {
+  test('release has no error of lintian', { skip: noDpkg || noLintian }, async () => {
     const ran = await run('lintian', ['--fail-on', 'none', '--allow-root', at(NAME)]).catch((error) => error);
     // The executable of this test is a script.
     const errors = ran.stdout.split('\n').filter((line: string) => line.startsWith('E: '));

@@ -157,7 +157,7 @@ describe('work queue', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('does not warn about conflicts, but about failures', async () => {
+  it('work queue does not warn about conflicts, but about failures', async () => {
     const lines: string[] = [];
     let error: Error = new ApiError('Conflict', 'the object has been modified');
     const { queue, clock } = make(

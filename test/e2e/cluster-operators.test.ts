@@ -61,7 +61,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
   });
   after(() => host?.stop());
 
-  test('has an available operator at this version for every component', async () => {
+  test('a cluster has an available operator at this version for every component', async () => {
     const all = await eventually('all operators available', 60_000, async () => {
       const found = await operators();
       const names = found.flatMap((each) =>

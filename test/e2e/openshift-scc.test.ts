@@ -87,7 +87,9 @@ after(
 );
 
 describe('security context constraints with containers', { concurrency: false }, () => {
-  test('run the control plane and show its pods', { timeout: POD_MS }, async () => {
+  test('security context constraints with containers run the control plane and show its pods', {
+    timeout: POD_MS,
+  }, async () => {
     const pods = await eventually('mirror pods', POD_MS, async () => {
       const text = await appliance.must(['-n', 'kube-system', 'get', 'pods', '--no-headers']);
       return /Running/.test(text) ? text : undefined;
@@ -95,7 +97,9 @@ describe('security context constraints with containers', { concurrency: false },
     assert.doesNotMatch(pods, /Error|CrashLoop|Failed/);
   });
 
-  test('run a pod of a plain user with the user ID of its namespace', { timeout: POD_MS }, async () => {
+  test('security context constraints with containers run a pod of a plain user with the user ID of its namespace', {
+    timeout: POD_MS,
+  }, async () => {
     const made = await podAs('plain');
     assert.equal(made.code, 0, made.stderr);
     const range = await appliance.must([
@@ -115,7 +119,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(await annotation('pod', 'plain', 'openshift.io/scc'), 'restricted-v2');
   });
 
-  test('apply to pods of a Deployment', { timeout: POD_MS }, async () => {
+  test('security context constraints with containers apply to pods of a Deployment', { timeout: POD_MS }, async () => {
     await asDev('create', 'deployment', 'web', `--image=${helloImage}`, '--', '/bin/sleep', '3600');
     await eventually('pod of the Deployment', POD_MS, async () => {
       const { stdout } = await asDev('get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[0].status.phase}');
@@ -127,7 +131,9 @@ describe('security context constraints with containers', { concurrency: false },
     await asDev('delete', 'pods', '-l', 'app=web', '--force', '--grace-period=0');
   });
 
-  test('reject root and privileges with every reason', { timeout: POD_MS }, async () => {
+  test('security context constraints with containers reject root and privileges with every reason', {
+    timeout: POD_MS,
+  }, async () => {
     for (const [name, context] of [
       ['root', { runAsUser: 0 }],
       ['privileged', { privileged: true }],
@@ -139,7 +145,9 @@ describe('security context constraints with containers', { concurrency: false },
     }
   });
 
-  test('allow root when the service account may use anyuid', { timeout: POD_MS }, async () => {
+  test('security context constraints with containers allow root when the service account may use anyuid', {
+    timeout: POD_MS,
+  }, async () => {
     const oc = process.env['HYPEREDGE_OC'];
     if (oc === undefined)
       // Same request as `oc adm policy add-scc-to-user anyuid -z robot`.
@@ -155,7 +163,9 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(await annotation('pod', 'rooted', 'openshift.io/scc'), 'anyuid');
   });
 
-  test('reject all pods without constraints, which a restart restores', { timeout: START_MS }, async () => {
+  test('security context constraints with containers reject all pods without constraints, which a restart restores', {
+    timeout: START_MS,
+  }, async () => {
     await appliance.must(['delete', 'securitycontextconstraints', '--all']);
     const refused = await podAs('late');
     assert.match(refused.stderr, /no SecurityContextConstraints found in cluster/);
@@ -171,7 +181,9 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(made.code, 0, made.stderr);
   });
 
-  test('do not apply in the profile kubernetes, which keeps all stored objects', { timeout: START_MS }, async () => {
+  test('security context constraints with containers do not apply in the profile kubernetes, which keeps all stored objects', {
+    timeout: START_MS,
+  }, async () => {
     await appliance.must(['create', '-f', '-'], { input: JSON.stringify(CUSTOM) });
     await appliance.halt('SIGTERM');
     await writeFile(join(appliance.root, 'etc/origin/bootstrap.yaml'), BOOTSTRAP.replace('okd', 'kubernetes'));

@@ -78,7 +78,7 @@ describe('expired certificates on all hosts', { skip: missing ?? false }, () => 
   });
   after(() => cluster?.stop());
 
-  test('are renewed and the cluster starts without intervention', async () => {
+  test('expired certificates on all hosts are renewed and the cluster starts without intervention', async () => {
     const { line } = cluster;
     const a = cluster.host(0);
     await cluster.writable(a, 'before');

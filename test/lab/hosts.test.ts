@@ -151,7 +151,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     });
   });
 
-  test('continue when the leader loses power, which then rejoins', async () => {
+  test('three hosts with systemd continue when the leader loses power, which then rejoins', async () => {
     const lost = await leader();
     const [one, two] = hosts.filter((host) => host !== lost) as [NspawnHost, NspawnHost];
     await lost.cutPower();
@@ -166,7 +166,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     await leadsTo(lost, hosts);
   });
 
-  test('serve writes while one host is disconnected, which refuses writes and catches up afterwards', async () => {
+  test('three hosts with systemd serve writes while one host is disconnected, which refuses writes and catches up afterwards', async () => {
     const cut = await leader();
     const [one] = hosts.filter((host) => host !== cut) as [NspawnHost];
     await lan.cable(cut, false);
@@ -181,7 +181,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     assert.equal(new Set(answers.map(({ code, stdout }) => `${code} ${stdout}`)).size, 1);
   });
 
-  test('refuse writes without a majority and continue with it', async () => {
+  test('three hosts with systemd refuse writes without a majority and continue with it', async () => {
     const [first, second, third] = hosts as [NspawnHost, NspawnHost, NspawnHost];
     await second.cutPower();
     await third.cutPower();
@@ -196,7 +196,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     for (const host of hosts) await sees(first, `again-${host.name}`);
   });
 
-  test('transfer leadership when a store is stopped', async () => {
+  test('three hosts with systemd transfer leadership when a store is stopped', async () => {
     const leaving = await leader();
     const [one] = hosts.filter((host) => host !== leaving) as [NspawnHost];
     await leaving.powerOff();
@@ -206,7 +206,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     await allWell(60_000);
   });
 
-  test('continue when a host is reset, which leaves the store and the cluster', async () => {
+  test('three hosts with systemd continue when a host is reset, which leaves the store and the cluster', async () => {
     const [one, two, leaving] = hosts as [NspawnHost, NspawnHost, NspawnHost];
     const ran = await leaving.inside('hyperedge', ['reset'], { timeoutMs: 150_000 });
     assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);

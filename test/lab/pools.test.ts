@@ -81,7 +81,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
       return done && found.length === 3 && config !== '' && wanted(config) ? config : undefined;
     });
 
-  test('apply a file and a unit one after the other', async () => {
+  test('hosts of a pool apply a file and a unit one after the other', async () => {
     const before = await rolled(() => true);
     const began = performance.now();
     await apply('50-motd', {
@@ -114,7 +114,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     assert.equal(await rolled(() => true), good);
   });
 
-  test('have old or new files after a power cut during a change, and recover automatically', async () => {
+  test('hosts of a pool have old or new files after a power cut during a change, and recover automatically', async () => {
     for (const [index, host] of cluster.hosts.slice(1).entries()) {
       const before = await rolled(() => true);
       const old = await onDisk(host, 'etc/pool/0');

@@ -97,7 +97,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
     assert.equal(served.length, 3, served.join());
   });
 
-  test('has at most a second of errors and loses no write when a master fails', async () => {
+  test('cluster of blank hosts has at most a second of errors and loses no write when a master fails', async () => {
     const leader = await cluster.leader(a);
     const [other] = masters.filter((host) => host !== leader) as [NspawnHost];
     const report = await underLoad(`power of the leader ${leader.name} cut`, other, async () => {

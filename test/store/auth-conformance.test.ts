@@ -317,7 +317,7 @@ describe("etcdctl's auth, user and role commands", async () => {
   const installed = (await isInstalled(DEBIAN_ETCD)) && (await isInstalled(ETCDCTL));
   const skip = installed ? false : 'etcd-server and etcd-client are not installed';
 
-  it('return the same results as etcd, step by step', { skip }, async () => {
+  it("etcdctl's auth, user and role commands return the same results as etcd, step by step", { skip }, async () => {
     const theirs = await startDebianEtcd(await mkdtemp(join(root, 'theirs-')), certificates);
     const ours = await startHere(await mkdtemp(join(root, 'ours-')), certificates, { clientCertAuth: true });
     const differences: unknown[] = [];
@@ -399,7 +399,7 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it('check permissions at each step of locks and elections, also when a permission is revoked during the wait', {
+  it("etcdctl's auth, user and role commands check permissions at each step of locks and elections, also when a permission is revoked during the wait", {
     skip,
   }, async () => {
     const setUp = [
@@ -440,7 +440,9 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it("grant the API server's client certificate access, and revoke it", { skip }, async () => {
+  it("etcdctl's auth, user and role commands grant the API server's client certificate access, and revoke it", {
+    skip,
+  }, async () => {
     const data = await mkdtemp(join(root, 'certificate-'));
     const { endpoint, server } = await startHere(data, certificates, { clientCertAuth: true });
     const store = connect(endpoint, certificates);

@@ -203,14 +203,14 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     assert.match(await talk(open(), [Buffer.from(request)], 5_000, answer), answer, name);
   };
 
-  it('survive invalid requests from clients without a certificate, with a valid one, and with one of another authority', async () => {
+  it('hostile clients of listeners survive invalid requests from clients without a certificate, with a valid one, and with one of another authority', async () => {
     for (const target of targets) {
       await Promise.all(CASES.map((pieces, i) => talk(target.open([undefined, admin, impostor][i % 3]), pieces, 150)));
       await isFine(target);
     }
   });
 
-  it('survive clients that disconnect at any moment', async () => {
+  it('hostile clients of listeners survive clients that disconnect at any moment', async () => {
     for (const target of targets) {
       for (let round = 0; round < 3; round += 1)
         await Promise.all(
@@ -230,7 +230,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     }
   });
 
-  it('survive damaged requests', async () => {
+  it('hostile clients of listeners survive damaged requests', async () => {
     for (const target of targets) {
       for (let round = 0; round < 2; round += 1)
         await Promise.all(
@@ -244,7 +244,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     }
   });
 
-  it('disconnect a TLS client that renegotiates repeatedly', async () => {
+  it('hostile clients of listeners disconnect a TLS client that renegotiates repeatedly', async () => {
     for (const target of targets.filter(({ name }) => name !== 'agent')) {
       const socket = target.open(admin) as TLSSocket;
       socket.on('error', () => {});

@@ -397,7 +397,7 @@ describe('CEL', () => {
     assert.ok(cost('[1, 2].isSorted()', {}) < 100);
   });
 
-  it('never exceeds the estimate', () => {
+  it('CEL never exceeds the estimate', () => {
     const CONTENTS = 16;
     const wrong: string[] = [];
     for (const source of TRUE) {

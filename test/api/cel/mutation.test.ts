@@ -37,7 +37,7 @@ it('integers beyond the safe range are exact, or strings as in protobuf', () => 
 });
 
 describe('messages', () => {
-  it('are converted to JSON', () => {
+  it('messages are converted to JSON', () => {
     const cases: [string, JsonValue][] = [
       ['Object{}', {}],
       ['Object{spec: Object.spec{replicas: object.spec.replicas + 1}}', { spec: { replicas: 3 } }],
@@ -67,7 +67,7 @@ describe('messages', () => {
     for (const [source, expected] of cases) assert.deepEqual(toJson(run(source)), expected, source);
   });
 
-  it('have selectable fields, and are equal if type and fields are equal', () => {
+  it('messages have selectable fields, and are equal if type and fields are equal', () => {
     const yes = [
       'Object{a: 1}.a == 1',
       'has(Object{a: 1}.a)',
@@ -84,7 +84,7 @@ describe('messages', () => {
     for (const source of yes) assert.equal(run(source), true, source);
   });
 
-  it('have types', () => {
+  it('messages have types', () => {
     assert.equal(formatType(program('Object.spec.template{}').type), 'Object.spec.template');
     assert.equal(formatType(program('[JSONPatch{}] + []').type), 'list(JSONPatch)');
     const refused: [string, RegExp][] = [
@@ -98,7 +98,7 @@ describe('messages', () => {
     for (const [source, message] of refused) assert.throws(() => program(source), message, source);
   });
 
-  it('must have the type of their path', () => {
+  it('messages must have the type of their path', () => {
     assert.deepEqual(
       misplacedTypes(run('Object{spec: Object.spec{a: [Object.spec.a{}], m: {"k": Object.spec.m{}}}}')),
       [],

@@ -116,7 +116,7 @@ function judged<T>(steps: Iterator<undefined, T>): T {
 }
 
 describe('rules of schemas', () => {
-  it('evaluate to true for valid objects', () => {
+  it('rules of schemas evaluate to true for valid objects', () => {
     for (const rule of HOLDING) {
       assert.deepEqual(judge(obj(spec, rule), good), [], rule);
       assert.equal(judge(obj(spec, `!(${rule})`), good).length, rule.endsWith('|| true') ? 1 : 1, rule);
@@ -135,7 +135,7 @@ describe('rules of schemas', () => {
     assert.match(undescribed.join(), /undefined field 'namespace'/);
   });
 
-  it('support set and map lists', () => {
+  it('rules of schemas support set and map lists', () => {
     const set = list(str(), { 'x-kubernetes-list-type': 'set' });
     const raw = (rule: string): JsonObject =>
       obj({ a: set, b: set, plain: list(str()), m: spec.listMap, n: spec.listMap }, rule);
@@ -171,7 +171,7 @@ describe('rules of schemas', () => {
     assert.match(issues(obj({}, "self.metadata.labels['a'] == 'b'"))[0] ?? '', /undefined field 'labels'/);
   });
 
-  it('report the failed rule, its path and the message', () => {
+  it('rules of schemas report the failed rule, its path and the message', () => {
     const rules = (rule: JsonObject): string[] =>
       judge(obj({ spec: obj({ a: int, b: str() }, { rule: 'self.a > 5', ...rule }) }), { spec: { a: 1, b: 'x' } });
     assert.deepEqual(rules({}), ['spec: Invalid value: failed rule: self.a > 5']);
@@ -189,7 +189,7 @@ describe('rules of schemas', () => {
     assert.match(missing[0] ?? '', /no such key: a evaluating rule: self.a > 5/);
   });
 
-  it('compare with the old value if it can be correlated', () => {
+  it('rules of schemas compare with the old value if it can be correlated', () => {
     const immutable = obj({
       spec: obj({
         a: { ...str(), 'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'a is immutable' }] },
@@ -240,13 +240,13 @@ describe('rules of schemas', () => {
     );
   });
 
-  it('are not evaluated for unchanged values', () => {
+  it('rules of schemas are not evaluated for unchanged values', () => {
     const raw = obj({ a: { ...int, 'x-kubernetes-validations': [{ rule: 'self > 5' }] }, b: int });
     assert.deepEqual(judge(raw, { a: 1, b: 2 }, { a: 1, b: 1 }), []);
     assert.equal(judge(raw, { a: 2, b: 2 }, { a: 1, b: 1 }).length, 1);
   });
 
-  it('are rejected if they do not compile or cost too much', () => {
+  it('rules of schemas are rejected if they do not compile or cost too much', () => {
     const cases: [JsonObject, RegExp][] = [
       [
         obj({ a: int }, 'self.b > 1'),
@@ -300,7 +300,7 @@ describe('rules of schemas', () => {
     );
   });
 
-  it('end an evaluation that exceeds the cost limit', () => {
+  it('rules of schemas end an evaluation that exceeds the cost limit', () => {
     const raw = obj({ l: list(int) }, 'lists.range(1000).all(a, lists.range(1000).all(b, a + b >= 0))');
     // The rule is rejected on write; if it is stored all the same, its evaluation is stopped.
     assert.notDeepEqual(issues(raw), []);

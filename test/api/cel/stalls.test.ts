@@ -92,12 +92,12 @@ function perUnit(source: string): number {
 }
 
 describe('evaluation time', () => {
-  it('is proportional to the cost of every expression', () => {
+  it('evaluation time is proportional to the cost of every expression', () => {
     const slow = HEAVY.map((source) => ({ source, ns: perUnit(source) })).filter(({ ns }) => ns > MAX_NS);
     assert.deepEqual(slow, []);
   });
 
-  it('is split into turns between expensive rules', () => {
+  it('evaluation time is split into turns between expensive rules', () => {
     const rule = 'self.l.all(a, self.l.all(b, a + b >= 0))';
     const { schema } = parseSchema(
       {

@@ -14,7 +14,8 @@ import {
 const hex = createHash('sha256').update(HOST_ROOT_IMAGE).digest('hex');
 
 describe('reserved image of the host root', () => {
-  it('has the digest of its name as its ID', () => assert.equal(HOST_ROOT_ID, `sha256:${hex}`));
+  it('reserved image of the host root has the digest of its name as its ID', () =>
+    assert.equal(HOST_ROOT_ID, `sha256:${hex}`));
 
   for (const image of [
     HOST_ROOT_IMAGE,
@@ -46,10 +47,10 @@ describe('reserved image of the host root', () => {
     'host-root',
     `busybox@sha256:${'0'.repeat(64)}`,
   ])
-    it(`does not recognize ${image.slice(0, 70) || 'an empty name'}`, () =>
+    it(`reserved image of the host root does not recognize ${image.slice(0, 70) || 'an empty name'}`, () =>
       assert.equal(isHostRootImage(image), false));
 
-  it('is found in every pod field that names an image', () => {
+  it('reserved image of the host root is found in every pod field that names an image', () => {
     const named = (image: string) => ({ name: 'c', image });
     const spec = {
       containers: [named('busybox'), named(HOST_ROOT_IMAGE)],
@@ -67,7 +68,7 @@ describe('reserved image of the host root', () => {
     assert.deepEqual(hostRootFields({}), []);
   });
 
-  it('is allowed for containers that already have access to the whole host', () => {
+  it('reserved image of the host root is allowed for containers that already have access to the whole host', () => {
     const debug = {
       name: 'c',
       image: HOST_ROOT_IMAGE,
@@ -87,7 +88,7 @@ describe('reserved image of the host root', () => {
     assert.deepEqual(fields(debug, { hostUsers: false }), refused);
   });
 
-  it('is allowed in its programs variant in namespaces of the cluster', () => {
+  it('reserved image of the host root is allowed in its programs variant in namespaces of the cluster', () => {
     const fields = (namespace: string, image: string): string[] =>
       hostRootFields({ metadata: { namespace }, spec: { containers: [{ name: 'c', image }] } } as Pod);
     assert.deepEqual(fields('openshift-must-gather-x', HOST_PROGRAMS_IMAGE), []);
@@ -98,7 +99,7 @@ describe('reserved image of the host root', () => {
     assert.deepEqual(fields('openshift-x', HOST_ROOT_IMAGE), refused);
   });
 
-  it('is allowed for the manifest directory only', () => {
+  it('reserved image of the host root is allowed for the manifest directory only', () => {
     assert.deepEqual((['file', 'http', 'api'] as const).map(mayUseHostRoot), [true, false, false]);
   });
 });

@@ -246,7 +246,7 @@ describe('usage', () => {
 describe('a request with quotas', () => {
   const small = pod({ containers: [container({ cpu: '1' }, { cpu: '2' })] });
 
-  it('is charged to every quota that counts it, for the resources of that quota', () => {
+  it('a request with quotas is charged to every quota that counts it, for the resources of that quota', () => {
     assert.equal(
       verdict(
         [
@@ -261,7 +261,7 @@ describe('a request with quotas', () => {
     );
   });
 
-  it('is rejected with requested, used and limited amounts of all exceeded resources', () => {
+  it('a request with quotas is rejected with requested, used and limited amounts of all exceeded resources', () => {
     const hard = { 'requests.cpu': '1500m', 'limits.cpu': '10', pods: '2' };
     assert.equal(
       verdict([quota(hard, { 'requests.cpu': '1', 'limits.cpu': '2', pods: '2' })], small),
@@ -269,7 +269,7 @@ describe('a request with quotas', () => {
     );
   });
 
-  it('is rejected if a container does not set a limited resource', () => {
+  it('a request with quotas is rejected if a container does not set a limited resource', () => {
     const hard = { 'requests.cpu': '9', 'limits.memory': '9Gi', pods: '9' };
     const used = { 'requests.cpu': '0', 'limits.memory': '0', pods: '0' };
     const silent = pod({
@@ -284,7 +284,7 @@ describe('a request with quotas', () => {
     assert.equal(verdict([quota(hard, used)], whole), 'q: pods=1,requests.cpu=1');
   });
 
-  it('is rejected while the usage is unknown', () => {
+  it('a request with quotas is rejected while the usage is unknown', () => {
     assert.equal(
       verdict([quota({ pods: '1', cpu: '1' }, { pods: '0' })], small),
       'status unknown for quota: q, resources: cpu,pods',

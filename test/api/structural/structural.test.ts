@@ -196,7 +196,7 @@ it('sets the same defaults as a simple implementation for random schemas and val
 });
 
 describe('validation', () => {
-  it("has upstream's errors", () => {
+  it("validation has upstream's errors", () => {
     const cases: [JsonObject, JsonValue, string[]][] = [
       [of({}, { required: ['a'] }), {}, ['a: Required value']],
       [
@@ -396,7 +396,7 @@ describe('validation', () => {
 describe('structural schemas', () => {
   const wrong = (raw: JsonObject): string[] =>
     validateSchema(parseSchema(raw, 's'), 's').found.map((each) => `${each.field}: ${each.message}`);
-  it('may have defaults with unknown fields in embedded metadata only', () => {
+  it('structural schemas may have defaults with unknown fields in embedded metadata only', () => {
     const meta = { ...of({ name: { type: 'string' } }), default: { name: 'a', odd: 1 } };
     const resource = (more: JsonObject) => ({
       ...of({ metadata: meta, ...more }),
@@ -415,7 +415,7 @@ describe('structural schemas', () => {
       /must not have unknown fields/,
     );
   });
-  it('are distinguished from other schemas', () => {
+  it('structural schemas are distinguished from other schemas', () => {
     const cases: [JsonObject, RegExp][] = [
       [{}, /^s\.type: Required value: must not be empty at the root$/],
       [{ type: 'array', items: { type: 'string' } }, /s\.type: Invalid value: "array": must be object at the root/],
@@ -479,7 +479,7 @@ describe('structural schemas', () => {
     );
   });
 
-  it('are limited in size', () => {
+  it('structural schemas are limited in size', () => {
     let deep: JsonObject = { type: 'string' };
     for (let level = 0; level < 400; level++) deep = of({ a: deep });
     assert.ok(wrong(deep).some((each) => /must not nest deeper than 64 levels/.test(each)));
@@ -489,7 +489,7 @@ describe('structural schemas', () => {
     assert.ok(wrong(wide).some((each) => /must not have more than/.test(each)));
   });
 
-  it('limit the work for nested alternatives', () => {
+  it('structural schemas limit the work for nested alternatives', () => {
     let raw: JsonObject = { minLength: 1 };
     for (let level = 0; level < 30; level++) raw = { anyOf: [raw, raw] };
     // The schema is parsed once for each place, which exceeds the limit.
@@ -509,7 +509,7 @@ describe('JSON paths', () => {
       m: { x: 1, y: 2 },
     },
   };
-  it('return values', () => {
+  it('JSON paths return values', () => {
     const cases: [string, JsonValue[]][] = [
       ['.status.conditions[?(@.type=="Ready")].status', ['True']],
       [".status.conditions[?(@.type=='Ready')].status", ['True']],
@@ -525,7 +525,7 @@ describe('JSON paths', () => {
     ];
     for (const [path, expected] of cases) assert.deepEqual(parseJsonPath(path).all(value), expected, path);
   });
-  it('are rejected if they are invalid', () => {
+  it('JSON paths are rejected if they are invalid', () => {
     for (const path of ['.a[', '.a[x]', '.a b', '{.a}', '.a[?(x)]', `.a[?(@${' '.repeat(1_000_000)}]`])
       assert.throws(() => parseJsonPath(path), path);
   });

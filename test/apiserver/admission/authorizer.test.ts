@@ -140,7 +140,7 @@ describe('the authorizer of admission', () => {
     assert.match((await create(undefined)).body.message, /denied request: shut$/, 'who may do everything may do that');
   });
 
-  it('is available in match conditions of webhooks and policies, and in mutations', async () => {
+  it('the authorizer of admission is available in match conditions of webhooks and policies, and in mutations', async () => {
     await allowed();
     const privileged = "authorizer.group('').resource('secrets').name('shut').check('delete').allowed()";
     hooks.on('/deny', () => ({ allowed: false }));

@@ -60,7 +60,7 @@ describe('a create whose namespace changes after admission', () => {
   const mapsOf = async (namespace: string): Promise<string> =>
     (await server.call('GET', `/api/v1/namespaces/${namespace}/configmaps`)).text;
 
-  it('is rejected if the namespace has become terminating', async () => {
+  it('a create whose namespace changes after admission is rejected if the namespace has become terminating', async () => {
     await make('ending');
     const answer = await createDuring('ending', 'configmaps', { metadata: { name: 'late' } }, async () => {
       assert.equal((await server.call('DELETE', '/api/v1/namespaces/ending')).code, 200);
@@ -73,7 +73,7 @@ describe('a create whose namespace changes after admission', () => {
     assert.doesNotMatch(await mapsOf('ending'), /"late"/);
   });
 
-  it('is rejected if the namespace has been deleted', async () => {
+  it('a create whose namespace changes after admission is rejected if the namespace has been deleted', async () => {
     await make('gone');
     const answer = await createDuring('gone', 'configmaps', { metadata: { name: 'late' } }, () => end('gone'));
     assert.equal(answer.code, 404, answer.text);
@@ -108,7 +108,7 @@ describe('resourceVersion of a new object', () => {
   const create = (name: string, more: object = {}, query = '') =>
     server.call<Body>('POST', `${maps}${query}`, { body: { metadata: { name, resourceVersion: '7' }, ...more } });
 
-  it('is rejected by the store, after admission and validation', async () => {
+  it('resourceVersion of a new object is rejected by the store, after admission and validation', async () => {
     const refused = await create('versioned');
     assert.equal(refused.code, 500);
     assert.equal(refused.body.message, 'resourceVersion should not be set on objects to be created');

@@ -75,7 +75,7 @@ describe('mutating admission policies', () => {
       },
     });
 
-  it('apply configurations and patches in order, once they are bound', async () => {
+  it('mutating admission policies apply configurations and patches in order, once they are bound', async () => {
     const made = await write({
       matchConstraints: { resourceRules: [rule('apps', 'deployments')] },
       variables: [{ name: 'extra', expression: 'object.spec.replicas + 100' }],
@@ -113,7 +113,7 @@ describe('mutating admission policies', () => {
     assert.deepEqual(side?.['ports'], [{ containerPort: 80, protocol: 'TCP' }], 'defaults are filled in');
   });
 
-  it('support parameters, match conditions and selectors of bindings', async () => {
+  it('mutating admission policies support parameters, match conditions and selectors of bindings', async () => {
     await map({ key: 'k', value: 'v' }, { name: 'settings' });
     const made = await write({
       paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
@@ -140,7 +140,7 @@ describe('mutating admission policies', () => {
     );
   });
 
-  it('reject a request with every failure, unless the failure policy ignores failures', async () => {
+  it('mutating admission policies reject a request with every failure, unless the failure policy ignores failures', async () => {
     const mutations = [
       patch('[JSONPatch{op: "remove", path: "/data/gone"}]'),
       apply('Object{data: {"a": object.data.missing}}'),
@@ -167,7 +167,7 @@ describe('mutating admission policies', () => {
     assert.deepEqual(body.data, { a: '1', b: '2' }, 'what did not fail is done');
   });
 
-  it('report type errors in upstream’s wording', async () => {
+  it('mutating admission policies report type errors in upstream’s wording', async () => {
     const cases: [object, number, RegExp][] = [
       [
         apply('Object{spec: Object.specs{}}'),
@@ -200,7 +200,7 @@ describe('mutating admission policies', () => {
     }
   });
 
-  it('are rejected on write if they cannot work', async () => {
+  it('mutating admission policies are rejected on write if they cannot work', async () => {
     const cases: [object, RegExp][] = [
       [
         { mutations: [apply("'teapot'")] },
@@ -241,7 +241,7 @@ describe('mutating admission policies', () => {
     }
   });
 
-  it('run before webhooks, sorted by name, and again if reinvocation is set and later plug-ins changed the object', async () => {
+  it('mutating admission policies run before webhooks, sorted by name, and again if reinvocation is set and later plug-ins changed the object', async () => {
     const count = (name: string, reinvocationPolicy: string) =>
       policy(
         {
@@ -265,7 +265,7 @@ describe('mutating admission policies', () => {
     assert.equal(await order(), 'awaw', 'a sees what the webhook did, the webhook what a did then');
   });
 
-  it('are reinvoked after their own changes, and have no namespaceObject in match conditions', async () => {
+  it('mutating admission policies are reinvoked after their own changes, and have no namespaceObject in match conditions', async () => {
     const order = '[JSONPatch{op: "add", path: "/data/order", value: object.data.order + "a"}]';
     const matchConditions = [{ name: 'none', expression: 'namespaceObject == null' }];
     await policy({ reinvocationPolicy: 'IfNeeded', matchConditions, mutations: [patch(order)] });
@@ -285,7 +285,7 @@ describe('mutating admission policies', () => {
     assert.equal(refused.body.reason, 'Forbidden', 'nothing was tried');
   });
 
-  it('apply to custom resources, and not to excluded resources', async () => {
+  it('mutating admission policies apply to custom resources, and not to excluded resources', async () => {
     await define(server, 'lab.test', 'Rig', {
       spec: {
         type: 'object',
@@ -330,7 +330,7 @@ describe('mutating admission policies', () => {
     ]);
   });
 
-  it('are served in all versions of upstream, and shown by kubectl', async () => {
+  it('mutating admission policies are served in all versions of upstream, and shown by kubectl', async () => {
     const older = await write({ mutations: [apply('Object{data: {"seen": "yes"}}')] }, 'older', 'v1alpha1');
     assert.equal(older.code, 201, older.text);
     assert.equal(older.headers['warning'], undefined);

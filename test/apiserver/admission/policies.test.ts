@@ -40,7 +40,7 @@ describe('validating admission policies', () => {
   const create = (data: Record<string, string>, metadata: object = {}, path = MAPS) =>
     server.call<Body>('POST', path, { body: { metadata: { name: `m${++serial}`, ...metadata }, data } });
 
-  it('reject requests in upstream’s wording, once they are bound', async () => {
+  it('validating admission policies reject requests in upstream’s wording, once they are bound', async () => {
     const made = await policy({
       variables: [
         { name: 'size', expression: 'size(object.data)' },
@@ -69,7 +69,7 @@ describe('validating admission policies', () => {
     assert.equal((await server.call('DELETE', `${MAPS}/m${serial}`)).code, 200);
   });
 
-  it('warn instead of rejecting with action Warn, and only for matching requests', async () => {
+  it('validating admission policies warn instead of rejecting with action Warn, and only for matching requests', async () => {
     await policy({ validations: [{ expression: 'false', message: 'never' }] });
     await bind({
       validationActions: ['Warn', 'Audit'],
@@ -85,7 +85,7 @@ describe('validating admission policies', () => {
     assert.equal(elsewhere.headers['warning'], undefined);
   });
 
-  it('select parameters by name and by label', async () => {
+  it('validating admission policies select parameters by name and by label', async () => {
     await create({ max: '1' }, { name: 'limits', labels: { limits: 'yes' } });
     await create({ max: '3' }, { name: 'other-limits', labels: { limits: 'yes' } });
     await policy({
@@ -112,7 +112,7 @@ describe('validating admission policies', () => {
     assert.equal((await create({}, judged)).code, 201);
   });
 
-  it('reject a request if their evaluation fails, unless failures are ignored; policies that do not compile are rejected', async () => {
+  it('validating admission policies reject a request if their evaluation fails, unless failures are ignored; policies that do not compile are rejected', async () => {
     const validations = [{ expression: "object.data.missing == 'x'" }];
     await policy({ validations });
     await bind();
@@ -132,7 +132,7 @@ describe('validating admission policies', () => {
     assert.equal(paramless.code, 422, 'params without a paramKind');
   });
 
-  it('end at the cost limit without blocking the event loop', async () => {
+  it('validating admission policies end at the cost limit without blocking the event loop', async () => {
     const loops = 'object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a + b + c + d != ""))))';
     await policy({ validations: [{ expression: loops }] });
     await bind();
@@ -147,7 +147,7 @@ describe('validating admission policies', () => {
     assert.ok(performance.now() - began < 10_000);
   });
 
-  it('report only the exceeded budget if their expressions together exceed it', async () => {
+  it('validating admission policies report only the exceeded budget if their expressions together exceed it', async () => {
     const loop = 'object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != "")))';
     const many = Array.from({ length: 40 }, (_, index) => ({ expression: `${loop} && ${index} >= 0` }));
     await policy({ validations: [{ expression: 'false', message: 'never' }, ...many] });
@@ -159,7 +159,7 @@ describe('validating admission policies', () => {
     );
   });
 
-  it('must return the expected type and may use only existing variables', async () => {
+  it('validating admission policies must return the expected type and may use only existing variables', async () => {
     const validation = (expression: string, more: object = {}) => ({ validations: [{ expression, ...more }] });
     const annotation = (valueExpression: string) => ({ auditAnnotations: [{ key: 'a', valueExpression }] });
     const condition = { matchConditions: [{ name: 'c', expression: 'object.data.on' }] };
@@ -190,7 +190,7 @@ describe('validating admission policies', () => {
     }
   });
 
-  it('have no namespaceObject for cluster-scoped objects, and treat scalars as having no fields', async () => {
+  it('validating admission policies have no namespaceObject for cluster-scoped objects, and treat scalars as having no fields', async () => {
     await policy({
       matchConstraints: { resourceRules: [{ ...rules[0], resources: ['configmaps', 'namespaces'] }] },
       paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
@@ -221,7 +221,7 @@ describe('validating admission policies', () => {
     );
   });
 
-  it('are counted in metrics by action', async () => {
+  it('validating admission policies are counted in metrics by action', async () => {
     const counted = async (action: string, error: string): Promise<number> => {
       const { text } = await server.call('GET', '/metrics');
       const labels = `enforcement_action="${action}",error_type="${error}",policy="counted",policy_binding="b"`;
@@ -244,7 +244,7 @@ describe('validating admission policies', () => {
     assert.equal(await counted('allow', 'no_error'), 0, 'what was as it should be is not counted');
   });
 
-  it('are type checked against the matched kinds, with the warnings in their status', async () => {
+  it('validating admission policies are type checked against the matched kinds, with the warnings in their status', async () => {
     interface Checked {
       metadata: { generation: number };
       status?: {

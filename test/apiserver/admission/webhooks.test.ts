@@ -95,7 +95,7 @@ describe('admission webhooks', () => {
     ...more,
   });
 
-  it('receive the request, and a rejection has their message', async () => {
+  it('admission webhooks receive the request, and a rejection has their message', async () => {
     hooks.on('/deny', () => ({ allowed: false, status: { message: 'not today', code: 403, reason: 'Forbidden' } }));
     await configure(server, 'Validating', 'a', hooks.hook('/deny'));
     const refused = await call('POST', MAPS, map({ data: { a: '1' } }));
@@ -118,7 +118,7 @@ describe('admission webhooks', () => {
     assert.equal(wordless.body.message, 'admission webhook "deny.example.com" denied the request without explanation');
   });
 
-  it('get a time-out of at most the request’s remaining time, and are not called after its deadline', async () => {
+  it('admission webhooks get a time-out of at most the request’s remaining time, and are not called after its deadline', async () => {
     hooks.on('/one', () => ({ allowed: true }));
     hooks.on('/two', () => undefined);
     hooks.on('/three', () => ({ allowed: true }));
@@ -148,7 +148,7 @@ describe('admission webhooks', () => {
     );
   });
 
-  it('are called over kept connections', async () => {
+  it('admission webhooks are called over kept connections', async () => {
     const sockets = new Set<unknown>();
     hooks.on('/kept', (_review, response) => {
       sockets.add(response.socket);
@@ -159,7 +159,7 @@ describe('admission webhooks', () => {
     assert.equal(sockets.size, 1);
   });
 
-  it('receive the old object of deletes and updates', async () => {
+  it('admission webhooks receive the old object of deletes and updates', async () => {
     hooks.on('/see', () => ({ allowed: true, warnings: ['mind the gap'] }));
     await configure(server, 'Validating', 'a', hooks.hook('/see'));
     const created = map({ data: { a: '1' } });
@@ -174,7 +174,7 @@ describe('admission webhooks', () => {
     assert.equal(removal?.['name'], created.metadata.name);
   });
 
-  it('receive no name in a deletecollection, as upstream', async () => {
+  it('admission webhooks receive no name in a deletecollection, as upstream', async () => {
     const labelled = map({ data: { a: '1' } });
     const metadata = { ...labelled.metadata, labels: { gone: 'together' } };
     assert.equal((await call('POST', MAPS, { ...labelled, metadata })).code, 201);
@@ -189,7 +189,7 @@ describe('admission webhooks', () => {
     );
   });
 
-  it('change objects in the order of their names, but not the fields that the server sets', async () => {
+  it('admission webhooks change objects in the order of their names, but not the fields that the server sets', async () => {
     hooks.on('/first', () => patchOf({ op: 'add', path: '/data', value: { first: 'yes' } }));
     hooks.on('/second', ({ request }) =>
       patchOf(
@@ -209,7 +209,7 @@ describe('admission webhooks', () => {
     assert.notEqual(answer.body.metadata.uid, 'forged');
   });
 
-  it('do not make the updater own their changes, and invalid managedFields from them are dropped', async () => {
+  it('admission webhooks do not make the updater own their changes, and invalid managedFields from them are dropped', async () => {
     interface Owned {
       metadata: { managedFields?: { manager: string; fieldsV1: Record<string, unknown> }[] };
     }
@@ -249,7 +249,7 @@ describe('admission webhooks', () => {
     }
   });
 
-  it('receive a deleted object in the version of the request, not in the storage version', async () => {
+  it('admission webhooks receive a deleted object in the version of the request, not in the storage version', async () => {
     const version = (name: string, storage: boolean) => ({
       name,
       served: true,
@@ -283,7 +283,7 @@ describe('admission webhooks', () => {
     }
   });
 
-  it('are reinvoked if their policy allows it and a later webhook changed the object', async () => {
+  it('admission webhooks are reinvoked if their policy allows it and a later webhook changed the object', async () => {
     hooks.on('/early', ({ request }) =>
       request.object?.['data'] === undefined
         ? { allowed: true }
@@ -297,7 +297,7 @@ describe('admission webhooks', () => {
     assert.equal(hooks.take('/early').length, 2);
   });
 
-  it('are selected by rules, selectors and match conditions', async () => {
+  it('admission webhooks are selected by rules, selectors and match conditions', async () => {
     const allow = () => ({ allowed: true });
     for (const path of ['/labels', '/spaces', '/conditions', '/scope', '/all']) hooks.on(path, allow);
     const everything = [{ operations: ['CREATE'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
@@ -346,7 +346,7 @@ describe('admission webhooks', () => {
     await assert.rejects(configure(server, 'Validating', 'b', wrong), /matchConditions\[0\]\.expression/);
   });
 
-  it('receive the version in their rules, unless the match policy is Exact', async () => {
+  it('admission webhooks receive the version in their rules, unless the match policy is Exact', async () => {
     hooks.on('/known', () => patchOf({ op: 'add', path: '/metadata/labels', value: { seen: 'v1' } }));
     hooks.on('/exact', () => ({ allowed: true }));
     const rules = [{ operations: ['CREATE'], apiGroups: ['policy'], apiVersions: ['v1'], resources: ['*'] }];
@@ -373,7 +373,7 @@ describe('admission webhooks', () => {
     assert.equal(request?.object?.['apiVersion'], 'policy/v1');
   });
 
-  it('are called for subresources: binding, eviction, scale', async () => {
+  it('admission webhooks are called for subresources: binding, eviction, scale', async () => {
     hooks.on('/subs', () => ({ allowed: false, status: { message: 'no' } }));
     const rules = [
       { operations: ['*'], apiGroups: ['', 'apps'], apiVersions: ['v1'], resources: ['*/scale', 'pods/*'] },
@@ -414,7 +414,7 @@ describe('admission webhooks', () => {
     ]);
   });
 
-  it('receive reviews, legacy bindings, namespaces, evictions in policy/v1, and connections to pods', async () => {
+  it('admission webhooks receive reviews, legacy bindings, namespaces, evictions in policy/v1, and connections to pods', async () => {
     hooks.on('/all', () => ({ allowed: true }));
     const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
     const spec = { serviceAccountName: 'plain', containers: [{ name: 'c', image: 'i' }] };
@@ -465,7 +465,7 @@ describe('admission webhooks', () => {
     ]);
   });
 
-  it('are reinvoked if built-in plug-ins changed the object after them', async () => {
+  it('admission webhooks are reinvoked if built-in plug-ins changed the object after them', async () => {
     const classes = '/apis/scheduling.k8s.io/v1/priorityclasses';
     assert.equal((await call('POST', classes, { metadata: { name: 'high' }, value: 10 })).code, 201);
     await call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'plain' } });
@@ -495,7 +495,7 @@ describe('admission webhooks', () => {
     }
   });
 
-  it('are not called for webhook configurations', async () => {
+  it('admission webhooks are not called for webhook configurations', async () => {
     hooks.on('/none', () => ({ allowed: false }));
     const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }];
     await configure(server, 'Validating', 'a', hooks.hook('/none', { rules }));
@@ -580,7 +580,7 @@ describe('webhooks that misbehave', () => {
     });
   }
 
-  it('are called at the path that client-go builds, and redirects repeat the body', async () => {
+  it('webhooks that misbehave are called at the path that client-go builds, and redirects repeat the body', async () => {
     const allowed = (review: Review) => ({ allowed: review.request.operation === 'CREATE' });
     hooks.on('/a/b', allowed);
     hooks.on('/moved', (_, raw) => {
@@ -596,7 +596,7 @@ describe('webhooks that misbehave', () => {
     }
   });
 
-  it('reject a request if their patch does not apply, and cannot change prototypes', async () => {
+  it('webhooks that misbehave reject a request if their patch does not apply, and cannot change prototypes', async () => {
     hooks.on('/bad', () => patchOf({ op: 'replace', path: '/nowhere/at/all', value: 1 }));
     await configure(server, 'Mutating', 'a', hooks.hook('/bad', { failurePolicy: 'Ignore' }));
     assert.equal((await create()).code, 500);
@@ -608,7 +608,7 @@ describe('webhooks that misbehave', () => {
     assert.equal(wrong.code, 500, wrong.text);
   });
 
-  it('count calls and rejections in metrics', async () => {
+  it('webhooks that misbehave count calls and rejections in metrics', async () => {
     hooks.on('/bad', () => ({ allowed: false }));
     await configure(server, 'Validating', 'a', hooks.hook('/bad'));
     await create();

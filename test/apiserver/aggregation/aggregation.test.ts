@@ -125,7 +125,7 @@ describe('an aggregated API server', () => {
     await until('the watch has ended', async () => (flunders.watchers === 0 ? true : undefined));
   });
 
-  it('can upgrade connections, for resources of any depth', async () => {
+  it('an aggregated API server can upgrade connections, for resources of any depth', async () => {
     const { main, flunders } = extended;
     flunders.take('/');
     const sent = request(`${main.url}${FLUNDERS}/x/connect/22/tcp`, {
@@ -162,7 +162,7 @@ describe('an aggregated API server', () => {
     assert.equal((await main.call('GET', '/api/v1/namespaces/default/pods/x/log/more')).code, 404);
   });
 
-  it('is in every discovery document, sorted by priority, only with its registered versions', async () => {
+  it('an aggregated API server is in every discovery document, sorted by priority, only with its registered versions', async () => {
     const { main } = extended;
     const names = (await groups(main)).map(({ metadata }) => metadata.name);
     assert.deepEqual(names.slice(0, 2), ['apiregistration.k8s.io', 'apps']);
@@ -214,7 +214,7 @@ describe('an aggregated API server', () => {
     assert.deepEqual(flunders.take('/openapi/v2'), []);
   });
 
-  it('is reported as unavailable without waiting for it', async () => {
+  it('an aggregated API server is reported as unavailable without waiting for it', async () => {
     const { main, flunders } = extended;
     await writeSlice(main, 'flunders', flunders.port, []);
     const message = await available(main, 'MissingEndpoints');
@@ -240,7 +240,7 @@ describe('an aggregated API server', () => {
     await until('current', async () => ((await freshness(main)) === 'Current' ? true : undefined));
   });
 
-  it('cannot redirect clients to other hosts', async () => {
+  it('an aggregated API server cannot redirect clients to other hosts', async () => {
     const { main, flunders } = extended;
     flunders.mischief = (_, response) => {
       response.writeHead(302, { location: 'https://169.254.169.254/' }).end('secret');
@@ -416,7 +416,7 @@ it('several masters with different proxy certificates are trusted and proxy alik
 });
 
 describe('malicious aggregated servers', () => {
-  it('do not block other clients', async () => {
+  it('malicious aggregated servers do not block other clients', async () => {
     const extended = await startExtended((flunders) => {
       flunders.aggregated = false;
       flunders.explained = false;

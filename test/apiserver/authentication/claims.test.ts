@@ -21,7 +21,7 @@ const claims = {
 };
 
 describe('claims', () => {
-  it('are mapped to users by expressions', () => {
+  it('claims are mapped to users by expressions', () => {
     const user = userOfClaims(
       {
         ...none,
@@ -57,7 +57,7 @@ describe('claims', () => {
     });
   });
 
-  it('reject tokens whose claims fail a mapping or rule', () => {
+  it('claims reject tokens whose claims fail a mapping or rule', () => {
     const sub = { claim: 'sub', prefix: '' };
     const cases: [ClaimRules, RegExp][] = [
       [

@@ -52,7 +52,7 @@ describe('conditions of authorization webhooks', () => {
     assert.equal(compileAccessConditions([fails, 'false']).hold(path), false);
   });
 
-  it('are rejected if they do not compile', () => {
+  it('conditions of authorization webhooks are rejected if they do not compile', () => {
     for (const source of ['request.nothing', "'text'", 'object.x', "authorizer.path('/')", 'request.user ==']) {
       assert.throws(
         () => compileAccessConditions(['true', source]),

@@ -81,7 +81,7 @@ describe('constrained impersonation', () => {
     assert.match(path.body.message, /User "carol" cannot impersonate-on:user-info:get path "\/api"/);
   });
 
-  it('never permits system:masters, and gives nodes only their own groups', async () => {
+  it('constrained impersonation never permits system:masters, and gives nodes only their own groups', async () => {
     assert.equal(
       await as({ ...DAVE, 'impersonate-group': 'system:masters' }),
       `${refused('impersonate:user-info', 'groups', ' "system:masters"')}: impersonating the system:masters group is not allowed`,

@@ -99,7 +99,7 @@ describe('authorization webhooks', () => {
     return { code, status: body.status, message: body.message };
   };
 
-  it('receive the version and the selectors of a request, in order', async () => {
+  it('authorization webhooks receive the version and the selectors of a request, in order', async () => {
     const ann = await server.user('ann', 'dev');
     const query = `fieldSelector=${encodeURIComponent(FIELDS)}&labelSelector=${encodeURIComponent(LABELS)}`;
     assert.equal((await server.call('GET', `/apis/apps/v1/deployments?${query}`, { as: ann })).code, 400);
@@ -121,7 +121,7 @@ describe('authorization webhooks', () => {
     assert.equal(requested[0]?.resourceAttributes?.['fieldSelector'], undefined, 'they mean nothing there');
   });
 
-  it('receive the selectors of a review unchanged, without unknown operators', async () => {
+  it('authorization webhooks receive the selectors of a review unchanged, without unknown operators', async () => {
     const list = { verb: 'list', resource: 'pods' };
     const requirements = [field('spec.nodeName', 'In', 'mine'), field('metadata.name', 'NotIn', 'b')];
     const labels = [field('tier', 'In', 'b', 'a'), { key: 'ask', operator: 'Exists' }];

@@ -29,7 +29,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
   const create = (namespace: string, name: string, query = '') =>
     server.call(`POST`, `/api/v1/namespaces/${namespace}/configmaps${query}`, { body: { metadata: { name } } });
 
-  test('reject objects above the total of their projects, and no others', async () => {
+  test('cluster resource quotas reject objects above the total of their projects, and no others', async () => {
     assert.equal((await create('a', 'dry', '?dryRun=All')).code, 201);
     const answers = await Promise.all(
       ['a', 'b', 'a', 'b', 'a', 'b'].map((namespace, index) => create(namespace, `m${index}`)),
@@ -42,7 +42,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
     assert.equal((await create('c', 'm')).code, 201);
   });
 
-  test('are shown as AppliedClusterResourceQuotas in their projects', async () => {
+  test('cluster resource quotas are shown as AppliedClusterResourceQuotas in their projects', async () => {
     const list = async (namespace: string) => {
       const path = `/apis/quota.openshift.io/v1/namespaces/${namespace}/appliedclusterresourcequotas`;
       const { body } = await server.call<{ items: { kind: string; metadata: object }[] }>('GET', path);
@@ -58,7 +58,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
     assert.equal((await server.call('GET', one.replace('/b/', '/c/'))).code, 404);
   });
 
-  test('require a selector', async () => {
+  test('cluster resource quotas require a selector', async () => {
     const body = { ...QUOTA, metadata: { name: 'all' }, spec: { ...QUOTA.spec, selector: {} } };
     const { code, text } = await server.call('POST', '/apis/quota.openshift.io/v1/clusterresourcequotas', { body });
     assert.equal(code, 422);

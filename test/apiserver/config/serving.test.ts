@@ -18,7 +18,7 @@ const valuesOf = (argv: readonly string[], locate = (path: string) => path): Api
 const limits = (...argv: string[]) => servingLimits(valuesOf(argv));
 
 describe('serving flags', () => {
-  it('are applied', () => {
+  it('serving flags are applied', () => {
     assert.deepEqual(limits(), {});
     assert.deepEqual(
       limits(

@@ -106,7 +106,7 @@ describe('hostile definitions', () => {
     assert.deepEqual(resource.body.spec, { property5: { a: 'd' } });
   });
 
-  it('treat prototype names as plain data', async () => {
+  it('hostile definitions treat prototype names as plain data', async () => {
     const body = JSON.stringify(
       definition('protos', {
         HERE: 1,

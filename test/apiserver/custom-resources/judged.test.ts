@@ -34,7 +34,7 @@ describe('definitions', () => {
     ['definitions', DEFINITIONS],
     ['rules', RULED],
   ] as const) {
-    it(`are accepted and rejected as upstream does: ${name}`, () => {
+    it(`definitions are accepted and rejected as upstream does: ${name}`, () => {
       assert.equal(ANSWERS[name].length, documents.length, 'recorded for other definitions');
       for (const [index, document] of documents.entries()) {
         const expected = ANSWERS[name][index];

@@ -35,11 +35,11 @@ describe('custom resources', () => {
     ...more,
   });
 
-  it('are not served before they are defined', async () => {
+  it('custom resources are not served before they are defined', async () => {
     assert.equal((await call('GET', PATH)).code, 404);
   });
 
-  it('are served once the definition is established', async () => {
+  it('custom resources are served once the definition is established', async () => {
     const created = await call('POST', DEFINITIONS, cronTabs());
     assert.equal(created.code, 201, created.text);
     assert.equal(created.body.metadata['generation'], 1);
@@ -61,7 +61,7 @@ describe('custom resources', () => {
     assert.equal(list.body['apiVersion'], 'stable.example.com/v1');
   });
 
-  it('are served without invalid stored fields, and can be updated and deleted', async () => {
+  it('custom resources are served without invalid stored fields, and can be updated and deleted', async () => {
     const stored = {
       ...ct('damaged', { cronSpec: '* * * * *', replicas: 1 }),
       metadata: {
@@ -91,7 +91,7 @@ describe('custom resources', () => {
     assert.equal((await call('DELETE', `${PATH}/damaged`)).code, 200);
   });
 
-  it('get defaults of embedded metadata, without unknown metadata fields', async () => {
+  it('custom resources get defaults of embedded metadata, without unknown metadata fields', async () => {
     const name = { type: 'string' };
     const meta = { type: 'object', properties: { name }, default: { name: 'Bar', odd: 1 } };
     const resource = {
@@ -120,7 +120,7 @@ describe('custom resources', () => {
     assert.equal((await call('DELETE', above)).code, 404);
   });
 
-  it('require apiVersion and kind', async () => {
+  it('custom resources require apiVersion and kind', async () => {
     const answers = [
       ['null', 400, "unrecognized (must be of type CronTab): Object 'Kind' is missing in 'null' (6e756c6c)"],
       ['{"metadata":{}}', 400, `Object 'Kind' is missing in '{"metadata":{}}' ({"metadata":{}})`],
@@ -138,7 +138,7 @@ describe('custom resources', () => {
     }
   });
 
-  it('are in discovery', async () => {
+  it('custom resources are in discovery', async () => {
     const groups = await call('GET', '/apis');
     assert.ok(groups.text.includes('"stable.example.com/v1"'));
     const { body } = await call('GET', '/apis/stable.example.com/v1');
@@ -153,7 +153,7 @@ describe('custom resources', () => {
     assert.ok(aggregated.text.includes('"resource":"crontabs"'));
   });
 
-  it('are in OpenAPI', async () => {
+  it('custom resources are in OpenAPI', async () => {
     const v2 = await call('GET', '/openapi/v2');
     const { definitions, paths } = v2.body as unknown as Record<string, Record<string, Body>>;
     const definition = definitions?.['com.example.stable.v1.CronTab'] as unknown as Body & { properties: Body };
@@ -180,7 +180,7 @@ describe('custom resources', () => {
     assert.equal(again.code, 304);
   });
 
-  it('are pruned, defaulted and validated', async () => {
+  it('custom resources are pruned, defaulted and validated', async () => {
     const created = await call(
       'POST',
       PATH,
@@ -207,7 +207,7 @@ describe('custom resources', () => {
     assert.match(many.body.message, /spec\.tags\[1\]: Duplicate value: "a"/);
   });
 
-  it('accept JSON and merge patches, but no strategic merge patches', async () => {
+  it('custom resources accept JSON and merge patches, but no strategic merge patches', async () => {
     const merged = await call(
       'PATCH',
       `${PATH}/one`,
@@ -244,7 +244,7 @@ describe('custom resources', () => {
     assert.equal(labelled.body.metadata['generation'], 2);
   });
 
-  it('merge lists by their keys in an apply', async () => {
+  it('custom resources merge lists by their keys in an apply', async () => {
     const apply = (manager: string, spec: unknown) =>
       call('PATCH', `${PATH}/applied?fieldManager=${manager}`, ct('applied', spec), {
         type: 'application/apply-patch+yaml',
@@ -265,7 +265,7 @@ describe('custom resources', () => {
     assert.match(conflict.body.message, /\.spec\.ports\[name="http"\]\.port/);
   });
 
-  it('have status and scale subresources', async () => {
+  it('custom resources have status and scale subresources', async () => {
     const status = await call('PUT', `${PATH}/one/status`, {
       ...ct('one', { cronSpec: 'ignored' }),
       metadata: {
@@ -304,7 +304,7 @@ describe('custom resources', () => {
     assert.deepEqual(put.body.status, { replicas: 2, labelSelector: 'app=x' });
   });
 
-  it('are shown as tables and selected by selectable fields', async () => {
+  it('custom resources are shown as tables and selected by selectable fields', async () => {
     const table = await call('GET', PATH, undefined, {
       headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' },
     });
@@ -325,7 +325,7 @@ describe('custom resources', () => {
     assert.equal(partial.body['kind'], 'PartialObjectMetadata');
   });
 
-  it('follow their definition: a new default appears in stored objects', async () => {
+  it('custom resources follow their definition: a new default appears in stored objects', async () => {
     const changed = cronTabs();
     const versions = (changed['spec'] as Body)['versions'] as {
       schema: { openAPIV3Schema: { properties: { spec: { properties: Record<string, unknown> } } } };
@@ -339,7 +339,7 @@ describe('custom resources', () => {
     await until('default', async () => (await call('GET', `${PATH}/one`)).body.spec['colour'] === 'blue');
   });
 
-  it('are deleted with their definition, those with finalizers last', async () => {
+  it('custom resources are deleted with their definition, those with finalizers last', async () => {
     await call('POST', PATH, { ...ct('held', {}), metadata: { name: 'held', finalizers: ['example.com/hold'] } });
     const deleted = await call('DELETE', `${DEFINITIONS}/${CRONTAB}`);
     assert.equal(deleted.code, 200, deleted.text);
@@ -372,7 +372,7 @@ describe('rules of custom resources', () => {
     return definition;
   };
 
-  it('are compiled when the definition is written', async () => {
+  it('rules of custom resources are compiled when the definition is written', async () => {
     const refused = await call('POST', DEFINITIONS, withRule({ rule: 'self.nope > 1' }));
     assert.equal(refused.code, 422);
     assert.match(
@@ -383,7 +383,7 @@ describe('rules of custom resources', () => {
     assert.match(costly.body.message, /estimated rule cost exceeds budget by factor of more than 100x/);
   });
 
-  it('are evaluated when resources are written', async () => {
+  it('rules of custom resources are evaluated when resources are written', async () => {
     const rule = { rule: '!has(oldSelf.image) || self.image == oldSelf.image', message: 'image is immutable' };
     assert.equal((await call('POST', DEFINITIONS, withRule(rule))).code, 201);
     await until('served', async () => (await call('GET', PATH)).code === 200);
@@ -453,7 +453,7 @@ describe('cluster-scoped custom resources', () => {
   const call = (method: string, path: string, body?: unknown, options = {}) =>
     server.call<Body>(method, path, { ...(body === undefined ? {} : { body }), ...options });
 
-  it('are not served in namespaces', async () => {
+  it('cluster-scoped custom resources are not served in namespaces', async () => {
     assert.equal((await call('GET', '/apis/lab.example.com/v1/namespaces/default/racks')).code, 404);
     const created = await call('POST', ROOT, rack('', { generateName: 'rack-' }));
     assert.equal(created.code, 201, created.text);
@@ -461,7 +461,7 @@ describe('cluster-scoped custom resources', () => {
     assert.match(String(created.headers['warning']), /lab\.example\.com\/v1 Rack is deprecated/);
   });
 
-  it('distinguish an empty list from a missing one', async () => {
+  it('cluster-scoped custom resources distinguish an empty list from a missing one', async () => {
     const created = await call('POST', ROOT, rack('one'));
     assert.deepEqual(created.body['slots'], []);
     const { slots: _slots, ...without } = created.body as Record<string, unknown>;
@@ -470,7 +470,7 @@ describe('cluster-scoped custom resources', () => {
     assert.equal(updated.body.metadata['generation'], 2);
   });
 
-  it('validate embedded resources', async () => {
+  it('cluster-scoped custom resources validate embedded resources', async () => {
     const refused = await call('POST', ROOT, { ...rack('two'), template: { spec: { x: 1 } } });
     assert.match(refused.body.message, /template\.apiVersion: Required value/);
     const created = await call('POST', ROOT, {
@@ -487,7 +487,7 @@ describe('cluster-scoped custom resources', () => {
     assert.equal(wrong.code, 400);
   });
 
-  it('are protected by RBAC', async () => {
+  it('cluster-scoped custom resources are protected by RBAC', async () => {
     const as = await server.user('reader');
     assert.equal((await call('GET', ROOT, undefined, { as })).code, 403);
     const rules = [{ apiGroups: ['lab.example.com'], resources: ['racks'], verbs: ['get', 'list'] }];
@@ -502,7 +502,7 @@ describe('cluster-scoped custom resources', () => {
     assert.equal((await call('DELETE', ROOT, undefined, { as })).code, 403);
   });
 
-  it('support dry run, paged lists and deletecollection', async () => {
+  it('cluster-scoped custom resources support dry run, paged lists and deletecollection', async () => {
     assert.equal((await call('POST', `${ROOT}?dryRun=All`, rack('dry'))).code, 201);
     assert.equal((await call('GET', `${ROOT}/dry`)).code, 404);
     const page = await call('GET', `${ROOT}?limit=1`);

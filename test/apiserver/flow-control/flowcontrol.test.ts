@@ -62,7 +62,7 @@ describe('configuration objects of priority and fairness', () => {
   const dangling = async (name: string) =>
     (await schema(name)).status?.conditions?.find(({ type }) => type === 'Dangling');
 
-  it('exist from the start and refer to existing levels', async () => {
+  it('configuration objects of priority and fairness exist from the start and refer to existing levels', async () => {
     const levels = (await server.call<List<PriorityLevelConfiguration>>('GET', LEVELS)).body.items;
     assert.deepEqual(
       levels.map(({ metadata }) => metadata?.name),
@@ -87,7 +87,7 @@ describe('configuration objects of priority and fairness', () => {
     }
   });
 
-  it('are restored after deletion or change', async () => {
+  it('configuration objects of priority and fairness are restored after deletion or change', async () => {
     assert.equal((await server.call('DELETE', `${SCHEMAS}/service-accounts`)).code, 200);
     assert.equal((await server.call('DELETE', `${LEVELS}/workload-low`)).code, 200);
     await server.call('PATCH', `${SCHEMAS}/probes`, merge({ spec: { matchingPrecedence: 3 } }));
@@ -99,7 +99,7 @@ describe('configuration objects of priority and fairness', () => {
     });
   });
 
-  it('keep changes by an administrator, unless they are mandatory', async () => {
+  it('configuration objects of priority and fairness keep changes by an administrator, unless they are mandatory', async () => {
     const own = { metadata: { annotations: { [ANNOTATION]: 'false' } }, spec: { matchingPrecedence: 9_100 } };
     await server.call('PATCH', `${SCHEMAS}/service-accounts`, merge(own));
     const refused = await server.call<{ message: string }>('PATCH', `${SCHEMAS}/catch-all`, merge(own));
@@ -127,7 +127,7 @@ describe('configuration objects of priority and fairness', () => {
     await until('the stray is gone', async () => (await server.call('GET', `${SCHEMAS}/of-another-time`)).code === 404);
   });
 
-  it('have a Dangling condition if their level does not exist', async () => {
+  it('configuration objects of priority and fairness have a Dangling condition if their level does not exist', async () => {
     await server.call('POST', SCHEMAS, { body: schemaOf('early', 'later', 'x') });
     await until('it dangles', async () => (await dangling('early'))?.status === 'True');
     assert.equal((await dangling('early'))?.reason, 'NotFound');
@@ -234,7 +234,7 @@ describe('requests under priority and fairness', () => {
   const executing = (schema: string) => metric(server, 'current_executing_requests', `flow_schema="${schema}"`);
   const waiting = () => metric(server, 'current_inqueue_requests', 'flow_schema="queued"');
 
-  it('have headers with the UIDs of their flow schema and priority level', async () => {
+  it('requests under priority and fairness have headers with the UIDs of their flow schema and priority level', async () => {
     const mine = await server.call('GET', PATH, { as: queued });
     assert.equal(mine.headers['x-kubernetes-pf-flowschema-uid'], await uid(`${SCHEMAS}/queued`));
     assert.equal(mine.headers['x-kubernetes-pf-prioritylevel-uid'], await uid(`${LEVELS}/one-seat`));
@@ -247,7 +247,7 @@ describe('requests under priority and fairness', () => {
     assert.equal(watch.headers['x-kubernetes-pf-flowschema-uid'], await uid(`${SCHEMAS}/queued`));
   });
 
-  it('are rejected at once by a level without a queue', async () => {
+  it('requests under priority and fairness are rejected at once by a level without a queue', async () => {
     const first = await held(server, rejected, 'rejected', 'first');
     const body = { metadata: { name: 'second' } };
     const second = await server.call<{ message: string; reason: string }>('POST', PATH, { as: rejected, body });
@@ -266,7 +266,7 @@ describe('requests under priority and fairness', () => {
     );
   });
 
-  it('wait for a seat in a queue of limited length, and are served in order', async () => {
+  it('requests under priority and fairness wait for a seat in a queue of limited length, and are served in order', async () => {
     const first = await held(server, queued, 'queued', 'third');
     const second = server.call('GET', PATH, { as: queued });
     await until('the second waits', async () => (await waiting()) === 1);
@@ -309,7 +309,7 @@ describe('requests under priority and fairness', () => {
     assert.equal((await second).code, 200);
   });
 
-  it('wait for at most a part of their deadline', async () => {
+  it('requests under priority and fairness wait for at most a part of their deadline', async () => {
     const hasty = await startNarrow(8);
     try {
       const first = await held(hasty.server, hasty.queued, 'queued', 'first');
@@ -326,7 +326,7 @@ describe('requests under priority and fairness', () => {
     }
   });
 
-  it('leave the queue when their client disconnects', async () => {
+  it('requests under priority and fairness leave the queue when their client disconnects', async () => {
     const first = await held(server, queued, 'queued', 'fifth');
     const second = new Held(server, queued, 'never');
     second.sent.on('error', () => {});
@@ -338,7 +338,7 @@ describe('requests under priority and fairness', () => {
     assert.equal((await server.call('GET', `${PATH}/never`)).code, 404);
   });
 
-  it('release the seat of a watch once it has started', async () => {
+  it('requests under priority and fairness release the seat of a watch once it has started', async () => {
     const watch = request({
       host: '127.0.0.1',
       port: server.port,
@@ -362,7 +362,7 @@ describe('requests under priority and fairness', () => {
     watch.destroy();
   });
 
-  it('use more seats for a write if it has many watches', async () => {
+  it('requests under priority and fairness use more seats for a write if it has many watches', async () => {
     const watches = Array.from({ length: 20 }, () =>
       request({
         host: '127.0.0.1',
@@ -395,7 +395,7 @@ describe('requests under priority and fairness', () => {
 });
 
 describe('requests without priority and fairness', () => {
-  it('have two fixed limits, which do not apply to administrators', async () => {
+  it('requests without priority and fairness have two fixed limits, which do not apply to administrators', async () => {
     const server = await startServer({
       config: { priorityAndFairness: false, maxInFlight: { reading: 1, mutating: 1 } },
     });

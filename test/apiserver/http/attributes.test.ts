@@ -220,7 +220,7 @@ describe('request attributes', () => {
     return method === 'POST' || method === 'PUT' ? '{"metadata":{"name":"made"}}' : undefined;
   };
 
-  it(`match the responses, for ${PATHS} paths`, { timeout: 300_000 }, async () => {
+  it(`request attributes match the responses, for ${PATHS} paths`, { timeout: 300_000 }, async () => {
     const choices = new Choices(SEED);
     let count = 0;
     for (let index = 0; index < PATHS; index++) {
@@ -236,7 +236,7 @@ describe('request attributes', () => {
     assert.ok(count > PATHS / 10, `only ${count} of ${PATHS} paths served anything`);
   });
 
-  it(`match the connections, for ${UPGRADES} upgrades`, { timeout: 120_000 }, async () => {
+  it(`request attributes match the connections, for ${UPGRADES} upgrades`, { timeout: 120_000 }, async () => {
     const choices = new Choices(SEED + 1);
     let count = 0;
     for (let index = 0; index < UPGRADES; index++) {

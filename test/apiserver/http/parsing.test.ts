@@ -16,14 +16,14 @@ const pick = (method: string, url: string) => {
 describe('request time limit', () => {
   const limit = (query: string) => requestLimit(parseRequestInfo('GET', `/api/v1/pods${query}`), 60_000);
 
-  it("is the client's time-out if that is shorter", () => {
+  it("request time limit is the client's time-out if that is shorter", () => {
     assert.deepEqual(['', '?timeout=', '?timeout=0s', '?timeout=-1s', '?timeout=2m'].map(limit), Array(5).fill(60_000));
     assert.deepEqual(['?timeout=1500ms', '?timeout=1m', '?limit=1&timeout=7s'].map(limit), [1500, 60_000, 7000]);
     for (const bad of ['1', 'soon', '1 s', '1'.repeat(16_000)])
       assert.throws(() => limit(`?timeout=${bad}`), { httpCode: 400 });
   });
 
-  it('is 34 seconds for a write of one object', () => {
+  it('request time limit is 34 seconds for a write of one object', () => {
     assert.deepEqual([writeDeadline(1000, 61_000), writeDeadline(1000, 6000)], [35_000, 6000]);
     const at = (method: string, path: string) => isWrite(parseRequestInfo(method, path));
     const one = '/api/v1/namespaces/a/pods/b';

@@ -101,7 +101,7 @@ describe('evictions', () => {
     assert.equal((await budget('web')).status?.disruptionsAllowed, 0);
   });
 
-  it('require an observed budget, and fail with two budgets for a pod', async () => {
+  it('evictions require an observed budget, and fail with two budgets for a pod', async () => {
     await podNamed('a');
     await budgetWith('web', { disruptionsAllowed: 1, currentHealthy: 2 });
     await patch(`${BUDGETS}/web`, { spec: { minAvailable: 2 } });
@@ -143,7 +143,7 @@ describe('evictions', () => {
     assert.equal((await evict('ill-too')).code, 201);
   });
 
-  it('apply the caller’s preconditions, and require the name in the path', async () => {
+  it('evictions apply the caller’s preconditions, and require the name in the path', async () => {
     await podNamed('a');
     const wrong = await evict('a', { deleteOptions: { preconditions: { uid: 'another' } } });
     assert.equal(wrong.code, 409, wrong.text);

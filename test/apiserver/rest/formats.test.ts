@@ -224,7 +224,7 @@ describe('formats', () => {
     assert.ok(groups.raw.includes('autoscaling/v2beta2'));
   });
 
-  it('has no tables of virtual kinds', async () => {
+  it('virtual kinds have no tables', async () => {
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectAccessReview',

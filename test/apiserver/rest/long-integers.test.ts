@@ -55,7 +55,7 @@ describe('integers beyond the safe range', () => {
     return specOf(answer.text);
   };
 
-  it('are stored and returned exactly, in JSON, indented and in YAML', async () => {
+  it('integers beyond the safe range are stored and returned exactly, in JSON, indented and in YAML', async () => {
     const spec = `{"count":${MAX},"free":{"negative":-${ODD},"list":[${ODD},1],"__proto__":${ODD}},"kept":1}`;
     assert.equal(await made('shown', spec), `"spec":${spec}`);
     for (const path of [`${PATH}/shown`, PATH]) {
@@ -68,7 +68,7 @@ describe('integers beyond the safe range', () => {
     }
   });
 
-  it('are parsed from YAML, and become doubles beyond 64 bits', async () => {
+  it('integers beyond the safe range are parsed from YAML, and become doubles beyond 64 bits', async () => {
     const yaml = `apiVersion: example.com/v1\nkind: Counter\nmetadata: {name: yaml}\nspec:\n  count: ${MAX}\n  free: {a: 18446744073709551615, b: 0x20000000000001, c: 1.5}\n`;
     const answer = await send('POST', PATH, yaml, 'application/yaml');
     assert.equal(answer.code, 201, answer.text);
@@ -78,7 +78,7 @@ describe('integers beyond the safe range', () => {
     assert.equal(json.code, 422, json.text);
   });
 
-  it('are compared exactly', async () => {
+  it('integers beyond the safe range are compared exactly', async () => {
     const refused = async (spec: string, words: RegExp): Promise<void> => {
       const answer = await send('POST', PATH, counter('refused', spec));
       assert.equal(answer.code, 422, answer.text);
@@ -102,7 +102,7 @@ describe('integers beyond the safe range', () => {
     assert.equal(grown.code, 200, grown.text);
   });
 
-  it('are patched and applied', async () => {
+  it('integers beyond the safe range are patched and applied', async () => {
     await made('patched', `{"count":${ODD}}`);
     const path = `${PATH}/patched`;
     const test = `[{"op":"test","path":"/spec/count","value":${ODD}},{"op":"add","path":"/spec/free","value":{"n":${MAX}}}]`;
@@ -149,7 +149,7 @@ describe('integers beyond the safe range', () => {
     assert.match(wide.body.message ?? '', /cannot unmarshal number .* of type int64/);
   });
 
-  it('are accepted as a grace period and a generation', async () => {
+  it('integers beyond the safe range are accepted as a grace period and a generation', async () => {
     const grace = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"grace"},"spec":{"nodeName":"n","terminationGracePeriodSeconds":${MAX},"containers":[{"name":"c","image":"i"}]}}`;
     const created = await send('POST', PODS, grace);
     assert.equal(created.code, 201, created.text);

@@ -55,13 +55,13 @@ describe('a list of nine megabytes', () => {
     assert.equal(page.body.metadata.remainingItemCount, COUNT - 30);
   });
 
-  it('is compressed if the client accepts it', async () => {
+  it('a list of nine megabytes is compressed if the client accepts it', async () => {
     const { headers, bytes } = await server.call('GET', MAPS, { headers: { 'accept-encoding': 'gzip' } });
     assert.equal(headers['content-encoding'], 'gzip');
     assert.deepEqual(JSON.parse(gunzipSync(bytes).toString('utf8')).items, expected);
   });
 
-  it('is rejected in forms that need the whole list in memory', async () => {
+  it('a list of nine megabytes is rejected in forms that need the whole list in memory', async () => {
     const pretty = await server.call('GET', `${MAPS}?pretty=true`);
     const yaml = await server.call('GET', MAPS, { headers: { accept: 'application/yaml' } });
     assert.deepEqual([pretty.code, yaml.code], [406, 406]);

@@ -40,7 +40,7 @@ describe('two API servers', () => {
     }
   });
 
-  it('lose no concurrent change', async () => {
+  it('two API servers lose no concurrent change', async () => {
     const patch = (server: TestServer, key: string) =>
       server.call('PATCH', `${MAPS}/shared`, {
         raw: JSON.stringify({ metadata: { annotations: { [key]: 'x' } } }),
@@ -53,7 +53,7 @@ describe('two API servers', () => {
     assert.deepEqual(Object.keys(body.metadata.annotations ?? {}).sort(), [...keys].sort());
   });
 
-  it('never allocate an address or port twice', async () => {
+  it('two API servers never allocate an address or port twice', async () => {
     const create = (server: TestServer, index: number) =>
       server.call<Thing>('POST', SERVICES, {
         body: { metadata: { name: `s${index}` }, spec: { type: 'NodePort', ports: [{ port: 80 }] } },
@@ -70,7 +70,7 @@ describe('two API servers', () => {
     assert.ok(made.length >= 35, `${made.length}: ${answers.find((each) => each.code !== 201)?.text}`);
   });
 
-  it('are both endpoints of the kubernetes service', async () => {
+  it('two API servers are both endpoints of the kubernetes service', async () => {
     const { text } = await one.call('GET', '/api/v1/namespaces/default/endpoints/kubernetes');
     assert.match(text, /192\.0\.2\.10/);
     assert.match(text, /192\.0\.2\.11/);

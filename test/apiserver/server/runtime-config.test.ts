@@ -103,7 +103,7 @@ describe('--runtime-config', () => {
     }
   });
 
-  it('does not affect custom resources and aggregated APIs', async () => {
+  it('--runtime-config does not affect custom resources and aggregated APIs', async () => {
     const server = await start(createMemoryStore(), ['v1', false]);
     try {
       assert.equal(await codeOf(server, '/api/v1/pods'), 404);

@@ -54,12 +54,12 @@ describe('links through the proxy', () => {
     '<a href="unfinished',
   ].join('\n');
 
-  it('are found in a page, however its bytes are split', async () => {
+  it('links through the proxy are found in a page, however its bytes are split', async () => {
     for (const size of [1, 2, 3, 5, 7, 16, 1_000])
       assert.equal((await rewritten(SOURCE, size)).toString('utf8'), WANTED, `in pieces of ${size}`);
   });
 
-  it('leave all other bytes unchanged', async () => {
+  it('links through the proxy leave all other bytes unchanged', async () => {
     const bytes = Buffer.from(Array.from({ length: 4_096 }, (_, index) => (index * 7919) % 256)).filter(
       (byte) => byte !== 0x3c,
     );

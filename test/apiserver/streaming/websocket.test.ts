@@ -83,7 +83,7 @@ describe('read-only WebSockets', () => {
 
   const logOf = (pod: string): string => `/api/v1/namespaces/default/pods/${pod}/log?container=main`;
 
-  it('return logs, raw or in base64', async () => {
+  it('read-only WebSockets return logs, raw or in base64', async () => {
     for (const protocols of [[], ['binary.k8s.io']]) {
       const socket = open(logOf('logs'), protocols);
       const { messages, code } = await readAll(socket);
@@ -102,7 +102,7 @@ describe('read-only WebSockets', () => {
     assert.equal(text, 'one\ntwo\n');
   });
 
-  it('are rejected with an HTTP response', async () => {
+  it('read-only WebSockets are rejected with an HTTP response', async () => {
     const waiting = await refusal(open(logOf('fails')));
     assert.equal(waiting.code, 400);
     assert.equal(JSON.parse(waiting.text).message, 'container is waiting');
@@ -129,7 +129,7 @@ describe('read-only WebSockets', () => {
     return messages;
   }
 
-  it('send one event per message', async () => {
+  it('read-only WebSockets send one event per message', async () => {
     const made = await server.call<{ metadata: JsonObject }>('POST', MAPS, {
       body: { metadata: { name: 'first' }, data: { text: 'line\nbreak' } },
     });
@@ -157,12 +157,12 @@ describe('read-only WebSockets', () => {
     assert.equal(decodeProtobuf(bytes.subarray(magic))['kind'], 'ConfigMap');
   });
 
-  it('end at the timeout of the watch', async () => {
+  it('read-only WebSockets end at the timeout of the watch', async () => {
     const { code } = await readAll(open(`${MAPS}?watch=1&timeoutSeconds=1`));
     assert.equal(code, 1000);
   });
 
-  it('end when the client disconnects', async () => {
+  it('read-only WebSockets end when the client disconnects', async () => {
     const socket = open(`${MAPS}?watch=1`);
     await once(socket, 'message');
     socket.close();

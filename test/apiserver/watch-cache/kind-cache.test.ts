@@ -24,7 +24,7 @@ function newCache(): KindCache {
 }
 
 describe('a written object', () => {
-  it('is shared until its event has been delivered', () => {
+  it('a written object is shared until its event has been delivered', () => {
     const written = { metadata: { name: 'b', namespace: 'a' }, size: 'large' };
     const bytes = spliceRevision(Buffer.from(JSON.stringify(written)), 7);
     const cache = new KindCache({
@@ -47,7 +47,7 @@ describe('a written object', () => {
 });
 
 describe('spliced revision', () => {
-  it('is inserted at the start of metadata and changes nothing else', () => {
+  it('spliced revision is inserted at the start of metadata and changes nothing else', () => {
     const value = storedValue('a', 'b', 'c');
     const parsed = JSON.parse(spliceRevision(value, 42).toString()) as {
       metadata: Record<string, unknown>;
@@ -59,7 +59,7 @@ describe('spliced revision', () => {
     assert.deepEqual(parsed, JSON.parse(value.toString()));
   });
 
-  it('is replaced by that of the delete', () => {
+  it('spliced revision is replaced by that of the delete', () => {
     const object = new CachedObject('a', 'b', spliceRevision(storedValue('a', 'b', 'c'), 7), 7, 7);
     const parsed = object.atRevision(1234).parse();
     assert.equal(parsed.metadata?.resourceVersion, '1234');
@@ -74,7 +74,7 @@ describe('objects written by this server', () => {
   const event = (cache: KindCache, revision: number): void =>
     cache.applyPut(key, storedValue('a', 'b', `of ${revision}`), revision, revision);
 
-  it('are reused when their event arrives, and only then', () => {
+  it('objects written by this server are reused when their event arrives, and only then', () => {
     const cache = newCache();
     cache.load([], 1);
     const mine = written(5);
@@ -88,7 +88,7 @@ describe('objects written by this server', () => {
     assert.equal(cache.get('a', 'b')?.revision, 6);
   });
 
-  it('are dropped after a write by another server, a delete or a reload', () => {
+  it('objects written by this server are dropped after a write by another server, a delete or a reload', () => {
     for (const meanwhile of [
       (cache: KindCache) => event(cache, 6),
       (cache: KindCache) => cache.applyDelete(key, 6),
@@ -110,7 +110,7 @@ describe('objects written by this server', () => {
 });
 
 describe('metadata of a cached object', () => {
-  it('is cut out of the bytes, whatever its strings contain', () => {
+  it('metadata of a cached object is cut out of the bytes, whatever its strings contain', () => {
     const metadata = {
       name: 'b',
       annotations: { a: '}"\\', b: '{{"metadata":{', 'c\\"}': 'é', d: '\\' },

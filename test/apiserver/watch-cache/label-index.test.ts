@@ -11,7 +11,7 @@ const stored = (metadata: object, rest: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Thing', metadata, ...rest }));
 
 describe('labels of a cached object', () => {
-  it('are those of its metadata, whatever else looks like labels', () => {
+  it('labels of a cached object are those of its metadata, whatever else looks like labels', () => {
     const labels = { a: '1', 'example.com/"}': 'é', __proto__x: '' };
     const tricks = {
       annotations: { x: '"labels":{"no":"no"}', labels: 'no' },
@@ -32,7 +32,7 @@ describe('labels of a cached object', () => {
 });
 
 describe('objects with a label', () => {
-  it('are those found by a full scan, over random histories', () => {
+  it('objects with a label are those found by a full scan, over random histories', () => {
     for (let seed = 1; seed <= 12; seed++) {
       const random = generator(seed);
       const pick = (values: readonly string[]): string => values[Math.floor(random() * values.length)] ?? '';
@@ -77,7 +77,7 @@ describe('objects with a label', () => {
     }
   });
 
-  it('are found without reading other objects', () => {
+  it('objects with a label are found without reading other objects', () => {
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
     for (let n = 1; n <= 1000; n++) {
       const metadata = { name: `n${n}`, namespace: 'a', labels: { tenth: String(n % 10) } };
@@ -89,7 +89,7 @@ describe('objects with a label', () => {
     assert.equal(cache.listSelected('a', parseLabelSelector('tenth=3')).length, 99);
   });
 
-  it('do not change in an earlier result', () => {
+  it('objects with a label do not change in an earlier result', () => {
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
     for (let n = 1; n <= 100; n++) {
       cache.applyPut(`${PREFIX}a/n${n}`, stored({ name: `n${n}`, namespace: 'a', labels: { all: 'yes' } }), n, n);

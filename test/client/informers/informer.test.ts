@@ -326,7 +326,7 @@ describe('informer', () => {
     assert.deepEqual(late, ['a/x', 'a/y']);
   });
 
-  it('is shared between callers with the same options', () => {
+  it('informer is shared between callers with the same options', () => {
     const one = factory.informer(resources.configMaps, { namespace: 'a' });
     assert.equal(factory.informer(resources.configMaps, { namespace: 'a' }), one);
     assert.notEqual(factory.informer(resources.configMaps), one);

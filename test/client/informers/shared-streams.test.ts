@@ -67,7 +67,7 @@ describe('streams over HTTP/2', () => {
   });
   after(() => server.close());
 
-  it("share one connection, and open another when the server's limit is reached", async () => {
+  it("streams over HTTP/2 share one connection, and open another when the server's limit is reached", async () => {
     begin();
     await stream();
     await Promise.all([stream(), stream()]);
@@ -77,7 +77,7 @@ describe('streams over HTTP/2', () => {
     assert.equal(opened, 2);
   });
 
-  it('use a new connection after five minutes while open ones continue', async () => {
+  it('streams over HTTP/2 use a new connection after five minutes while open ones continue', async () => {
     begin();
     const old = await stream();
     await clock.advance(300_000);
@@ -92,7 +92,7 @@ describe('streams over HTTP/2', () => {
     assert.equal(seen.join(''), '{}\nmore\n');
   });
 
-  it('fail with their connection, and the next one opens another', async () => {
+  it('streams over HTTP/2 fail with their connection, and the next one opens another', async () => {
     begin();
     const { body } = await stream();
     for (const session of sessions) session.destroy();
@@ -103,7 +103,7 @@ describe('streams over HTTP/2', () => {
     assert.equal(opened, 2);
   });
 
-  it('end individually when they are aborted', async () => {
+  it('streams over HTTP/2 end individually when they are aborted', async () => {
     begin();
     const controller = new AbortController();
     const { body } = await stream(controller.signal);

@@ -24,7 +24,7 @@ describe('write fence', () => {
     return { clock, fence: new LeaseFence(clock, 'kube-system/test') };
   };
 
-  it('is closed before the lease is held and after it is released', () => {
+  it('write fence is closed before the lease is held and after it is released', () => {
     const { fence } = fenceOf();
     assert.throws(() => fence.check(), isRefused);
     fence.renewed(fence.now(), 10_000);
@@ -44,7 +44,7 @@ describe('write fence', () => {
     assert.throws(() => fence.check(), isRefused);
   });
 
-  it('does not open for the late response of an early renewal', async () => {
+  it('write fence does not open for the late response of an early renewal', async () => {
     const { clock, fence } = fenceOf();
     const early = fence.now();
     await clock.advance(8_000);

@@ -111,7 +111,7 @@ describe('offline bundle', () => {
     assert.deepEqual(await stored(at('good')), ['app.tar', '10-app.yaml']);
   });
 
-  test('is readable by its owner only when it has a token, and the same bytes for the same input', async () => {
+  test('offline bundle is readable by its owner only when it has a token, and the same bytes for the same input', async () => {
     assert.equal((await stat(at('good'))).mode & 0o777, 0o600);
     await createOffline({ ...options, bundle: at('again') });
     assert.deepEqual(await readFile(at('again')), await readFile(at('good')));
@@ -119,7 +119,7 @@ describe('offline bundle', () => {
     assert.equal((await stat(at('public'))).mode & 0o777, 0o644);
   });
 
-  test('is rejected when it is signed by another key, by none that is trusted, or changed', async () => {
+  test('offline bundle is rejected when it is signed by another key, by none that is trusted, or changed', async () => {
     const other = generateKeyPairSync('ed25519').publicKey;
     assert.equal(await stored(at('good'), [other]), 'manifest.json.sig: no trusted key has signed the manifest');
     assert.match(String(await stored(at('good'), [])), /^no key is trusted; give --key FILE/);
@@ -129,7 +129,7 @@ describe('offline bundle', () => {
     assert.equal(await stored(at('changed')), 'manifest.json.sig: no trusted key has signed the manifest');
   });
 
-  test('is rejected when it is truncated or damaged at any member', async () => {
+  test('offline bundle is rejected when it is truncated or damaged at any member', async () => {
     const content = await readFile(at('good'));
     for (const [marker, expected] of [
       ['program', /hyperedge-linux-x64: its content does not have its SHA-256/],
@@ -184,7 +184,7 @@ describe('offline bundle', () => {
     );
   });
 
-  test('is not made from an executable for another machine, a package without architecture, or two files of one name', async () => {
+  test('offline bundle is not made from an executable for another machine, a package without architecture, or two files of one name', async () => {
     const attempt = (changed: Partial<OfflineOptions>): Promise<unknown> =>
       createOffline({ ...options, bundle: at('none'), ...changed });
     await assert.rejects(attempt({ executables: new Map([['x64', at('arm64')]]) }), /is not an executable for x64/);
@@ -194,7 +194,7 @@ describe('offline bundle', () => {
     assert.ok(!(await readdir(work)).includes('none'));
   });
 
-  test('is compared with an executable', async () => {
+  test('offline bundle is compared with an executable', async () => {
     assert.ok(await isOfflineBundle(at('good')));
     const trust = { key: at('key.pub'), root: work };
     const own = process.arch === 'arm64' ? 'arm64' : 'x64';

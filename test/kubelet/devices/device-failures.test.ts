@@ -86,7 +86,7 @@ describe('pods with unavailable devices', () => {
     ['a path outside', answerOf(path('/dev/../etc', '/dev/null')), /path "\/dev\/..\/etc" is not absolute/],
     ['nothing', EMPTY, /0 container responses where 1 belongs/],
   ] as const) {
-    it(`fail with upstream's reason when the plug-in answers with ${what}`, async () => {
+    it(`pods with unavailable devices fail with upstream's reason when the plug-in answers with ${what}`, async () => {
       answer = given;
       const container = main({ limits: { [RESOURCE]: '1' }, requests: { [RESOURCE]: '1' } });
       await assert.rejects(devices.allocate(podOf('lied-to', { containers: [container] }), container), problem);
@@ -99,7 +99,7 @@ describe('pods with unavailable devices', () => {
     });
   }
 
-  it("wait with an event when the claim's driver is not on the node", async () => {
+  it("pods with unavailable devices wait with an event when the claim's driver is not on the node", async () => {
     const results = [{ request: 'gpu', driver: 'gpu.example.com', pool: 'n', device: 'gpu-0' }];
     api.put(resources.resourceClaims, {
       metadata: { name: 'mine', namespace: 'default', uid: 'claim-1' },

@@ -60,7 +60,7 @@ describe('the host-root image', { timeout: 90_000 }, () => {
     server?.close();
   });
 
-  it('is the read-only root of static pods from the manifest directory', async () => {
+  it('the host-root image is the read-only root of static pods from the manifest directory', async () => {
     const { pid } = await running(`own-${NODE}`);
     const mounts = (await readFile(`/proc/${pid}/mountinfo`, 'utf8')).trim().split('\n');
     const writable = mounts
@@ -75,7 +75,7 @@ describe('the host-root image', { timeout: 90_000 }, () => {
     assert.ok(mounts.some((line) => / \/sys ro.* - sysfs /.test(line)));
   });
 
-  it('is rejected for API pods under every name, even if they claim to be static', async () => {
+  it('the host-root image is rejected for API pods under every name, even if they claim to be static', async () => {
     const claims = { 'kubernetes.io/config.source': 'file', 'kubernetes.io/config.hash': 'x' };
     const images = [HOST_ROOT_IMAGE, `${HOST_ROOT_IMAGE}:latest`, `${HOST_ROOT_IMAGE}:other`, HOST_ROOT_ID];
     for (const [index, image] of images.entries()) create(`api-${index}`, image, { annotations: claims });
@@ -89,7 +89,7 @@ describe('the host-root image', { timeout: 90_000 }, () => {
     }
   });
 
-  it('is rejected when a running pod changes its image, and for ephemeral containers', async () => {
+  it('the host-root image is rejected when a running pod changes its image, and for ephemeral containers', async () => {
     create('honest', IMAGE);
     const first = await running('honest');
     const pod = structuredClone(seen('honest'));
@@ -117,7 +117,7 @@ describe('the host-root image', { timeout: 90_000 }, () => {
     );
   });
 
-  it('is rejected for the manifest URL, which cannot take over a pod of the directory by its UID', async () => {
+  it('the host-root image is rejected for the manifest URL, which cannot take over a pod of the directory by its UID', async () => {
     await eventually('the refusal', () => lab.logLines.find((line) => /reserved for static pods/.test(line)));
     const own = await running(`own-${NODE}`);
     served = manifest('other', IMAGE, 'own-uid');

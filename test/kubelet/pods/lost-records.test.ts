@@ -58,7 +58,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('end when the API sets a final phase', async () => {
+  it('pods of the API end when the API sets a final phase', async () => {
     create('failed', {});
     await when('failed', 'runs', isReady);
     const found = pod('failed');
@@ -75,7 +75,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal(await runsOf('failed.main'), 'ran\n');
   });
 
-  it('run once with restartPolicy Never when the runtime has lost its records', async () => {
+  it('pods of the API run once with restartPolicy Never when the runtime has lost its records', async () => {
     create('once', { restartPolicy: 'Never' });
     create('some', {
       restartPolicy: 'OnFailure',

@@ -46,12 +46,12 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('fail when they require another operating system, also from a manifest', async () => {
+  it('pods that a node must not run fail when they require another operating system, also from a manifest', async () => {
     const mirror = await seen('kube-system', `windows-${NODE}`, (pod) => pod.status?.phase === 'Failed');
     assert.equal(mirror.status?.reason, 'PodOSNotSupported');
   });
 
-  it('stay pending with the field path when they set an unsupported field', async () => {
+  it('pods that a node must not run stay pending with the field path when they set an unsupported field', async () => {
     const blocked = (pod: Pod): boolean => pod.status?.reason === 'PodFieldNotSupported';
     const mirror = await seen('kube-system', `class-${NODE}`, blocked);
     assert.equal(mirror.status?.message, 'spec.schedulingGroup: not supported by this node; remove the field');
@@ -62,7 +62,7 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
     assert.equal(lab.logLines.filter((line) => line.includes('pod not admitted')).length, 3);
   });
 
-  it('are refused by the next kubelet as well, and terminate when deleted', async () => {
+  it('pods that a node must not run are refused by the next kubelet as well, and terminate when deleted', async () => {
     await lab.halt();
     await lab.boot(api.access());
     await eventually('refused again', async () =>

@@ -17,7 +17,7 @@ after(async () => {
 });
 
 describe('log lines', () => {
-  it('are parsed according to the format', () => {
+  it('log lines are parsed according to the format', () => {
     const parse = (text: string) => {
       const line = parseLogLine(Buffer.from(text));
       return line === undefined ? undefined : `${line.stream}${line.partial ? '+' : ''}:${line.text}`;
@@ -29,7 +29,7 @@ describe('log lines', () => {
     for (const broken of ['', 'x', 'time stdin F x', 'time stdout X x', 'half']) assert.equal(parse(broken), undefined);
   });
 
-  it('yield the same tail when read backwards as when counted from the start', async () => {
+  it('log lines yield the same tail when read backwards as when counted from the start', async () => {
     const path = join(directory, 'log');
     for (const [count, width] of [
       [0, 1],
@@ -51,7 +51,7 @@ describe('log lines', () => {
     }
   });
 
-  it('are counted once when their parts are in two files of a rotated log', async () => {
+  it('log lines are counted once when their parts are in two files of a rotated log', async () => {
     const at = async (name: string, text: string) => {
       const path = join(directory, name);
       await writeFile(path, text);

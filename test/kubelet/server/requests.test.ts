@@ -15,7 +15,7 @@ import { configMap as configMapType } from '../../../src/kubelet/volumes/types/c
 import type { DirectVolumeHost } from '../../../src/kubelet/volumes/types/type.ts';
 
 describe('request paths of the kubelet server', () => {
-  it('require the permission to run commands for every request form', () => {
+  it('request paths of the kubelet server require the permission to run commands for every request form', () => {
     for (const method of ['GET', 'POST']) {
       for (const path of [
         '/exec/ns/pod/c?command=id',
@@ -31,7 +31,7 @@ describe('request paths of the kubelet server', () => {
     assert.deepEqual(routeOf('GET', '/stats/summary')?.subresources, ['stats']);
     assert.deepEqual(routeOf('POST', '/exec/ns/pod/uid/c')?.uid, 'uid');
   });
-  it('are rejected when unknown', () => {
+  it('request paths of the kubelet server are rejected when unknown', () => {
     for (const path of [
       '/',
       '/nothing',
@@ -56,7 +56,7 @@ describe('status patches', () => {
       'status'
     ] as PodStatus;
 
-  it('change one status into another and keep fields of other components', () => {
+  it('status patches change one status into another and keep fields of other components', () => {
     const from: PodStatus = {
       phase: 'Pending',
       message: 'old',
@@ -109,7 +109,7 @@ describe('static pods', () => {
   const context = { nodeName: 'host1', kind: 'file', origin: '/m/p.yaml', nowMs: 0 } as const;
   const base = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: c, image: i}]\n';
 
-  it('get their identity from node, origin and content', () => {
+  it('static pods get their identity from node, origin and content', () => {
     const pod = decodeStaticPod(base, context);
     assert.equal(pod.metadata?.name, 'web-host1');
     assert.equal(pod.metadata?.namespace, 'default');
@@ -133,7 +133,7 @@ describe('static pods', () => {
     );
   });
 
-  it('are refused with a reason when they could never start', () => {
+  it('static pods are refused with a reason when they could never start', () => {
     for (const [text, why] of [
       ['kind: Deployment', /not a v1 Pod/],
       ['[', /p\.yaml/],

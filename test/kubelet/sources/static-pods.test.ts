@@ -42,7 +42,7 @@ describe('static pods', { timeout: 90_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it("start without an API server, in upstream's cgroup hierarchy", async () => {
+  it("static pods start without an API server, in upstream's cgroup hierarchy", async () => {
     const container = await running('one');
     const cgroups = await readFile(`/proc/${container.pid}/cgroup`, 'utf8');
     const uid = container.labels['io.kubernetes.pod.uid'] ?? '';
@@ -69,7 +69,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal(second.attempt, 1);
   });
 
-  it('keep running without their kubelet and are adopted by the next one', async () => {
+  it('static pods keep running without their kubelet and are adopted by the next one', async () => {
     const before = await running('one');
     await lab.halt();
     await lab.boot();
@@ -79,7 +79,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal((await lab.runtime().listPodSandboxes()).length, 1);
   });
 
-  it('start and end with their files', async () => {
+  it('static pods start and end with their files', async () => {
     await writeFile(join(lab.manifests, 'two.yaml'), manifest('two', 'sleep 1000'));
     await running('two');
     await rm(join(lab.manifests, 'two.yaml'));
@@ -89,7 +89,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     );
   });
 
-  it('are replaced when their file changes, after the old pod has ended', async () => {
+  it('static pods are replaced when their file changes, after the old pod has ended', async () => {
     const before = await running('one');
     await writeFile(join(lab.manifests, 'one.yaml'), manifest('one', 'echo changed; sleep 1000'));
     const now = await eventually('the changed pod', async () => {
@@ -100,7 +100,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     await eventually('one sandbox', async () => (await lab.runtime().listPodSandboxes()).length === 1 || undefined);
   });
 
-  it('keep running when their file is invalid, and log the reason', async () => {
+  it('static pods keep running when their file is invalid, and log the reason', async () => {
     const before = await running('one');
     await writeFile(join(lab.manifests, 'one.yaml'), 'kind: [Pod');
     await eventually('the complaint', () => lab.logLines.find((line) => line.includes('static pod refused')));
@@ -108,7 +108,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal((await running('one')).id, before.id);
   });
 
-  it('have mirror pods at the API, which show the status and are re-created after deletion', async () => {
+  it('static pods have mirror pods at the API, which show the status and are re-created after deletion', async () => {
     const api = new MemoryApi();
     await lab.halt();
     await writeFile(join(lab.manifests, 'one.yaml'), manifest('one', 'echo mirrored; sleep 1000'));
@@ -141,7 +141,7 @@ describe('static pods', { timeout: 90_000 }, () => {
 });
 
 describe('static pods of a URL', { timeout: 90_000 }, () => {
-  it('are refused ports of the host, while control plane pods from files are not', async () => {
+  it('static pods of a URL are refused ports of the host, while control plane pods from files are not', async () => {
     const port = 'ports: [{containerPort: 9443, hostPort: 9443}]';
     const withPort = (name: string): string =>
       manifest(name, 'sleep 1000').replace(/resources:/, `${port}\n    resources:`);

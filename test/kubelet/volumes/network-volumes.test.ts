@@ -122,7 +122,7 @@ describe('iSCSI sessions', () => {
   });
   after(() => rm(root, { recursive: true, force: true }));
 
-  it('end after the last disk of a pod was unmounted', async () => {
+  it('iSCSI sessions end after the last disk of a pod was unmounted', async () => {
     await host.setUp('u', 'a');
     await host.setUp('u', 'b');
     await host.tearDown('u');
@@ -131,7 +131,7 @@ describe('iSCSI sessions', () => {
     assert.equal(host.mounted.size, 0);
   });
 
-  it('stay for a pod that starts while another one ends', async () => {
+  it('iSCSI sessions stay for a pod that starts while another one ends', async () => {
     await host.setUp('old', 'a');
     const ending = host.tearDown('old');
     await turn(30);
@@ -143,7 +143,7 @@ describe('iSCSI sessions', () => {
     assert.deepEqual([...host.sessions], []);
   });
 
-  it('begin after the disk was recorded for the node', async () => {
+  it('iSCSI sessions begin after the disk was recorded for the node', async () => {
     host.attached = () => Promise.reject(new Error('timed out waiting for the condition'));
     await assert.rejects(host.setUp('u', 'a'), /timed out/);
     assert.deepEqual([host.sessions.size, host.mounted.size], [0, 0]);
@@ -155,7 +155,7 @@ describe('iSCSI sessions', () => {
     await host.tearDown('u');
   });
 
-  it('stay on portals that another volume uses', async () => {
+  it('iSCSI sessions stay on portals that another volume uses', async () => {
     await host.setUp('one', 'a', { portals: ['192.0.2.2'] });
     await host.setUp('two', 'b', { targetPortal: '192.0.2.1:3260' });
     await host.tearDown('one');
@@ -165,7 +165,7 @@ describe('iSCSI sessions', () => {
     assert.deepEqual([...host.sessions], []);
   });
 
-  it('stay while the records of other pods cannot be read', async () => {
+  it('iSCSI sessions stay while the records of other pods cannot be read', async () => {
     await host.setUp('one', 'a');
     await host.setUp('two', 'b');
     const restarted = new Host(host.root);
@@ -183,7 +183,7 @@ describe('iSCSI sessions', () => {
     assert.deepEqual([...restarted.sessions], []);
   });
 
-  it('keep a loop device for a pod that starts while another one ends', async () => {
+  it('iSCSI sessions keep a loop device for a pod that starts while another one ends', async () => {
     const block = (uid: string, name: string) => ({
       ...{ pod: { metadata: { uid } }, volume: { name } },
       persistent: { metadata: { name: 'pv' }, spec: { volumeMode: 'Block', local: { path: '/disk' } } },

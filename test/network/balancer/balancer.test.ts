@@ -213,7 +213,7 @@ describe('node balancer', () => {
     assert.equal(answers.filter((name) => name === 'one').length, 2);
   });
 
-  it('does not trust a server with a certificate of another CA', async () => {
+  it('node balancer does not trust a server with a certificate of another CA', async () => {
     const other = await new Master('other', createAuthority('other')).start();
     const [one] = (await start(['one'])) as [Master];
     masters.push(other);

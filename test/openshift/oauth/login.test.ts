@@ -103,7 +103,7 @@ describe('oc login', () => {
     assert.match(String(browser.headers.location), /#error=unauthorized_client/);
   });
 
-  it('has a client for the console only while the console has a route', async () => {
+  it('oc login has a client for the console only while the console has a route', async () => {
     const clients = '/apis/oauth.openshift.io/v1/oauthclients';
     const uri = 'https://console-openshift-console.apps.example.com/auth/callback';
     const ask = () =>
@@ -231,7 +231,7 @@ describe('oc login', () => {
     }
   });
 
-  it('never redirects to an address that the client did not register', async () => {
+  it('oc login never redirects to an address that the client did not register', async () => {
     const own = implicitUri(server);
     for (const target of [
       'https://evil.example/oauth/token/implicit',

@@ -307,7 +307,7 @@ describe('identity providers', () => {
 });
 
 describe('limits of failures', () => {
-  it('expire by the monotonic clock, and are counted for each source and user', () => {
+  it('limits of failures expire by the monotonic clock, and are counted for each source and user', () => {
     let nowMs = 0;
     const limits = new FailureLimits(() => nowMs);
     for (let count = 0; count < 10; count++) limits.failed('10.0.0.1', 'dev');
@@ -320,7 +320,7 @@ describe('limits of failures', () => {
     assert.ok(limits.waitSeconds('2001:db8:0:1:ffff::2', 'new') > 0);
   });
 
-  it('count all addresses and spellings of a network together', () => {
+  it('limits of failures count all addresses and spellings of a network together', () => {
     const limits = new FailureLimits(() => 0);
     for (let count = 0; count < 40; count++) limits.failed(`2001:db8::${(count + 1).toString(16)}`, `u${count}`);
     for (const address of ['2001:db8::ffff', '2001:DB8:0:0::1', '2001:db8:0:0:1:2:3:4', '2001:db8::1%eth0'])
@@ -331,7 +331,7 @@ describe('limits of failures', () => {
     assert.equal(limits.waitSeconds('192.0.2.2', 'new'), 0);
   });
 
-  it('are not used up by logins that succeed or cannot be checked', () => {
+  it('limits of failures are not used up by logins that succeed or cannot be checked', () => {
     const limits = new FailureLimits(() => 0);
     for (let count = 0; count < 200; count++) {
       limits.failed('10.0.0.1', 'dev');
@@ -367,7 +367,7 @@ describe('redirects', () => {
       assert.equal(new URL(safePath(path), 'https://h1:8443/login').origin, 'https://h1:8443', path);
   });
 
-  it('match registered URIs, with any port of a loopback address', () => {
+  it('redirects match registered URIs, with any port of a loopback address', () => {
     const client = { redirectURIs: ['http://127.0.0.1/callback', 'https://a.example/x'] };
     assert.equal(acceptedRedirect(client, 'http://127.0.0.1:9/callback'), 'http://127.0.0.1:9/callback');
     assert.equal(acceptedRedirect(client, 'https://a.example/x'), 'https://a.example/x');

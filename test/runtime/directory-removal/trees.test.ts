@@ -78,7 +78,7 @@ describe('removing trees', () => {
     assert.deepEqual(await readdir(outside), ['kept']);
   });
 
-  it('never empties a mounted file system', async () => {
+  it('removing trees never empties a mounted file system', async () => {
     const outside = join(scratch, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'kept'), '');

@@ -27,7 +27,7 @@ describe('platforms', () => {
   const chosen = (architecture: string, level: number, ...texts: string[]): string | undefined =>
     choosePlatform(texts.map(of), platformOf(architecture, level))?.text;
 
-  it('never selects a variant above the processor, and prefers an image without one', () => {
+  it('the choice of a platform never selects a variant above the processor, and prefers an image without one', () => {
     const all = ['linux/amd64/v4', 'linux/amd64/v3', 'linux/amd64/v2', 'linux/amd64'];
     for (const level of [1, 2, 3, 4]) assert.equal(chosen('amd64', level, ...all), 'linux/amd64');
     assert.equal(chosen('amd64', 2, 'linux/amd64/v3', 'linux/amd64/v2'), 'linux/amd64/v2');

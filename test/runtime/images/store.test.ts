@@ -454,7 +454,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.deepEqual(await readdir(join(storeRoot, 'intents')), []);
   });
 
-  it('does not collect a layer that another process is importing', async () => {
+  it('image store does not collect a layer that another process is importing', async () => {
     const top = await tarBytes(Array.from({ length: 400 }, (_, index) => file(`f${index}`, 'y'.repeat(2_000))));
     const path = await archive(
       await dockerArchive({ tags: ['race:1'], layers: [await tarBytes([file('a', '1')]), top] }),
@@ -471,7 +471,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.equal((await merged('race:1')).size, 401);
   });
 
-  it('is consistent after a kill at any moment of an import', async () => {
+  it('image store is consistent after a kill at any moment of an import', async () => {
     const layers = await Promise.all(
       [0, 1, 2].map((n) =>
         tarBytes(Array.from({ length: 60 }, (_, index) => file(`l${n}-${index}`, `${n}`.repeat(500)))),

@@ -50,7 +50,7 @@ describe('an allocated claim with binding conditions', () => {
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True'], ['x', 'False'])), { kind: 'ready' });
   });
 
-  it('is ready at once if no device has any', () => {
+  it('an allocated claim with binding conditions is ready at once if no device has any', () => {
     const claim: ResourceClaim = { status: { allocation: { devices: { results: [{ device: 'two' }] } } } };
     assert.ok(!hasBindingConditions(claim));
     assert.deepEqual(bindingState(claim, 0, TIMEOUT_MS), { kind: 'ready' });

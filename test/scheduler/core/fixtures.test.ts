@@ -50,7 +50,7 @@ function lab(rig?: string) {
 }
 
 describe('a fixture of the node', () => {
-  it('is not allocated to a claim while a pod uses it as an extended resource', () => {
+  it('a fixture of the node is not allocated to a claim while a pod uses it as an extended resource', () => {
     const { info, check } = lab();
     assert.equal(check(claiming), undefined);
     info.add(podInfoOf(extended));
@@ -62,7 +62,7 @@ describe('a fixture of the node', () => {
     assert.equal(check(claiming), undefined);
   });
 
-  it('is not given to a pod as an extended resource while a claim has it', () => {
+  it('a fixture of the node is not given to a pod as an extended resource while a claim has it', () => {
     const { allocated, check } = lab();
     assert.equal(check(extended), undefined);
     const results = [{ request: 'r', driver: DRIVER, pool: 'n', device: 'board-1' }];
@@ -72,7 +72,7 @@ describe('a fixture of the node', () => {
     assert.equal(check(extended), undefined);
   });
 
-  it('is not allocated to a claim while it belongs to a rig', () => {
+  it('a fixture of the node is not allocated to a claim while it belongs to a rig', () => {
     const { check } = lab('fixture board-1 belongs to rig bench');
     assert.match(check(claiming) ?? '', /in use, 1 needed; fixture board-1 belongs to rig bench\)/);
     assert.equal(check(extended), undefined);

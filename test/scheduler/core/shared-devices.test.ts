@@ -94,7 +94,7 @@ class Cluster {
 }
 
 describe('a device that several claims share', () => {
-  it('is allocated until its capacity is exhausted, and again after a share is released', () => {
+  it('a device that several claims share is allocated until its capacity is exhausted, and again after a share is released', () => {
     const cluster = new Cluster([shared('gpu', '40Gi')]);
     assert.equal(cluster.take(claim({ amount: '16Gi' })), 'gpu:16Gi');
     assert.equal(cluster.take(claim({ amount: '20Gi' })), 'gpu:20Gi');
@@ -104,7 +104,7 @@ describe('a device that several claims share', () => {
     assert.equal(cluster.take(claim({ amount: '16Gi' })), 'gpu:16Gi');
   });
 
-  it('has an ID for each share, and is used at most once per request', () => {
+  it('a device that several claims share has an ID for each share, and is used at most once per request', () => {
     const cluster = new Cluster([shared('a', 4), shared('b', 4)]);
     const [first] = cluster.allocate(claim({ amount: 1, count: 2 }, { amount: 1 })) as readonly Allocation[];
     const results = first?.devices?.results ?? [];
@@ -116,7 +116,7 @@ describe('a device that several claims share', () => {
     assert.match(cluster.take(claim({ amount: 1, count: 3 })), /cannot allocate/);
   });
 
-  it('is fully consumed by a request without an amount', () => {
+  it('a device that several claims share is fully consumed by a request without an amount', () => {
     const cluster = new Cluster([shared('a', 4)]);
     assert.equal(cluster.take(claim({})), 'a:4');
     assert.match(cluster.take(claim({ amount: 1 })), /in use/);
@@ -138,7 +138,7 @@ describe('a device that several claims share', () => {
     assert.match(take(values, '21Gi'), /no device matches/);
   });
 
-  it('is not selected for a capacity that it lacks', () => {
+  it('a device that several claims share is not selected for a capacity that it lacks', () => {
     const other: Device = { name: 'b', allowMultipleAllocations: true, capacity: { cores: { value: 4 } } };
     assert.match(new Cluster([other]).take(claim({ amount: 1 })), /no device matches/);
     assert.equal(new Cluster([other, shared('a', 4)]).take(claim({ amount: 1 })), 'a:1');
@@ -164,7 +164,7 @@ describe('a device that several claims share', () => {
     assert.equal(cluster.take(claim({ count: 1 })), 'a:4');
   });
 
-  it('is not shared with a claim that has it exclusively, and a request for all takes devices with free capacity', () => {
+  it('a device that several claims share is not shared with a claim that has it exclusively, and a request for all takes devices with free capacity', () => {
     const alone = new Cluster([{ name: 'a', capacity: { memory: { value: 4 } } }]);
     assert.match(alone.take(claim({ amount: 5 })), /no device matches/);
     assert.equal(alone.take(claim({ amount: 1 })), 'a:-');
@@ -174,7 +174,7 @@ describe('a device that several claims share', () => {
     assert.equal(both.take(claim({ amount: 4, mode: 'All' })), 'b:4');
   });
 
-  it('is not consumed by administrative access', () => {
+  it('a device that several claims share is not consumed by administrative access', () => {
     const cluster = new Cluster([shared('a', 4)]);
     assert.equal(cluster.take(claim({ admin: true })), 'a:4');
     assert.equal(cluster.take(claim({ amount: 4 })), 'a:4');

@@ -87,7 +87,7 @@ describe('an extended resource of a device class', { timeout: 60_000 }, () => {
 });
 
 describe('a claim for extended resources that an earlier attempt left', { timeout: 60_000 }, () => {
-  it('is deleted before the pod is scheduled', async () => {
+  it('a claim for extended resources that an earlier attempt left is deleted before the pod is scheduled', async () => {
     const name = 'interrupted';
     const pod = await pods().create({
       metadata: { name, namespace },

@@ -70,7 +70,7 @@ describe('a long lease', () => {
     isAbout(await leftAt(scene, member), 600);
   });
 
-  it('has its full TTL after a renewal that follows a checkpoint, also after a restart of all members', async () => {
+  it('a long lease has its full TTL after a renewal that follows a checkpoint, also after a restart of all members', async () => {
     await using scene = await leased();
     await scene.pass(CHECKPOINT_MS);
     const [member] = scene.members as [Member];
@@ -79,7 +79,7 @@ describe('a long lease', () => {
     isAbout(await leftAt(scene, member), TTL);
   });
 
-  it('is not extended by consecutive changes of the leader', async () => {
+  it('a long lease is not extended by consecutive changes of the leader', async () => {
     await using scene = await leased();
     const begin = scene.nowMs;
     for (let i = 1; i <= 3; i += 1) {
@@ -96,7 +96,7 @@ describe('a long lease', () => {
 });
 
 describe('three members without requests', () => {
-  it('write no data, and neither do renewals of leases', async () => {
+  it('three members without requests write no data, and neither do renewals of leases', async () => {
     await using scene = await leased();
     const [member] = scene.members as [Member];
     await scene.put(member, 'last');

@@ -69,7 +69,7 @@ describe('removal of one of two members', () => {
 });
 
 describe('a single member', () => {
-  it('does not add members while revisions that are visible are not in its log yet', async () => {
+  it('a single member does not add members while revisions that are visible are not in its log yet', async () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     await scene.pass(100);
@@ -115,7 +115,7 @@ describe('a single member', () => {
 });
 
 describe('a single member that lost visible but unwritten revisions', () => {
-  it('does not allocate any of them again, even if it is stopped before it becomes leader', async () => {
+  it('a single member that lost visible but unwritten revisions does not allocate any of them again, even if it is stopped before it becomes leader', async () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     const revisionOf = (answer: Answer): number => {
@@ -200,7 +200,7 @@ describe('a follower with outdated auth', () => {
 
 describe('a leader with a stalled disk that has not applied a change of auth', () => {
   for (const through of ['itself', 'a follower that has not been told either'] as const)
-    it(`does not authorize by the outdated state, reached through ${through}`, async () => {
+    it(`a leader with a stalled disk that has not applied a change of auth does not authorize by the outdated state, reached through ${through}`, async () => {
       await using scene = await guarded();
       const [leader, reported, late] = scene.members as [Member, Member, Member];
       const asks = through === 'itself' ? leader : late;

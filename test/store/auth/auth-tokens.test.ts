@@ -66,7 +66,7 @@ async function given(tokens: Tokens, user: string): Promise<string> {
 }
 
 describe('simple tokens', () => {
-  it('expire after five minutes without use', async () => {
+  it('simple tokens expire after five minutes without use', async () => {
     const clock = standing();
     const tokens = simpleTokens(clock);
     const token = await given(tokens, 'alice');
@@ -78,7 +78,7 @@ describe('simple tokens', () => {
     assert.equal(tokens.caller(token, 7), undefined);
   });
 
-  it('are invalidated when their user is deleted and when auth is disabled', async () => {
+  it('simple tokens are invalidated when their user is deleted and when auth is disabled', async () => {
     const tokens = simpleTokens(standing());
     const [alice, bob] = [await given(tokens, 'alice'), await given(tokens, 'bob')];
     assert.notEqual(alice, bob);
@@ -92,7 +92,7 @@ describe('simple tokens', () => {
 });
 
 describe('too many simple tokens', () => {
-  it('evict the least recently used ones', async () => {
+  it('too many simple tokens evict the least recently used ones', async () => {
     const tokens = simpleTokens(standing());
     const [first, second] = [await given(tokens, 'a'), await given(tokens, 'b')];
     for (let i = 2; i < 50_000; i += 1) await given(tokens, 'c');
@@ -112,7 +112,7 @@ describe('JSON web tokens', () => {
     'jwt,sign-method=ES384,priv-key=p384.key',
     'jwt,sign-method=HS256,priv-key=secret',
   ]) {
-    it(`contain user and revision: ${option}`, async () => {
+    it(`JSON web tokens contain user and revision: ${option}`, async () => {
       const tokens = await tokensOf(option);
       const token = await tokens.issue('alice', 12);
       assert.deepEqual(tokens.caller(token, 99), { user: 'alice', revision: 12 });
@@ -125,7 +125,7 @@ describe('JSON web tokens', () => {
     });
   }
 
-  it('expire at their time', async () => {
+  it('JSON web tokens expire at their time', async () => {
     const clock = standing();
     const tokens = await tokensOf('jwt,sign-method=ES256,priv-key=p256.key,ttl=10m', clock);
     const token = await tokens.issue('alice', 1);
@@ -178,7 +178,7 @@ describe('JSON web tokens', () => {
     }
   });
 
-  it('cannot be issued with only the public key', async () => {
+  it('JSON web tokens cannot be issued with only the public key', async () => {
     const tokens = await tokensOf('jwt,sign-method=RS256,pub-key=rsa.pub');
     await assert.rejects(
       tokens.issue('alice', 1),
@@ -186,7 +186,7 @@ describe('JSON web tokens', () => {
     );
   });
 
-  it('are rejected with a reason when misconfigured', async () => {
+  it('JSON web tokens are rejected with a reason when misconfigured', async () => {
     for (const [option, reason] of [
       ['other', /neither simple nor jwt/],
       ['simple,ttl=1m', /neither simple nor jwt/],
@@ -214,7 +214,7 @@ describe('JSON web tokens', () => {
 describe('passwords', () => {
   const hasher = scryptHasher({ ln: 4, r: 8, p: 1 });
 
-  it('are salted and verified', async () => {
+  it('passwords are salted and verified', async () => {
     const [first, second] = [await hasher.hash('pass word'), await hasher.hash('pass word')];
     assert.notEqual(first, second);
     assert.match(first, /^\$scrypt\$ln=4,r=8,p=1\$/);
@@ -223,7 +223,7 @@ describe('passwords', () => {
     assert.ok(await hasher.verify('', await hasher.hash('')));
   });
 
-  it('are verified with the parameters in the hash, within limits', async () => {
+  it('passwords are verified with the parameters in the hash, within limits', async () => {
     const stronger = await scryptHasher({ ln: 6, r: 4, p: 2 }).hash('pw');
     assert.ok(await hasher.verify('pw', stronger));
     for (const hash of ['', 'pw', '$scrypt$ln=30,r=8,p=1$AAAA$AAAA', '$scrypt$ln=4,r=0,p=1$AAAA$AAAA', '$2a$10$abc']) {
@@ -231,7 +231,7 @@ describe('passwords', () => {
     }
   });
 
-  it('take as long as bcrypt without using more memory', () => {
+  it('passwords take as long as bcrypt without using more memory', () => {
     assert.deepEqual(costLikeBcrypt(10), { ln: 14, r: 8, p: 2 });
     assert.deepEqual(costLikeBcrypt(4), { ln: 8, r: 8, p: 2 });
     assert.deepEqual(costLikeBcrypt(12), { ln: 14, r: 8, p: 8 });
@@ -243,7 +243,7 @@ describe('passwords', () => {
     assert.ok(await hasher.verify('pw', await scryptHasher(cost).hash('pw')));
   });
 
-  it('are queued, and rejected when too many wait', async () => {
+  it('passwords are queued, and rejected when too many wait', async () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 200 }, () => hasher.hash('pw')));
     const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
     assert.equal(refused.length, 200 - 2 - 128);
@@ -268,7 +268,7 @@ describe("tokens of Debian's etcd", async () => {
     ['PS256', 'rsa'],
     ['ES256', 'p256'],
   ] as const) {
-    it(`are interchangeable with this store's: ${method}`, { skip }, async () => {
+    it(`tokens of Debian's etcd are interchangeable with this store's: ${method}`, { skip }, async () => {
       const option = (directory: string): string =>
         `jwt,pub-key=${directory}${key}.pub,priv-key=${directory}${key}.key,sign-method=${method}`;
       const etcd = await startDebianEtcd(await mkdtemp(join(root, 'data-')), certificates, {

@@ -488,7 +488,7 @@ describe('AuthStatus', () => {
 });
 
 describe('changes', () => {
-  it('reach other members through the log, and are completed by an import', async () => {
+  it('changes reach other members through the log, and are completed by an import', async () => {
     const one = await enabled();
     const other = rig();
     for (const bytes of one.log) other.auth.apply(bytes);

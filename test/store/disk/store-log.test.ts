@@ -393,7 +393,7 @@ describe('the log of revisions on SQLite', () => {
     await assert.rejects(opened(data), coded('corrupt'));
   });
 
-  it('stays small under endless overwriting with compaction', async () => {
+  it('the log of revisions on SQLite stays small under endless overwriting with compaction', async () => {
     const data = await fresh();
     const { log } = await opened(data);
     const value = Buffer.alloc(20_000, 'x');

@@ -110,7 +110,7 @@ describe('a member of three', () => {
     await remove(directory);
   });
 
-  it('is rebuilt when its file was damaged while it was stopped, and the file is kept', async () => {
+  it('a member of three is rebuilt when its file was damaged while it was stopped, and the file is kept', async () => {
     const before = await idOf();
     await victim().stop();
     await damage(join(victim().directory, 'revisions.db'));
@@ -121,7 +121,7 @@ describe('a member of three', () => {
     assert.deepEqual(victim().fatal, []);
   });
 
-  it('does not vote under its old ID after its disk was wiped', async () => {
+  it('a member of three does not vote under its old ID after its disk was wiped', async () => {
     const before = await idOf();
     await victim().stop();
     await rm(victim().directory, { recursive: true });
@@ -130,7 +130,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('is rejected like in etcd after a wipe until it starts with the correct token', async () => {
+  it('a member of three is rejected like in etcd after a wipe until it starts with the correct token', async () => {
     const before = await list(members[0] as ClusterMember);
     const old = await idOf();
     const wipe = async (): Promise<void> => {
@@ -189,7 +189,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it("is detected and replaced when its data differs from the majority's", async () => {
+  it("a member of three is detected and replaced when its data differs from the majority's", async () => {
     const before = await idOf();
     await victim().stop();
     const db = new Database(join(victim().directory, 'revisions.db'));

@@ -625,7 +625,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('is not blocked by a client that does not read, and limits its memory', async () => {
+  it('the watch API is not blocked by a client that does not read, and limits its memory', async () => {
     const { host, port } = new URL(endpoint);
     assert.ok(host);
     const socket = connectTls({

@@ -185,7 +185,7 @@ describe('the JSON gateway', () => {
     assert.equal(large.status, 429);
   });
 
-  it('is not served when it is disabled', async () => {
+  it('the JSON gateway is not served when it is disabled', async () => {
     const data = await temporaryDirectory();
     const without = await startHere(data, undefined, { jsonGateway: false });
     assert.notEqual((await post(without.endpoint, 'kv/range', '{}')).status, 400);

@@ -53,7 +53,7 @@ const OF_3_4: readonly string[] = [
 ];
 
 describe('plain requests on the client port', () => {
-  it('serve health checks by name, verbose and with exclusions', async () => {
+  it('plain requests on the client port serve health checks by name, verbose and with exclusions', async () => {
     assert.deepEqual(await get('/health'), {
       status: 200,
       type: 'application/json',
@@ -74,7 +74,7 @@ describe('plain requests on the client port', () => {
     assert.match(version.etcdserver, /^3\.5\.\d+$/);
   });
 
-  it('count operations', async () => {
+  it('plain requests on the client port count operations', async () => {
     const { body: before } = await get('/metrics');
     const { ID } = await client.grant(0n, 60);
     const watch = client.watch();
@@ -121,7 +121,7 @@ describe('plain requests on the client port', () => {
     assert.ok(value(now, 'etcd_mvcc_db_total_size_in_bytes') >= value(now, 'etcd_mvcc_db_total_size_in_use_in_bytes'));
   });
 
-  it('show metrics with the names, types and buckets of etcd 3.5 except those that do not apply', async () => {
+  it('plain requests on the client port show metrics with the names, types and buckets of etcd 3.5 except those that do not apply', async () => {
     const golden = await readFile(join(import.meta.dirname, 'etcd-3.5-metrics.golden'), 'utf8');
     const { body } = await get('/metrics');
     const types = typesOf(body);
@@ -148,7 +148,7 @@ describe('plain requests on the client port', () => {
     );
   });
 
-  it('show the duration of compactions and the number of removed revisions', async () => {
+  it('plain requests on the client port show the duration of compactions and the number of removed revisions', async () => {
     const { body: before } = await get('/metrics');
     for (const text of ['1', '2', '3']) await client.put({ key: 'compacted', value: text });
     const { header } = await client.range({ key: 'compacted' });
@@ -170,7 +170,7 @@ describe('plain requests on the client port', () => {
     );
   });
 
-  it('count defragmentation, hashes, snapshots and client types', async () => {
+  it('plain requests on the client port count defragmentation, hashes, snapshots and client types', async () => {
     const { body: before } = await get('/metrics');
     await client.call('etcdserverpb.Maintenance/Defragment', {});
     const { hash } = await client.call('etcdserverpb.Maintenance/Hash', {});

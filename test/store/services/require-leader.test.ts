@@ -62,7 +62,7 @@ describe('etcdctl, which requires a leader', () => {
   });
   after(() => running.remove());
 
-  it('is notified when the member of its watch is partitioned', async () => {
+  it('etcdctl, which requires a leader is notified when the member of its watch is partitioned', async () => {
     const [first, second, third] = running.members as [ClusterMember, ClusterMember, ClusterMember];
     const watching = new Promise<string>((resolve) => {
       const env = { ...process.env, ETCDCTL_API: '3' };

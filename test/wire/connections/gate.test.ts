@@ -90,7 +90,7 @@ function simulate(limits: Partial<GateLimits> = {}) {
 }
 
 describe('addresses', () => {
-  it('share one account per IPv4 address, also in IPv6 form, and per /64', () => {
+  it('addresses share one account per IPv4 address, also in IPv6 form, and per /64', () => {
     assert.equal(peerNetwork('::ffff:10.1.2.3'), '10.1.2.3');
     assert.equal(peerNetwork('10.1.2.3'), '10.1.2.3');
     assert.equal(peerNetwork('2001:db8:1:2:a:b:c:d'), peerNetwork('2001:db8:1:2::1'));
@@ -101,7 +101,7 @@ describe('addresses', () => {
 });
 
 describe('handshakes', () => {
-  it('start a few at a time, round-robin over the addresses', () => {
+  it('handshakes start a few at a time, round-robin over the addresses', () => {
     const { turns, open } = simulate({ unauthenticated: 100 });
     const flood = Array.from({ length: 50 }, () => open('10.0.0.1'));
     const other = open('10.0.0.2');
@@ -110,7 +110,7 @@ describe('handshakes', () => {
     assert.equal(other.begunMs, 1);
   });
 
-  it('are delayed, not refused, for an address without credits, and not for other addresses', () => {
+  it('handshakes are delayed, not refused, for an address without credits, and not for other addresses', () => {
     const { turns, open } = simulate({ unauthenticated: 10_000 });
     const flood = Array.from({ length: 1000 }, () => open('10.0.0.1'));
     turns.pass(1000);
@@ -123,7 +123,7 @@ describe('handshakes', () => {
     assert.ok(flood.every(({ begunMs, closed }) => begunMs !== undefined && closed === ''));
   });
 
-  it('cost the address nothing if the client authenticates', () => {
+  it('handshakes cost the address nothing if the client authenticates', () => {
     const { turns, open } = simulate({ authenticated: 10_000 });
     for (let client = 0; client < 500; client += 1) {
       const { connection } = open('10.0.0.1');
@@ -135,7 +135,7 @@ describe('handshakes', () => {
     assert.notEqual(next.begunMs, undefined);
   });
 
-  it('remove the account of an address when its credits are refilled', () => {
+  it('handshakes remove the account of an address when its credits are refilled', () => {
     const { turns, gate, open } = simulate();
     for (let address = 0; address < 6000; address += 1)
       open(`10.0.${address >> 8}.${address & 255}`).connection.ended();
@@ -144,7 +144,7 @@ describe('handshakes', () => {
     assert.equal(gate.counts.addresses, 0);
   });
 
-  it('are closed at the time-out, whether started or not', () => {
+  it('handshakes are closed at the time-out, whether started or not', () => {
     const { turns, open } = simulate({ unauthenticated: 200 });
     const flood = Array.from({ length: 150 }, () => open('10.0.0.1'));
     turns.pass(12_000);
@@ -236,7 +236,7 @@ describe('full port', () => {
 });
 
 describe('idle connections', () => {
-  it('are closed sooner without an identity, and never during a request', () => {
+  it('idle connections are closed sooner without an identity, and never during a request', () => {
     const { turns, greet } = simulate();
     const newClient = greet('10.0.0.1');
     const client = greet('10.0.0.2', 'token');
@@ -253,7 +253,7 @@ describe('idle connections', () => {
     assert.equal(watch.closed, '');
   });
 
-  it('stay open if there is no limit', () => {
+  it('idle connections stay open if there is no limit', () => {
     const { turns, greet } = simulate({ idleMs: 0 });
     const client = greet('10.0.0.1', 'certificate');
     turns.pass(1_000_000);
@@ -262,7 +262,7 @@ describe('idle connections', () => {
 });
 
 describe('bytes without an identity', () => {
-  it('are limited before the first request and after each request', () => {
+  it('bytes without an identity are limited before the first request and after each request', () => {
     const { turns, greet } = simulate();
     const client = greet('10.0.0.1');
     client.bytes = 150_000;
@@ -276,7 +276,7 @@ describe('bytes without an identity', () => {
     assert.equal(client.closed, 'too many bytes');
   });
 
-  it('may include a body while the token is reviewed, and are not counted with an identity', () => {
+  it('bytes without an identity may include a body while the token is reviewed, and are not counted with an identity', () => {
     const { turns, greet } = simulate();
     const pending = greet('10.0.0.1');
     pending.busy = true;

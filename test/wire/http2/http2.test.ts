@@ -273,7 +273,7 @@ describe('input split at any position', () => {
     return result;
   }
 
-  it('has the same result as unsplit input', () => {
+  it('input split at any position has the same result as unsplit input', () => {
     const expected = [1, 3].map((id) => `${id} ${body.toString('latin1')}`);
     for (let cut = 0; cut <= bytes.length; cut += 1)
       assert.deepEqual(heard([bytes.subarray(0, cut), bytes.subarray(cut)]), expected, `cut at ${cut}`);
@@ -286,7 +286,7 @@ describe('requests of one turn', () => {
   const path = encodeHeaders([{ name: ':path', value: '/' }]);
   const message = Buffer.from('how are you');
 
-  it('are sent early if there are many, and otherwise together at the end of the turn, all in order', async () => {
+  it('requests of one turn are sent early if there are many, and otherwise together at the end of the turn, all in order', async () => {
     const written: Buffer[] = [];
     const socket = new Duplex({
       read: () => {},
@@ -400,13 +400,13 @@ describe('a hostile HTTP/2 client', () => {
     ['push', frame(FrameType.pushPromise, 0, 1, Buffer.alloc(4)), 1],
   ];
   for (const [what, bytes, code] of cases) {
-    it(`is disconnected for ${what}`, async () => {
+    it(`a hostile HTTP/2 client is disconnected for ${what}`, async () => {
       assert.equal(await attack(bytes), code);
       await others();
     });
   }
 
-  it('is disconnected for opening and resetting streams endlessly', async () => {
+  it('a hostile HTTP/2 client is disconnected for opening and resetting streams endlessly', async () => {
     const code = await attack((socket) => {
       const frames: Buffer[] = [];
       for (let i = 0; i < 5000; i += 1) frames.push(headersFrames(2 * i + 1, HEADERS, false), resetFrame(2 * i + 1, 8));
@@ -416,7 +416,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('is disconnected for a flood of pings, settings, or continuations', async () => {
+  it('a hostile HTTP/2 client is disconnected for a flood of pings, settings, or continuations', async () => {
     const flood = (one: Buffer): Buffer => Buffer.concat(Array.from({ length: 5000 }, () => one));
     assert.equal(await attack(flood(frame(FrameType.ping, 0, 0, Buffer.alloc(8)))), 11);
     assert.equal(await attack(flood(settingsFrame([]))), 11);
@@ -425,7 +425,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('is disconnected for a flood of window updates, headers of open or closed streams, or frames of reset streams', async () => {
+  it('a hostile HTTP/2 client is disconnected for a flood of window updates, headers of open or closed streams, or frames of reset streams', async () => {
     const flood = (make: (at: number) => Buffer): Buffer =>
       Buffer.concat(Array.from({ length: 5000 }, (_, at) => make(at)));
     assert.equal(await attack(flood(() => Buffer.from(windowUpdateFrame(0, 1)))), 11);
@@ -445,7 +445,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('has its stream canceled for sending data after the end', async () => {
+  it('a hostile HTTP/2 client has its stream canceled for sending data after the end', async () => {
     const before = endedCalls;
     const id = 1;
     await attack((socket) => {
@@ -461,7 +461,7 @@ describe('a hostile HTTP/2 client', () => {
     assert.equal(endedCalls, before + 1);
   });
 
-  it('is disconnected for not sending the preface', async () => {
+  it('a hostile HTTP/2 client is disconnected for not sending the preface', async () => {
     assert.equal(await attack(headersFrames(1, HEADERS, false), PREFACE), 1);
     assert.equal(await attack(Buffer.alloc(0), Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')), undefined);
     await others();

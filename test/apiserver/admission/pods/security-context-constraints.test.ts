@@ -74,7 +74,7 @@ describe('security context constraints, profile okd', () => {
   });
   after(() => cluster.server.stop());
 
-  it("include OpenShift's ten default constraints, in the form of oc's table", async () => {
+  it("security context constraints include OpenShift's ten default constraints, in the form of oc's table", async () => {
     const { body } = await cluster.call('GET', `${SECURITY}/securitycontextconstraints`);
     assert.deepEqual(
       body.items?.map(({ metadata }) => metadata.name),
@@ -98,7 +98,7 @@ describe('security context constraints, profile okd', () => {
     ]);
   });
 
-  it("set the UID of a user's pod from the range of its namespace", async () => {
+  it("security context constraints set the UID of a user's pod from the range of its namespace", async () => {
     const made = await cluster.pod('shop', 'p', plain, cluster.dev);
     assert.equal(made.code, 201, made.text);
     assert.equal(sccOf(made), 'restricted-v2');
@@ -106,7 +106,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(made.body.spec?.securityContext?.['fsGroup'], MIN);
   });
 
-  it('reject a privileged pod with the reason of every constraint', async () => {
+  it('security context constraints reject a privileged pod with the reason of every constraint', async () => {
     const refused = await cluster.pod('shop', 'no', privileged, cluster.dev);
     assert.equal(refused.code, 403);
     const message = refused.body.message ?? '';
@@ -123,7 +123,7 @@ describe('security context constraints, profile okd', () => {
     assert.ok(message.includes('provider "privileged": Forbidden'), message);
   });
 
-  it('admit pods by the permissions of their service account', async () => {
+  it('security context constraints admit pods by the permissions of their service account', async () => {
     const spec = { ...root, serviceAccountName: 'robot' };
     assert.equal((await cluster.pod('shop', 'r', spec, cluster.dev)).code, 403);
     // The binding that `oc adm policy add-scc-to-user anyuid -z robot` writes.
@@ -139,7 +139,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal((await cluster.pod('shop', 'r2', root, cluster.dev)).code, 403, 'other accounts have nothing of it');
   });
 
-  it('do not let a user bind constraints without permission', async () => {
+  it('security context constraints do not let a user bind constraints without permission', async () => {
     const bound = await cluster.call(
       'POST',
       `${RBAC}/namespaces/shop/rolebindings`,
@@ -157,7 +157,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(bound.code, 403);
   });
 
-  it("set the annotation and overwrite a client's value", async () => {
+  it("security context constraints set the annotation and overwrite a client's value", async () => {
     const forged = { annotations: { [SCC]: 'privileged' } };
     assert.equal(sccOf(await cluster.pod('shop', 'forged', plain, cluster.dev, forged)), 'restricted-v2');
     const path = '/api/v1/namespaces/shop/pods/forged';
@@ -178,7 +178,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(namespace.code, 403);
   });
 
-  it('do not let project administrators change security labels and annotations of the namespace', async () => {
+  it('security context constraints do not let project administrators change security labels and annotations of the namespace', async () => {
     const lead = await cluster.server.user('lead', 'system:authenticated');
     await cluster.call('POST', `${RBAC}/clusterrolebindings`, {
       metadata: { name: 'lead' },
@@ -205,7 +205,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(named.code, 200, named.text);
   });
 
-  it('check ephemeral containers of running pods', async () => {
+  it('security context constraints check ephemeral containers of running pods', async () => {
     const debug = (name: string, securityContext?: object) =>
       cluster.server.call<Body>('PATCH', '/api/v1/namespaces/shop/pods/p/ephemeralcontainers', {
         raw: JSON.stringify({ spec: { ephemeralContainers: [{ ...container(securityContext), name }] } }),
@@ -229,7 +229,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(made.body.spec?.ephemeralContainers?.[0]?.securityContext?.['runAsUser'], MIN);
   });
 
-  it('reject exec into pods with host access', async () => {
+  it('security context constraints reject exec into pods with host access', async () => {
     const made = await cluster.pod('shop', 'deep', { ...plain, hostPID: true });
     assert.equal(made.code, 201, made.text);
     assert.equal(sccOf(made), 'hostaccess');
@@ -243,7 +243,7 @@ describe('security context constraints, profile okd', () => {
       assert.doesNotMatch(other.body.message ?? '', /security context constraint/);
   });
 
-  it('exempt platform namespaces and mirror pods of nodes', async () => {
+  it('security context constraints exempt platform namespaces and mirror pods of nodes', async () => {
     await cluster.call('POST', '/api/v1/namespaces/kube-system/serviceaccounts', { metadata: { name: 'default' } });
     const made = await cluster.pod('kube-system', 'proxy', { ...privileged, hostNetwork: true });
     assert.equal(made.code, 201, made.text);
@@ -255,7 +255,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal((await cluster.pod('level', 'low', privileged, cluster.dev)).code, 201);
   });
 
-  it('answer pod security reviews', async () => {
+  it('security context constraints answer pod security reviews', async () => {
     const ask = (kind: string, spec: object, as?: KeyPair) =>
       cluster.call('POST', `${SECURITY}/namespaces/shop/${kind.toLowerCase()}s`, { spec }, as);
     const self = await ask('PodSecurityPolicySelfSubjectReview', { template: { spec: plain } }, cluster.dev);
@@ -283,7 +283,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal((await ask('PodSecurityPolicySubjectReview', { template: { spec: plain } })).code, 422);
   });
 
-  it('reject invalid constraints', async () => {
+  it('security context constraints reject invalid constraints', async () => {
     const wrong = await cluster.call('POST', `${SECURITY}/securitycontextconstraints`, {
       metadata: { name: 'wrong' },
       priority: -1,
@@ -303,7 +303,7 @@ describe('security context constraints, profile okd', () => {
       assert.ok(wrong.body.message?.includes(text), `${text}: ${wrong.body.message}`);
   });
 
-  it('can be deleted: new pods are rejected, existing ones and platform namespaces are not affected', async () => {
+  it('security context constraints can be deleted: new pods are rejected, existing ones and platform namespaces are not affected', async () => {
     const removed = await cluster.call('DELETE', `${SECURITY}/securitycontextconstraints`);
     assert.equal(removed.code, 200, removed.text);
     const refused = await cluster.pod('shop', 'late', plain, cluster.dev);
@@ -321,7 +321,7 @@ describe('security context constraints, profile okd', () => {
 });
 
 describe('security context constraints, profile kubernetes', () => {
-  it('are stored but not enforced', async () => {
+  it('security context constraints in the profile kubernetes are stored but not enforced', async () => {
     const cluster = await Cluster.start('kubernetes');
     try {
       await cluster.namespace('shop');

@@ -57,7 +57,7 @@ const volume: PersistentVolume = {
 };
 
 describe('node authorizer', () => {
-  it('has no opinion on other users', () => {
+  it('node authorizer has no opinion on other users', () => {
     const authorizer = createNodeAuthorizer();
     assert.equal(authorizer.authorize({ name: 'alice', groups: ['system:nodes'] }, action('get', 'nodes')), undefined);
     assert.equal(authorizer.authorize({ name: 'system:node:n1', groups: [] }, action('get', 'nodes')), undefined);

@@ -263,7 +263,7 @@ describe('RBAC', () => {
 });
 
 describe('covers', () => {
-  it('never reports permissions that the owner does not have', () => {
+  it('covers never reports permissions that the owner does not have', () => {
     let coveredOnes = 0;
     for (let seed = 1; seed <= 3000; seed++) {
       const choices = new Choices(seed);

@@ -104,7 +104,7 @@ describe('classification of requests', () => {
 });
 
 describe('seats of the levels', () => {
-  it("are upstream's for a total of 600", () => {
+  it("seats of the levels are upstream's for a total of 600", () => {
     const nominal = [...usual().levels()].map(({ name, limits }) => [name, limits.nominal, limits.min]);
     assert.deepEqual(Object.fromEntries(nominal.map(([name, ...rest]) => [name, rest])), {
       exempt: [0, 0],
@@ -121,7 +121,7 @@ describe('seats of the levels', () => {
     assert.equal(Object.fromEntries(most)['leader-election'], 4);
   });
 
-  it('are lent to levels with demand every ten seconds, and returned', () => {
+  it('seats of the levels are lent to levels with demand every ten seconds, and returned', () => {
     const flows = usual();
     const low = levelOf(flows, 'workload-low');
     const before = low.queues.limit;
@@ -194,7 +194,7 @@ describe('seats of the levels', () => {
     assert.ok(![...flows.levels()].some(({ name }) => name === 'own'));
   });
 
-  it('exist for administrators and all other users before the first configuration', () => {
+  it('seats of the levels exist for administrators and all other users before the first configuration', () => {
     const flows = new FlowControl<string>(600, 0);
     assert.equal(flows.classify(user('admin', 'system:masters'), resource('get', '/pods')).level.name, 'exempt');
     const { level } = flows.classify(someone, resource('get', '/pods'));
@@ -214,7 +214,7 @@ describe('turns of a server with one thread', () => {
   const state = (request: FlowRequest<string> | string): string =>
     typeof request === 'string' ? request : request.state;
 
-  it('keep seats occupied until the turn ends, even of finished requests', () => {
+  it('turns of a server with one thread keep seats occupied until the turn ends, even of finished requests', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id < limit; id++) {
@@ -228,7 +228,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.dispatch(1)?.owner, 'late');
   });
 
-  it('stop starting requests of the most served level when they take long, but still start heartbeats', () => {
+  it('turns of a server with one thread stop starting requests of the most served level when they take long, but still start heartbeats', () => {
     const flows = usual();
     assert.equal(state(bring(flows, someone, list, 'first', 0)), 'executing');
     assert.equal(state(bring(flows, someone, list, 'second', 1)), 'executing');
@@ -243,7 +243,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.pressed, false);
   });
 
-  it('serve levels in turn, so that a level with few requests waits only shortly', () => {
+  it('turns of a server with one thread serve levels in turn, so that a level with few requests waits only shortly', () => {
     const flows = usual();
     bring(flows, someone, list, 'begins', 0);
     bring(flows, node, beat, 'begins', 0);
@@ -254,7 +254,7 @@ describe('turns of a server with one thread', () => {
     assert.ok(order.filter((each) => each === 'beat').length >= 2, order.join());
   });
 
-  it('are not repeated for a request that waits only for seats', () => {
+  it('turns of a server with one thread are not repeated for a request that waits only for seats', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id <= limit; id++) bring(flows, someone, list, `${id}`, 0);
@@ -263,7 +263,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.pressed, false);
   });
 
-  it('end the wait of disconnected clients and expired requests', () => {
+  it('turns of a server with one thread end the wait of disconnected clients and expired requests', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id < limit; id++) bring(flows, someone, list, `${id}`, 0);
@@ -283,7 +283,7 @@ describe('turns of a server with one thread', () => {
     assert.deepEqual(rejected, { 'queue-full': 0, 'concurrency-limit': 0, 'time-out': 1, cancelled: 1 });
   });
 
-  it('reject requests if the queues of their flow are full', () => {
+  it('turns of a server with one thread reject requests if the queues of their flow are full', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     const room = limit + 6 * 50;
@@ -292,7 +292,7 @@ describe('turns of a server with one thread', () => {
     assert.notEqual(bring(flows, user('another'), list, 'other', 0), 'queue-full', 'others have queues of their own');
   });
 
-  it('keep the final seats of writes for their watch events', () => {
+  it('turns of a server with one thread keep the final seats of writes for their watch events', () => {
     const flows = usual();
     const work = { initialSeats: 1, finalSeats: 4, additionalLatencyMs: 5 };
     const of = flows.classify(someone, list);

@@ -57,7 +57,7 @@ describe('allocation of seats', () => {
     return at(high);
   }
 
-  it('is proportional within bounds, and allocates all seats', () => {
+  it('allocation of seats is proportional within bounds, and allocates all seats', () => {
     const choices = new Choices(11);
     for (let round = 0; round < 2000; round++) {
       const classes = Array.from({ length: 1 + choices.below(9) }, () => {
@@ -74,7 +74,7 @@ describe('allocation of seats', () => {
     }
   });
 
-  it('is undefined if the bounds contradict the sum', () => {
+  it('allocation of seats is undefined if the bounds contradict the sum', () => {
     assert.equal(allocate(5, [{ target: 6, lower: 6, upper: 9 }]), undefined);
     assert.equal(allocate(10, [{ target: 6, lower: 6, upper: 9 }]), undefined);
     assert.deepEqual(allocate(0, [{ target: 0, lower: 0, upper: 9 }])?.shares, [0]);
@@ -150,7 +150,7 @@ describe('default configuration objects', () => {
     spec: { ...spec, matchingPrecedence: 77 },
   });
 
-  it('are restored if they are managed by the server, and otherwise kept', () => {
+  it('default configuration objects are restored if they are managed by the server, and otherwise kept', () => {
     const mended = reconcileFlowObject(wanted, changed('true', 4), false);
     assert.deepEqual(mended?.spec, wanted.spec);
     assert.equal(reconcileFlowObject(wanted, changed('false', 1), false), undefined);
@@ -163,7 +163,7 @@ describe('default configuration objects', () => {
     assert.equal(reconcileFlowObject(wanted, { ...changed('true', 1), spec }, false), undefined);
   });
 
-  it('are always restored if they are mandatory, except the shares of the exempt level', () => {
+  it('default configuration objects are always restored if they are mandatory, except the shares of the exempt level', () => {
     assert.equal(reconcileFlowObject(wanted, changed('false', 3), true)?.spec?.matchingPrecedence, 500);
     const annotations = { 'apf.kubernetes.io/autoupdate-spec': 'false' };
     const own = {

@@ -545,7 +545,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec', 'template', 'spec', 'containers'), [{ image: 'a' }]);
   });
 
-  it('does not change its arguments, and shares only unchanged entries with them', () => {
+  it('server-side apply does not change its arguments, and shares only unchanged entries with them', () => {
     const session = deployment();
     session.apply('one', { spec: { replicas: 1, template: template({ name: 'a', args: ['x'] }) } });
     const live = structuredClone(session.object);

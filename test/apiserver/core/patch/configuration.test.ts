@@ -11,7 +11,7 @@ const merged = (live: JsonObject, configuration: JsonObject): JsonObject =>
 const pod = (spec: JsonObject): JsonObject => ({ spec: { template: { spec } } });
 
 describe('configurations of policies', () => {
-  it('are merged by list keys', () => {
+  it('configurations of policies are merged by list keys', () => {
     assert.deepEqual(merged({ spec: { replicas: 1, paused: true } }, { spec: { replicas: 3 } }), {
       spec: { replicas: 3, paused: true },
     });
@@ -33,7 +33,7 @@ describe('configurations of policies', () => {
     assert.deepEqual(live, { metadata: { labels: { a: '1' } } }, 'what is there is not touched');
   });
 
-  it('are rejected in upstream’s wording if they do not fit the schema', () => {
+  it('configurations of policies are rejected in upstream’s wording if they do not fit the schema', () => {
     const wrong: [JsonObject, string][] = [
       [
         { spec: { replicasx: 1 } },

@@ -52,7 +52,7 @@ const PATHS = [
 ];
 
 describe('field sets', () => {
-  it('behave as sets of paths', () => {
+  it('field sets behave as sets of paths', () => {
     for (let seed = 1; seed <= 5000; seed++) {
       const choices = new Choices(seed);
       const a = new Set(choices.some(PATHS, 0, 6));
@@ -75,7 +75,7 @@ describe('field sets', () => {
     }
   });
 
-  it('are identical if nothing changes, and contain no empty nodes', () => {
+  it('field sets are identical if nothing changes, and contain no empty nodes', () => {
     const set = build(PATHS);
     assert.equal(union(set, build(['f:a'])), set);
     assert.equal(difference(set, build(['f:x', 'f:a f:z'])), set);
@@ -85,17 +85,17 @@ describe('field sets', () => {
     assert.deepEqual(difference(build(['f:a f:b']), build(['f:a f:b'])), {});
   });
 
-  it('format paths as upstream does', () => {
+  it('field sets format paths as upstream does', () => {
     const path = ['f:spec', 'f:containers', 'k:{"containerPort":80,"protocol":"TCP"}', 'f:list', 'v:"x"', 'i:3'];
     assert.equal(formatPath(path), '.spec.containers[containerPort=80,protocol="TCP"].list[="x"][3]');
   });
 
-  it('sort as upstream does', () => {
+  it('field sets sort as upstream does', () => {
     const set = { 'v:"b"': {}, 'k:{"a":1}': {}, 'f:b': {}, '.': {}, 'f:a': {}, 'v:"a"': {} };
     assert.deepEqual(Object.keys(sorted(set)), ['.', 'f:a', 'f:b', 'k:{"a":1}', 'v:"a"', 'v:"b"']);
   });
 
-  it('are identical after a union with a subset', () => {
+  it('field sets are identical after a union with a subset', () => {
     const text = '{"f:a":{},"f:b":{".":{},"f:c":{},"k:{\\"n\\":1}":{".":{},"f:d":{}}}}';
     const set = parseFieldSet(JSON.parse(text)) as FieldSet;
     assert.equal(union(set, parseFieldSet(JSON.parse(text)) as FieldSet), set);
@@ -103,7 +103,7 @@ describe('field sets', () => {
     assert.notEqual(union(set, { 'f:b': { 'f:e': {} } }), set);
   });
 
-  it('are undefined for invalid input', () => {
+  it('field sets are undefined for invalid input', () => {
     for (const text of ['[]', '1', '{"x":{}}', '{"f:a":1}', '{"__proto__":{}}', '{"f:a":{"constructor":{}}}']) {
       assert.equal(parseFieldSet(JSON.parse(text)), undefined, text);
     }

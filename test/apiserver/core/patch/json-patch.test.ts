@@ -155,7 +155,7 @@ describe('JSON patch', () => {
     assert.ok(fitting > 500, `only ${fitting} patches fitted`);
   });
 
-  it('does not share values with the patch', () => {
+  it('JSON patch does not share values with the patch', () => {
     const value = { list: [1] };
     const patched = jsonPatch({}, [{ op: 'add', path: '/a', value }]);
     assert.notEqual(patched['a'], value);
@@ -289,7 +289,7 @@ describe('JSON merge patch', () => {
 });
 
 describe('a JSON patch that shifts long lists', () => {
-  it('is rejected before it blocks the event loop', () => {
+  it('a JSON patch that shifts long lists is rejected before it blocks the event loop', () => {
     const list = Array.from({ length: 200_000 }, () => 0);
     for (const operation of [
       { op: 'add', path: '/x/0', value: 0 },

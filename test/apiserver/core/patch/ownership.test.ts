@@ -228,7 +228,7 @@ describe('field ownership', () => {
     assert.ok(conflicts > 100, `only ${conflicts} conflicts`);
   });
 
-  it('is the same after a create by apply and after a forced apply', () => {
+  it('field ownership is the same after a create by apply and after a forced apply', () => {
     for (let seed = 1; seed <= 200; seed++) {
       const choices = new Choices(seed);
       const applied = randomPod(choices);

@@ -52,7 +52,7 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('has the same results and order as upstream', async () => {
+  it('strategic merge patch has the same results and order as upstream', async () => {
     const judged = JSON.parse(await readFile(join(import.meta.dirname, 'golden', 'strategic.json'), 'utf8')) as {
       original: JsonObject;
       patch: JsonObject;
@@ -181,7 +181,7 @@ describe('strategic merge patch', () => {
     });
   });
 
-  it('never stores a directive in the document', () => {
+  it('strategic merge patch never stores a directive in the document', () => {
     const patched = strategicMergePatch(
       {},
       {
@@ -240,7 +240,7 @@ describe('strategic merge patch', () => {
     assert.equal(({} as { x?: unknown }).x, undefined);
   });
 
-  it('is fast for long lists', () => {
+  it('strategic merge patch is fast for long lists', () => {
     const items = Array.from({ length: 20_000 }, (_, index) => ({ name: `c${index}`, image: 'x' }));
     const startedMs = performance.now();
     podPatch(

@@ -100,7 +100,9 @@ describe('a connection', () => {
     ['continuation', 0],
     ['pipeline', 1],
   ] as readonly (readonly [Flood, number])[]) {
-    it(`is closed after ${most} requests with ${mode} and without an identity`, { timeout: 20_000 }, async () => {
+    it(`a connection is closed after ${most} requests with ${mode} and without an identity`, {
+      timeout: 20_000,
+    }, async () => {
       requested = 0;
       const { alpn, head, next } = streamOf(mode);
       const socket = await secure(alpn);
@@ -127,7 +129,7 @@ describe('a connection', () => {
     }
   });
 
-  it('may repeat health requests over HTTP/1.1 within limits', async () => {
+  it('a connection may repeat health requests over HTTP/1.1 within limits', async () => {
     const socket = await secure('http/1.1');
     let text = '';
     socket.on('data', (chunk: Buffer) => {
@@ -161,7 +163,7 @@ describe('a connection', () => {
     proxy.client.destroy();
   });
 
-  it('is closed when it is idle, but not during a watch', async () => {
+  it('a connection is closed when it is idle, but not during a watch', async () => {
     const watching = session(token);
     assert.equal(await watching.get('/watch'), 200);
     const idle = session(token);
@@ -175,7 +177,9 @@ describe('a connection', () => {
     watching.client.destroy();
   });
 
-  it('is closed for resetting thousands of streams, also with an identity', { timeout: 60_000 }, async () => {
+  it('a connection is closed for resetting thousands of streams, also with an identity', {
+    timeout: 60_000,
+  }, async () => {
     const { client, get } = session(token);
     assert.equal(await get('/api'), 200);
     const end = ended(client);

@@ -61,7 +61,7 @@ const open = (port: number): Promise<ClientHttp2Session> =>
   });
 
 describe('certificates by name', () => {
-  it('are selected by exact name, then by wildcard, then the default, and may be replaced', async () => {
+  it('certificates by name are selected by exact name, then by wildcard, then the default, and may be replaced', async () => {
     const { listener, material } = await listening({}, [
       named('a', 'x.test', '*.x.test'),
       named('b', 'one.x.test', 'x.test'),
@@ -81,7 +81,7 @@ describe('certificates by name', () => {
     }
   });
 
-  it('use the same client authorities', async () => {
+  it('certificates by name use the same client authorities', async () => {
     const chains: (number | undefined)[] = [];
     const request: ListenOptions['request'] = (_request, response, connection) => {
       chains.push(connection.peerChain?.length);
@@ -102,7 +102,7 @@ describe('certificates by name', () => {
 });
 
 describe('connections', () => {
-  it('have the configured number of streams and key exchange groups', async () => {
+  it('connections have the configured number of streams and key exchange groups', async () => {
     const { listener, material } = await listening({ maxStreams: 7 });
     const session = await open(listener.port);
     try {
@@ -118,7 +118,7 @@ describe('connections', () => {
     }
   });
 
-  it('complete the last request and accept no further one', async () => {
+  it('connections complete the last request and accept no further one', async () => {
     let isLast = false;
     const { listener } = await listening({ isLast: () => isLast });
     const session = await open(listener.port);
@@ -135,7 +135,7 @@ describe('connections', () => {
     }
   });
 
-  it('complete started requests while draining, and accept no new ones', async () => {
+  it('connections complete started requests while draining, and accept no new ones', async () => {
     const begun = Promise.withResolvers<void>();
     const request: ListenOptions['request'] = (incoming, response) => {
       begun.resolve();

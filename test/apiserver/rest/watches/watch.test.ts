@@ -180,7 +180,7 @@ describe('watches', () => {
     }
   });
 
-  it('is counted while it is open', async () => {
+  it('a watch is counted while it is open', async () => {
     const secrets = '/api/v1/namespaces/default/secrets';
     const stream = watch(
       `${secrets}?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan`,

@@ -38,7 +38,7 @@ describe('ranges of service addresses', () => {
     assert.deepEqual(plan(second.object, [], []), { action: 'keep' });
   });
 
-  it('stays while an address would be in no range, and reports the reason', () => {
+  it('a range of service addresses stays while an address would be in no range, and reports the reason', () => {
     const each = range('a', ['10.0.0.0/24', '2001:db8::/112'], going, 'True');
     const within = range('in', ['10.0.0.0/25'], {}, 'True');
     for (const [addresses, others] of [
@@ -57,7 +57,7 @@ describe('ranges of service addresses', () => {
     }
   });
 
-  it('is deleted after a grace period if its addresses are unused or in another range', () => {
+  it('a range of service addresses is deleted after a grace period if its addresses are unused or in another range', () => {
     const each = range('a', ['10.0.0.0/24'], going, 'False');
     const larger = range('b', ['10.0.0.0/16']);
     for (const [addresses, others] of [

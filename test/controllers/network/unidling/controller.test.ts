@@ -68,7 +68,7 @@ describe('idled services', { concurrency: false }, () => {
     return found.metadata?.annotations?.[IDLED_AT] === undefined && metadata?.annotations?.[TARGETS] === undefined;
   };
 
-  it('are scaled up by an Event of a host, and lose their annotations', async () => {
+  it('idled services are scaled up by an Event of a host, and lose their annotations', async () => {
     await deploy('web', 0);
     await annotate('web', [{ kind: 'Deployment', group: 'apps', name: 'web', replicas: 3 }]);
     needPods(await service('web'));
@@ -92,7 +92,9 @@ describe('idled services', { concurrency: false }, () => {
     assert.deepEqual([await replicasOf('odd'), await replicasOf('running')], [0, 1]);
   });
 
-  it('are created by oc idle', { skip: oc === undefined ? 'HYPEREDGE_OC names no oc' : false }, async () => {
+  it('idled services are created by oc idle', {
+    skip: oc === undefined ? 'HYPEREDGE_OC names no oc' : false,
+  }, async () => {
     await deploy('real', 2);
     const directory = await mkdtemp(join(tmpdir(), 'hyperedge-idle-'));
     try {

@@ -100,7 +100,7 @@ describe('resource quota controller', () => {
     await says('later', { 'count/crontabs.stable.example.com': '1', configmaps: '1' });
   });
 
-  it('never exceeds the limit while 16 clients create and delete', async () => {
+  it('resource quota controller never exceeds the limit while 16 clients create and delete', async () => {
     const namespace = 'churning';
     const most = 8;
     await newNamespace(namespace);

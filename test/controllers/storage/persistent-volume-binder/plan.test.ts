@@ -195,7 +195,7 @@ describe('persistent volume binder', () => {
     assert.equal(world.claims.get('d')?.status?.phase, 'Pending');
   });
 
-  it('never binds one volume to two claims, in any order of events and writes', () => {
+  it('persistent volume binder never binds one volume to two claims, in any order of events and writes', () => {
     for (let seed = 1; seed <= 300; seed++) {
       const random = seeded(seed);
       const pick = (count: number): number => Math.floor(random() * count);

@@ -33,7 +33,7 @@ const budgetOf = (
 const scale = (uid: string, replicas: number): [string, ControllerScale] => [uid, { uid, replicas }];
 
 describe('disruption budgets', () => {
-  it('allow as many evictions as the definition, for random pods', () => {
+  it('disruption budgets allow as many evictions as the definition, for random pods', () => {
     const random = seeded(7);
     const below = (limit: number): number => Math.floor(random() * limit);
     const seen = new Set<number | undefined>();
@@ -115,7 +115,7 @@ describe('disruption budgets', () => {
     assert.ok(seen.size > 4, String([...seen]));
   });
 
-  it('wait two minutes for pods whose eviction they allowed', () => {
+  it('disruption budgets wait two minutes for pods whose eviction they allowed', () => {
     const pods = ['a', 'b', 'c'].map((name) => pod({ name, ready: true }));
     const disruptedPods = { a: ago(119), b: ago(30), c: ago(120) };
     const { status, notDeleted, recheckAfterMs } = planBudget(
@@ -127,7 +127,7 @@ describe('disruption budgets', () => {
     assert.deepEqual(notDeleted, [pods[2]]);
   });
 
-  it('report missing pods, and pods without a controller', () => {
+  it('disruption budgets report missing pods, and pods without a controller', () => {
     const reasons = (budget: PodDisruptionBudget, pods: Pod[]): string[] =>
       planBudget({ budget, pods, scales: new Map() }, context).events.map(({ type, reason }) => `${type} ${reason}`);
     assert.deepEqual(reasons(budgetOf({ minAvailable: 1 }), []), ['Normal NoPods']);
@@ -152,7 +152,7 @@ describe('disruption budgets', () => {
     assert.deepEqual([plan.status?.expectedPods, plan.status?.desiredHealthy], [4, 3]);
   });
 
-  it('allow no eviction if they cannot be computed, keep their other fields, and report the failure once', () => {
+  it('disruption budgets allow no eviction if they cannot be computed, keep their other fields, and report the failure once', () => {
     const before = {
       type: 'DisruptionAllowed',
       status: 'True',
@@ -228,7 +228,7 @@ describe('scales of controllers', () => {
     statefulSet: named(workload('ss', 8)),
   };
 
-  it('are read from cached workloads by name and UID', () => {
+  it('scales of controllers are read from cached workloads by name and UID', () => {
     const of = (...args: Parameters<typeof reference>) => knownScale(reference(...args), workloads);
     assert.deepEqual(of('ReplicationController', 'rc', 'v1'), { uid: 'rc', replicas: 2 });
     assert.deepEqual(of('ReplicaSet', 'bare'), { uid: 'bare', replicas: 3 });
@@ -243,7 +243,7 @@ describe('scales of controllers', () => {
 });
 
 describe('targets of disruptions', () => {
-  it('become stale if the pod is not deleted within two minutes', () => {
+  it('targets of disruptions become stale if the pod is not deleted within two minutes', () => {
     const target = (facts: Parameters<typeof pod>[0], condition: object = {}): number | undefined => {
       const made = pod(facts);
       const conditions = [

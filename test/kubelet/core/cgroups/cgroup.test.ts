@@ -55,7 +55,7 @@ describe('cgroup names', () => {
     assert.equal(sliceName([]), '-.slice');
   });
 
-  it("contain the pod's UID", () => {
+  it("cgroup names contain the pod's UID", () => {
     for (const driver of ['cgroupfs', 'systemd'] as const) {
       const path = podPath([], 'Burstable', UID);
       assert.equal(podUidOf(driver, driver === 'systemd' ? systemdName(path) : cgroupfsName(path)), UID);
@@ -66,7 +66,7 @@ describe('cgroup names', () => {
 });
 
 describe('amounts for the kernel', () => {
-  it("match upstream's arithmetic", () => {
+  it("amounts for the kernel match upstream's arithmetic", () => {
     assert.deepEqual([0, 1, 2, 100, 1000, 10_000_000].map(sharesOfMilli), [2, 2, 2, 102, 1024, 262_144]);
     assert.deepEqual(
       [0, 1, 5, 10, 250].map((milli) => quotaOfMilli(milli)),
@@ -75,7 +75,7 @@ describe('amounts for the kernel', () => {
     assert.deepEqual([0, 2, 1024, 262_144].map(weightOfShares), [0, 1, 39, 10_000]);
   });
 
-  it('add sidecars to the containers and to later init containers', () => {
+  it('amounts for the kernel add sidecars to the containers and to later init containers', () => {
     const spec: Pod = {
       spec: {
         containers: [container({ cpu: '100m' })],
@@ -90,7 +90,7 @@ describe('amounts for the kernel', () => {
     assert.equal(podAmount(spec, 'requests', 'cpu'), 255);
   });
 
-  it('set the OOM score by QoS class', () => {
+  it('amounts for the kernel set the OOM score by QoS class', () => {
     const GiB = 2 ** 30;
     const guaranteed = container({ cpu: '1', memory: '1Gi' }, { cpu: '1', memory: '1Gi' });
     assert.equal(oomScoreAdjOf(pod(guaranteed), guaranteed, 4 * GiB), -997);
@@ -109,7 +109,7 @@ describe('amounts for the kernel', () => {
 });
 
 describe('the tree', () => {
-  it('has parents before children, and limits only if all containers have them', () => {
+  it('the tree has parents before children, and limits only if all containers have them', () => {
     const tree = desiredTree(
       [pod(container({ cpu: '250m' }, { memory: '64Mi' }), container({}, { cpu: '1' }))],
       OPTIONS,
@@ -150,7 +150,7 @@ describe('the tree', () => {
     assert.equal(podNode(etcd, OPTIONS).limits.memoryMinBytes, undefined);
   });
 
-  it('is converted to ordered writes on a hybrid host', () => {
+  it('the tree is converted to ordered writes on a hybrid host', () => {
     const hierarchies = [
       { mount: '/cg/cpu', version: 'v1', controllers: ['cpu', 'cpuacct'] },
       { mount: '/cg/cpuset', version: 'v1', controllers: ['cpuset'] },
@@ -181,7 +181,7 @@ describe('the tree', () => {
     );
   });
 
-  it('is converted to v2 files, with controllers enabled in every ancestor first', () => {
+  it('the tree is converted to v2 files, with controllers enabled in every ancestor first', () => {
     const operations = planWrites(
       [{ mount: '/cg', version: 'v2', controllers: ['cpu', 'memory', 'pids', 'misc'] }],
       'systemd',
@@ -207,7 +207,7 @@ describe('the tree', () => {
     );
   });
 
-  it('is also set as properties of systemd slices', () => {
+  it('the tree is also set as properties of systemd slices', () => {
     const limits = { cpuShares: 1024, cpuQuotaUs: 25_000, cpuPeriodUs: 100_000, memoryLimitBytes: 5, pidsLimit: -1 };
     const infinity = 0xffff_ffff_ffff_ffffn;
     const quota = [

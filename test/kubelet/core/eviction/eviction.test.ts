@@ -48,7 +48,7 @@ describe('thresholds', () => {
     assert.equal(parseThresholds({ hard: {} }).length, 0);
   });
 
-  test('are exceeded by a margin on a calm node', () => {
+  test('thresholds are exceeded by a margin on a calm node', () => {
     const memory = settings({ hard: { 'memory.available': '100Mi' } });
     const disk = settings({ hard: { 'nodefs.available': '10%' } });
     const of = (signal: Signal, available: number) => seen({ [signal]: [available * MI, 1000 * MI] });
@@ -59,7 +59,7 @@ describe('thresholds', () => {
     assert.ok(!isCalm(disk, new Map()));
   });
 
-  test('have a grace period if soft, and may have a minimum reclaim', () => {
+  test('thresholds have a grace period if soft, and may have a minimum reclaim', () => {
     const [hard, soft] = parseThresholds({
       hard: { 'memory.available': '100Mi' },
       soft: { 'memory.available': '300Mi' },
@@ -80,11 +80,11 @@ describe('thresholds', () => {
     [{ minimumReclaim: { constructor: '1' } }, /^eviction-minimum-reclaim: unsupported/],
     [{ softGracePeriods: { x: 1 } }, /^eviction-soft-grace-period: unsupported/],
   ] as const)
-    test(`reject ${JSON.stringify(args)}`, () => {
+    test(`thresholds reject ${JSON.stringify(args)}`, () => {
       assert.throws(() => parseThresholds(args), { name: 'RangeError', message: wanted });
     });
 
-  test('are disabled with 0% and 100%', () => {
+  test('thresholds are disabled with 0% and 100%', () => {
     assert.deepEqual(parseThresholds({ hard: { 'nodefs.available': '0%', 'imagefs.available': '100%' } }), []);
   });
 });
@@ -173,7 +173,7 @@ describe('ranking', () => {
     assert.equal(order('ephemeral-storage', candidates), 'over-much over-little over-high within-low within');
   });
 
-  test('never evicts critical pods, and ranks pods without measurements first', () => {
+  test('ranking never evicts critical pods, and ranks pods without measurements first', () => {
     const candidates = [
       one('critical', { critical: true, used: 1e9 }),
       one('big', { used: 1e6 }),
@@ -190,7 +190,7 @@ describe('ranking', () => {
 });
 
 describe('texts', () => {
-  test('name the resource, the threshold and the containers above their requests', () => {
+  test('texts name the resource, the threshold and the containers above their requests', () => {
     const [threshold] = parseThresholds({ hard: { 'memory.available': '100Mi' } });
     assert.ok(threshold !== undefined);
     assert.equal(
@@ -203,7 +203,7 @@ describe('texts', () => {
     );
   });
 
-  test('convert percentages to quantities', () => {
+  test('texts convert percentages to quantities', () => {
     const [threshold] = parseThresholds({ hard: { 'nodefs.inodesFree': '5%' } });
     assert.ok(threshold !== undefined);
     assert.equal(
@@ -212,7 +212,7 @@ describe('texts', () => {
     );
   });
 
-  test('name the conditions of a rejected pod', () => {
+  test('texts name the conditions of a rejected pod', () => {
     assert.equal(
       refusalMessage(['DiskPressure', 'MemoryPressure']),
       'The node had condition: [DiskPressure MemoryPressure]. ',

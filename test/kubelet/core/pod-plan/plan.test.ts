@@ -95,7 +95,7 @@ describe('start', () => {
 });
 
 describe('restart', () => {
-  it('is immediate once, then backs off up to five minutes, and resets after ten minutes without a failure', () => {
+  it('restart is immediate once, then backs off up to five minutes, and resets after ten minutes without a failure', () => {
     const w = world({});
     w.settle();
     const waits: number[] = [];
@@ -192,7 +192,7 @@ describe('restart', () => {
     assert.equal(w.history.at(-1), 'start main#1');
   });
 
-  it('does not start again with restartPolicy Never', () => {
+  it('restart does not start again with restartPolicy Never', () => {
     const w = world({ restartPolicy: 'Never' });
     w.settle();
     w.loseSandbox();
@@ -333,7 +333,7 @@ describe('a random history', () => {
 });
 
 describe('a runtime that has lost its records', () => {
-  it('does not restart a container with restartPolicy Never', () => {
+  it('a runtime that has lost its records does not restart a container with restartPolicy Never', () => {
     const w = world({ restartPolicy: 'Never' });
     w.settle();
     w.loseRecords();
@@ -343,7 +343,7 @@ describe('a runtime that has lost its records', () => {
     assert.equal(w.status.containerStatuses?.[0]?.restartCount, 0);
   });
 
-  it('does not restart an init container with restartPolicy Never, and the pod fails', () => {
+  it('a runtime that has lost its records does not restart an init container with restartPolicy Never, and the pod fails', () => {
     const w = world({ restartPolicy: 'Never', initContainers: [app('one'), app('two')] });
     w.settle();
     w.exit('one', 0);

@@ -19,19 +19,19 @@ const play = (kind: ProbeKind, outcomes: string, thresholds: { success?: number;
 };
 
 describe('probes', () => {
-  it('require consecutive results up to their threshold', () => {
+  it('probes require consecutive results up to their threshold', () => {
     assert.equal(play('readiness', '+--+---+'), '++++++-+');
     assert.equal(play('readiness', '++-++', { success: 2, failure: 1 }), '-+--+');
   });
-  it('keep a failed verdict until the container is replaced', () => {
+  it('probes keep a failed verdict until the container is replaced', () => {
     assert.equal(play('liveness', '---+++'), '++----');
     assert.equal(play('startup', '--+', { failure: 5 }), '??+');
     assert.equal(play('startup', '---++'), '??---');
   });
-  it('limit the timeout to the longest timer delay, because a longer timer fires at once', () => {
+  it('probes limit the timeout to the longest timer delay, because a longer timer fires at once', () => {
     assert.equal(probeTiming({ timeoutSeconds: 2_147_483_647 }).timeoutMs, 2_147_483_647);
   });
-  it("have upstream's defaults", () => {
+  it("probes have upstream's defaults", () => {
     assert.deepEqual(probeTiming({}), {
       initialDelayMs: 0,
       periodMs: 10_000,

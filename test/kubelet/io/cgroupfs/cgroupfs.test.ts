@@ -8,7 +8,7 @@ import { createCgroupFileSystem } from '../../../../src/kubelet/io/cgroupfs/inde
 import { parseHierarchies } from '../../../../src/kubelet/io/cgroupfs/mountinfo.ts';
 
 describe('mounted hierarchies', () => {
-  it('are distinguished by version and controllers', () => {
+  it('mounted hierarchies are distinguished by version and controllers', () => {
     const hybrid = `
 32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct
 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory

@@ -23,7 +23,7 @@ const payload = (files: Record<string, string>): Payload =>
   new Map(Object.entries(files).map(([path, text]) => [path, { bytes: Buffer.from(text), mode: 0o640 }]));
 
 describe('projected files', () => {
-  it('change atomically, and only if they differ', async () => {
+  it('projected files change atomically, and only if they differ', async () => {
     const volume = join(directory, 'volume');
     await mkdir(volume);
     assert.equal(await writeAtomically(volume, payload({ a: '1', 'd/b': '2' }), { nowMs: 0 }), true);
@@ -44,7 +44,7 @@ describe('projected files', () => {
     );
   });
 
-  it('never leave their volume', async () => {
+  it('projected files never leave their volume', async () => {
     const volume = join(directory, 'inside');
     await mkdir(volume);
     for (const path of ['../x', '/x', 'a/../../x', '..x', '', 'a\0b']) {
@@ -55,7 +55,7 @@ describe('projected files', () => {
 });
 
 describe('sub-paths', () => {
-  it('bind existing paths of the volume and create missing ones', async () => {
+  it('sub-paths bind existing paths of the volume and create missing ones', async () => {
     const volume = join(directory, 'sub');
     await mkdir(volume);
     await chmod(volume, 0o3777);
@@ -73,7 +73,7 @@ describe('sub-paths', () => {
     assert.equal(mountinfo.split(`${directory}/target/file`).length, 2);
   });
 
-  it('follow the links of a projected volume', async () => {
+  it('sub-paths follow the links of a projected volume', async () => {
     const volume = join(directory, 'projected');
     await mkdir(volume);
     const target = join(directory, 'target/key');
@@ -90,7 +90,7 @@ describe('sub-paths', () => {
     assert.equal((await readFile('/proc/self/mountinfo', 'utf8')).split(` ${target} `).length, 2);
   });
 
-  it('reject links out of the volume at any position, and `..`', async () => {
+  it('sub-paths reject links out of the volume at any position, and `..`', async () => {
     const volume = join(directory, 'evil');
     await mkdir(join(volume, 'real'), { recursive: true });
     await mkdir(`${volume}-twin`);
@@ -145,7 +145,9 @@ describe('group ownership', () => {
     assert.deepEqual(await of(join(volume, 'd/late')), [0, 0, 0o600]);
   });
 
-  it('never reaches a file outside while a process replaces entries by links', { timeout: 60_000 }, async () => {
+  it('group ownership never reaches a file outside while a process replaces entries by links', {
+    timeout: 60_000,
+  }, async () => {
     const volume = join(directory, 'raced');
     const outside = join(directory, 'host');
     await mkdir(join(volume, 'a'), { recursive: true });

@@ -9,7 +9,7 @@ import { createFileWatch, createHostFacts } from '../../../../src/kubelet/io/hos
 describe('facts of the host', () => {
   const facts = createHostFacts({ root: '/', nowMs: () => 42 });
 
-  it("match the kernel's values", async () => {
+  it("facts of the host match the kernel's values", async () => {
     const info = await facts.info();
     assert.equal(info.memoryBytes, totalmem());
     assert.equal(info.cpus, cpus().length);
@@ -31,7 +31,7 @@ describe('facts of the host', () => {
     );
   });
 
-  it('return the resolver behind the stub of systemd-resolved', async () => {
+  it('facts of the host return the resolver behind the stub of systemd-resolved', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'resolver-'));
     const [own, behindStub] = [join(directory, 'own'), join(directory, 'behind')];
     const facts = createHostFacts({ root: '/', nowMs: Date.now, resolverFiles: { own, behindStub } });

@@ -62,7 +62,7 @@ describe('shared address', { skip: missing, timeout: 60_000 }, () => {
     });
   }
 
-  it('is removed by the kernel if its holder does not extend it', async () => {
+  it('shared address is removed by the kernel if its holder does not extend it', async () => {
     await act('a', '10.9.0.101', 'await shared.add();');
     assert.match(await inside('a', 'ip', '-4', 'address', 'show', 'eth0'), /10\.9\.0\.101/);
     await new Promise((resolve) => setTimeout(resolve, 2_500));

@@ -151,7 +151,7 @@ describe('LDAP under attack', { timeout: 60_000 }, () => {
     assert.deepEqual(elsewhere.plain, []);
   });
 
-  it('does not bind as an entry without a name', async () => {
+  it('LDAP under attack does not bind as an entry without a name', async () => {
     const { port } = await listen(({ socket, id, operation }) => {
       if (operation === BIND) socket.write(result(id, 0x61));
       else if (operation === SEARCH) socket.write(Buffer.concat([entry(id, ''), result(id, 0x65)]));

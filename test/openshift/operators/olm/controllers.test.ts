@@ -553,7 +553,7 @@ describe('operator lifecycle manager', () => {
     assert.equal(csv.metadata?.finalizers?.[0], 'operators.coreos.com/csv-cleanup');
   });
 
-  it('does not replace an operator that reports that it is not upgradeable', async () => {
+  it('operator lifecycle manager does not replace an operator that reports that it is not upgradeable', async () => {
     const v1 = { name: 'busy', version: '1.0.0' };
     await writeCatalog(join(catalogs, 'busy'), packageOf('busy', [v1]));
     await catalog('busy');

@@ -75,7 +75,7 @@ function refusal(of: Pod, scc: SecurityContextConstraints): string {
 }
 
 describe('order of constraints', () => {
-  it('is by priority, restrictiveness and name', () => {
+  it('order of constraints is by priority, restrictiveness and name', () => {
     const names = inOrder(DEFAULT_CONSTRAINTS.map((each) => named(each.metadata?.name ?? ''))).map(
       ({ metadata }) => metadata?.name,
     );
@@ -157,21 +157,21 @@ describe('defaults of the default constraints', () => {
     assert.deepEqual(filled(all, 'privileged').spec, all.spec);
   });
 
-  it('keep values that the pod or container already sets', () => {
+  it('defaults of the default constraints keep values that the pod or container already sets', () => {
     const of = pod({ securityContext: { runAsUser: MIN + 5, fsGroup: MIN } }, { securityContext: {} });
     const { spec } = filled(of, 'restricted-v2');
     assert.equal(spec?.containers[0]?.securityContext?.runAsUser, undefined);
     assert.equal(spec?.securityContext?.runAsUser, MIN + 5);
   });
 
-  it('apply to init containers and debuggers as well', () => {
+  it('defaults of the default constraints apply to init containers and debuggers as well', () => {
     const of = pod({ initContainers: [{ name: 'i' }], ephemeralContainers: [{ name: 'e' }] });
     const { spec } = filled(of, 'restricted-v2');
     assert.equal(spec?.initContainers?.[0]?.securityContext?.runAsUser, MIN);
     assert.equal(spec?.ephemeralContainers?.[0]?.securityContext?.runAsUser, MIN);
   });
 
-  it('convert an old seccomp annotation to the field', () => {
+  it('defaults of the default constraints convert an old seccomp annotation to the field', () => {
     const key = 'seccomp.security.alpha.kubernetes.io/pod';
     const { spec } = filled(pod({}, {}, { [key]: 'docker/default' }), 'restricted-v2');
     assert.deepEqual(spec?.securityContext?.seccompProfile, { type: 'RuntimeDefault' });
@@ -477,7 +477,7 @@ describe('selection of constraints', () => {
 });
 
 describe('blocks of IDs', () => {
-  it('have two notations', () => {
+  it('blocks of IDs have two notations', () => {
     assert.deepEqual(parseBlock('1000660000/10000'), { min: 1_000_660_000, max: 1_000_669_999 });
     assert.deepEqual(parseBlock('5-6'), { min: 5, max: 6 });
     for (const wrong of ['', 'x', '5', '6-5', '5/0', '-1/5', '1e3/5', '2147483647/2', '99999999999/1'])

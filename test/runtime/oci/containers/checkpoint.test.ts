@@ -59,7 +59,7 @@ echo image > "$2/pages-1.img"
       await rm(programs, { recursive: true, force: true });
     });
 
-    it('is a private archive of the images, the specification and the written files', async () => {
+    it('a checkpoint of a container is a private archive of the images, the specification and the written files', async () => {
       const directory = join(lab.directory, 'checkpoints');
       const location = join(directory, 'one.tar');
       await lab.runtime().checkpointContainer?.(id, location);

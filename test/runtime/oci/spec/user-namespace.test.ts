@@ -44,7 +44,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     });
     after(() => lab?.cleanUp());
 
-    it('is root inside, with its own files, and an ordinary user outside', async () => {
+    it('a pod in its own user namespace is root inside, with its own files, and an ordinary user outside', async () => {
       const volume = join(lab.directory, 'volume');
       await mkdir(volume);
       await writeFile(join(volume, 'before'), 'x', { mode: 0o600 });
@@ -78,7 +78,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.match(text, /^0\nx-rw-r--r--\s+1 0\s+0/);
     });
 
-    it('is restored after a restart, and leaves no mounts', async () => {
+    it('a pod in its own user namespace is restored after a restart, and leaves no mounts', async () => {
       await lab.restart();
       const [found] = await lab.runtime().listPodSandboxes();
       assert.equal(found?.state, 'ready');
@@ -92,7 +92,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.deepEqual(await readdir(join(lab.directory, 'run/mapped')), []);
     });
 
-    it('is rejected if a volume cannot be mapped', async () => {
+    it('a pod in its own user namespace is rejected if a volume cannot be mapped', async () => {
       const id = await lab.runtime().runPodSandbox(sandbox({ uid: 'uid-2', name: 'two' }));
       await assert.rejects(lab.runtime().createContainer(id, container('main', 'true', '/proc/sys')), {
         code: 'create-failed',

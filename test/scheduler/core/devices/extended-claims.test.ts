@@ -65,7 +65,7 @@ describe('classes by the extended resources that they provide', () => {
     metadata: { name, creationTimestamp: `2026-01-0${at}T00:00:00Z` },
     spec: { extendedResourceName: GPU },
   });
-  it('are found by their own and their explicit resource name: the newest first, then by name', () => {
+  it('classes by the extended resources that they provide are found by their own and their explicit resource name: the newest first, then by name', () => {
     const nameOf = (classes: DeviceClass[], resource: string) =>
       classesByResource(classes).get(resource)?.metadata?.name;
     assert.equal(nameOf([gpus], 'deviceclass.resource.kubernetes.io/gpus'), 'gpus');
@@ -76,7 +76,7 @@ describe('classes by the extended resources that they provide', () => {
 });
 
 describe('the claim for extended resources', () => {
-  it('has a request for each container, named after its index', () => {
+  it('the claim for extended resources has a request for each container, named after its index', () => {
     const pod = podOf([asking('a', { cpu: '1', [GPU]: '2' }), asking('b', { [GPU]: '1' }), asking('c', { cpu: '1' })]);
     const extended = extendedClaimOn(podInfoOf(pod), new Map(), listerOf());
     assert.deepEqual(
@@ -123,7 +123,7 @@ describe('the claim for extended resources', () => {
     );
   });
 
-  it('is not needed for resources of the node itself or without a class', () => {
+  it('the claim for extended resources is not needed for resources of the node itself or without a class', () => {
     const info = podInfoOf(podOf([asking('a', { [GPU]: '2', 'example.com/other': '1' })]));
     assert.equal(extendedClaimOn(info, new Map([[GPU, 1]]), listerOf()), undefined);
     const requests = extendedClaimOn(info, new Map([[GPU, 0]]), listerOf())?.claim.spec?.devices?.requests;
@@ -153,7 +153,7 @@ describe('a pod that requests an extended resource of a class', () => {
     assert.equal(judge(wanting('1', 'example.com/other'), nodeOf({}), listerOf()), 'Insufficient example.com/other');
   });
 
-  it('is counted against the device plug-in of a node that has one', () => {
+  it('a pod that requests an extended resource of a class is counted against the device plug-in of a node that has one', () => {
     assert.equal(judge(wanting('4'), nodeOf({ [GPU]: '4' }), listerOf()), undefined);
     assert.equal(judge(wanting('3'), nodeOf({ [GPU]: '2' }), listerOf()), `Insufficient ${GPU}`);
   });
@@ -162,7 +162,7 @@ describe('a pod that requests an extended resource of a class', () => {
     assert.equal(judge(wanting('1'), nodeOf({}), listerOf({})), 'cannot schedule extended resource claim');
   });
 
-  it('is retried when classes or devices change', () => {
+  it('a pod that requests an extended resource of a class is retried when classes or devices change', () => {
     assert.ok(helps('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'DevicesChanged' }));
     assert.ok(helps('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'NodeAdded', node: nodeOf({}) }));
     const plain = podInfoOf(podOf([asking('a', { cpu: '1' })]));

@@ -58,14 +58,14 @@ const EVERY_COMMAND: readonly AuthCommand[] = [
 ];
 
 describe('encoded auth commands', () => {
-  it('decode to the same commands', () => {
+  it('encoded auth commands decode to the same commands', () => {
     for (const command of EVERY_COMMAND) {
       const proposal = { id: -5n, command };
       assert.deepEqual(decodeProposal(encodeProposal(proposal)), proposal);
     }
   });
 
-  it('are rejected if truncated, unknown or malformed', () => {
+  it('encoded auth commands are rejected if truncated, unknown or malformed', () => {
     const bytes = encodeProposal({ id: 1n, command: userAdd('alice') });
     assert.throws(() => decodeProposal(bytes.subarray(0, bytes.length - 1)), WireError);
     assert.throws(() => decodeProposal(Uint8Array.of(8, 99)), WireError);
@@ -112,7 +112,7 @@ describe('the auth machine', () => {
     assert.deepEqual(Buffer.from(machine.export()), before);
   });
 
-  it('is enabled only if the user root has the role root', () => {
+  it('the auth machine is enabled only if the user root has the role root', () => {
     const machine = new AuthMachine();
     assert.equal(machine.apply({ kind: 'enable' })?.code, 'root-user-missing');
     machine.apply(userAdd('root'));

@@ -283,7 +283,7 @@ describe('the MVCC machine and the array-of-revisions oracle', () => {
     ['everything in memory', 1 << 20],
     ['next to nothing in memory', 40],
   ] as const) {
-    it(`have equal responses, history, rollback, compaction and reload: ${name}`, () => {
+    it(`the MVCC machine and the array-of-revisions oracle have equal responses, history, rollback, compaction and reload: ${name}`, () => {
       let accepted = 0;
       let refused = 0;
       for (let seed = 1; seed <= 60; seed += 1) {
@@ -324,7 +324,7 @@ describe('ranges over many keys', () => {
   const del = (key: string): RequestOp => ({ kind: 'delete', delete: { key, end: '', prevKv: false } });
   const key = (n: number): string => `k${String(n).padStart(6, '0')}`;
 
-  it('report the total count for any page, now and at earlier revisions', () => {
+  it('ranges over many keys report the total count for any page, now and at earlier revisions', () => {
     const random = seeded(7);
     const { machine } = new Rig(1 << 20);
     const stored = (): void => {
@@ -358,7 +358,7 @@ describe('ranges over many keys', () => {
     assert.ok(used > 10);
   });
 
-  it('cost as much as the returned keys, not as the existing ones', () => {
+  it('ranges over many keys cost as much as the returned keys, not as the existing ones', () => {
     const { machine } = new Rig(1 << 20);
     for (let n = 0; n < 100_000; n += 100) {
       const success = Array.from({ length: 100 }, (_, i) => put(key(n + i)));

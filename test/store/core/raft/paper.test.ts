@@ -115,7 +115,7 @@ describe('paper §5.2: leader election', () => {
     assert.deepEqual([ask('2'), ask('3'), ask('2')], [true, false, true]);
   });
 
-  it('needs a majority of the votes to win', () => {
+  it('a candidate needs a majority of the votes to win', () => {
     const voters = ['1', '2', '3', '4', '5'];
     const raft = machine(emptyStorage(voters));
     raft.campaign();
@@ -300,7 +300,7 @@ describe('work in progress', () => {
     );
   });
 
-  it('does not count an entry as stable while the one on disk is being replaced', () => {
+  it('work in progress does not count an entry as stable while the one on disk is being replaced', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2, 2], 1));
     work(raft);

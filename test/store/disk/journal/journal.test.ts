@@ -153,7 +153,7 @@ describe('the journal', () => {
     await assert.rejects(begun(without), coded('corrupt'));
   });
 
-  it('is ignored if the database does not refer to it', async () => {
+  it('the journal is ignored if the database does not refer to it', async () => {
     const data = await fresh();
     const log = await begun(data);
     await log.commit(batch(row(2)));

@@ -54,13 +54,13 @@ describe('three members of which one is of an older build', () => {
     await remove(directory);
   });
 
-  it('keep tokens on their issuer, because the entry that replicates them is new', async () => {
+  it('three members of which one is of an older build keep tokens on their issuer, because the entry that replicates them is new', async () => {
     const [here, ...elsewhere] = await heard(await token());
     assert.equal(here, 'known');
     for (const answer of elsewhere) assert.match(answer, /invalid auth token/);
   });
 
-  it('replicate tokens to all members after the last one has been updated', async () => {
+  it('three members of which one is of an older build replicate tokens to all members after the last one has been updated', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await last.start();
@@ -68,7 +68,7 @@ describe('three members of which one is of an older build', () => {
     assert.deepEqual(await heard(await token()), ['known', 'known', 'known']);
   });
 
-  it('reject the older build again and log the reason, while the newer ones continue', async () => {
+  it('three members of which one is of an older build reject the older build again and log the reason, while the newer ones continue', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await assert.rejects(last.start(false, older), { code: 'too-old' });
@@ -76,7 +76,7 @@ describe('three members of which one is of an older build', () => {
     assert.deepEqual(await heard(await token()), ['known', 'known', 'known']);
   });
 
-  it('reject the older build without its data as well', async () => {
+  it('three members of which one is of an older build reject the older build without its data as well', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await rm(last.directory, { recursive: true });

@@ -14,7 +14,7 @@ const clock: Clock = { nowMs: () => 0, monotonicMs: () => 0, setTimer: () => ({ 
 const ANSWER: Forwarded = { redirect: false, code: 0, text: '', body: new Uint8Array(), index: 5 };
 
 describe('requests forwarded to other members', () => {
-  it('ignore responses to requests of an earlier run of this member', async () => {
+  it('requests forwarded to other members ignore responses to requests of an earlier run of this member', async () => {
     const numbers: number[] = [];
     const ask = (forwarding: Forwarding): Promise<Forwarded> =>
       forwarding.request('b', 1_000, (number) => numbers.push(number));
@@ -34,7 +34,7 @@ describe('requests forwarded to other members', () => {
     earlier.stop();
   });
 
-  it('keep large request numbers on the wire', () => {
+  it('requests forwarded to other members keep large request numbers on the wire', () => {
     const number = 2 ** 40 + 12_345;
     const frame = encodeNumbered(Frame.forwarded, number, encodeForwarded(ANSWER));
     assert.equal(decodeNumbered(frame).number, number);
