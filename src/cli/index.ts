@@ -409,7 +409,7 @@ async function runCommand(command: Command, argv: readonly string[], out: Output
 function overview(): string {
   return `hyperedge: a Kubernetes control plane and node in one executable\n\nUsage: hyperedge COMMAND [FLAGS]\n\n${listing(
     Object.keys(COMMANDS),
-  )}\nhyperedge COMMAND --help shows a command's flags.\n`;
+  )}\nhyperedge COMMAND --help shows a command's flags.\nhyperedge kubectl --help lists the verbs of the built-in client, such as get, apply and logs.\n`;
 }
 
 function listing(names: readonly string[]): string {

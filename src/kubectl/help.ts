@@ -34,7 +34,9 @@ export function verbHelp(verb: Verb, words: readonly string[], program: string):
       `Examples:\n${verb.examples.map(([text, command]) => `  # ${text}\n  ${program} ${command}\n`).join('\n')}`,
     );
   if (Object.keys(verb.flags).length > 0) parts.push(`Flags:\n${flagLines(verb.flags)}`);
-  parts.push(`Flags of all verbs (-n, --context, --kubeconfig, …) are in ${program} options.\n`);
+  parts.push(
+    `Flags of all verbs (-n, --context, --kubeconfig, …) are in ${program === 'hyperedge' ? 'hyperedge kubectl' : program} options.\n`,
+  );
   return parts.join('\n');
 }
 

@@ -4,7 +4,7 @@ import { type ConnectionError, isConnectionError } from '../client/errors.ts';
 import { ClientError } from './core/errors.ts';
 import { type FlagSpecs, parseArguments } from './core/flags.ts';
 import { printable } from './core/table.ts';
-import { verbHelp, verbList } from './help.ts';
+import { flagLines, verbHelp, verbList } from './help.ts';
 import type { System, Terminal, Verb, VerbContext } from './port.ts';
 import { Session } from './session.ts';
 
@@ -48,6 +48,10 @@ export async function runVerb(options: RunOptions): Promise<number> {
   if (chosen === undefined) {
     const [first] = argv;
     const word = argv.find((each, index) => !each.startsWith('-') && argv[index - 1] !== '--kubeconfig') ?? first;
+    if (first === 'options') {
+      io.out(`Flags of all verbs:\n${flagLines(GLOBAL_FLAGS)}`);
+      return 0;
+    }
     const wantsHelp = first === undefined || first === 'help' || first === '--help' || first === '-h';
     if (wantsHelp) io.out(verbList(options.verbs, program));
     else io.err(`error: unknown command "${word}" for "${program}"\n`);

@@ -116,7 +116,7 @@ async function checkCommand(place: string, call: string): Promise<void> {
 /** A call of the built-in client. Words after `--` belong to the command in the container. */
 function checkVerb(place: string, words: readonly string[]): void {
   const [first = ''] = words;
-  if (/^(?:…|--help)?$/.test(first)) return;
+  if (/^(?:…|--help|options)?$/.test(first)) return;
   const chosen = chooseVerb(VERBS, words);
   if (chosen === undefined) {
     broken.push(`${place}: there is no verb hyperedge ${first}`);

@@ -2,7 +2,6 @@
 import { open, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
-import { parse } from 'yaml';
 import { messageOf } from '../../base/errors.ts';
 import type { ClientCredentials } from '../../client/credentials.ts';
 import { type ClusterAccess, mergeKubeconfigs, type PemSource, parseKubeconfig } from '../../client/kubeconfig.ts';
@@ -11,6 +10,7 @@ import type { Flags } from '../../kubectl/core/flags.ts';
 import { parseGoDuration } from '../../kubectl/core/times.ts';
 import type { Connection, ConnectOptions, KubeconfigFile } from '../../kubectl/port.ts';
 import { httpRequests } from './http-requests.ts';
+import { simpleYaml } from './simple-yaml.ts';
 
 const MAX_KUBECONFIG_BYTES = 16 << 20;
 const IN_CLUSTER = '/var/run/secrets/kubernetes.io/serviceaccount';
@@ -51,7 +51,8 @@ export async function readKubeconfig(flag: string | undefined, places: Kubeconfi
       );
     }
     try {
-      const document: unknown = parse(text);
+      // A complete parser takes longer to load than most calls take.
+      const document: unknown = (simpleYaml(text) ?? { value: (await import('yaml')).parse(text) }).value;
       if (document !== null && (typeof document !== 'object' || Array.isArray(document)))
         throw new Error('must be a mapping with clusters, contexts and users');
       documents.push(absolute(document, dirname(path)));
