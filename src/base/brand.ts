@@ -17,3 +17,26 @@ export function storeRevision(value: number): Revision {
 }
 
 const isRevision = (value: number): value is Revision => Number.isSafeInteger(value) && value >= 0;
+
+/** Key of an object in the store of the API server: `/registry/…`, in contrast to `namespace/name`. */
+export type StoreKey = Brand<string, 'StoreKey'>;
+
+/** Throws CodedError 'bad-value'. */
+export function toStoreKey(value: string): StoreKey {
+  if (!isStoreKey(value)) throw new CodedError('bad-value', `key ${value}: must begin with /registry/`);
+  return value;
+}
+
+const isStoreKey = (value: string): value is StoreKey => value.startsWith('/registry/');
+
+/** UID of an API object; '' for an object without one. */
+export type Uid = Brand<string, 'Uid'>;
+
+/** UID in the metadata of an object. */
+export const toUid = (value: string | undefined): Uid => (value ?? '') as Uid;
+
+/** Name of a Node; '' for a pod without a node. */
+export type NodeName = Brand<string, 'NodeName'>;
+
+/** Name in the metadata of a Node, or in a field that refers to a Node. */
+export const toNodeName = (value: string | undefined): NodeName => (value ?? '') as NodeName;

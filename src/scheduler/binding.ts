@@ -1,7 +1,9 @@
 /** Steps from a decision to a bound pod: Reserve, PreBind and Bind, or the report of the failure. */
+
 import type { Node } from '../api/generated/core/v1.ts';
 import { isApiError } from '../api/meta/status.ts';
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
+import type { NodeName } from '../base/brand.ts';
 import { messageOf } from '../base/errors.ts';
 import type { FilterName } from './core/filters/filter.ts';
 import { reservePod, unreservePod } from './core/reserve.ts';
@@ -35,7 +37,7 @@ export class Binding {
    * Reserves the resources on the node and those of plug-ins. Returns undefined on success; otherwise nothing is
    * reserved.
    */
-  reserve(info: PodInfo, node: string): Unschedulable | undefined {
+  reserve(info: PodInfo, node: NodeName): Unschedulable | undefined {
     const { cluster, plugins } = this.#state;
     const host = cluster.node(node);
     const refuse = (message: string, filters: readonly FilterName[]): Unschedulable => ({
@@ -52,13 +54,13 @@ export class Binding {
     return refuse(`running Reserve plugin "${rejection.filter}": ${rejection.reasons.join(', ')}`, [rejection.filter]);
   }
 
-  release(info: PodInfo, node: string): void {
+  release(info: PodInfo, node: NodeName): void {
     unreservePod(this.#state.plugins, info, node);
     this.#state.cluster.forget(info.uid);
   }
 
   /** Binds a reserved pod. */
-  bind(info: PodInfo, node: string, permit?: Permit): void {
+  bind(info: PodInfo, node: NodeName, permit?: Permit): void {
     const host = this.#state.cluster.node(node)?.node;
     const prepared = host === undefined ? undefined : this.#prepare(info, host, permit);
     if (prepared === undefined) {
@@ -89,7 +91,7 @@ export class Binding {
     );
   }
 
-  async #post(info: PodInfo, node: string): Promise<void> {
+  async #post(info: PodInfo, node: NodeName): Promise<void> {
     const { cluster, deps, extenders, queue, writes } = this.#state;
     this.#underWay++;
     try {
@@ -109,7 +111,7 @@ export class Binding {
     }
   }
 
-  async #failed(info: PodInfo, node: string, error: unknown): Promise<void> {
+  async #failed(info: PodInfo, node: NodeName, error: unknown): Promise<void> {
     const { deps, queue, sources } = this.#state;
     this.release(info, node);
     if (this.#state.stopped) return;

@@ -4,6 +4,7 @@
  */
 
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
+import { toUid } from '../base/brand.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Rejection, reject } from './core/filters/filter.ts';
@@ -183,7 +184,7 @@ function readVictims(
     const { name, pods } = candidate.node;
     if (!Object.hasOwn(byNode, name)) return [];
     const victims = list(fieldOf(byNode[name], 'Pods')).map((each) => {
-      const uid = String(fieldOf(each, 'UID'));
+      const uid = toUid(String(fieldOf(each, 'UID')));
       const victim = pods.get(uid);
       if (victim === undefined) throw new Error(`extender ${urlPrefix}: pod (UID: ${uid}) is not on node "${name}"`);
       return victim;

@@ -4,6 +4,7 @@ import { mayBeDevices } from '../api/devices/extended-resources.ts';
 import type { Node, PersistentVolumeClaim, Pod } from '../api/generated/core/v1.ts';
 import { heldRequests, sameAmounts } from '../api/podspec/scheduling/node-resources.ts';
 import { type PodInfo, podInfoOf } from '../api/podspec/scheduling/pod-info.ts';
+import { toNodeName, toUid } from '../base/brand.ts';
 import { differs, hasGates, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
 import type { ClusterEvent } from './core/hints.ts';
 import { podGroupKey } from './core/pod-group.ts';
@@ -30,7 +31,7 @@ export class ClusterFeed {
         },
         updated: (node, old) => this.#nodeChanged(node, old),
         deleted: (node) => {
-          cluster.removeNode(node.metadata?.name ?? '');
+          cluster.removeNode(toNodeName(node.metadata?.name));
           this.#happened({ kind: 'NodeRemoved' });
         },
       }),
@@ -103,7 +104,7 @@ export class ClusterFeed {
       this.#enqueue(pod);
       return;
     }
-    const held = this.#state.cluster.holds(pod.metadata?.uid ?? '');
+    const held = this.#state.cluster.holds(toUid(pod.metadata?.uid));
     const info = this.#state.cluster.setPod(pod);
     this.#state.queue.remove(info.uid);
     this.#happened({ kind: 'PodPlaced', pod: info });
@@ -129,7 +130,7 @@ export class ClusterFeed {
     const { cluster } = this.#state;
     const isRelabelled = differs(pod.metadata?.labels, old.metadata?.labels);
     const isLeaving = pod.metadata?.deletionTimestamp !== old.metadata?.deletionTimestamp;
-    const before = cluster.placedPod(pod.metadata?.uid ?? '')?.requests ?? heldRequests(old);
+    const before = cluster.placedPod(toUid(pod.metadata?.uid))?.requests ?? heldRequests(old);
     const info = cluster.setPod(pod);
     const isResized = !sameAmounts(info.requests, before);
     if (isRelabelled || isLeaving) this.#happened({ kind: 'PodLabelsChanged', pod: info });
@@ -138,7 +139,7 @@ export class ClusterFeed {
 
   #podDeleted(pod: Pod): void {
     const { cluster, queue, members } = this.#state;
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const heldRoom = cluster.removePod(uid);
     queue.remove(uid);
     members.remove(uid);
@@ -149,7 +150,7 @@ export class ClusterFeed {
   /** Handles a pending pod that only a finalizer keeps. It is never bound, so its reservation is released. */
   #pendingPodDeleted(pod: Pod): void {
     const { cluster, queue } = this.#state;
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     queue.remove(uid);
     if (cluster.clearNomination(uid)) this.released(podInfoOf(pod));
   }
@@ -157,8 +158,8 @@ export class ClusterFeed {
   /** Other components may nominate a node or withdraw the nomination. */
   #nominationChanged(pod: Pod, old: Pod): void {
     const { cluster } = this.#state;
-    const uid = pod.metadata?.uid ?? '';
-    const [now, before] = [pod, old].map(({ status }) => status?.nominatedNodeName ?? '');
+    const uid = toUid(pod.metadata?.uid);
+    const [now, before] = [pod, old].map(({ status }) => toNodeName(status?.nominatedNodeName));
     if (now === undefined || now === before) return;
     const info = podInfoOf(pod);
     const known = cluster.nominatedNode(uid);
@@ -174,11 +175,11 @@ export class ClusterFeed {
   #enqueue(pod: Pod): void {
     const { cluster, queue, members } = this.#state;
     if (pod.metadata?.deletionTimestamp !== undefined || hasGates(pod)) return;
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     if (cluster.isAssumed(uid)) return;
     const info = podInfoOf(pod);
     if (this.#state.profileOf(info) === undefined) return;
-    const nominated = pod.status?.nominatedNodeName ?? '';
+    const nominated = toNodeName(pod.status?.nominatedNodeName);
     if (nominated !== '') cluster.nominate(info, nominated);
     queue.add(info, this.#state.nowMs());
     const key = podGroupKey(pod);

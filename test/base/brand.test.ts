@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { storeRevision } from '../../src/base/brand.ts';
+import { storeRevision, toStoreKey } from '../../src/base/brand.ts';
 
 test('accepts revisions that the store can have', () => {
   for (const value of [0, 1, Number.MAX_SAFE_INTEGER]) assert.equal(storeRevision(value), value);
@@ -8,4 +8,9 @@ test('accepts revisions that the store can have', () => {
 
 test('rejects other numbers', () => {
   for (const value of [-1, 1.5, Number.NaN, 2 ** 53]) assert.throws(() => storeRevision(value), { code: 'bad-value' });
+});
+
+test('accepts keys of the store, and rejects names of objects', () => {
+  assert.equal(toStoreKey('/registry/pods/a/b'), '/registry/pods/a/b');
+  for (const key of ['', 'a/b', '/registry']) assert.throws(() => toStoreKey(key), { code: 'bad-value' });
 });

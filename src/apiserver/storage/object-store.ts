@@ -2,7 +2,7 @@
 
 import { apiVersionOf, type KubeObject } from '../../api/meta/object.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
-import { storeRevision } from '../../base/brand.ts';
+import { type StoreKey, storeRevision, toStoreKey } from '../../base/brand.ts';
 import type { Commit, CommitResult, Guard, KeyValue, Put, Store } from '../../store/port.ts';
 import { runSteps } from '../server/event-loop.ts';
 import { CachedObject, spliceRevision } from '../watch-cache/cached-object.ts';
@@ -43,10 +43,12 @@ export interface Place {
   readonly view?: ObjectView;
 }
 
-export const storeKey = ({ definition, namespace, name }: Place): string =>
-  definition.namespaced
-    ? `/registry/${definition.storagePrefix}/${namespace}/${name}`
-    : `/registry/${definition.storagePrefix}/${name}`;
+export const storeKey = ({ definition, namespace, name }: Place): StoreKey =>
+  toStoreKey(
+    definition.namespaced
+      ? `/registry/${definition.storagePrefix}/${namespace}/${name}`
+      : `/registry/${definition.storagePrefix}/${name}`,
+  );
 
 /** Observes the duration of store operations. */
 export interface StoreWatcher {
@@ -58,7 +60,7 @@ export class ObjectStore {
   readonly #store: Store;
   readonly #cache: WatchCache;
   readonly #leases: ExpiryLeases;
-  readonly #isStale: (key: string) => boolean;
+  readonly #isStale: (key: StoreKey) => boolean;
   readonly #watcher: StoreWatcher;
 
   /**
@@ -68,7 +70,7 @@ export class ObjectStore {
     store: Store,
     cache: WatchCache,
     leases: ExpiryLeases,
-    isStale: (key: string) => boolean,
+    isStale: (key: StoreKey) => boolean,
     watcher: StoreWatcher,
   ) {
     this.#watcher = watcher;

@@ -1,5 +1,7 @@
 /** Objects of one kind in key order, their recent events and subscribers. */
+
 import { ApiError } from '../../api/meta/status.ts';
+import type { StoreKey } from '../../base/brand.ts';
 import type { LabelSelector } from '../../base/selector.ts';
 import { CachedObject, type FieldReaders, spliceRevision } from './cached-object.ts';
 import { CacheEvent, EventBatch, EventWindow, WindowBudget } from './event-window.ts';
@@ -55,7 +57,7 @@ export class KindCache {
   /** Namespace of the last key. */
   #namespace = '';
   #pending: CacheEvent[] = [];
-  /** Objects that this server has written and whose events have not arrived yet, by key. */
+  /** Objects that this server has written and whose events have not arrived yet, by `CachedObject.key`. */
   readonly #written = new Map<string, CachedObject>();
   /** Events up to this revision are already part of the loaded state. */
   #joined = 0;
@@ -141,7 +143,7 @@ export class KindCache {
    * Splits the part of a store key after the prefix. Undefined if it is not a key of this kind, which other clients of
    * the store may write.
    */
-  #split(key: string): { namespace: string; name: string } | undefined {
+  #split(key: StoreKey): { namespace: string; name: string } | undefined {
     const rest = key.slice(this.options.prefix.length);
     const slash = rest.indexOf('/');
     if (!this.options.namespaced) return slash < 0 ? { namespace: '', name: rest } : undefined;
@@ -159,7 +161,7 @@ export class KindCache {
     this.#written.set(object.key, object);
   }
 
-  decode(key: string, value: Uint8Array, revision: number, createRevision: number): CachedObject | undefined {
+  decode(key: StoreKey, value: Uint8Array, revision: number, createRevision: number): CachedObject | undefined {
     const parts = this.#split(key);
     if (parts === undefined) return undefined;
     const bytes = spliceRevision(value, revision, true);
@@ -192,7 +194,7 @@ export class KindCache {
     this.#joined = revision;
   }
 
-  applyPut(key: string, value: Uint8Array, revision: number, createRevision: number): void {
+  applyPut(key: StoreKey, value: Uint8Array, revision: number, createRevision: number): void {
     this.received += 1;
     const object = this.#expected(key, revision) ?? this.decode(key, value, revision, createRevision);
     if (object === undefined || revision <= this.#joined) return;
@@ -208,7 +210,7 @@ export class KindCache {
     this.#record(new CacheEvent(previous === undefined ? 'ADDED' : 'MODIFIED', object, previous));
   }
 
-  #expected(key: string, revision: number): CachedObject | undefined {
+  #expected(key: StoreKey, revision: number): CachedObject | undefined {
     if (this.#written.size === 0) return undefined;
     const name = key.slice(this.options.prefix.length);
     const object = this.#written.get(name);
@@ -217,7 +219,7 @@ export class KindCache {
     return object.revision === revision ? object : undefined;
   }
 
-  applyDelete(key: string, revision: number): void {
+  applyDelete(key: StoreKey, revision: number): void {
     this.received += 1;
     this.#expected(key, revision);
     const parts = this.#split(key);

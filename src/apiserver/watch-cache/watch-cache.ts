@@ -6,7 +6,7 @@
 
 import { totalmem } from 'node:os';
 import { ApiError } from '../../api/meta/status.ts';
-import { storeRevision } from '../../base/brand.ts';
+import { storeRevision, toStoreKey } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -165,7 +165,7 @@ export class WatchCache {
 
   #decoded(kind: KindCache, kv: KeyValue): CachedObject | undefined {
     try {
-      return kind.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
+      return kind.decode(toStoreKey(kv.key), kv.value, kv.modRevision, kv.createRevision);
     } catch (error) {
       this.#deps.log.error('stored object cannot be decoded and is omitted', { key: kv.key, error: messageOf(error) });
       return undefined;
@@ -251,8 +251,8 @@ export class WatchCache {
 
   #applyTo(kind: KindCache, { type, kv }: WatchEvent): void {
     try {
-      if (type === 'put') kind.applyPut(kv.key, kv.value, kv.modRevision, kv.createRevision);
-      else kind.applyDelete(kv.key, kv.modRevision);
+      if (type === 'put') kind.applyPut(toStoreKey(kv.key), kv.value, kv.modRevision, kv.createRevision);
+      else kind.applyDelete(toStoreKey(kv.key), kv.modRevision);
     } catch (error) {
       this.#deps.log.error('stored object cannot be decoded and is omitted', { key: kv.key, error: messageOf(error) });
     }

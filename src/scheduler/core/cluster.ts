@@ -2,9 +2,11 @@
  * The scheduler's state of the cluster: nodes and their pods, including pods whose binding is in progress (assumed) and
  * pods for which a preemption has made room (nominated).
  */
+
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { sameAmounts } from '../../api/podspec/scheduling/node-resources.ts';
 import { type PodInfo, podInfoOf } from '../../api/podspec/scheduling/pod-info.ts';
+import { type NodeName, toNodeName, toUid, type Uid } from '../../base/brand.ts';
 import type { LabelSelector } from '../../base/selector.ts';
 import type { DeviceLister } from './devices/device-lister.ts';
 import { NodeInfo } from './node-info.ts';
@@ -30,19 +32,20 @@ export interface ClusterView {
 /** Inputs of a view besides the cluster itself. */
 export type ViewSupport = Omit<ClusterView, 'nodes' | 'counts' | 'domains' | 'imageHolders'>;
 
+const NO_NODE = toNodeName('');
 const ZONE = 'topology.kubernetes.io/zone';
 
 export class Cluster {
-  readonly #nodes = new Map<string, NodeInfo>();
+  readonly #nodes = new Map<NodeName, NodeInfo>();
   readonly #counts = new IncrementalPodCounts(this.#nodes);
   readonly #imageHolders = new Map<string, number>();
   /** Pods whose node is unknown; they are counted once it appears. */
-  readonly #homeless = new Map<string, Map<string, PodInfo>>();
-  /** Node name by pod UID, for bound and assumed pods. */
-  readonly #nodeOf = new Map<string, string>();
-  readonly #assumed = new Set<string>();
-  readonly #nominated = new Map<string, string>();
-  readonly #nominatedOn = new Map<string, Map<string, PodInfo>>();
+  readonly #homeless = new Map<NodeName, Map<Uid, PodInfo>>();
+  /** Nodes of bound and assumed pods. */
+  readonly #nodeOf = new Map<Uid, NodeName>();
+  readonly #assumed = new Set<Uid>();
+  readonly #nominated = new Map<Uid, NodeName>();
+  readonly #nominatedOn = new Map<NodeName, Map<Uid, PodInfo>>();
   readonly #domains = new Map<string, Set<string>>();
   #list: NodeInfo[] | undefined;
   #cursor = 0;
@@ -75,12 +78,12 @@ export class Cluster {
     this.#counts.forgetNamespaces();
   }
 
-  node(name: string): NodeInfo | undefined {
+  node(name: NodeName): NodeInfo | undefined {
     return this.#nodes.get(name);
   }
 
   setNode(node: Node): void {
-    const name = node.metadata?.name ?? '';
+    const name = toNodeName(node.metadata?.name);
     const known = this.#nodes.get(name);
     const info = known === undefined ? new NodeInfo(node) : known.withNode(node);
     const arrived = this.#homeless.get(name);
@@ -95,7 +98,7 @@ export class Cluster {
     this.#domains.clear();
   }
 
-  removeNode(name: string): void {
+  removeNode(name: NodeName): void {
     const known = this.#nodes.get(name);
     if (known === undefined) return;
     this.#forgetNode(known);
@@ -107,24 +110,24 @@ export class Cluster {
 
   /** Sets a bound pod from the API, which confirms an assumption. */
   setPod(pod: Pod): PodInfo {
-    const info = podInfoOf(pod, this.placedPod(pod.metadata?.uid ?? ''));
+    const info = podInfoOf(pod, this.placedPod(toUid(pod.metadata?.uid)));
     this.#assumed.delete(info.uid);
-    const node = pod.spec?.nodeName ?? '';
+    const node = toNodeName(pod.spec?.nodeName);
     if (!this.#replaced(info, node)) this.#place(info, node);
     this.clearNomination(info.uid);
     return info;
   }
 
   /** A bound or assumed pod as it is counted now. */
-  placedPod(uid: string): PodInfo | undefined {
-    return this.#nodes.get(this.#nodeOf.get(uid) ?? '')?.pods.get(uid);
+  placedPod(uid: Uid): PodInfo | undefined {
+    return this.#nodes.get(this.#nodeOf.get(uid) ?? NO_NODE)?.pods.get(uid);
   }
 
   /**
    * Replaces the pod without recounting, if the counted fields are equal. Most changes of a bound pod, and the binding
    * of an assumed one, are of this kind.
    */
-  #replaced(info: PodInfo, node: string): boolean {
+  #replaced(info: PodInfo, node: NodeName): boolean {
     const known = this.placedPod(info.uid);
     if (known === undefined || this.#nodeOf.get(info.uid) !== node || !countsAs(known, info)) return false;
     this.#nodes.get(node)?.pods.set(info.uid, info);
@@ -132,7 +135,7 @@ export class Cluster {
   }
 
   /** Returns true if the pod occupied a node: it was bound, assumed or nominated. */
-  removePod(uid: string): boolean {
+  removePod(uid: Uid): boolean {
     const wasPlaced = this.#nodeOf.has(uid);
     this.#assumed.delete(uid);
     const wasNominated = this.clearNomination(uid);
@@ -141,19 +144,19 @@ export class Cluster {
   }
 
   /** Counts a pod on a node before the API has confirmed the binding. */
-  assume(pod: PodInfo, node: string): void {
+  assume(pod: PodInfo, node: NodeName): void {
     this.#assumed.add(pod.uid);
     this.#place(pod, node);
   }
 
   /** Ends an assumption after a failed binding. No effect once the API has reported the pod as bound. */
-  forget(uid: string): void {
+  forget(uid: Uid): void {
     if (!this.#assumed.delete(uid)) return;
     this.#displace(uid);
   }
 
   /** Temporarily removes a placed pod. The returned function restores it. */
-  without(uid: string): () => void {
+  without(uid: Uid): () => void {
     const node = this.#nodeOf.get(uid);
     const info = this.placedPod(uid);
     if (node === undefined || info === undefined) return () => {};
@@ -162,20 +165,20 @@ export class Cluster {
   }
 
   /** Whether the pod is bound or assumed. */
-  isPlaced(uid: string): boolean {
+  isPlaced(uid: Uid): boolean {
     return this.#nodeOf.has(uid);
   }
 
   /** Nodes on which the pod occupies resources: where it is bound or assumed, and where it is nominated. */
-  holds(uid: string): readonly string[] {
+  holds(uid: Uid): readonly NodeName[] {
     return [this.#nodeOf.get(uid), this.#nominated.get(uid)].filter((node) => node !== undefined);
   }
 
-  isAssumed(uid: string): boolean {
+  isAssumed(uid: Uid): boolean {
     return this.#assumed.has(uid);
   }
 
-  nominate(pod: PodInfo, node: string): void {
+  nominate(pod: PodInfo, node: NodeName): void {
     this.clearNomination(pod.uid);
     this.#nominated.set(pod.uid, node);
     const pods = this.#nominatedOn.get(node);
@@ -184,7 +187,7 @@ export class Cluster {
   }
 
   /** Returns true if the pod was nominated. */
-  clearNomination(uid: string): boolean {
+  clearNomination(uid: Uid): boolean {
     const node = this.#nominated.get(uid);
     if (node === undefined) return false;
     this.#nominated.delete(uid);
@@ -198,11 +201,11 @@ export class Cluster {
     return this.#nominatedOn.size > 0;
   }
 
-  nominatedNode(uid: string): string | undefined {
+  nominatedNode(uid: Uid): NodeName | undefined {
     return this.#nominated.get(uid);
   }
 
-  nominatedOn(node: string): PodInfo[] {
+  nominatedOn(node: NodeName): PodInfo[] {
     return [...(this.#nominatedOn.get(node)?.values() ?? [])];
   }
 
@@ -231,7 +234,7 @@ export class Cluster {
     }
   }
 
-  #place(pod: PodInfo, node: string): void {
+  #place(pod: PodInfo, node: NodeName): void {
     this.#displace(pod.uid);
     this.#nodeOf.set(pod.uid, node);
     const info = this.#nodes.get(node);
@@ -245,7 +248,7 @@ export class Cluster {
     else waiting.set(pod.uid, pod);
   }
 
-  #displace(uid: string): void {
+  #displace(uid: Uid): void {
     const node = this.#nodeOf.get(uid);
     if (node === undefined) return;
     this.#nodeOf.delete(uid);

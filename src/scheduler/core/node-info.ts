@@ -1,24 +1,26 @@
 /** A node with its pods and the sums that filters and scorers need. */
+
 import type { Node } from '../../api/generated/core/v1.ts';
 import { reservedPortsOf } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { type Amounts, add, amountsOf } from '../../api/podspec/scheduling/node-resources.ts';
 import { type HostPort, hostPortsOnAllAddresses, type PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
+import { type NodeName, toNodeName, type Uid } from '../../base/brand.ts';
 
 export class NodeInfo {
-  readonly name: string;
+  readonly name: NodeName;
   readonly node: Node;
   readonly allocatable: Amounts;
   /** Sizes in bytes by image name. */
   readonly images: ReadonlyMap<string, number>;
   /** Ports that the host itself uses, whether or not a pod declares them. */
   readonly reservedPorts: readonly HostPort[];
-  readonly pods = new Map<string, PodInfo>();
+  readonly pods = new Map<Uid, PodInfo>();
   readonly requested = new Map<string, number>();
   readonly assumed = new Map<string, number>();
 
   constructor(node: Node) {
     this.node = node;
-    this.name = node.metadata?.name ?? '';
+    this.name = toNodeName(node.metadata?.name);
     this.reservedPorts = hostPortsOnAllAddresses(reservedPortsOf(node));
     this.allocatable = amountsOf(node.status?.allocatable ?? node.status?.capacity);
     const images = new Map<string, number>();
@@ -35,7 +37,7 @@ export class NodeInfo {
     add(this.assumed, pod.assumed);
   }
 
-  remove(uid: string): PodInfo | undefined {
+  remove(uid: Uid): PodInfo | undefined {
     const pod = this.pods.get(uid);
     if (pod === undefined) return undefined;
     this.pods.delete(uid);

@@ -2,8 +2,10 @@
  * Preemption: makes room for a pod by evicting less important pods. Source: upstream's defaultpreemption plug-in,
  * KEP-268 (priority and preemption), KEP-902 (preemptionPolicy).
  */
+
 import type { Pod } from '../../api/generated/core/v1.ts';
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { type LabelSelector, matchesLabels } from '../../base/selector.ts';
 import type { Cluster, ClusterView } from './cluster.ts';
 import type { Rejection } from './filters/filter.ts';
@@ -22,7 +24,7 @@ export interface DisruptionBudget {
 }
 
 export interface Preemption {
-  readonly node: string;
+  readonly node: NodeName;
   readonly victims: readonly PodInfo[];
   /** Less important pods nominated to the node, whose nomination is cleared. */
   readonly displaced: readonly PodInfo[];

@@ -5,6 +5,7 @@
  */
 
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
+import type { Uid } from '../../base/brand.ts';
 import type { FilterName } from './filters/filter.ts';
 import { Heap } from './heap.ts';
 import { type ClusterEvent, helps, mayHelp } from './hints.ts';
@@ -44,7 +45,7 @@ interface Item {
 
 export class SchedulingQueue {
   readonly #options: QueueOptions;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<Uid, Entry>();
   #active = new Heap<Item>((a, b) => isBefore(a.entry, b.entry));
   #backoff = new Heap<Item>((a, b) => a.readyAtMs < b.readyAtMs);
   /** Longest waiting first. */
@@ -90,14 +91,14 @@ export class SchedulingQueue {
   }
 
   /** Removes a pod that was bound, deleted, or belongs to another scheduler. */
-  remove(uid: string): void {
+  remove(uid: Uid): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
     this.#entries.delete(uid);
     this.#leave(entry);
   }
 
-  get(uid: string): PodInfo | undefined {
+  get(uid: Uid): PodInfo | undefined {
     return this.#entries.get(uid)?.pod;
   }
 
@@ -114,13 +115,13 @@ export class SchedulingQueue {
   }
 
   /** Removes a pod from the queue out of order, in whatever state it waits; undefined if it is unknown or in flight. */
-  take(uid: string): PodInfo | undefined {
+  take(uid: Uid): PodInfo | undefined {
     const entry = this.#entries.get(uid);
     return entry === undefined || entry.state === 'inFlight' ? undefined : this.#start(entry);
   }
 
   /** Records that no node fits. The pod waits for an event that can change the result of one of `filters`. */
-  rejected(uid: string, filters: ReadonlySet<FilterName>, nowMs: number): void {
+  rejected(uid: Uid, filters: ReadonlySet<FilterName>, nowMs: number): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
     entry.filters = filters;
@@ -138,7 +139,7 @@ export class SchedulingQueue {
   }
 
   /** Records that the attempt failed for a reason outside of the cluster's state (the API rejected the binding). */
-  failed(uid: string, nowMs: number): void {
+  failed(uid: Uid, nowMs: number): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
     entry.readyAtMs = nowMs + this.#backoffMs(entry.attempts);

@@ -5,6 +5,7 @@
  */
 
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { ClusterView } from './cluster.ts';
 import type { Rejection } from './filters/filter.ts';
 import type { NodeInfo } from './node-info.ts';
@@ -13,7 +14,7 @@ export interface ReservePlugin {
   /** Reserves the pod's resources on the node. After a rejection, this plug-in has reserved none. */
   reserve(pod: PodInfo, node: NodeInfo, view: ClusterView): Rejection | undefined;
   /** Releases the reservation, if the pod has one. */
-  unreserve(pod: PodInfo, node: string): void;
+  unreserve(pod: PodInfo, node: NodeName): void;
 }
 
 /** Calls all plug-ins in order. The first rejection releases all earlier reservations. */
@@ -33,6 +34,6 @@ export function reservePod(
 }
 
 /** In reverse order, as upstream. */
-export function unreservePod(plugins: readonly ReservePlugin[], pod: PodInfo, node: string): void {
+export function unreservePod(plugins: readonly ReservePlugin[], pod: PodInfo, node: NodeName): void {
   for (const plugin of plugins.toReversed()) plugin.unreserve(pod, node);
 }

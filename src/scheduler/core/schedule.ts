@@ -4,6 +4,7 @@
  */
 
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Cluster, ClusterView } from './cluster.ts';
 import type { FilterName, Rejection } from './filters/filter.ts';
 import { prepareFilters } from './filters/index.ts';
@@ -36,7 +37,7 @@ export interface Unschedulable {
   readonly preemption: Preemption | undefined;
 }
 
-export type Decision = { readonly kind: 'bind'; readonly node: string; readonly feasible: number } | Unschedulable;
+export type Decision = { readonly kind: 'bind'; readonly node: NodeName; readonly feasible: number } | Unschedulable;
 
 export function schedulePod(input: ScheduleInput): Decision {
   const found = findNodes(input);

@@ -6,6 +6,7 @@
  */
 
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Timer } from '../../base/clock.ts';
 import type { Binding, Permit } from '../binding.ts';
 import { minMemberOf, type PodGroup, timeoutMsOf } from '../core/pod-group.ts';
@@ -16,7 +17,7 @@ import { roomForGroup } from './gang-preemption.ts';
 
 interface Placed {
   readonly info: PodInfo;
-  readonly node: string;
+  readonly node: NodeName;
 }
 
 interface Refused {
@@ -82,7 +83,7 @@ async function place(
   state: EpochState,
   binding: Binding,
   info: PodInfo,
-): Promise<{ readonly kind: 'bind'; readonly node: string } | Unschedulable> {
+): Promise<{ readonly kind: 'bind'; readonly node: NodeName } | Unschedulable> {
   const profile = state.profileOf(info);
   if (profile === undefined) return refusal('the pod belongs to another scheduler');
   const decision = await decide(state, info, profile, false);

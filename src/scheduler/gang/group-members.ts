@@ -1,13 +1,15 @@
 /** Pods by their pod group. */
+
 import type { Pod } from '../../api/generated/core/v1.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { podGroupKey } from '../core/pod-group.ts';
 
 export class GroupMembers {
-  readonly #groups = new Map<string, Set<string>>();
-  readonly #groupOf = new Map<string, string>();
+  readonly #groups = new Map<string, Set<Uid>>();
+  readonly #groupOf = new Map<Uid, string>();
 
   set(pod: Pod): void {
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const key = podGroupKey(pod);
     if (this.#groupOf.get(uid) === key) return;
     this.remove(uid);
@@ -18,7 +20,7 @@ export class GroupMembers {
     else members.add(uid);
   }
 
-  remove(uid: string): void {
+  remove(uid: Uid): void {
     const key = this.#groupOf.get(uid);
     if (key === undefined) return;
     this.#groupOf.delete(uid);
@@ -27,8 +29,8 @@ export class GroupMembers {
     if (members?.size === 0) this.#groups.delete(key);
   }
 
-  /** UIDs of the pods of a group that have not terminated. */
-  of(key: string): ReadonlySet<string> {
+  /** Pods of a group that have not terminated. */
+  of(key: string): ReadonlySet<Uid> {
     return this.#groups.get(key) ?? new Set();
   }
 }

@@ -1,4 +1,5 @@
 /** Memory of cached lists and versions: slices of Node's shared pool would keep megabytes alive. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
@@ -7,6 +8,7 @@ import { bytesAs, type ServedKind } from '../../../src/apiserver/pipeline/kinds.
 import { messageOf } from '../../../src/apiserver/rest/reads/messages.ts';
 import { WholeLists } from '../../../src/apiserver/rest/reads/whole-lists.ts';
 import { KindCache } from '../../../src/apiserver/watch-cache/kind-cache.ts';
+import { toStoreKey } from '../../../src/base/brand.ts';
 
 const PREFIX = '/registry/events/';
 
@@ -15,7 +17,7 @@ test('a cached list or version keeps no more bytes alive than it has', () => {
   assert.ok(definition !== undefined);
   const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
   const value = Buffer.from('{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"ns"},"reason":"r"}');
-  cache.applyPut(`${PREFIX}ns/e`, value, 5, 5);
+  cache.applyPut(toStoreKey(`${PREFIX}ns/e`), value, 5, 5);
   const { version, group, kind, plural } = definition;
   const served: ServedKind = {
     definition,

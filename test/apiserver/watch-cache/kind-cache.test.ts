@@ -5,6 +5,7 @@ import type { EventBatch } from '../../../src/apiserver/watch-cache/event-window
 import { CacheEvent, EventWindow, WindowBudget } from '../../../src/apiserver/watch-cache/event-window.ts';
 import { KindCache } from '../../../src/apiserver/watch-cache/kind-cache.ts';
 import { ReadIndex } from '../../../src/apiserver/watch-cache/read-index.ts';
+import { toStoreKey } from '../../../src/base/brand.ts';
 import { generator } from '../../support/random.ts';
 
 const PREFIX = '/registry/things/';
@@ -36,7 +37,7 @@ describe('a written object', () => {
     cache.expect(object);
     const seen: unknown[] = [];
     cache.subscribe({ deliver: ({ events }) => seen.push(events[0]?.object.peek()), reset: () => {} }, undefined, 0);
-    cache.applyPut(`${PREFIX}a/b`, bytes, 7, 7);
+    cache.applyPut(toStoreKey(`${PREFIX}a/b`), bytes, 7, 7);
     cache.flush(7);
     assert.equal(seen[0], written);
     assert.equal(object.field('size', cache.options.fieldReaders), 'large');
@@ -72,7 +73,7 @@ describe('objects written by this server', () => {
   const written = (revision: number): CachedObject =>
     new CachedObject('a', 'b', spliceRevision(storedValue('a', 'b', `of ${revision}`), revision), revision, revision);
   const event = (cache: KindCache, revision: number): void =>
-    cache.applyPut(key, storedValue('a', 'b', `of ${revision}`), revision, revision);
+    cache.applyPut(toStoreKey(key), storedValue('a', 'b', `of ${revision}`), revision, revision);
 
   it('objects written by this server are reused when their event arrives, and only then', () => {
     const cache = newCache();
@@ -91,7 +92,7 @@ describe('objects written by this server', () => {
   it('objects written by this server are dropped after a write by another server, a delete or a reload', () => {
     for (const meanwhile of [
       (cache: KindCache) => event(cache, 6),
-      (cache: KindCache) => cache.applyDelete(key, 6),
+      (cache: KindCache) => cache.applyDelete(toStoreKey(key), 6),
       (cache: KindCache) => cache.load([], 6),
     ]) {
       const cache = newCache();
@@ -125,7 +126,7 @@ describe('metadata of a cached object', () => {
 describe('kind cache', () => {
   it('keeps no more bytes alive than those of its objects', () => {
     const cache = newCache();
-    cache.applyPut(`${PREFIX}a/b`, storedValue('a', 'b', 'c'), 2, 2);
+    cache.applyPut(toStoreKey(`${PREFIX}a/b`), storedValue('a', 'b', 'c'), 2, 2);
     const kept = cache.get('a', 'b')?.bytes;
     assert.equal(kept?.buffer.byteLength, kept?.length);
     // DELETED events stay in the window while thousands of others arrive.
@@ -157,11 +158,11 @@ describe('kind cache', () => {
         if (random() < 0.3) {
           if (oracle.has(key)) expected.push(`DELETED ${key}`);
           oracle.delete(key);
-          cache.applyDelete(PREFIX + key, revision);
+          cache.applyDelete(toStoreKey(PREFIX + key), revision);
         } else {
           expected.push(`${oracle.has(key) ? 'MODIFIED' : 'ADDED'} ${key}`);
           oracle.set(key, String(revision));
-          cache.applyPut(PREFIX + key, storedValue(namespace, name, String(revision)), revision, 1);
+          cache.applyPut(toStoreKey(PREFIX + key), storedValue(namespace, name, String(revision)), revision, 1);
         }
         if (random() < 0.5) cache.flush(revision);
       }
@@ -197,7 +198,12 @@ describe('kind cache', () => {
       for (let left = Math.floor(random() * 40); left > 0; left--, revision++) {
         const [namespace, name] = [`n${Math.floor(random() * 3)}`, `x${Math.floor(random() * 1e6)}`];
         keys.add(`${namespace}/${name}`);
-        cache.applyPut(`${PREFIX}${namespace}/${name}`, storedValue(namespace, name, ''), revision, revision);
+        cache.applyPut(
+          toStoreKey(`${PREFIX}${namespace}/${name}`),
+          storedValue(namespace, name, ''),
+          revision,
+          revision,
+        );
       }
       const sorted = [...keys].sort();
       assert.equal(cache.size, sorted.length);
@@ -206,17 +212,17 @@ describe('kind cache', () => {
         sorted,
       );
       const gone = sorted[Math.floor(random() * sorted.length)] ?? '';
-      if (keys.delete(gone)) cache.applyDelete(PREFIX + gone, revision++);
+      if (keys.delete(gone)) cache.applyDelete(toStoreKey(PREFIX + gone), revision++);
     }
   });
 
   it('returns lists that later changes do not affect', () => {
     const cache = newCache();
     cache.load([], 0);
-    cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', '1'), 1, 1);
+    cache.applyPut(toStoreKey(`${PREFIX}a/x`), storedValue('a', 'x', '1'), 1, 1);
     const before = cache.list(undefined);
-    cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', '2'), 2, 1);
-    cache.applyPut(`${PREFIX}a/w`, storedValue('a', 'w', '2'), 3, 3);
+    cache.applyPut(toStoreKey(`${PREFIX}a/x`), storedValue('a', 'x', '2'), 2, 1);
+    cache.applyPut(toStoreKey(`${PREFIX}a/w`), storedValue('a', 'w', '2'), 3, 3);
     assert.deepEqual(
       before.map((each) => each.revision),
       [1],
@@ -227,7 +233,7 @@ describe('kind cache', () => {
     const cache = newCache();
     cache.load([], 10);
     for (let revision = 11; revision <= 20; revision++) {
-      cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', String(revision)), revision, 11);
+      cache.applyPut(toStoreKey(`${PREFIX}a/x`), storedValue('a', 'x', String(revision)), revision, 11);
       cache.flush(revision);
     }
     const revisions: number[] = [];
@@ -247,7 +253,7 @@ describe('kind cache', () => {
     for (let index = 0; index < 3; index++) {
       cache.subscribe({ deliver: (batch) => buffers.push(batch.joined), reset: () => {} }, undefined, 0);
     }
-    cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', '1'), 1, 1);
+    cache.applyPut(toStoreKey(`${PREFIX}a/x`), storedValue('a', 'x', '1'), 1, 1);
     cache.flush(1);
     assert.equal(buffers.length, 3);
     assert.ok(buffers.every((each) => each === buffers[0]));

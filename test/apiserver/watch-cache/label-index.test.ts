@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CachedObject, spliceRevision } from '../../../src/apiserver/watch-cache/cached-object.ts';
 import { KindCache } from '../../../src/apiserver/watch-cache/kind-cache.ts';
+import { toStoreKey } from '../../../src/base/brand.ts';
 import { matchesLabels, parseLabelSelector } from '../../../src/base/selector.ts';
 import { generator } from '../../support/random.ts';
 
@@ -44,7 +45,7 @@ describe('objects with a label', () => {
         const [namespace, name] = [pick(['a', 'b', 'b-c']), `n${Math.floor(random() * 60)}`];
         const key = `${PREFIX}${namespace}/${name}`;
         if (random() < 0.25) {
-          cache.applyDelete(key, revision);
+          cache.applyDelete(toStoreKey(key), revision);
           return;
         }
         const labels = {
@@ -52,7 +53,7 @@ describe('objects with a label', () => {
           ...(random() < 0.5 ? { tier: pick(['p', 'q']) } : {}),
           unique: String(revision),
         };
-        cache.applyPut(key, stored({ name, namespace, labels }), revision, revision);
+        cache.applyPut(toStoreKey(key), stored({ name, namespace, labels }), revision, revision);
       };
       for (let round = 0; round < 60; round++) {
         // Occasionally more changes than the index follows.
@@ -81,22 +82,27 @@ describe('objects with a label', () => {
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
     for (let n = 1; n <= 1000; n++) {
       const metadata = { name: `n${n}`, namespace: 'a', labels: { tenth: String(n % 10) } };
-      cache.applyPut(`${PREFIX}a/n${n}`, stored(metadata), n, n);
+      cache.applyPut(toStoreKey(`${PREFIX}a/n${n}`), stored(metadata), n, n);
     }
     assert.equal(cache.listSelected('a', parseLabelSelector('tenth=3')).length, 100);
     assert.equal(cache.listSelected(undefined, parseLabelSelector('tenth in (3,4)')).length, 200);
-    cache.applyDelete(`${PREFIX}a/n3`, 1001);
+    cache.applyDelete(toStoreKey(`${PREFIX}a/n3`), 1001);
     assert.equal(cache.listSelected('a', parseLabelSelector('tenth=3')).length, 99);
   });
 
   it('objects with a label do not change in an earlier result', () => {
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
     for (let n = 1; n <= 100; n++) {
-      cache.applyPut(`${PREFIX}a/n${n}`, stored({ name: `n${n}`, namespace: 'a', labels: { all: 'yes' } }), n, n);
+      cache.applyPut(
+        toStoreKey(`${PREFIX}a/n${n}`),
+        stored({ name: `n${n}`, namespace: 'a', labels: { all: 'yes' } }),
+        n,
+        n,
+      );
     }
     const before = cache.listSelected(undefined, parseLabelSelector('all=yes'));
     const keys = before.map((object) => object.key);
-    for (let n = 1; n <= 50; n++) cache.applyDelete(`${PREFIX}a/n${n}`, 100 + n);
+    for (let n = 1; n <= 50; n++) cache.applyDelete(toStoreKey(`${PREFIX}a/n${n}`), 100 + n);
     assert.equal(cache.listSelected(undefined, parseLabelSelector('all=yes')).length, 50);
     assert.deepEqual(
       before.map((object) => object.key),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { KindCache } from '../../../src/apiserver/watch-cache/kind-cache.ts';
 import type { SubscriptionScope } from '../../../src/apiserver/watch-cache/subscribers.ts';
+import { toStoreKey } from '../../../src/base/brand.ts';
 import { generator } from '../../support/random.ts';
 
 const PREFIX = '/registry/things/';
@@ -63,12 +64,12 @@ it('delivers to each subscriber exactly its events, in order, over random histor
       const key = `${namespace}/${name}`;
       const before = placed.get(key);
       if (random() < 0.3) {
-        cache.applyDelete(PREFIX + key, revision);
+        cache.applyDelete(toStoreKey(PREFIX + key), revision);
         placed.delete(key);
         log.push({ key: before === undefined ? '' : String(revision), namespace, name, places: [before ?? ''] });
       } else {
         const place = pick(places);
-        cache.applyPut(PREFIX + key, stored(namespace, name, place), revision, 1);
+        cache.applyPut(toStoreKey(PREFIX + key), stored(namespace, name, place), revision, 1);
         placed.set(key, place);
         log.push({ key: String(revision), namespace, name, places: before === undefined ? [place] : [place, before] });
       }
@@ -111,7 +112,7 @@ it('does not notify subscribers of unrelated changes', () => {
     // An unknown field does not exclude a subscriber.
     if (i === 0) subscribe({ namespace: 'a', field: { name: 'colour', value: 'red' } });
   }
-  cache.applyPut(`${PREFIX}a/n7`, stored('a', 'n7', 'p9'), 1, 1);
+  cache.applyPut(toStoreKey(`${PREFIX}a/n7`), stored('a', 'n7', 'p9'), 1, 1);
   cache.flush(1);
   assert.equal(reported, 3);
   assert.equal(cache.watchers, 301);

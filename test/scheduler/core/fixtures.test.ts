@@ -1,9 +1,11 @@
 /** A fixture of a test rig is both an extended resource and a device, but is never used as both at once. */
+
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ResourceClaim } from '../../../src/api/devices/types.ts';
 import type { Node, Pod } from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import type { ClusterView } from '../../../src/scheduler/core/cluster.ts';
 import { AllocatedDevices } from '../../../src/scheduler/core/devices/allocated-devices.ts';
 import type { DeviceLister } from '../../../src/scheduler/core/devices/device-lister.ts';
@@ -58,7 +60,7 @@ describe('a fixture of the node', () => {
     const left = { kind: 'PodLeft', pod: podInfoOf(extended) } as const;
     assert.ok(helps('DynamicResources', podInfoOf(claiming), left));
     assert.ok(!helps('DynamicResources', podInfoOf(claiming), { ...left, pod: podInfoOf(claiming) }));
-    info.remove('extended');
+    info.remove(toUid('extended'));
     assert.equal(check(claiming), undefined);
   });
 

@@ -1,8 +1,10 @@
 /** Compares the incremental counts with a full recount over random histories of a cluster. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { type PodInfo, podInfoOf, termSelects } from '../../../src/api/podspec/scheduling/pod-info.ts';
+import { toNodeName, toUid } from '../../../src/base/brand.ts';
 import { labelSelectorOf } from '../../../src/base/selector.ts';
 import { Cluster, type ClusterView } from '../../../src/scheduler/core/cluster.ts';
 import { selectionInNamespace, selectionOfTerms } from '../../../src/scheduler/core/pod-selection.ts';
@@ -102,20 +104,20 @@ test('keeps counts correct while nodes, pods, labels and namespaces change', () 
     for (let step = 0; step < 60; step++) {
       const action = random();
       if (action < 0.25) made.setNode(makeNode(pick(names)));
-      else if (action < 0.3) made.removeNode(pick(names));
+      else if (action < 0.3) made.removeNode(toNodeName(pick(names)));
       else if (action < 0.35) {
         teams = { ns: pick(['x', 'y']), other: pick(['x', 'y']) };
         made.namespaceChanged();
       } else if (action < 0.55 && placed.length > 0) {
         const [gone] = placed.splice(Math.floor(random() * placed.length), 1);
-        made.removePod(gone?.metadata?.uid ?? '');
+        made.removePod(toUid(gone?.metadata?.uid));
       } else if (action < 0.65 && placed.length > 0) {
         const index = Math.floor(random() * placed.length);
         const old = placed[index] as Pod;
         const changed = { ...old, metadata: { ...old.metadata, labels: { app: pick(['a', 'b', 'c']) } } };
         placed[index] = changed;
         made.setPod(changed);
-      } else if (action < 0.8) made.assume(podInfoOf(makePod()), pick(names));
+      } else if (action < 0.8) made.assume(podInfoOf(makePod()), toNodeName(pick(names)));
       else {
         const each = makePod();
         const bound: Pod = { ...each, spec: { ...each.spec, containers: [], nodeName: pick(names) } };
@@ -134,8 +136,8 @@ test("counts a trial as if its node had the trial's pods", () => {
     const names = ['n0', 'n1', 'n2'];
     const made = new Cluster();
     for (const name of names) made.setNode(makeNode(name));
-    for (let count = 0; count < 12; count++) made.assume(podInfoOf(makePod()), pick(names));
-    const target = made.node(pick(names));
+    for (let count = 0; count < 12; count++) made.assume(podInfoOf(makePod()), toNodeName(pick(names)));
+    const target = made.node(toNodeName(pick(names)));
     assert.ok(target !== undefined);
     const trial = target.copy();
     for (const uid of [...trial.pods.keys()]) if (random() < 0.5) trial.remove(uid);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { labelSelectorOf } from '../../../src/base/selector.ts';
 import type { DisruptionBudget } from '../../../src/scheduler/core/preemption.ts';
 import type { Decision } from '../../../src/scheduler/core/schedule.ts';
@@ -69,7 +70,7 @@ test('evicts no pod for a pod that never preempts, or if it would not help', () 
 test('reserves the freed resources against less important pods, but not against more important ones', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const preemptor = pod({ cpu: '1', priority: 10 });
-  made.nominate(podInfoOf(preemptor), 'a');
+  made.nominate(podInfoOf(preemptor), toNodeName('a'));
   assert.match(messageOf(decide(pod({ cpu: '1', priority: 5 }), made)), /Insufficient cpu/);
   assert.equal(boundTo(decide(pod({ cpu: '1', priority: 50 }), made)), 'a');
   assert.equal(boundTo(decide(preemptor, made)), 'a');
@@ -84,7 +85,7 @@ test('does not preempt again while its victims terminate', () => {
   };
   const made = cluster([node('a', { cpu: '1' })], [victim]);
   const preemptor = pod({ cpu: '1', priority: 10 });
-  made.nominate(podInfoOf(preemptor), 'a');
+  made.nominate(podInfoOf(preemptor), toNodeName('a'));
   const decision = decide(preemptor, made);
   assert.equal(preemptionOf(decision), undefined);
   assert.match(messageOf(decision), /terminating pod on the nominated node/);
@@ -93,7 +94,7 @@ test('does not preempt again while its victims terminate', () => {
 test('clears nominations of less important pods on the node', () => {
   const made = cluster([node('a', { cpu: '1' })], [named('x', 'a', '1', 1)]);
   const weaker = podInfoOf(pod({ cpu: '1', priority: 5 }));
-  made.nominate(weaker, 'a');
+  made.nominate(weaker, toNodeName('a'));
   const plan = preemptionOf(decide(pod({ cpu: '1', priority: 10 }), made));
   assert.deepEqual(
     plan?.displaced.map((each) => each.uid),

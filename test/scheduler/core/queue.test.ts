@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import type { FilterName } from '../../../src/scheduler/core/filters/filter.ts';
 import type { ClusterEvent } from '../../../src/scheduler/core/hints.ts';
 import { MAX_WAIT_MS, SchedulingQueue } from '../../../src/scheduler/core/queue.ts';
@@ -29,7 +30,7 @@ test('holds a rejected pod until a relevant event and the end of its back-off', 
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
-  queue.rejected('a', filters('NodeResourcesFit'), 0);
+  queue.rejected(toUid('a'), filters('NodeResourcesFit'), 0);
   assert.equal(queue.onEvent(labels), 0);
   assert.equal(queue.pop(50), undefined);
   assert.equal(queue.onEvent(left), 1);
@@ -45,7 +46,7 @@ test('doubles the back-off up to ten seconds', () => {
   let now = 0;
   for (let attempt = 0; attempt < 9; attempt++) {
     queue.pop(now);
-    queue.failed('a', now);
+    queue.failed(toUid('a'), now);
     const due = queue.nextDueInMs(now) ?? 0;
     waits.push(due);
     now += due;
@@ -58,7 +59,7 @@ test('keeps an event that occurs during the attempt', () => {
   queue.add(entry('a'), 0);
   queue.pop(0);
   queue.onEvent(left);
-  queue.rejected('a', filters('NodeResourcesFit'), 0);
+  queue.rejected(toUid('a'), filters('NodeResourcesFit'), 0);
   assert.equal(queue.pop(1_000)?.uid, 'a');
 });
 
@@ -66,11 +67,11 @@ test('retries a changed pod at once, also if the change occurs during the attemp
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
-  queue.rejected('a', filters('NodeAffinity'), 0);
+  queue.rejected(toUid('a'), filters('NodeAffinity'), 0);
   queue.add(entry('a'), 10);
   assert.equal(queue.pop(10)?.uid, 'a');
   queue.add(entry('a'), 20);
-  queue.rejected('a', filters('NodeAffinity'), 20);
+  queue.rejected(toUid('a'), filters('NodeAffinity'), 20);
   assert.equal(queue.pop(20 + 2_000)?.uid, 'a');
 });
 
@@ -78,7 +79,7 @@ test('requeues on every event if there was no node', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
-  queue.rejected('a', filters(), 0);
+  queue.rejected(toUid('a'), filters(), 0);
   assert.equal(queue.onEvent({ kind: 'NodeAdded', node: node('n') }), 1);
 });
 
@@ -86,7 +87,7 @@ test('retries a pod after five minutes without an event', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
-  queue.rejected('a', filters('NodeAffinity'), 0);
+  queue.rejected(toUid('a'), filters('NodeAffinity'), 0);
   assert.equal(queue.nextDueInMs(0), MAX_WAIT_MS);
   queue.flush(MAX_WAIT_MS);
   assert.equal(queue.pop(MAX_WAIT_MS)?.uid, 'a');
@@ -96,7 +97,7 @@ test('removes a pod in any state', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
-  queue.remove('a');
-  queue.rejected('a', filters(), 0);
+  queue.remove(toUid('a'));
+  queue.rejected(toUid('a'), filters(), 0);
   assert.equal(queue.size, 0);
 });

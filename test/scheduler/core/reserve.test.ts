@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { reject } from '../../../src/scheduler/core/filters/filter.ts';
 import { type ReservePlugin, reservePod, unreservePod } from '../../../src/scheduler/core/reserve.ts';
 import { cluster, node, pod, view } from './cluster-objects.ts';
@@ -16,13 +17,13 @@ test('releases earlier reservations in reverse order after a rejection', () => {
   });
   const made = cluster([node('n')]);
   const info = podInfoOf(pod());
-  const target = made.node('n');
+  const target = made.node(toNodeName('n'));
   assert.ok(target !== undefined);
   const all = [plugin('a'), plugin('b'), plugin('c', true), plugin('d')];
   assert.deepEqual(reservePod(all, info, target, view(made))?.reasons, ['c']);
   assert.deepEqual(calls, ['reserve a', 'reserve b', 'reserve c', 'unreserve b n', 'unreserve a n']);
   calls.length = 0;
   assert.equal(reservePod(all.slice(0, 2), info, target, view(made)), undefined);
-  unreservePod(all.slice(0, 2), info, 'n');
+  unreservePod(all.slice(0, 2), info, toNodeName('n'));
   assert.deepEqual(calls, ['reserve a', 'reserve b', 'unreserve b n', 'unreserve a n']);
 });

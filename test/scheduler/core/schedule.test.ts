@@ -8,6 +8,7 @@ import type {
   TopologySpreadConstraint,
 } from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
+import { toNodeName, toUid } from '../../../src/base/brand.ts';
 import { selectorOfLabels } from '../../../src/base/selector.ts';
 import type { VolumeLister } from '../../../src/scheduler/core/volumes/pod-volumes.ts';
 import { boundTo, cluster, decide, messageOf, node, pod } from './cluster-objects.ts';
@@ -240,7 +241,7 @@ test('allows only one pod per ReadWriteOncePod claim', () => {
   };
   const made = cluster([node('a'), node('b')]);
   const first = podInfoOf(user('first'));
-  made.assume(first, 'a');
+  made.assume(first, toNodeName('a'));
   assert.match(messageOf(decide(user('second'), made, { volumes })), /ReadWriteOncePod access mode/);
   made.forget(first.uid);
   assert.notEqual(boundTo(decide(user('second'), made, { volumes })), undefined);
@@ -249,7 +250,7 @@ test('allows only one pod per ReadWriteOncePod claim', () => {
 test('counts an assumed pod at once, and removes it when the binding fails', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const first = podInfoOf(pod({ cpu: '1' }));
-  made.assume(first, 'a');
+  made.assume(first, toNodeName('a'));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
   made.forget(first.uid);
   assert.equal(boundTo(decide(pod({ cpu: '1' }), made)), 'a');
@@ -258,9 +259,9 @@ test('counts an assumed pod at once, and removes it when the binding fails', () 
 test('keeps a binding that the API has confirmed', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const first = pod({ cpu: '1' });
-  made.assume(podInfoOf(first), 'a');
+  made.assume(podInfoOf(first), toNodeName('a'));
   made.setPod({ ...first, spec: { ...first.spec, containers: first.spec?.containers ?? [], nodeName: 'a' } });
-  made.forget(first.metadata?.uid ?? '');
+  made.forget(toUid(first.metadata?.uid));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
 });
 
@@ -274,7 +275,7 @@ test('counts a pod once its node is known', () => {
   const made = cluster([], [pod({ node: 'late', cpu: '4' })]);
   made.setNode(node('late'));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
-  made.removeNode('late');
+  made.removeNode(toNodeName('late'));
   made.setNode(node('late'));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
 });

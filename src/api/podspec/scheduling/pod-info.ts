@@ -1,5 +1,6 @@
 /** A pod with precomputed values for filters and scorers. */
 
+import { toUid, type Uid } from '../../../base/brand.ts';
 import { isEverything, type LabelSelector, labelSelectorOf, matchesLabels, nothing } from '../../../base/selector.ts';
 import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from '../../generated/core/v1.ts';
 import { claimNames } from '../../volumes/pod-claims.ts';
@@ -41,7 +42,7 @@ export interface HostPort {
 export interface PodInfo {
   readonly pod: Pod;
   readonly key: string;
-  readonly uid: string;
+  readonly uid: Uid;
   readonly namespace: string;
   readonly priority: number;
   readonly requests: Amounts;
@@ -75,7 +76,7 @@ export function podInfoOf(pod: Pod, known?: PodInfo): PodInfo {
   return {
     pod,
     key: `${namespace}/${pod.metadata?.name ?? ''}`,
-    uid: pod.metadata?.uid ?? '',
+    uid: toUid(pod.metadata?.uid),
     namespace,
     priority: pod.spec?.priority ?? 0,
     // Resources in the status also change the requests, without a new generation.

@@ -1,7 +1,7 @@
 /** Objects of a list and its resource version. */
 
 import { ApiError } from '../../../api/meta/status.ts';
-import { storeRevision } from '../../../base/brand.ts';
+import { storeRevision, toStoreKey } from '../../../base/brand.ts';
 import { formatLabelSelector, isEverything, requiredFieldValue } from '../../../base/selector.ts';
 import { prefixEnd, StoreError } from '../../../store/port.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
@@ -205,7 +205,7 @@ async function fromStore(query: Query, revision: number, start: string): Promise
     let seen = 0;
     for (const kv of found.kvs) {
       seen += 1;
-      const decoded = cache.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
+      const decoded = cache.decode(toStoreKey(kv.key), kv.value, kv.modRevision, kv.createRevision);
       const object = decoded === undefined || kind.view === undefined ? decoded : await kind.view.of(decoded);
       if (object === undefined || (matches !== undefined && !matches(object))) continue;
       if (options.limit !== undefined && objects.length === options.limit) {
