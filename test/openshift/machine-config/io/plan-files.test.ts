@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { PathFacts, TreePath } from '../../../../src/openshift/machine-config/io/file-facts.ts';
+import { EMPTY, type State } from '../../../../src/openshift/machine-config/io/file-state.ts';
+import type { Recorded } from '../../../../src/openshift/machine-config/io/observe.ts';
+import { planFiles } from '../../../../src/openshift/machine-config/io/plan-files.ts';
+
+const ROOT = { mode: 0o644, uid: 0, gid: 0 };
+const file = (sha256: string): Recorded => ({ kind: 'file', sha256, size: 1, ...ROOT });
+const wanted = (path: string, sha256: string, present: Recorded, more: Partial<TreePath> = {}): TreePath => ({
+  path,
+  content: { kind: 'file', bytes: Buffer.from(sha256), owner: ROOT },
+  record: file(sha256),
+  present,
+  missing: [],
+  directoryOwner: { ...ROOT, mode: 0o755 },
+  isShared: false,
+  ...more,
+});
+const stateWith = (originals: State['originals'], directories: readonly string[] = []): State => ({
+  ...EMPTY,
+  originals,
+  directories,
+});
+const plan = (state: State, tree: readonly TreePath[], left: readonly PathFacts[] = []) =>
+  planFiles(state, { tree, left, hasState: true }, 'note');
+
+describe('the plan of a change of host files', () => {
+  it('saves the original before the file is replaced', () => {
+    const { next, batch } = plan(EMPTY, [wanted('/etc/a', 'new', file('old'), { unsaved: Buffer.from('old') })]);
+    assert.deepEqual(
+      batch.replacements.map(({ path, present }) => [path, present]),
+      [
+        ['/var/lib/origin/machine-config/originals/1', false],
+        ['/etc/a', true],
+        ['/var/lib/origin/machine-config/state.json', true],
+      ],
+    );
+    assert.deepEqual(next.originals['/etc/a'], { kind: 'file', stored: '1', ...ROOT });
+    assert.deepEqual(next.entries['/etc/a'], file('new'));
+    assert.equal(next.note, 'note');
+  });
+
+  it('writes no file that has the wanted content already', () => {
+    const state = stateWith({ '/etc/a': { kind: 'file', stored: '7', ...ROOT } });
+    const { next, batch } = plan(state, [wanted('/etc/a', 'same', file('same'))]);
+    assert.deepEqual(
+      batch.replacements.map(({ path }) => path),
+      ['/var/lib/origin/machine-config/state.json'],
+    );
+    assert.deepEqual(next.originals, state.originals);
+    assert.deepEqual(batch.leftFiles, []);
+  });
+
+  it('never reuses the name of a saved original', () => {
+    const state = stateWith({ '/etc/a': { kind: 'file', stored: '7', ...ROOT } });
+    const { next } = plan(state, [wanted('/etc/b', 'new', file('old'), { unsaved: Buffer.from('old') })]);
+    assert.deepEqual(next.originals, { '/etc/b': { kind: 'file', stored: '8', ...ROOT } });
+  });
+
+  it('restores the original of a path that left the tree, and drops its copy and its directory', () => {
+    const state = stateWith({ '/etc/x/a': { kind: 'file', stored: '3', ...ROOT } }, ['/etc/x']);
+    const { isShared: _, ...left } = wanted('/etc/x/a', 'old', file('new'));
+    const { next, batch } = plan(state, [], [left]);
+    assert.deepEqual(batch.replacements[0], { path: '/etc/x/a', content: left.content, present: true });
+    assert.deepEqual(batch.leftFiles, ['/var/lib/origin/machine-config/originals/3']);
+    assert.deepEqual(batch.leftDirectories, ['/etc/x']);
+    assert.deepEqual([next.entries, next.originals, next.directories], [{}, {}, []]);
+  });
+
+  it('creates missing directories once, parents first, with the owner of the first path', () => {
+    const first = { mode: 0o700, uid: 5, gid: 5 };
+    const { next, batch } = plan(EMPTY, [
+      wanted('/etc/x/y/a', 'new', { kind: 'absent' }, { missing: ['/etc/x', '/etc/x/y'], directoryOwner: first }),
+      wanted('/etc/x/b', 'new', { kind: 'absent' }, { missing: ['/etc/x'] }),
+    ]);
+    assert.deepEqual(batch.directories, [
+      { path: '/etc/x', owner: first },
+      { path: '/etc/x/y', owner: first },
+    ]);
+    assert.deepEqual(next.directories, ['/etc/x', '/etc/x/y']);
+    assert.deepEqual(next.originals['/etc/x/b'], { kind: 'absent' });
+  });
+
+  it('edits a shared file without saving an original', () => {
+    const { next, batch } = plan(EMPTY, [wanted('/etc/a', 'new', file('old'), { isShared: true })]);
+    assert.deepEqual(
+      batch.replacements.map(({ path }) => path),
+      ['/etc/a', '/var/lib/origin/machine-config/state.json'],
+    );
+    assert.deepEqual([next.entries, next.originals], [{}, {}]);
+  });
+});
