@@ -9,11 +9,12 @@ import { basename } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
 
-// Without arguments, no path of this machine can get into the cache.
-const [bundle = '', output = '', evaluate] = process.argv.splice(1).slice(1);
+const [bundle = '', output = '', evaluate] = process.argv.slice(2);
+// A copy: V8 stores a part of a string together with the whole, which is a path of this machine.
+const filename = Buffer.from(basename(bundle)).toString();
 // Which functions a garbage collection would drop from the cache depends on its time.
 setFlagsFromString('--no-flush-bytecode');
-const script = new Script(await readFile(bundle, 'latin1'), { filename: basename(bundle) });
+const script = new Script(await readFile(bundle, 'latin1'), { filename });
 const module: { exports: { evaluateAll?(): void } } = { exports: {} };
 if (evaluate === '--evaluate') {
   script.runInThisContext()(module.exports, createRequire(import.meta.url), module);
