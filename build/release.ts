@@ -43,6 +43,9 @@ async function release(): Promise<void> {
   )
     throw new Error('--join, --token, --ca-hash: give all three, as hyperedge token create prints them');
   const joined = server === undefined ? undefined : { server, token: token ?? '', caHash: caHash ?? '' };
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  if (version !== PRODUCT_VERSION)
+    throw new Error(`package.json: has version ${version}, src/base/versions/version.ts ${PRODUCT_VERSION}; set both`);
   const epoch = await sourceDate();
   await mkdir(join(dist, 'cache'), { recursive: true });
   const carried = new Map<string, readonly CarriedPackage[]>();

@@ -1,6 +1,6 @@
 /** Endpoints other than resources: health, version, discovery, OpenAPI, metrics, issuer documents. */
 import type { ProcessFacts } from '../../base/process-facts.ts';
-import { BUILD, KUBERNETES_VERSION } from '../../base/versions/version.ts';
+import { BUILD, KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { authorityOf } from '../aggregation/backend.ts';
 import type { ForeignDiscovery } from '../aggregation/discovery.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
@@ -125,6 +125,8 @@ function versionDocument() {
     goVersion: '',
     compiler: `node ${process.version}`,
     platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+    // Kubernetes' clients ignore it.
+    hyperedgeVersion: PRODUCT_VERSION,
   };
 }
 

@@ -5,7 +5,7 @@ import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../api/kinds/
 import { transitionTime } from '../../api/meta/conditions.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../base/quantity.ts';
 import { timestamp } from '../../base/times.ts';
-import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
+import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { ImageStatus, RuntimeFeatures } from '../../runtime/port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';
 import type { Pressure } from '../core/eviction/thresholds.ts';
@@ -214,9 +214,15 @@ export function nodeObject(config: KubeletConfig, info: HostInfo, status: NodeSt
   };
 }
 
+/** Release of the host process; the version of Kubernetes is in the Node's status. */
+export const VERSION_ANNOTATION = 'hyperedge.dev/version';
+
 /** Annotations that the kubelet sets at every start. */
-export function nodeAnnotations({ reservedPorts }: KubeletConfig): Record<string, string> {
-  return reservedPorts.length === 0 ? {} : { [RESERVED_PORTS_ANNOTATION]: formatReservedPorts(reservedPorts) };
+export function nodeAnnotations({ reservedPorts }: Pick<KubeletConfig, 'reservedPorts'>): Record<string, string> {
+  return {
+    [VERSION_ANNOTATION]: PRODUCT_VERSION,
+    ...(reservedPorts.length === 0 ? {} : { [RESERVED_PORTS_ANNOTATION]: formatReservedPorts(reservedPorts) }),
+  };
 }
 
 /** Labels that the kubelet sets at every start. */
