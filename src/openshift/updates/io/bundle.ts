@@ -127,7 +127,7 @@ export async function readSigned<M extends SignedManifest>(
           throw new Error(`${file.name}: has ${header.size} bytes instead of ${file.size}`);
         await take(file, entry).catch((error: unknown) => {
           if (error instanceof CodedError && error.code === 'full') throw error;
-          throw new Error(`${file.name}: ${messageOf(error)}`, { cause: error });
+          throw new Error(`${file.name}: ${reasonOf(error)}`, { cause: error });
         });
       }
     }
@@ -138,10 +138,7 @@ export async function readSigned<M extends SignedManifest>(
     if (error instanceof CodedError) throw error;
     // The library's own message gives advice about compressed archives.
     if (messageOf(error).startsWith('Invalid tar header')) throw bad(`it is not ${kind.name}`, error);
-    throw bad(
-      messageOf(error) === 'Unexpected end of data' ? 'it is truncated; copy it again' : messageOf(error),
-      error,
-    );
+    throw bad(reasonOf(error), error);
   } finally {
     tar.destroy();
     source.destroy();
@@ -161,6 +158,10 @@ async function textMember(
   for await (const chunk of entry) chunks.push(chunk);
   return Buffer.concat(chunks).toString('utf8');
 }
+
+/** The library's message for a truncated archive gives no fix. */
+const reasonOf = (error: unknown): string =>
+  messageOf(error) === 'Unexpected end of data' ? 'it is truncated; copy it again' : messageOf(error);
 
 /** An untrusted name, escaped for a terminal. */
 const shown = (name: string): string => JSON.stringify(name.slice(0, 80)).slice(1, -1);
