@@ -215,7 +215,7 @@ export function nodeObject(config: KubeletConfig, info: HostInfo, status: NodeSt
 }
 
 /** Release of the host process; the version of Kubernetes is in the Node's status. */
-export const VERSION_ANNOTATION = 'hyperedge.dev/version';
+const VERSION_ANNOTATION = 'hyperedge.dev/version';
 
 /** Annotations that the kubelet sets at every start. */
 export function nodeAnnotations({ reservedPorts }: Pick<KubeletConfig, 'reservedPorts'>): Record<string, string> {
