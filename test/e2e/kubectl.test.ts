@@ -285,6 +285,19 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       await inNamespace('cp', source, `${name}:/tmp/in.txt`);
       await inNamespace('cp', `${name}:/tmp/in.txt`, join(scratch, 'out.txt'));
       assert.equal(await readFile(join(scratch, 'out.txt'), 'utf8'), 'copied');
+      const directory = join(scratch, `${namespace}-copied`);
+      await inNamespace(
+        'exec',
+        pod,
+        '--',
+        '/bin/sh',
+        '-c',
+        'mkdir -p /tmp/tree/inner; echo deep > /tmp/tree/inner/file',
+      );
+      await must('cp', `${namespace}/${name}:/tmp/tree`, directory);
+      assert.equal(await readFile(join(directory, 'inner/file'), 'utf8'), 'deep\n');
+      await must('cp', directory, `${namespace}/${name}:/tmp/back`);
+      assert.equal(await inNamespace('exec', pod, '--', 'cat', '/tmp/back/inner/file'), 'deep\n');
     });
 
     test('port-forward', async () => {
