@@ -11,7 +11,7 @@ import type { Store } from '../../store/port.ts';
 /** Readable part of the history. */
 export interface History {
   readonly revision: number;
-  /** First readable revision, as far as this server has compacted. */
+  /** First revision that is readable after the last compaction by this server. */
   compactedTo: number;
 }
 

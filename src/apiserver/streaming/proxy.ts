@@ -50,7 +50,7 @@ export async function stream(context: ProxyContext, exchange: Exchange, info: Re
     }
   } else if (info.subresource !== 'proxy') {
     await admitConnect(context, info, exchange.user, exchange.warnings);
-    // A missing pod is reported first.
+    // A missing pod is reported before the missing upgrade.
     await targetOf(context, info);
     throw errors.badRequest('Upgrade request required');
   }

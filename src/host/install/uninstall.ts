@@ -66,7 +66,7 @@ export function uninstall(options: RemovalOptions): Promise<number> {
   });
 }
 
-/** Time-outs of clients alone do not keep a process running. */
+/** Keeps the process running until `body` ends, because the time-outs of clients do not. */
 async function holding<T>(body: () => Promise<T>): Promise<T> {
   const hold = setInterval(() => {}, 1 << 30);
   try {

@@ -188,7 +188,7 @@ class NodePodRoutes implements PodRoutes {
     await kernel.guard(hasTunnels ? addresses : undefined);
     if (changes.length === 0) return { hasTunnels };
     await kernel.apply(changes);
-    log.info('routes to pods of other hosts', {
+    log.info('routes to pods of other hosts changed', {
       routes: plan.overlay.routes.filter(({ via }) => via !== undefined).length,
       tunnels: plan.overlay.forwards.length,
       changes: changes.length,

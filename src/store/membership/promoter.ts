@@ -24,7 +24,7 @@ export class Promoter {
   readonly #log: Log;
   /** Time at which each joining member was last active, by ID. */
   readonly #seenMs = new Map<string, number>();
-  /** ID of the member that was logged as waiting for another. */
+  /** ID of the learner that was logged as waiting for another master to join. */
   #held = '';
   #isHolding = false;
   #timer: Timer | undefined;

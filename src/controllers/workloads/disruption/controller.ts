@@ -270,7 +270,7 @@ function isSelected(budget: PodDisruptionBudget, pod: Pod): boolean {
 
 type Workload = KubeObject & { readonly spec?: { readonly replicas?: number } };
 
-/** Queues the budgets that depend on a scale when a workload changes. Pods are matched then. */
+/** Queues the budgets that depend on a scale when the replicas or the owner of a workload change. */
 function followWorkloads<T extends Workload>(
   scope: RunScope,
   queue: WorkQueue,

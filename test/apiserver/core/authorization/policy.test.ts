@@ -272,7 +272,7 @@ describe('default policy', () => {
       },
       subjects: [mine],
     });
-    // An original that is updated automatically gives all subjects.
+    // If the server updates the original binding automatically, the new binding gets the default subjects.
     assert.deepEqual(bindingToCreate(viewers, stored(discovery)).subjects, viewers.subjects);
   });
 });
