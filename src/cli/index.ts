@@ -300,7 +300,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./commands/host/doctor.ts')).doctorCommand,
   },
   'doctor-probe': {
-    summary: 'measure a file system for doctor; started by it',
+    summary: 'measure a file system or a network for doctor; started by it',
     load: async () => (await import('./commands/host/doctor.ts')).doctorProbeCommand,
   },
   sysinfo: {

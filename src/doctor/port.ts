@@ -91,7 +91,6 @@ export interface Facts {
   readonly ring: readonly RingMember[];
   readonly store: StoreFacts;
   readonly pods: readonly PodFacts[];
-  readonly images: ImageFacts;
   readonly registries: readonly RegistryFacts[];
   readonly podProbes: PodProbes;
   readonly deploy: { readonly directory: string; readonly problems: readonly DeployProblem[]; readonly files: number };
@@ -385,14 +384,6 @@ export interface PodFacts {
     readonly message: string;
     readonly image: string;
   }[];
-}
-
-export interface ImageFacts {
-  readonly architecture: string;
-  /** Images that pods of this host name and that this host lacks. */
-  readonly missing: readonly { readonly image: string; readonly pod: string }[];
-  /** Images of this host for another architecture. */
-  readonly foreign: readonly { readonly image: string; readonly architecture: string }[];
 }
 
 export interface RegistryFacts {

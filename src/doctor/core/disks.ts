@@ -4,8 +4,9 @@ import { bytesText, check, error, ok, orOk, percent, shell, skipped, unknown, wa
 
 /** The kubelet evicts pods below 10 % of the images' or 15 % of the nodes' file system. */
 const EVICTION_SHARE = 0.15;
-const FULL_SHARE = 0.05;
 const FULL_BYTES = 200 * 1024 * 1024;
+/** /run is in memory and often small. */
+const FULL_RUN_BYTES = 8 * 1024 * 1024;
 const INODE_SHARE = 0.05;
 /** Median of the store's writes above which elections and requests time out. */
 const SLOW_FSYNC_MS = 25;
@@ -53,15 +54,16 @@ const diskSpace = check({
   title: 'file systems have free space',
   group: 'disk',
   preflight: true,
-  explanation: 'Below 15 % the kubelet evicts pods; below 5 % or 200 MiB the store and the log stop.',
+  explanation: 'Below 15 % the kubelet evicts pods; below 200 MiB (8 MiB in /run) images, logs and the store fail.',
   needs: ['areas'],
   run: ({ areas }) => {
-    const findings = byMount(areas).flatMap(({ directory, bytes = 0, freeBytes = 0, mount = directory }) => {
+    const findings = byMount(areas).flatMap(({ directory, what, bytes = 0, freeBytes = 0, mount = directory }) => {
       if (bytes === 0) return [];
       const share = freeBytes / bytes;
       const evidence = `${mount} has ${bytesText(freeBytes)} of ${bytesText(bytes)} free (${percent(share)})`;
       const fix = `du -xh --max-depth=3 ${shell(mount)} | sort -h | tail -20    # then: journalctl --vacuum-size=100M; hyperedge image list`;
-      if (freeBytes < FULL_BYTES || share < FULL_SHARE) return [error(evidence, fix)];
+      const full = what === 'temporary files' ? FULL_RUN_BYTES : FULL_BYTES;
+      if (freeBytes < full) return [error(evidence, fix)];
       return share < EVICTION_SHARE ? [warning(`${evidence}: pods are evicted`, fix)] : [];
     });
     const smallest = byMount(areas).toSorted((a, b) => (a.freeBytes ?? 0) - (b.freeBytes ?? 0))[0];
@@ -137,7 +139,7 @@ const fsync = check({
   run: ({ fsync: { directory, medianMs, worstMs } }) => {
     const evidence = `${directory}: median ${medianMs.toFixed(1)} ms, worst ${worstMs.toFixed(1)} ms`;
     if (medianMs <= SLOW_FSYNC_MS) return [ok(evidence)];
-    const fix = 'iostat -x 1 3    # move /var/lib/origin to a faster disk, such as an SSD: see docs/data-links';
+    const fix = 'iostat -x 1 3    # then move /var/lib/origin to a faster disk, such as an SSD';
     const text = `${evidence}: ${medianMs > BAD_FSYNC_MS ? 'requests and elections time out' : 'writes are slow'}`;
     return [warning(text, fix)];
   },

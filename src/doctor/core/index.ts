@@ -1,12 +1,14 @@
 /** All checks in the order of the report. */
 import { certificateChecks } from './certificates.ts';
 import type { Check } from './check.ts';
+import { clusterChecks } from './cluster.ts';
 import { diskChecks } from './disks.ts';
 import { firewallChecks } from './firewall.ts';
 import { hardwareChecks } from './hardware.ts';
 import { hostChecks } from './host.ts';
 import { kernelChecks } from './kernel.ts';
 import { networkChecks } from './network.ts';
+import { podChecks } from './pods.ts';
 import { timeChecks } from './time.ts';
 
 export type { Check } from './check.ts';
@@ -21,4 +23,6 @@ export const CHECKS: readonly Check[] = [
   ...hardwareChecks,
   ...hostChecks,
   ...certificateChecks,
+  ...clusterChecks,
+  ...podChecks,
 ];

@@ -1,13 +1,15 @@
 /**
- * Measurements in a process of their own, because a disk may not answer. This file imports little, so that the process
- * starts quickly.
+ * Measurements in a process of their own, because a disk may not answer, or because they are made in the network of a
+ * pod. This file imports little, so that the process starts quickly.
  */
 import { CodedError } from '../../base/errors.ts';
 import { measureFsync } from '../../doctor/io/machine/disks.ts';
+import { probeConnection, probeQuery } from '../../doctor/io/machine/probes.ts';
 
 /** Throws CodedError 'bad-flag'. */
-export async function runProbe(args: readonly string[]): Promise<unknown> {
-  const [what, target = ''] = args;
+export async function runProbe([what, target = '', detail = '']: readonly string[]): Promise<unknown> {
   if (what === 'fsync') return measureFsync(target);
+  if (what === 'dns') return { problem: await probeQuery(target, detail) };
+  if (what === 'tcp') return { problem: await probeConnection(target, Number(detail)) };
   throw new CodedError('bad-flag', `doctor-probe: no probe is called ${what}`);
 }

@@ -28,8 +28,8 @@ import { pathsBelow } from '../config/settings.ts';
 import { readHardware } from '../hardware/index.ts';
 import { readKernelFeatures } from '../hardware/kernel.ts';
 import { certificateFacts, kubeconfigFacts } from './certificate-facts.ts';
+import { apiFacts, deployFacts, nodeFacts, podFacts, snapshotFacts, storeFacts, updateFacts } from './cluster-facts.ts';
 import type { DoctorContext } from './context.ts';
-import { absent } from './gather.ts';
 import {
   configurationFacts,
   hostFacts,
@@ -40,6 +40,7 @@ import {
   remainFacts,
   unitFacts,
 } from './host-facts.ts';
+import { podProbeFacts, registryFacts } from './network-facts.ts';
 
 /** Longer than the probe of a directory, which many facts need. */
 const QUICK_MS = 10_000;
@@ -104,24 +105,15 @@ export function factSources(context: DoctorContext): FactSources {
     certificates: source(QUICK_MS, () => certificateFacts(context)),
     kubeconfigs: source(LOCAL_MS, () => kubeconfigFacts(context)),
     ring: source(LOCAL_MS, async () => [...(await ring())]),
-    ...laterFacts(),
-  };
-}
-
-const notYet = { timeoutMs: QUICK_MS, read: () => Promise.reject(absent('this release does not gather it')) };
-
-function laterFacts() {
-  return {
-    api: notYet,
-    nodes: notYet,
-    store: notYet,
-    pods: notYet,
-    images: notYet,
-    registries: notYet,
-    podProbes: notYet,
-    deploy: notYet,
-    snapshots: notYet,
-    update: notYet,
+    api: source(LOCAL_MS, () => apiFacts(context)),
+    nodes: source(LOCAL_MS, () => nodeFacts(context)),
+    store: source(SLOW_MS, () => storeFacts(context)),
+    pods: source(SLOW_MS, () => podFacts(context)),
+    registries: source(LOCAL_MS, () => registryFacts(context)),
+    podProbes: source(SLOW_MS, () => podProbeFacts(context)),
+    deploy: source(LOCAL_MS, () => deployFacts(context)),
+    snapshots: source(LOCAL_MS, () => snapshotFacts(context)),
+    update: source(LOCAL_MS, () => updateFacts(context)),
   };
 }
 

@@ -13,6 +13,7 @@ import { masterFiles } from '../../pki/index.ts';
 import { canonicalRoot, loadSettings, type Settings } from '../config/settings.ts';
 import { callControl, type HostStatus } from '../control/control.ts';
 import { layoutLine } from '../control/store-layout.ts';
+import { preflight } from '../doctor/preflight.ts';
 import { discoverPinned } from '../join/discovery.ts';
 import { offerKeys } from '../join/offer-keys.ts';
 import { checkPort } from '../network/ports.ts';
@@ -35,6 +36,8 @@ export interface InstallOptions extends BootstrapFlags {
   readonly payload?: (settings: Settings) => Promise<void>;
   /** False only installs, without starting the service. */
   readonly start: boolean;
+  /** Checks of `hyperedge doctor --preflight` whose errors do not stop the installation. */
+  readonly ignore: readonly string[];
   readonly timeoutMs: number;
   readonly write: (text: string) => void;
 }
@@ -63,6 +66,7 @@ export async function install(options: InstallOptions): Promise<number> {
   const configured = await writeBootstrap(path, text);
   const ready = async (): ReturnType<typeof prepare> => {
     const found = await prepare(path, root, start);
+    if (start) await preflight({ root, ignore: options.ignore, note: progress.note });
     await options.payload?.(found.settings);
     return found;
   };

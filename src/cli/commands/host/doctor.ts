@@ -35,11 +35,11 @@ export const doctorCommand: Command = {
 };
 
 export const doctorProbeCommand: Command = {
-  usage: 'doctor-probe fsync DIRECTORY',
-  summary: 'Measures a file system for hyperedge doctor.',
+  usage: 'doctor-probe fsync DIRECTORY | dns SERVER NAME | tcp ADDRESS PORT',
+  summary: 'Measures a file system or a network for hyperedge doctor.',
   description: 'hyperedge doctor starts it, because a disk may not answer. Not for use by hand.',
   flags: {},
-  arguments: [2, 2],
+  arguments: [2, 3],
   run: async ({ positionals, out }) => {
     const { runProbe } = await import('../../../host/doctor/probe.ts');
     out.stdout(`${JSON.stringify(await runProbe(positionals))}\n`);

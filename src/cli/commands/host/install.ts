@@ -10,6 +10,7 @@ export const installCommand: Command = {
     'install [--from BUNDLE] [--join URL --token TOKEN --ca-hash HASH | --offer URL --ca-hash HASH | --bootstrap] [--roles LIST] [--address IP] [--config FILE]',
   summary: 'Installs this executable as a service, starts it and waits until the node is Ready.',
   description:
+    'Runs hyperedge doctor --preflight and stops on errors, unless --ignore names the check.\n' +
     'Copies itself to /usr/local/bin/hyperedge with its links, units and carried programs, writes flags into\n' +
     '/etc/origin/bootstrap.yaml, enables and starts hyperedge.service. Run again, it changes nothing or upgrades\n' +
     'in place: pods keep running.',
@@ -41,6 +42,12 @@ export const installCommand: Command = {
       help: 'offline bundle: its executable, images, manifests, join parameters',
     },
     key: { type: 'string', value: 'FILE', help: 'with --from: public key that must have signed the bundle' },
+    ignore: {
+      type: 'string',
+      value: 'CHECK',
+      multiple: true,
+      help: 'continue despite this failed check of hyperedge doctor --preflight; may be repeated',
+    },
     'no-start': { type: 'boolean', help: 'put the files in place and start nothing; implied by --root' },
     timeout: { type: 'string', value: 'SECONDS', help: `how long to wait for Ready (default ${DEFAULT_TIMEOUT_S})` },
     root: ROOT_FLAG,
@@ -67,6 +74,7 @@ export const installCommand: Command = {
       ...ways,
       fromMcs: stringFlag(flags, 'from-mcs'),
       start: flags['no-start'] !== true,
+      ignore: Array.isArray(flags['ignore']) ? flags['ignore'].map(String) : [],
       timeoutMs,
       write: out.stdout,
     };

@@ -1,0 +1,223 @@
+/** Facts of the cluster from the API server, the store and this host's files. */
+import { readFile } from 'node:fs/promises';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
+import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
+import { silentLog } from '../../base/log.ts';
+import { PRODUCT_VERSION } from '../../base/versions/version.ts';
+import { type ApiClient, checkReady } from '../../client/index.ts';
+import type {
+  ApiFacts,
+  Facts,
+  NodeFacts,
+  PodFacts,
+  SnapshotFacts,
+  StoreFacts,
+  UpdateFacts,
+} from '../../doctor/port.ts';
+import { parseSwitchRecord } from '../../openshift/updates/core/port.ts';
+import { masterFiles, nodeFiles } from '../../pki/index.ts';
+import { clusterReport } from '../../store/administration/members.ts';
+import { MANIFEST_LABEL, NAMESPACE } from '../manifests/apply.ts';
+import { readDocuments } from '../manifests/documents.ts';
+import { createManifestDirectory } from '../manifests/io/manifest-directory.ts';
+import { openClient } from '../process/api-access.ts';
+import { systemClock as clock, systemRandom as random } from '../process/process.ts';
+import { etcdAccess, ownEtcd } from '../store/access.ts';
+import { listSnapshots } from '../store/administration.ts';
+import type { DoctorContext } from './context.ts';
+import { absent } from './gather.ts';
+
+const REQUEST_MS = 6000;
+const MAX_PODS = 2000;
+const MAX_FILE_BYTES = 8 * 1024 * 1024;
+const DEFAULT_QUOTA_BYTES = 2 * 1024 * 1024 * 1024;
+const PRESSURES = new Set(['DiskPressure', 'MemoryPressure', 'PIDPressure', 'ClockWrong']);
+
+/** Runs `work` with a client of this host. Throws CodedError 'absent' if the host is not installed. */
+async function withClient<T>(
+  { settings, installed }: DoctorContext,
+  work: (client: ApiClient, server: string) => Promise<T>,
+): Promise<T> {
+  const { root, roles } = await settings();
+  if (!(await installed())) throw absent('nothing is installed here');
+  const file = roles.has('master') ? masterFiles(root).adminKubeconfig : nodeFiles(root).kubeconfig;
+  const opened = await openClient(file, 'doctor/hyperedge', { clock, random, log: silentLog });
+  try {
+    return await work(opened.client, opened.server);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Like `withClient`, if the API server answers; the check `api` reports that it does not. */
+async function withCluster<T>(context: DoctorContext, work: (client: ApiClient) => Promise<T>): Promise<T> {
+  const { problems } = await apiFacts(context);
+  if (problems.length > 0) throw absent('the API server is not ready; see the check api');
+  return withClient(context, work);
+}
+
+const answers = new WeakMap<DoctorContext, Promise<ApiFacts>>();
+
+export function apiFacts(context: DoctorContext): Promise<ApiFacts> {
+  const known = answers.get(context);
+  if (known !== undefined) return known;
+  const answer = withClient(context, async (client, server) => {
+    const began = performance.now();
+    try {
+      await checkReady(client, AbortSignal.timeout(REQUEST_MS));
+      const latencyMs = performance.now() - began;
+      const { gitVersion = '' } = await client.request<{ gitVersion?: string }>('GET', '/version');
+      return { server, version: gitVersion, latencyMs, problems: [] };
+    } catch (error) {
+      return { server, version: '', latencyMs: 0, problems: [messageOf(error)] };
+    }
+  }).catch((error: unknown): ApiFacts => {
+    if (error instanceof Error && 'code' in error && error.code === 'absent') throw error;
+    return { server: 'the API server', version: '', latencyMs: 0, problems: [messageOf(error)] };
+  });
+  answers.set(context, answer);
+  return answer;
+}
+
+export const nodeFacts = (context: DoctorContext): Promise<NodeFacts[]> =>
+  withCluster(context, async (client) => {
+    const { roles, nodeName } = await context.settings();
+    const list = client.resource(resources.nodes);
+    const signal = AbortSignal.timeout(REQUEST_MS);
+    const items = roles.has('master') ? (await list.list({ signal })).items : [await list.get(nodeName)];
+    return items.map(nodeOf);
+  });
+
+function nodeOf({ metadata, status }: Node): NodeFacts {
+  const conditions = status?.conditions ?? [];
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  return {
+    name: metadata?.name ?? '',
+    machineId: status?.nodeInfo?.machineID ?? '',
+    addresses: (status?.addresses ?? []).map(({ address }) => address),
+    ready: ready?.status === 'True',
+    reason: ready?.message ?? 'it has not reported yet',
+    pressures: conditions
+      .filter(({ type, status: state }) => PRESSURES.has(type) && state === 'True')
+      .map(({ type, message }) => `${type}: ${message ?? ''}`),
+    kubeletVersion: status?.nodeInfo?.kubeletVersion ?? '',
+    architecture: status?.nodeInfo?.architecture ?? '',
+  };
+}
+
+export const podObjects = (context: DoctorContext): Promise<readonly Pod[]> =>
+  withCluster(context, async (client) => {
+    const { roles, nodeName } = await context.settings();
+    const { items } = await client.resource(resources.pods).list({
+      limit: MAX_PODS,
+      signal: AbortSignal.timeout(REQUEST_MS),
+      ...(roles.has('master') ? {} : { fieldSelector: `spec.nodeName=${nodeName}` }),
+    });
+    return items;
+  });
+
+export async function podFacts(context: DoctorContext): Promise<PodFacts[]> {
+  return (await podObjects(context)).map(({ metadata, spec, status }) => ({
+    namespace: metadata?.namespace ?? '',
+    name: metadata?.name ?? '',
+    node: spec?.nodeName ?? '',
+    waiting: [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
+      ({ name, image, state, lastState }) => {
+        if (state?.waiting === undefined) return [];
+        const ended = lastState?.terminated ?? state.terminated;
+        const message = [state.waiting.message, ended?.message, ended?.reason].filter(Boolean).join('; ');
+        return [{ container: name, reason: state.waiting.reason ?? '', message, image }];
+      },
+    ),
+  }));
+}
+
+export async function storeFacts({ root, settings, installed }: DoctorContext): Promise<StoreFacts> {
+  const { roles, storage } = await settings();
+  if (!(await installed())) throw absent('nothing is installed here');
+  if (!roles.has('etcd') && !roles.has('master')) throw absent('this host has no access to the store');
+  const { members, quorum } = await clusterReport(await etcdAccess({ root }));
+  const quota = storage === undefined && roles.has('etcd') ? (await ownEtcd(root)).quotaBytes : 0;
+  return {
+    quorum,
+    quotaBytes: quota === 0 ? DEFAULT_QUOTA_BYTES : quota,
+    members: members.map(({ name, id, state, lag, dbBytes, errors }) => ({
+      ...{ name: name === '' ? id : name, state, lag, errors },
+      bytes: dbBytes,
+    })),
+  };
+}
+
+/** Files that cannot be parsed, and those whose objects the API server has rejected. */
+export async function deployFacts(context: DoctorContext): Promise<Facts['deploy']> {
+  const { embedded, nodeName } = await context.settings();
+  const directory = embedded.manifests;
+  if (directory === undefined) throw absent('the deploy directory is disabled');
+  const files = createManifestDirectory(directory, () => ({ close: () => {} }));
+  const listed = (await files.list()) ?? [];
+  const problems: { file: string; problem: string }[] = [];
+  for (const { name, sizeBytes } of listed) {
+    if (name.endsWith('.skip')) continue;
+    try {
+      if (sizeBytes > MAX_FILE_BYTES) throw new Error(`larger than ${MAX_FILE_BYTES} bytes; split it`);
+      await readDocuments(await files.read(name), async () => {});
+    } catch (error) {
+      problems.push({ file: name, problem: messageOf(error) });
+    }
+  }
+  const known = new Set(problems.map(({ file }) => file));
+  const rejected = await rejectedManifests(context, nodeName).catch(() => []);
+  return {
+    directory,
+    files: listed.length,
+    problems: [...problems, ...rejected.filter(({ file }) => !known.has(file))],
+  };
+}
+
+const rejectedManifests = (context: DoctorContext, host: string) =>
+  withCluster(context, async (client) => {
+    const { items } = await client.resource(resources.configMaps).list({
+      namespace: NAMESPACE,
+      labelSelector: `${MANIFEST_LABEL}=true`,
+      signal: AbortSignal.timeout(REQUEST_MS),
+    });
+    return items.flatMap(({ data = {} }) =>
+      data['state'] === 'Failed' && data['host'] === host
+        ? [{ file: data['file'] ?? '', problem: (data['message'] ?? '').split('\n')[0] ?? '' }]
+        : [],
+    );
+  });
+
+export async function snapshotFacts({ settings, installed }: DoctorContext): Promise<SnapshotFacts> {
+  const { roles, storage, paths } = await settings();
+  if (!roles.has('etcd') || storage !== undefined) throw absent('this host has no member of the store');
+  if (!(await installed())) throw absent('nothing is installed here');
+  const found = await listSnapshots(paths.snapshots, false);
+  return {
+    directory: paths.snapshots,
+    newestMs: found[0]?.takenMs,
+    problems: found.flatMap(({ problem }) => (problem === '' ? [] : [problem])).slice(0, 10),
+  };
+}
+
+export async function updateFacts(context: DoctorContext): Promise<UpdateFacts> {
+  const { paths } = await context.settings();
+  const record = parseSwitchRecord(await readFile(paths.updateRecord, 'utf8').catch(() => ''));
+  const unfinished =
+    record === undefined || record.phase === 'done'
+      ? undefined
+      : `the update of this host from ${record.from} to ${record.to} is ${record.phase}: ${record.message}`;
+  const none = { current: PRODUCT_VERSION, available: [], desired: '', failing: undefined, unfinished };
+  const version = await withCluster(context, (client) =>
+    client.resource(resources.clusterVersions).get('version'),
+  ).catch(() => undefined);
+  if (version === undefined) return none;
+  const failing = version.status?.conditions?.find(({ type, status }) => type === 'Failing' && status === 'True');
+  return {
+    ...none,
+    desired: version.status?.desired?.version ?? '',
+    available: (version.status?.availableUpdates ?? []).map((each) => each.version),
+    failing: failing?.message,
+  };
+}
