@@ -12,7 +12,7 @@ export interface GroupFollowerOptions {
   /** Client with the node's own credentials. */
   readonly client: ApiClient;
   readonly nodeName: string;
-  /** Name of the ConfigMap: BOOTSTRAP_CONFIG_NAME. */
+  /** Name of the ConfigMap of the node group, from the variable BOOTSTRAP_CONFIG_NAME of the sysconfig file. */
   readonly group: string;
   /**
    * Called with the group's NodeConfig at start and at each change. `byPools`: a KubeletConfig applies the settings
