@@ -4,7 +4,6 @@ import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Node } from '../../api/generated/core/v1.ts';
 import type { Architecture } from '../../api/releases/manifest.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -13,8 +12,6 @@ import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import { lastKnownNode } from '../../network/pods/core/index.ts';
 import type { HostProber } from '../../openshift/operators/cluster-operators/index.ts';
-import { httpProbe } from '../../openshift/operators/cluster-operators/io/index.ts';
-import type { Probe } from '../../openshift/operators/cluster-operators/port.ts';
 import { UpdateAgent } from '../../openshift/updates/agent.ts';
 import { runGuard } from '../../openshift/updates/guard.ts';
 import {
@@ -27,7 +24,6 @@ import {
 import { startPeerProbes } from '../../openshift/updates/peer-probes.ts';
 import type { HostExecutables, ReleaseFiles } from '../../openshift/updates/port.ts';
 import type { VerifyRelease } from '../../openshift/updates/releases-port.ts';
-import { nodeFiles } from '../../pki/index.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';
 import { canonicalRoot, type Paths, pathsBelow, type Settings } from '../config/settings.ts';
 import { controlPlaneContainers } from '../control/restart-component.ts';
@@ -38,6 +34,7 @@ import type { OpenedClient } from '../process/api-access.ts';
 import { selfCommand } from '../process/assets.ts';
 import { systemClock as clock, createProcessLog } from '../process/process.ts';
 import { etcdAccess } from '../store/access.ts';
+import { peerProbe } from './peer-probe.ts';
 
 const run = promisify(execFile);
 /** Limit for a store of some gigabytes on a slow disk. */
@@ -63,7 +60,7 @@ export function startUpdates(host: UpdatedHost): () => Promise<void> {
   const nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
   const peers = startPeerProbes({
     ...{ nodeName, client: api.client, nodes, clock, log },
-    probe: peerProbe(settings),
+    probe: peerProbe(settings, api.client),
   });
   const agent = new UpdateAgent({
     nodeName,
@@ -101,30 +98,6 @@ async function runsOf(runtime: Pick<HostRuntime, 'runtime'>): Promise<string> {
     .map(({ name, id }) => `${name} ${id}`)
     .sort()
     .join(' ');
-}
-
-/** Probes the kubelet of another host, and its API server if it is a master. */
-function peerProbe({ root, ports }: Settings): (node: Node, signal: AbortSignal) => Promise<void> {
-  const ca = (): Promise<string> => readFile(nodeFiles(root).clientCa, 'utf8');
-  // A server that denies anonymous access to its health is running.
-  const accept = (code: number): boolean => code < 400 || code === 401 || code === 403;
-  // Cached, because each probe keeps its connection.
-  const probes = new Map<string, Probe>();
-  return async ({ metadata, status }, signal) => {
-    const address = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address;
-    const kubelet = status?.daemonEndpoints?.kubeletEndpoint?.Port;
-    if (address === undefined || kubelet === undefined) throw new CodedError('no-address', 'the Node has no address');
-    const master = metadata?.labels?.['node-role.kubernetes.io/master'] !== undefined;
-    const host = address.includes(':') ? `[${address}]` : address;
-    const urls = [`https://${host}:${kubelet}/healthz`, ...(master ? [`https://${host}:${ports.api}/readyz`] : [])];
-    for (const url of urls) {
-      const probe = probes.get(url) ?? httpProbe({ url, ca, identity: address, accept });
-      probes.set(url, probe);
-      await probe(signal).catch((error: unknown) => {
-        throw new CodedError('unreached', `${url}: ${messageOf(error)}`);
-      });
-    }
-  };
 }
 
 /** Level of the log as the local member knows it. */

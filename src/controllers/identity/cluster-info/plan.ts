@@ -54,9 +54,11 @@ export function planClusterInfo(
 /** Authorities with which clients inside of the cluster verify kubelets. OpenShift's name of the map. */
 export const KUBELET_CA_MAP = { namespace: 'kube-public', name: 'kubelet-serving-ca' } as const;
 
+export const KUBELET_CA_KEY = 'ca-bundle.crt';
+
 /** Returns the map to create or update; undefined if it is up to date. */
 export const planKubeletCa = (present: ConfigMap | undefined, { kubeletCaPem }: ClusterFacts): ConfigMap | undefined =>
-  withData(present, KUBELET_CA_MAP, { ...present?.data, 'ca-bundle.crt': kubeletCaPem });
+  withData(present, KUBELET_CA_MAP, { ...present?.data, [KUBELET_CA_KEY]: kubeletCaPem });
 
 /** Returns the map to create or update; undefined if it is up to date. Keys set by administrators are kept. */
 export function planSettings(

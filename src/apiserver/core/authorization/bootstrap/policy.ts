@@ -151,6 +151,8 @@ const roles: readonly Role[] = [
   ]),
   // The kubeconfig is signed. kubeadm's discovery reads it without credentials too.
   role(PUBLIC, 'system:cluster-info-reader', [rule('get', 'core', 'configmaps', 'cluster-info')]),
+  // Hosts verify each other's kubelets with it during updates.
+  role(PUBLIC, 'system:kubelet-serving-ca-reader', [rule('get', 'core', 'configmaps', 'kubelet-serving-ca')]),
   role(SYSTEM, 'system:cluster-settings-reader', [rule(READ, 'core', 'configmaps', 'hyperedge-config')]),
   role(NODE, NODE_CONFIG_READER, [rule(READ, 'core', 'configmaps')]),
   role(SYSTEM, DNS_CONFIG_READER, [rule(READ, 'core', 'configmaps', 'kube-dns')]),
@@ -163,6 +165,7 @@ const roles: readonly Role[] = [
 const roleBindings: readonly RoleBinding[] = [
   roleBinding(SHARED_NAMESPACE, 'shared-resource-viewer', [AUTHENTICATED], 'shared-resource-viewers'),
   roleBinding(PUBLIC, 'system:cluster-info-reader', [UNAUTHENTICATED, AUTHENTICATED]),
+  roleBinding(PUBLIC, 'system:kubelet-serving-ca-reader', [AUTHENTICATED]),
   roleBinding(SYSTEM, 'system:cluster-settings-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER, group('system:nodes')]),
   roleBinding(SYSTEM, 'system:gossip-keyring-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
   roleBinding(
