@@ -23,10 +23,12 @@ import {
   readWrites,
 } from '../../doctor/io/machine/index.ts';
 import type { FactSources, Facts, FlashFacts, Source } from '../../doctor/port.ts';
+import { createHostFacts } from '../../kubelet/io/host-facts/index.ts';
 import { RELEASED_MS, readIfPresent } from '../../pki/index.ts';
 import { pathsBelow } from '../config/settings.ts';
 import { readHardware } from '../hardware/index.ts';
 import { readKernelFeatures } from '../hardware/kernel.ts';
+import { systemClock as clock } from '../process/process.ts';
 import { certificateFacts, kubeconfigFacts } from './certificate-facts.ts';
 import { apiFacts, deployFacts, nodeFacts, podFacts, snapshotFacts, storeFacts, updateFacts } from './cluster-facts.ts';
 import type { DoctorContext } from './context.ts';
@@ -65,7 +67,7 @@ export function factSources(context: DoctorContext): FactSources {
       return readClock(machine, { nowMs, releasedMs: RELEASED_MS, floorMs: Number.isNaN(floorMs) ? 0 : floorMs });
     }),
     timeZone: source(QUICK_MS, () => readTimeZone(machine)),
-    identity: source(QUICK_MS, () => readIdentity(machine)),
+    identity: source(QUICK_MS, () => identityFacts(context)),
     resolution: source(LOCAL_MS, async () => {
       const { hostName } = await readIdentity(machine);
       return readResolution(machine, hostName);
@@ -115,6 +117,14 @@ export function factSources(context: DoctorContext): FactSources {
     snapshots: source(LOCAL_MS, () => snapshotFacts(context)),
     update: source(LOCAL_MS, () => updateFacts(context)),
   };
+}
+
+/** The kubelet reports a machine-id derived from the root for an installation below another root than `/`. */
+async function identityFacts({ machine, root }: DoctorContext): Promise<Facts['identity']> {
+  const identity = await readIdentity(machine);
+  if (machine !== '/' || root === '/') return identity;
+  const { machineId } = await createHostFacts({ root, nowMs: () => clock.nowMs() }).info();
+  return { ...identity, machineId };
 }
 
 async function kernelFacts(machine: string): Promise<Facts['kernel']> {

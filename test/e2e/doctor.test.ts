@@ -1,0 +1,155 @@
+/** `hyperedge doctor` of the packaged executable: a healthy appliance, then faults with fixes. */
+import assert from 'node:assert/strict';
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { CheckReport, DoctorReport } from '../../src/doctor/port.ts';
+import { Appliance } from './harness.ts';
+
+/** Checks that judge the machine of the tests instead of the appliance. */
+const OF_MACHINE = /^(?:disk-space|inodes|memory|write-rate|thermal|journal-size|security-denials|fsync)$/;
+
+let host: Appliance;
+
+before(async () => {
+  host = await Appliance.create();
+  await host.start(90_000);
+});
+after(() => host.stop());
+
+async function doctor(...ids: readonly string[]): Promise<DoctorReport & { readonly code: number }> {
+  const checks = ids.flatMap((id) => ['--check', id]);
+  const ran = await host.hyperedge(['doctor', '--root', host.root, '-o', 'json', ...checks], { timeoutMs: 90_000 });
+  assert.match(ran.stdout, /^\{/, ran.stderr);
+  const report: DoctorReport = JSON.parse(ran.stdout);
+  return { ...report, code: ran.code };
+}
+
+async function one(id: string): Promise<CheckReport> {
+  const [found] = (await doctor(id)).checks;
+  assert.ok(found !== undefined);
+  return found;
+}
+
+async function reports(id: string, evidence: RegExp): Promise<string> {
+  const found = await one(id);
+  const finding = found.findings.find((each) => evidence.test(each.evidence));
+  assert.ok(finding !== undefined, JSON.stringify(found));
+  return finding.fix ?? '';
+}
+
+/** Runs a fix in the namespace of the appliance. */
+async function apply(fix: string): Promise<void> {
+  const ran = await host.inside('sh', ['-c', fix]);
+  assert.equal(ran.code, 0, `${fix}: ${ran.stderr}`);
+}
+
+test('a healthy appliance has no errors, and nothing hides behind a time limit', async () => {
+  const { checks } = await doctor();
+  const bad = checks.filter(({ id, result }) => (result === 'error' || result === 'unknown') && !OF_MACHINE.test(id));
+  assert.deepEqual(bad, []);
+  for (const id of ['api', 'kubelet', 'store-quorum', 'host-process', 'kubeconfig', 'certificates', 'ports'])
+    assert.equal(
+      checks.find((each) => each.id === id)?.result,
+      'ok',
+      JSON.stringify(checks.filter((each) => each.id === id)),
+    );
+});
+
+test('a rule that drops packets of pods is deleted by its fix', async () => {
+  await apply(
+    "nft add table ip foreign; nft 'add chain ip foreign f { type filter hook forward priority 0; }'; nft add rule ip foreign f drop",
+  );
+  const fix = await reports('firewall-forward', /the rule "drop" in chain ip foreign f/);
+  await apply(fix);
+  assert.equal((await one('firewall-forward')).result, 'ok');
+});
+
+test('a firewall that drops by policy is opened by its fix', async () => {
+  await apply("nft 'add chain ip foreign g { type filter hook forward priority 1; policy drop; }'");
+  await apply(await reports('firewall-forward', /chain ip foreign g has the policy drop/));
+  assert.equal((await one('firewall-forward')).result, 'ok');
+  await apply('nft delete table ip foreign');
+});
+
+test('a readable key is closed by its fix', async () => {
+  const key = join(host.root, 'etc/origin/master/admin.key');
+  await chmod(key, 0o644);
+  await apply(await reports('private-files', /admin\.key/));
+  assert.equal((await one('private-files')).result, 'ok');
+});
+
+test('a bad manifest of the deploy directory is named', async () => {
+  const listed = await one('deploy-directory');
+  const directory = / files in (\/\S+)$/.exec(listed.findings[0]?.evidence ?? '')?.[1];
+  assert.ok(directory !== undefined, JSON.stringify(listed));
+  await mkdir(directory, { recursive: true });
+  const file = join(directory, 'bad.yaml');
+  await writeFile(file, 'kind: [\n');
+  assert.match(
+    await reports('deploy-directory', /^bad\.yaml: document 1/),
+    /kubectl apply --dry-run=server -f \S+bad\.yaml/,
+  );
+  await rm(file);
+  assert.equal((await one('deploy-directory')).result, 'ok');
+});
+
+test('a missing snapshot is saved by its fix', async () => {
+  await reports('snapshots', /has no snapshot/);
+  const saved = await host.hyperedge(['snapshot', 'save', '--root', host.root]);
+  assert.equal(saved.code, 0, saved.stderr);
+  assert.equal((await one('snapshots')).result, 'ok');
+});
+
+test('a kubeconfig with a wrong server is named', async () => {
+  const text = await readFile(host.kubeconfig, 'utf8');
+  await writeFile(host.kubeconfig, text.replace(/server: \S+/, 'server: https://127.0.0.1:1'));
+  await reports('kubeconfig', /admin\.kubeconfig: https:\/\/127\.0\.0\.1:1: /);
+  await writeFile(host.kubeconfig, text);
+  assert.equal((await one('kubeconfig')).result, 'ok');
+});
+
+test('a damaged certificate is named', async () => {
+  const file = join(host.root, 'etc/origin/master/kube-scheduler.crt');
+  const text = await readFile(file, 'utf8');
+  await writeFile(file, await readFile(join(host.root, 'etc/origin/master/admin.crt'), 'utf8'));
+  await reports('certificates', /the private key in \S+kube-scheduler\.key belongs to another certificate/);
+  await writeFile(file, text);
+  assert.equal((await one('certificates')).result, 'ok');
+});
+
+test('an invalid bootstrap file is named with its line', async () => {
+  const file = join(host.root, 'etc/origin/bootstrap.yaml');
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  await writeFile(file, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nrolls: [node]\n');
+  assert.match(await reports('bootstrap-file', /bootstrap\.yaml:3: rolls/), /config check/);
+  await (text === undefined ? rm(file) : writeFile(file, text));
+  assert.equal((await one('bootstrap-file')).result, 'ok');
+});
+
+test('a file system without space is named with its sizes', async () => {
+  const directory = join(host.root, 'var/log');
+  const mounted = await host.inside('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]);
+  assert.equal(mounted.code, 0, mounted.stderr);
+  try {
+    assert.match(await reports('disk-space', /var\/log has .* of 1\.0 MiB free/), /^du -xh --max-depth=3 \S+var\/log /);
+  } finally {
+    await host.inside('umount', ['-l', directory]);
+  }
+});
+
+test('a stopped host process is named, also while its port is taken', async () => {
+  await host.halt('SIGTERM');
+  const report = await doctor('host-process', 'ports', 'control-plane');
+  assert.equal(report.code, 1);
+  assert.match(JSON.stringify(report), /the host process does not run here/);
+  const script = 'require("net").createServer().listen(10250, () => console.log("up"))';
+  const other = host.spawnInside(process.execPath, ['-e', script]);
+  await new Promise((resolve) => other.stdout?.once('data', resolve));
+  await apply(
+    (await reports('ports', /tcp port 10250 for the kubelet is in use by \S+ \(pid \d+\)/)).replace(/#.*/, ''),
+  );
+  assert.equal((await one('ports')).result, 'ok');
+  await host.start(90_000);
+  assert.equal((await one('host-process')).result, 'ok');
+});
