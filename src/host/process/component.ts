@@ -78,7 +78,7 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
     lag.stop();
     clearInterval(hold);
   }
-  if (failed !== undefined) log.error('ended', { error: failed.message });
+  if (failed !== undefined) log.error('component failed', { error: failed.message });
   // Open handles of libraries must not keep a stopped component alive.
   process.exit(failed === undefined || hasLeft(failed) ? 0 : 1);
 }

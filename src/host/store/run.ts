@@ -181,7 +181,7 @@ export async function runEtcd({
   });
   return running.catch((error: unknown) => {
     if (!hasLeft(error)) throw error;
-    log.error('ended', { error: messageOf(error) });
+    log.error('store failed', { error: messageOf(error) });
     return 0;
   });
 }

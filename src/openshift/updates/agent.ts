@@ -156,7 +156,7 @@ export class UpdateAgent {
         if (wanted !== undefined) await this.#stage(node, wanted);
         return;
       case 'write':
-        log.info('update', { from: step.record.from, to: step.record.to, phase: step.record.phase });
+        log.info('update phase changed', { from: step.record.from, to: step.record.to, phase: step.record.phase });
         await executables.writeRecord(step.record);
         return this.#wakeSoon();
       case 'link':
