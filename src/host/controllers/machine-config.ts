@@ -3,11 +3,15 @@ import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { MachineConfigFacts } from '../../openshift/machine-config/controllers/machine-config-port.ts';
-import { renderMachineConfigs } from '../../openshift/machine-config/core/ignition/index.ts';
+import { type RenderOptions, renderMachineConfigs } from '../../openshift/machine-config/core/ignition/index.ts';
 import { groupArguments } from '../config/node-group.ts';
 
 /** `storeLeader` returns the name of the node whose member leads the store. */
 export function machineConfigFacts(storeLeader: () => string | undefined = () => undefined): MachineConfigFacts {
+  const options: RenderOptions = {
+    inflate: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }),
+    parsed: new WeakMap(),
+  };
   return {
     storeLeader,
     version: PRODUCT_VERSION,
@@ -17,7 +21,7 @@ export function machineConfigFacts(storeLeader: () => string | undefined = () =>
           ...fragment,
           spec: { ...spec, kernelArguments: kernelArguments ?? [], extensions: extensions ?? [] },
         })),
-        { inflate: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }) },
+        options,
       ),
     nodeArguments: groupArguments,
     md5: (text) => createHash('md5').update(text).digest('hex'),

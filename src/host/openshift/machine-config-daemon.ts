@@ -8,6 +8,7 @@ import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../client/index.ts';
 import { watchPath } from '../../kubelet/io/host-facts/index.ts';
 import { systemdRuns } from '../../kubelet/io/systemd/index.ts';
+import type { ParsedIgnition } from '../../openshift/machine-config/core/ignition/index.ts';
 import { DAEMON_LOG } from '../../openshift/machine-config/core/pools/daemon-set.ts';
 import { createMachineConfigDaemon, type MachineConfigDaemon } from '../../openshift/machine-config/daemon/index.ts';
 import { createDisk } from '../../openshift/machine-config/io/disk.ts';
@@ -98,6 +99,7 @@ export function machineConfigParts({ root, machineConfig }: Pick<Settings, 'root
     parse: {
       // Synchronous, because the input is limited and small.
       inflate: (bytes: Uint8Array, maxOutputLength: number): Uint8Array => gunzipSync(bytes, { maxOutputLength }),
+      parsed: new WeakMap<object, ParsedIgnition>(),
       ...(machineConfig === undefined ? {} : { sshUser: machineConfig.sshUser }),
     },
   };

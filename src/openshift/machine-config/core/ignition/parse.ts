@@ -23,6 +23,8 @@ export interface ParseOptions {
   readonly path?: string;
   /** The only user whose SSH keys are configured. Default `core`. */
   readonly sshUser?: string;
+  /** Results by config object, which never changes, so that each is parsed once. Default: none are kept. */
+  readonly parsed?: WeakMap<object, ParsedIgnition>;
 }
 
 export interface ParsedIgnition {
@@ -34,6 +36,15 @@ export interface ParsedIgnition {
 
 /** Parses spec.config of a MachineConfig. Never throws for invalid input. */
 export function parseIgnition(value: unknown, options: ParseOptions): ParsedIgnition {
+  if (options.parsed === undefined || !isRecord(value)) return parseNow(value, options);
+  const known = options.parsed.get(value);
+  if (known !== undefined) return known;
+  const parsed = parseNow(value, options);
+  options.parsed.set(value, parsed);
+  return parsed;
+}
+
+function parseNow(value: unknown, options: ParseOptions): ParsedIgnition {
   const found: Findings = { invalid: [], refused: [] };
   if (value === undefined || value === null || isEmptyObject(value)) return { config: emptyConfig(), ...found };
   const path = options.path ?? 'spec.config';

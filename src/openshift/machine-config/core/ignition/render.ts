@@ -24,7 +24,7 @@ export interface RenderedSpec {
   readonly extensions: readonly string[];
 }
 
-export interface RenderOptions extends Pick<ParseOptions, 'inflate' | 'sshUser'> {
+export interface RenderOptions extends Pick<ParseOptions, 'inflate' | 'parsed' | 'sshUser'> {
   /** From the ControllerConfig; a fragment may override it. */
   readonly osImageURL?: string;
   readonly baseOSExtensionsContainerImage?: string;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { decodeContents } from '../../../../../src/openshift/machine-config/core/ignition/contents.ts';
-import { parseIgnition } from '../../../../../src/openshift/machine-config/core/ignition/index.ts';
+import { type ParsedIgnition, parseIgnition } from '../../../../../src/openshift/machine-config/core/ignition/index.ts';
 
 const inflate = (bytes: Uint8Array, maxOutputLength: number): Uint8Array => gunzipSync(bytes, { maxOutputLength });
 const config = (fields: object): object => ({ ignition: { version: '3.2.0' }, ...fields });
@@ -137,4 +137,21 @@ test('rejects a gzip bomb and a 100 MB URL at once', () => {
     },
   }));
   assert.match(firstOf(files(...many), 'invalid'), /all files together/);
+});
+
+test('parses a config object once when results are kept', () => {
+  let inflated = 0;
+  const counting = (bytes: Uint8Array, most: number): Uint8Array => {
+    inflated += 1;
+    return inflate(bytes, most);
+  };
+  const packed = `data:;base64,${gzipSync('packed').toString('base64')}`;
+  const value = files({ path: '/etc/a', contents: { source: packed, compression: 'gzip' } });
+  const options = { inflate: counting, parsed: new WeakMap<object, ParsedIgnition>() };
+  const first = parseIgnition(value, options);
+  assert.deepEqual(first.invalid, []);
+  assert.equal(parseIgnition(value, options), first);
+  assert.equal(inflated, 1);
+  assert.deepEqual(parseIgnition(structuredClone(value), options), first);
+  assert.equal(inflated, 2);
 });
