@@ -17,6 +17,22 @@ export function semanticEqualBut(a: object, b: object, ignored: readonly string[
   return sameFields(a as Fields, b as Fields, ignored);
 }
 
+/** Equality of JSON values. Unlike semantic equality, empty and absent differ. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, index) => jsonEqual(item, b[index]));
+  }
+  const [left, right] = [a as Fields, b as Fields];
+  const keys = Object.keys(left);
+  return (
+    keys.length === Object.keys(right).length &&
+    keys.every((key) => Object.hasOwn(right, key) && jsonEqual(left[key], right[key]))
+  );
+}
+
 type Fields = Record<string, unknown>;
 
 function sameFields(left: Fields, right: Fields, ignored: readonly string[]): boolean {

@@ -3,11 +3,13 @@
  * (KEP-4008, ratcheting). Sources: k8s.io/kube-openapi/pkg/validation/validate,
  * k8s.io/apiextensions-apiserver/pkg/apiserver/validation.
  */
+
 import { messageOf } from '../../base/errors.ts';
+import { jsonEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { isFormat, matchesFormat } from './formats.ts';
-import { fieldOf, isObject, jsonEqual, type Schema } from './schema.ts';
+import { fieldOf, isObject, type Schema } from './schema.ts';
 import { featuresOf } from './schema-features.ts';
 
 /** Maximum number of errors in one response. */

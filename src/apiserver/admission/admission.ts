@@ -1,7 +1,7 @@
 /** The admission chain: an ordered list of plug-ins that mutate or reject a write. */
 
+import { jsonEqual } from '../../api/meta/equality.ts';
 import type { JsonValue } from '../../api/meta/object.ts';
-import { jsonEqual } from '../../api/structural/schema.ts';
 import type { Admission, AdmissionRequest } from '../pipeline/admission.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 

@@ -3,7 +3,7 @@
  * the former manifest had are removed, all others stay. Lists with a merge key are merged by element. Source:
  * k8s.io/apimachinery/pkg/util/strategicpatch, RFC 7386.
  */
-import { isDeepStrictEqual } from 'node:util';
+import { jsonEqual } from '../../api/meta/equality.ts';
 import { resolve, type Schema, type Schemas } from './openapi.ts';
 
 export interface MergeSchema {
@@ -78,7 +78,7 @@ function mergeFields(former: Fields, manifest: Fields, live: unknown, rules: Rul
   }
   const merged = Object.fromEntries(result);
   // A change of a union removes the members that the manifest does not have.
-  if (rules?.strategies.includes('retainKeys') === true && !isDeepStrictEqual(merged, live))
+  if (rules?.strategies.includes('retainKeys') === true && !jsonEqual(merged, live))
     return Object.fromEntries(Object.entries(merged).filter(([name]) => Object.hasOwn(manifest, name)));
   return merged;
 }
@@ -102,7 +102,7 @@ function mergeList(
     find(manifest, keyOf(each)) === undefined && find(former, keyOf(each)) === undefined;
   const liveOrder = live.map(keyOf).filter((value) => find(manifest, value) !== undefined);
   const ownOrder = manifest.map(keyOf).filter((value) => find(live, value) !== undefined);
-  if (!isDeepStrictEqual(liveOrder, ownOrder)) return [...merged, ...live.filter(isRetained)];
+  if (!jsonEqual(liveOrder, ownOrder)) return [...merged, ...live.filter(isRetained)];
   const present = live
     .filter((each) => isRetained(each) || find(manifest, keyOf(each)) !== undefined)
     .map((each) => find(merged, keyOf(each)) ?? each);
@@ -116,7 +116,7 @@ export function mergePatchFor(live: unknown, wanted: unknown): Fields | undefine
   for (const name of Object.keys(before)) if (!Object.hasOwn(after, name)) patch.push([name, null]);
   for (const [name, value] of Object.entries(after)) {
     const old = Object.hasOwn(before, name) ? before[name] : undefined;
-    if (isDeepStrictEqual(old, value)) continue;
+    if (jsonEqual(old, value)) continue;
     if (isFields(value) && isFields(old)) patch.push([name, mergePatchFor(old, value)]);
     else patch.push([name, value]);
   }

@@ -3,9 +3,9 @@
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go.
  */
 
+import { jsonEqual } from '../../../api/meta/equality.ts';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
-import { jsonEqual } from '../../../api/structural/schema.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { jsonPatch } from '../../core/patch/index.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';

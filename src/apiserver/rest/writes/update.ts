@@ -2,12 +2,11 @@
  * Updates of an existing object: PUT, patch, apply, subresources. The next state is computed from the current one and
  * committed with its revision as guard. After a conflict it is computed again.
  */
-import { semanticEqualBut } from '../../../api/meta/equality.ts';
+import { jsonEqual, semanticEqualBut } from '../../../api/meta/equality.ts';
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { KindDefinition, WriteStrategy } from '../../../api/registry/definition.ts';
-import { jsonEqual } from '../../../api/structural/schema.ts';
 import { clone } from '../../core/patch/document.ts';
 import { type AdmissionRequest, admissionOfWrite, storeAdmitted } from '../../pipeline/admission.ts';
 import { fromStored, shown, toStored } from '../../pipeline/kinds.ts';

@@ -13,11 +13,11 @@ import type {
   CustomResourceDefinitionVersion,
   WebhookClientConfig,
 } from '../../../generated/apiextensions/v1.ts';
+import { jsonEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { JsonValue, KubeObject } from '../../../meta/object.ts';
 import { isSet } from '../../../meta/validation.ts';
 import type { KindAlias } from '../../../registry/definition.ts';
-import { jsonEqual } from '../../../structural/schema.ts';
 
 type Version = CustomResourceDefinitionVersion;
 

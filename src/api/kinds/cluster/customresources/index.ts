@@ -5,6 +5,7 @@
 
 import { goText } from '../../../../base/go-text.ts';
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from '../../../generated/apiextensions/v1.ts';
+import { jsonEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../meta/object.ts';
 import { nextGeneration } from '../../../meta/object.ts';
@@ -19,14 +20,7 @@ import { mergeSchemaOf } from '../../../structural/merge-schema.ts';
 import { publishedSchema } from '../../../structural/openapi.ts';
 import { simplePath, valueAt } from '../../../structural/paths.ts';
 import { prune } from '../../../structural/prune.ts';
-import {
-  fieldOf,
-  isObject,
-  jsonEqual,
-  type ParsedSchema,
-  parseSchema,
-  type Schema,
-} from '../../../structural/schema.ts';
+import { fieldOf, isObject, type ParsedSchema, parseSchema, type Schema } from '../../../structural/schema.ts';
 import { featuresOf } from '../../../structural/schema-features.ts';
 import { structuralErrors } from '../../../structural/structural-rules.ts';
 import { validateLists, validateValue } from '../../../structural/validate.ts';

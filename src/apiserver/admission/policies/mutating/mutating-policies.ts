@@ -4,10 +4,10 @@
  */
 
 import type { Value } from '../../../../api/cel/values.ts';
+import { jsonEqual } from '../../../../api/meta/equality.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../../../api/meta/status.ts';
 import { schemaOf } from '../../../../api/schema/index.ts';
-import { jsonEqual } from '../../../../api/structural/schema.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import type { AdmissionRequest } from '../../../pipeline/admission.ts';
 import type { ServedKind } from '../../../pipeline/kinds.ts';
