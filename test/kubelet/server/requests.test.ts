@@ -93,6 +93,12 @@ describe('status patches', () => {
     assert.equal(statusPatch(result, to), undefined);
   });
 
+  it('keeps the immutable QoS class, which the kubelet does not know of a pod without its manifest', () => {
+    const from: PodStatus = { phase: 'Running', qosClass: 'Burstable' };
+    assert.deepEqual(statusPatch(from, { phase: 'Failed', qosClass: 'BestEffort' }), { phase: 'Failed' });
+    assert.deepEqual(statusPatch({}, { qosClass: 'Burstable' }), { qosClass: 'Burstable' });
+  });
+
   it('writes a condition again for a new generation, and keeps one where none is known', () => {
     const of = (observedGeneration?: number): PodStatus => ({
       conditions: [
