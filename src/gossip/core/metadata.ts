@@ -73,7 +73,7 @@ export function metadataOf(tags: ReadonlyMap<string, string>): MemberMetadata {
     ...readNumber('fsyncMicros', tags.get('fsync'), 0),
     ...readNumber('clockOffsetMs', tags.get('clock'), Number.MIN_SAFE_INTEGER),
     ...readNumber('health', tags.get('health'), 0),
-    ...readNumber('toldAtMs', tags.get('at'), 0),
+    ...readNumber('sentAtMs', tags.get('at'), 0),
   };
 }
 

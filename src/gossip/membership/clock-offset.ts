@@ -7,7 +7,7 @@ export class ClockOffsets {
   readonly #samples = new Map<string, number[]>();
 
   /**
-   * Records that metadata of `member`, published at `toldAtMs` on its clock, was received at `nowMs` on this host's
+   * Records that metadata of `member`, published at `sentAtMs` on its clock, was received at `nowMs` on this host's
    * clock.
    */
   observe(member: string, sentAtMs: number, nowMs: number): void {

@@ -10,7 +10,7 @@ export interface MembershipConfig {
   readonly name: string;
   /** Address that other members connect to, if it differs from the listen address (`0.0.0.0`, address translation). */
   readonly advertiseIp?: string;
-  /** `toldAtMs` is set when the metadata is published. */
+  /** `sentAtMs` is set when the metadata is published. */
   readonly metadata: MemberMetadata;
   /** Timing and limits. The transport sets `packetBytes`. */
   readonly gossip: GossipConfig;

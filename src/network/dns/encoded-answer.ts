@@ -41,7 +41,7 @@ export interface QueriedName {
   readonly questionEnd: number;
 }
 
-/** `asked`: the question. Owner names that are a suffix of its name become compression pointers. */
+/** Owner names that are a suffix of the name in the question become compression pointers. */
 export function encodeAnswer(codec: DnsCodec, question: QueriedName, sections: Sections): EncodedAnswer {
   const encode = (record: DnsRecord): Uint8Array =>
     Buffer.concat([ownerOf(codec, question, record.name), codec.encodeRecord(record)]);

@@ -173,7 +173,7 @@ export async function isUnchanged(admin: EtcdAdmin, directory: string, files: St
 
 /**
  * Removes all but the `keep` newest snapshots that the schedule saved to `directory`. Resolves with the removed paths.
- * `taken`, the snapshot just saved, counts as the newest regardless of its date, because the clock may have been set
+ * `newestFile`, the snapshot just saved, counts as the newest regardless of its date, because the clock may have been set
  * back.
  */
 export async function pruneSnapshots(directory: string, keep: number, newestFile: string): Promise<string[]> {

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import { PRODUCT_VERSION } from '../../../src/base/versions/version.ts';
 import { DEFAULT_KUBELET_CONFIG, type KubeletConfig } from '../../../src/kubelet/index.ts';
 import { NodeAgent } from '../../../src/kubelet/node/node-agent.ts';
 import { portMappings } from '../../../src/kubelet/pods/containers/port-mappings.ts';
@@ -57,6 +58,7 @@ test('updates the reserved ports of an existing Node', async () => {
     void agent.start();
     assert.deepEqual((await registered.promise).metadata?.annotations, {
       'hyperedge.dev/reserved-host-ports': 'TCP/9443,UDP/7946',
+      'hyperedge.dev/version': PRODUCT_VERSION,
       other: 'kept',
     });
   } finally {

@@ -179,7 +179,7 @@ class DisruptionController extends ControllerTerm {
     if (plan.recheckAfterMs !== undefined) this.queue.addAfter(objectKey(budget), plan.recheckAfterMs);
   }
 
-  /** `asked`: some of the scales are not covered by a watch. Throws `Uncountable`. */
+  /** `didRequest`: some of the scales are not covered by a watch. Throws `Uncountable`. */
   async #scalesFor(
     budget: PodDisruptionBudget,
     selected: readonly Pod[],
