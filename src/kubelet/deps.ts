@@ -65,7 +65,7 @@ export interface KubeletDeps {
   readonly clientCa: () => Promise<string>;
   /** Reason why the host is not ready, such as a missing pod CIDR. The node is not Ready while it is defined. */
   readonly notReady?: () => string | undefined;
-  /** Further conditions that the host reports on its Node. `reported`: types of the conditions that the Node has now. */
+  /** Further conditions of the host for its Node. `reported`: types of the conditions that the Node has now. */
   readonly conditions?: (reported: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
   readonly clock: Clock;
   readonly random: RandomSource;

@@ -173,8 +173,8 @@ export async function isUnchanged(admin: EtcdAdmin, directory: string, files: St
 
 /**
  * Removes all but the `keep` newest snapshots that the schedule saved to `directory`. Resolves with the removed paths.
- * `newestFile`, the snapshot just saved, counts as the newest regardless of its date, because the clock may have been set
- * back.
+ * `newestFile`, the snapshot just saved, counts as the newest regardless of its date, because the clock may have been
+ * set back.
  */
 export async function pruneSnapshots(directory: string, keep: number, newestFile: string): Promise<string[]> {
   const rank = (name: string): readonly [number, number] => [

@@ -119,8 +119,8 @@ export class LocalClient {
   }
 
   /**
-   * Passes the events of a watch until `accept` returns true, or until compaction has overtaken it and the caller has to
-   * list again. Throws RpcFailed when the watch ends before that, and the signal's reason when it is aborted.
+   * Passes the events of a watch until `accept` returns true, or until compaction has overtaken it and the caller has
+   * to list again. Throws RpcFailed when the watch ends before that, and the signal's reason when it is aborted.
    */
   watch(
     create: Partial<WatchCreateRequest> & { readonly key: string },
