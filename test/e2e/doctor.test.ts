@@ -4,7 +4,7 @@ import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { CheckReport, DoctorReport } from '../../src/doctor/port.ts';
-import { Appliance } from './harness.ts';
+import { Appliance, eventually } from './harness.ts';
 
 /** Checks that judge the machine of the tests instead of the appliance. */
 const OF_MACHINE = /^(?:disk-space|inodes|memory|write-rate|thermal|journal-size|security-denials|fsync)$/;
@@ -103,8 +103,12 @@ test('a missing snapshot is saved by its fix', async () => {
 
 test('a kubeconfig with a wrong server is named', async () => {
   const text = await readFile(host.kubeconfig, 'utf8');
-  await writeFile(host.kubeconfig, text.replace(/server: \S+/, 'server: https://127.0.0.1:1'));
-  await reports('kubeconfig', /admin\.kubeconfig: https:\/\/127\.0\.0\.1:1: /);
+  // The host process restores the file when it checks its certificates, so the fault is repeated until it is seen.
+  await eventually('the wrong server', 30_000, async () => {
+    await writeFile(host.kubeconfig, text.replace(/server: \S+/, 'server: https://127.0.0.1:1'));
+    const { findings } = await one('kubeconfig');
+    return findings.some(({ evidence }) => /admin\.kubeconfig: https:\/\/127\.0\.0\.1:1: /.test(evidence)) || undefined;
+  });
   await writeFile(host.kubeconfig, text);
   assert.equal((await one('kubeconfig')).result, 'ok');
 });
