@@ -3,11 +3,16 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { messageOf } from '../../src/base/errors.ts';
 import type { CheckReport, DoctorReport } from '../../src/doctor/port.ts';
 import { Appliance, eventually } from './harness.ts';
 
 /** Checks that judge the machine of the tests instead of the appliance. */
 const OF_MACHINE = /^(?:disk-space|inodes|memory|write-rate|thermal|journal-size|security-denials|fsync)$/;
+
+const FOUND_MS = 30_000;
+const HEALTHY_MS = 120_000;
+const isBad = (result: string): boolean => result === 'error' || result === 'unknown';
 
 let host: Appliance;
 
@@ -32,9 +37,13 @@ async function one(id: string): Promise<CheckReport> {
 }
 
 async function reports(id: string, evidence: RegExp): Promise<string> {
-  const found = await one(id);
-  const finding = found.findings.find((each) => evidence.test(each.evidence));
-  assert.ok(finding !== undefined, JSON.stringify(found));
+  // Facts such as operators and deployed files follow a fault after some seconds.
+  let last = '';
+  const finding = await eventually(`${id} with ${evidence}`, FOUND_MS, async () => {
+    const found = await one(id);
+    last = JSON.stringify(found);
+    return found.findings.find((each) => evidence.test(each.evidence));
+  }).catch((error: unknown) => assert.fail(`${messageOf(error)}: ${last}`));
   return finding.fix ?? '';
 }
 
@@ -45,15 +54,17 @@ async function apply(fix: string): Promise<void> {
 }
 
 test('a healthy appliance has no errors, and nothing hides behind a time limit', async () => {
-  const { checks } = await doctor();
-  const bad = checks.filter(({ id, result }) => (result === 'error' || result === 'unknown') && !OF_MACHINE.test(id));
-  assert.deepEqual(bad, []);
-  for (const id of ['api', 'kubelet', 'store-quorum', 'host-process', 'kubeconfig', 'certificates', 'ports'])
-    assert.equal(
-      checks.find((each) => each.id === id)?.result,
-      'ok',
-      JSON.stringify(checks.filter((each) => each.id === id)),
-    );
+  // A new cluster reports its operators after its first minute.
+  const checks = await eventually('a doctor without errors', HEALTHY_MS, async () => {
+    const report = await doctor();
+    const bad = report.checks.filter(({ id, result }) => isBad(result) && !OF_MACHINE.test(id));
+    return bad.length === 0 ? report.checks : undefined;
+  });
+  // A busy machine may give warnings, such as a slow API server.
+  for (const id of ['api', 'kubelet', 'store-quorum', 'host-process', 'kubeconfig', 'certificates', 'ports']) {
+    const found = checks.find((each) => each.id === id);
+    assert.match(found?.result ?? '', /^(?:ok|warning)$/, JSON.stringify(found));
+  }
 });
 
 test('a rule that drops packets of pods is deleted by its fix', async () => {
