@@ -1,70 +1,69 @@
 /** Reachability of registries, and probes from the network of a pod. */
 import { X509Certificate } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
-import { request } from 'node:https';
 import { join } from 'node:path';
+import { request } from 'undici';
 import { messageOf } from '../../base/errors.ts';
 import { runProgram, textOf } from '../../doctor/io/machine/index.ts';
 import type { PodProbes, RegistryFacts } from '../../doctor/port.ts';
+import type { RegistryHost } from '../../runtime/images/index.ts';
+import { OutboundDispatcher } from '../../wire/outbound/connection.ts';
+import { DIRECT, type OutboundSettings, proxyFor } from '../../wire/outbound/proxy-choice.ts';
+import { withoutPassword } from '../config/outbound.ts';
 import { registryOptions } from '../config/registries.ts';
 import { podObjects } from './cluster-facts.ts';
 import type { DoctorContext } from './context.ts';
 import { absent } from './gather.ts';
 
 const REGISTRY_MS = 4000;
+const MAX_REGISTRIES = 20;
+/** Source: RFC 9110, sections 15.5.8 and 15.6. */
+const PROXY_FAILURES: ReadonlySet<number> = new Set([407, 502, 503, 504]);
 const PROBE_MS = 8000;
 const DNS_PORT = 53;
 const SERVICE_PORT = 443;
 const MAX_PEERS = 8;
 const MAX_SANDBOXES = 500;
 
-export async function registryFacts({ settings }: DoctorContext): Promise<RegistryFacts[]> {
-  const { mirrors, insecureRegistries, hosts = {} } = await registryOptions(await settings());
+/** Sends a request to each configured registry as an image pull does, with its authority and through the proxy. */
+export async function registryFacts({ settings }: Pick<DoctorContext, 'settings'>): Promise<RegistryFacts[]> {
+  const options = await registryOptions(await settings());
+  const { mirrors, insecureRegistries, hosts = {}, outbound = DIRECT } = options;
   const names = [...new Set([...Object.values(mirrors).flat(), ...insecureRegistries, ...Object.keys(hosts)])];
   return Promise.all(
-    names.slice(0, 20).map(async (registry) => {
-      const { ca, cert, key, skipVerify } = hosts[registry] ?? {};
-      const problem = insecureRegistries.includes(registry)
-        ? await plainProblem(registry)
-        : await secureProblem(registry, { ca, cert, key, rejectUnauthorized: skipVerify !== true });
-      return { registry, proxy: undefined, problem };
+    names.slice(0, MAX_REGISTRIES).map(async (registry) => {
+      const url = new URL(`${insecureRegistries.includes(registry) ? 'http' : 'https'}://${registry}/v2/`);
+      const proxy = proxyFor(url, outbound);
+      const problem = await registryProblem(url, outbound, hosts[registry] ?? {}, proxy !== undefined);
+      return { registry, proxy: proxy === undefined ? undefined : withoutPassword(proxy), problem };
     }),
   );
 }
 
-/** Any HTTP status shows that the registry answers. */
-async function plainProblem(registry: string): Promise<string | undefined> {
-  try {
-    await fetch(`http://${registry}/v2/`, { signal: AbortSignal.timeout(REGISTRY_MS), redirect: 'manual' });
-    return undefined;
-  } catch (error) {
-    return messageOf(error instanceof Error && error.cause !== undefined ? error.cause : error);
-  }
-}
-
-function secureProblem(
-  registry: string,
-  tls: {
-    readonly ca: string | undefined;
-    readonly cert: string | undefined;
-    readonly key: string | undefined;
-    readonly rejectUnauthorized: boolean;
-  },
+/** Any status shows that a registry answers, except those by which a proxy reports that it cannot reach it. */
+async function registryProblem(
+  url: URL,
+  outbound: OutboundSettings,
+  { ca, cert, key, skipVerify = false }: RegistryHost,
+  isProxied: boolean,
 ): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    try {
-      if (tls.ca !== undefined) new X509Certificate(tls.ca);
-      const outgoing = request(`https://${registry}/v2/`, { ...tls, timeout: REGISTRY_MS }, (response) => {
-        response.destroy();
-        resolve(undefined);
-      });
-      outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer within ${REGISTRY_MS / 1000} s`)));
-      outgoing.on('error', (error) => resolve(messageOf(error)));
-      outgoing.end();
-    } catch (error) {
-      resolve(messageOf(error));
-    }
-  });
+  let dispatcher: OutboundDispatcher | undefined;
+  try {
+    if (ca !== undefined) new X509Certificate(ca);
+    const tls = {
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined || key === undefined ? {} : { cert, key }),
+      rejectUnauthorized: !skipVerify,
+    };
+    dispatcher = new OutboundDispatcher(outbound, { connectTimeoutMs: REGISTRY_MS, tls });
+    const { statusCode, body } = await request(url, { dispatcher, signal: AbortSignal.timeout(REGISTRY_MS) });
+    await body.dump();
+    return isProxied && PROXY_FAILURES.has(statusCode) ? `the proxy answers ${statusCode}` : undefined;
+  } catch (error) {
+    return messageOf(error);
+  } finally {
+    await dispatcher?.destroy();
+  }
 }
 
 interface Sandbox {
