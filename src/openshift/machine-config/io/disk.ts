@@ -20,6 +20,7 @@ import {
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
+import type { Owner } from '../core/host-files/port.ts';
 
 export interface Stat {
   readonly kind: 'file' | 'link' | 'directory' | 'other';
@@ -29,12 +30,6 @@ export interface Stat {
   readonly size: number;
   /** Target of a link. */
   readonly target: string;
-}
-
-export interface Owner {
-  readonly mode: number;
-  readonly uid: number;
-  readonly gid: number;
 }
 
 export interface Disk {

@@ -2,38 +2,22 @@
 import { dirname } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
+import {
+  type Content,
+  type FileFacts,
+  type Observed,
+  ORIGINALS,
+  type Original,
+  type Owner,
+  type PathFacts,
+  type Recorded,
+  type State,
+  type TreePath,
+} from '../core/host-files/port.ts';
 import type { Entry, Tree } from '../core/ignition/port.ts';
 import type { Accounts } from './accounts.ts';
-import type { Disk, Owner } from './disk.ts';
-import { ORIGINALS, type Original, type State } from './file-state.ts';
-import { MAX_KEPT_BYTES, type Observed, observe, type Recorded } from './observe.ts';
-import type { Content } from './transaction.ts';
-
-/** A path of the tree, or one whose original is restored. */
-export interface PathFacts {
-  readonly path: string;
-  /** Wanted content, and its record. */
-  readonly content: Content;
-  readonly record: Recorded;
-  readonly present: Observed;
-  /** Missing directories above the path, parents first, and their owner. */
-  readonly missing: readonly string[];
-  readonly directoryOwner: Owner;
-}
-
-export interface TreePath extends PathFacts {
-  /** The file is edited in place, so no original is saved. */
-  readonly isShared: boolean;
-  /** Contents of a present file that is not recorded as an original yet. */
-  readonly unsaved?: Uint8Array;
-}
-
-export interface FileFacts {
-  readonly tree: readonly TreePath[];
-  /** Paths that are no longer in the tree. */
-  readonly left: readonly PathFacts[];
-  readonly hasState: boolean;
-}
+import type { Disk } from './disk.ts';
+import { MAX_KEPT_BYTES, observe } from './observe.ts';
 
 const DIRECTORY: Owner = { mode: 0o755, uid: 0, gid: 0 };
 

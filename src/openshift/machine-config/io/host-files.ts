@@ -2,14 +2,16 @@
 
 import { dirname } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
+import { differenceOf } from '../core/host-files/difference.ts';
+import { jsonBytes, planFiles } from '../core/host-files/plan.ts';
+import { EMPTY, ORIGINALS, type Owner, STATE, STATE_DIRECTORY, type State } from '../core/host-files/port.ts';
 import type { UnitFile } from '../core/ignition/port.ts';
 import type { HostFiles } from '../daemon/port.ts';
 import { readAccounts } from './accounts.ts';
-import { codeOf, type Disk, type Owner } from './disk.ts';
+import { codeOf, type Disk } from './disk.ts';
 import { readFileFacts } from './file-facts.ts';
-import { EMPTY, ORIGINALS, readState, STATE, STATE_DIRECTORY, type State } from './file-state.ts';
-import { differenceOf, observe } from './observe.ts';
-import { jsonBytes, planFiles } from './plan-files.ts';
+import { readState } from './file-state.ts';
+import { observe } from './observe.ts';
 import { createTransactions } from './transaction.ts';
 import { type DirectoryWatch, watchPaths } from './watch.ts';
 

@@ -8,34 +8,12 @@
 import { dirname } from 'node:path';
 import { type Decoded, decodeJson, list, object, oneOf, optional, text as string } from '../../../base/decode.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import { codeOf, type Disk, type Owner } from './disk.ts';
+import { type Batch, PRIVATE } from '../core/host-files/port.ts';
+import { codeOf, type Disk } from './disk.ts';
 
 const JOURNAL = 'journal.json';
 const AT_ONCE = 16;
 const MAX_JOURNAL_BYTES = 64 * 1024 * 1024;
-const PRIVATE: Owner = { mode: 0o600, uid: 0, gid: 0 };
-
-export type Content =
-  | { readonly kind: 'file'; readonly bytes: Uint8Array; readonly owner: Owner }
-  | { readonly kind: 'link'; readonly target: string }
-  | { readonly kind: 'absent' };
-
-export interface Replacement {
-  readonly path: string;
-  readonly content: Content;
-  /** The path exists, and its entry is restored if the transaction is undone. */
-  readonly present: boolean;
-}
-
-export interface Batch {
-  readonly replacements: readonly Replacement[];
-  /** Created before the changes, in this order; removed if the transaction is undone. */
-  readonly directories: readonly { readonly path: string; readonly owner: Owner }[];
-  /** Removed after the changes if they are empty, in this order. */
-  readonly leftDirectories: readonly string[];
-  /** Removed after the changes. */
-  readonly leftFiles: readonly string[];
-}
 
 const CHANGE = object({
   path: string,

@@ -3,7 +3,8 @@
  * failure keeps any subset of the rest. A rename is one atomic change of its directory.
  */
 import { basename, dirname } from 'node:path';
-import type { Disk, Owner, Stat } from '../../../../src/openshift/machine-config/io/disk.ts';
+import type { Owner } from '../../../../src/openshift/machine-config/core/host-files/port.ts';
+import type { Disk, Stat } from '../../../../src/openshift/machine-config/io/disk.ts';
 
 interface Inode {
   kind: 'file' | 'link' | 'directory';

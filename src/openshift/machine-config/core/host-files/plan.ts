@@ -1,9 +1,19 @@
 /** Plans a change of the files of a host: the writes in one transaction, and the record of them. Pure. */
-import type { Owner } from './disk.ts';
-import type { FileFacts, PathFacts } from './file-facts.ts';
-import { ORIGINALS, type Original, PRIVATE, STATE, type State } from './file-state.ts';
-import { differenceOf, type Recorded } from './observe.ts';
-import type { Batch, Content, Replacement } from './transaction.ts';
+import { differenceOf } from './difference.ts';
+import {
+  type Batch,
+  type Content,
+  type FileFacts,
+  ORIGINALS,
+  type Original,
+  type Owner,
+  type PathFacts,
+  PRIVATE,
+  type Recorded,
+  type Replacement,
+  STATE,
+  type State,
+} from './port.ts';
 
 export interface FilePlan {
   readonly next: State;

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { PathFacts, TreePath } from '../../../../src/openshift/machine-config/io/file-facts.ts';
-import { EMPTY, type State } from '../../../../src/openshift/machine-config/io/file-state.ts';
-import type { Recorded } from '../../../../src/openshift/machine-config/io/observe.ts';
-import { planFiles } from '../../../../src/openshift/machine-config/io/plan-files.ts';
+import { planFiles } from '../../../../../src/openshift/machine-config/core/host-files/plan.ts';
+import {
+  EMPTY,
+  type PathFacts,
+  type Recorded,
+  type State,
+  type TreePath,
+} from '../../../../../src/openshift/machine-config/core/host-files/port.ts';
 
 const ROOT = { mode: 0o644, uid: 0, gid: 0 };
 const file = (sha256: string): Recorded => ({ kind: 'file', sha256, size: 1, ...ROOT });
