@@ -36,18 +36,21 @@ const workerReferences = (workers) => ({
 });
 
 /**
- * Leaves commands out.
+ * Leaves out the table of commands and the commands that the bundle does not have, and what such commands of the table
+ * load when they run.
  * @param {(command: string) => boolean} has
  * @returns {import('esbuild').Plugin}
  */
 const commandsOnly = (has) => ({
   name: 'commands-only',
   setup(context) {
-    context.onResolve({ filter: /^\.\/commands\// }, ({ path, importer }) =>
-      importer.endsWith('/src/cli/index.ts') && !has(basename(path, '.ts'))
+    context.onResolve({ filter: /^\.\.?\// }, ({ path, importer, kind }) => {
+      const isCommand = importer.endsWith('/src/cli/index.ts') && path.startsWith('./commands/');
+      const isImplementation = kind === 'dynamic-import' && importer.includes('/src/cli/commands/');
+      return (isCommand && !has(basename(path, '.ts'))) || (isImplementation && !has(basename(importer, '.ts')))
         ? { path, namespace: 'left-out' }
-        : undefined,
-    );
+        : undefined;
+    });
     context.onLoad({ filter: /.*/, namespace: 'left-out' }, () => ({ contents: 'module.exports = {}' }));
   },
 });

@@ -1,23 +1,15 @@
 /** Man page and bash completion from the table of commands. */
 import type { Command, Flag } from '../../src/cli/command.ts';
 import { COMMON_FLAGS } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/index.ts';
+import { COMMANDS } from '../../src/cli/commands/table.ts';
+import { usageOf } from '../../src/cli/help.ts';
 
-interface Described {
-  readonly name: string;
-  readonly command: Command;
-}
-
-/** All commands, sorted by name. */
-export async function describedCommands(): Promise<Described[]> {
-  const described = await Promise.all(
-    Object.entries(COMMANDS).map(async ([name, entry]) => ({ name, command: await entry.load() })),
-  );
-  return described.sort((left, right) => (left.name < right.name ? -1 : 1));
-}
+/** Commands that are documented, sorted by name. */
+export const describedCommands = (): Command[] =>
+  COMMANDS.filter(({ hidden }) => !hidden).sort((left, right) => (left.name < right.name ? -1 : 1));
 
 /** Roff of `hyperedge(1)`. `date`: YYYY-MM-DD. Source: man(7). */
-export function manPage(commands: readonly Described[], version: string, date: string): string {
+export function manPage(commands: readonly Command[], version: string, date: string): string {
   const lines = [
     `.TH HYPEREDGE 1 "${date}" "hyperedge ${version}" "User Commands"`,
     '.SH NAME',
@@ -31,8 +23,8 @@ export function manPage(commands: readonly Described[], version: string, date: s
     roff('The package starts nothing. Run "hyperedge install" to configure and start the service.'),
     '.SH COMMANDS',
   ];
-  for (const { name, command } of commands) {
-    lines.push(`.SS ${roff(name)}`, '.B', roff(`hyperedge ${command.usage}`), '.PP', roff(command.summary));
+  for (const command of commands) {
+    lines.push(`.SS ${roff(command.name)}`, '.B', roff(usageOf(command)), '.PP', roff(command.summary));
     if (command.description !== undefined) lines.push('.PP', ...command.description.split('\n').map(roff));
     for (const [flag, described] of Object.entries(command.flags)) lines.push('.TP', flagLine(flag, described));
   }
@@ -62,14 +54,14 @@ function roff(text: string): string {
 }
 
 /** Completes command names, then the flags of the command, then files. */
-export function bashCompletion(commands: readonly Described[]): string {
+export function bashCompletion(commands: readonly Command[]): string {
   const firsts = [...new Set(commands.map(({ name }) => name.split(' ')[0] ?? ''))];
   const seconds = (first: string): string[] =>
     commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
   const groups = firsts.filter((first) => seconds(first).length > 0);
   const words = groups.map((first) => `    '${first}') words='${seconds(first).join(' ')}' ;;`);
-  const flags = commands.map(({ name, command }) => {
-    const names = Object.keys({ ...command.flags, ...COMMON_FLAGS }).map((flag) => `--${flag}`);
+  const flags = commands.map(({ name, flags: own }) => {
+    const names = Object.keys({ ...own, ...COMMON_FLAGS }).map((flag) => `--${flag}`);
     return `    '${name}') flags='${names.sort().join(' ')}' ;;`;
   });
   return `# bash completion of hyperedge, generated from its commands

@@ -76,7 +76,7 @@ async function entriesOf(
   { executable, version, epoch, notes }: DebInput,
   filled: (name: string) => Promise<string>,
 ): Promise<Entry[]> {
-  const commands = await describedCommands();
+  const commands = describedCommands();
   const file = (path: string, text: string | Buffer, mode = 0o644): Entry => ({
     path,
     type: 'file',

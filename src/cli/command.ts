@@ -14,20 +14,29 @@ export interface Output {
   stderr(text: string): void;
 }
 
+/** The single description of a command: help, completion, man pages and the overview in docs/ are made from it. */
 export interface Command {
-  /** Arguments after `hyperedge`, for example `image import FILE…`. */
+  /** One or two words, for example `image import`. */
+  readonly name: string;
+  /** Arguments and important flags after the name, for example `FILE… [--name NAME]`. */
   readonly usage: string;
-  /** One line for the list of commands. */
+  /** One line without a full stop. It begins with a verb in lower case. */
   readonly summary: string;
-  /** Additional lines for `--help`, without the flags. */
+  /** Sentences for `--help` and the man page, without the flags. */
   readonly description?: string;
+  /** Started by other commands or units only: not in the overview and not completed. */
+  readonly hidden?: true;
   readonly flags: Readonly<Record<string, Flag>>;
   /**
    * Minimum and maximum number of positional arguments. `own`: the command parses its arguments itself, for example
    * etcd's flags.
    */
   readonly arguments: readonly [number, number] | 'own';
-  /** Resolves with the exit code: 0 success, 1 failure. Throws UsageError for 2. */
+  /** Values of the positional arguments for completion. The last entry holds for all further arguments. */
+  readonly values?: readonly ValueSource[];
+  /** At least one. The command is without the name of the program. */
+  readonly examples: readonly (readonly [text: string, command: string])[];
+  /** Resolves with the exit code: 0 success, 1 failure. Throws UsageError for 2. Loads its implementation itself. */
   run(invocation: Invocation): Promise<number>;
 }
 
@@ -37,8 +46,28 @@ export interface Flag {
   readonly multiple?: boolean;
   /** Placeholder for the flag's value in the help text. */
   readonly value?: string;
+  /** Values for completion. Default: files for the placeholders FILE and DIR. */
+  readonly values?: ValueSource;
   readonly help: string;
 }
+
+/** Values that completion offers: fixed words, or a kind of object that it looks up. */
+export type ValueSource = readonly string[] | ValueKind;
+
+export type ValueKind =
+  | 'check'
+  | 'directory'
+  | 'file'
+  | 'image'
+  | 'member'
+  | 'namespace'
+  | 'operand'
+  | 'release'
+  | 'revision'
+  | 'rig'
+  | 'rig-claim'
+  | 'snapshot'
+  | 'token';
 
 /** Invalid usage; the exit code is 2. */
 export class UsageError extends Error {

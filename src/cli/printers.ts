@@ -1,7 +1,13 @@
 /** Command output as tables, JSON and YAML. */
 import { type Flag, type FlagValues, UsageError } from './command.ts';
 
-export const OUTPUT_FLAG: Flag = { type: 'string', short: 'o', value: 'FORMAT', help: 'json, yaml or wide' };
+export const OUTPUT_FLAG: Flag = {
+  type: 'string',
+  short: 'o',
+  value: 'FORMAT',
+  values: ['json', 'yaml', 'wide'],
+  help: 'json, yaml or wide',
+};
 
 /** Rejects unknown output formats before any request is sent. Throws UsageError. */
 export function checkFormat(flags: FlagValues): void {

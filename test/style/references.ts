@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, matchesGlob, normalize } from 'node:path';
-import { COMMANDS } from '../../src/cli/index.ts';
+import { COMMANDS } from '../../src/cli/commands/table.ts';
 import { isClientVerb } from '../../src/cli/links.ts';
 import { chooseVerb, GLOBAL_FLAGS } from '../../src/kubectl/run.ts';
 import { VERBS } from '../../src/kubectl/verbs.ts';
@@ -80,7 +80,7 @@ function anchorsOf(page: string): ReadonlySet<string> {
 }
 
 /** `code`: a code span, or a line of a code block. */
-async function checkCode(place: string, code: string): Promise<void> {
+function checkCode(place: string, code: string): void {
   for (const [, script = ''] of code.matchAll(/\bnpm run (?:-s )?([a-z][\w:.-]*)/g))
     if (!scripts.has(script) && !(script.endsWith(':') && [...scripts].some((each) => each.startsWith(script))))
       broken.push(`${place}: there is no script ${script}`);
@@ -88,28 +88,31 @@ async function checkCode(place: string, code: string): Promise<void> {
   if (/^[\w-]+\.(?:test\.)?ts$/.test(code) && !names.has(code)) broken.push(`${place}: there is no file ${code}`);
   // A line of output or of a log can begin with the same word.
   const [, call] = /^\s*(?:[$#] )?(?:sudo )?(?:\.\/)?hyperedge ((?!already\b)[a-z-]+(?: [^|;&#]*)?)/.exec(code) ?? [];
-  if (call !== undefined) await checkCommand(place, call);
+  if (call !== undefined) checkCommand(place, call);
 }
 
-async function checkCommand(place: string, call: string): Promise<void> {
+function checkCommand(place: string, call: string): void {
   const words = call.trim().split(/\s+/);
   const [first = '', second = ''] = words;
   if (first.startsWith('-')) return;
-  if (first === 'kubectl' || isClientVerb(words)) return checkVerb(place, first === 'kubectl' ? words.slice(1) : words);
-  const name = [`${first} ${second}`, first].find((each) => Object.hasOwn(COMMANDS, each));
-  if (name === undefined) {
+  if (first === 'kubectl' || isClientVerb(words)) {
+    checkVerb(place, first === 'kubectl' ? words.slice(1) : words);
+    return;
+  }
+  const command =
+    COMMANDS.find(({ name }) => name === `${first} ${second}`) ?? COMMANDS.find(({ name }) => name === first);
+  if (command === undefined) {
     // A group, such as `hyperedge image`, lists its commands.
-    const isGroup = Object.keys(COMMANDS).some((each) => each.startsWith(`${first} `));
+    const isGroup = COMMANDS.some(({ name }) => name.startsWith(`${first} `));
     if (first !== 'help' && !(isGroup && (second === '' || /^[^a-z]/.test(second))))
       broken.push(`${place}: there is no command hyperedge ${first} ${second}`.trimEnd());
     return;
   }
-  const command = await COMMANDS[name]?.load();
-  if (command === undefined || command.arguments === 'own') return;
+  if (command.arguments === 'own') return;
   for (const word of words) {
     const [, flag] = /^\[?--([a-z][a-z-]*)/.exec(word) ?? [];
     if (flag === undefined || ['help', 'verbose'].includes(flag) || Object.hasOwn(command.flags, flag)) continue;
-    broken.push(`${place}: hyperedge ${name} has no flag --${flag}`);
+    broken.push(`${place}: hyperedge ${command.name} has no flag --${flag}`);
   }
 }
 
@@ -139,7 +142,7 @@ for (const page of documents) {
     if (!isBlock) checkLinks(place, page, line);
     checkPaths(place, line.replaceAll(/\]\([^)]*\)/g, ']').replaceAll(/https?:\/\/\S+/g, ''));
     const codes = isBlock ? [line] : [...line.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
-    for (const code of codes) await checkCode(place, code);
+    for (const code of codes) checkCode(place, code);
   }
 }
 for (const source of sources)

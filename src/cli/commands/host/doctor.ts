@@ -3,8 +3,9 @@ import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const doctorCommand: Command = {
-  usage: 'doctor [--preflight] [--check ID]… [-o json|yaml|wide]',
-  summary: 'Checks this host and its cluster, and prints a fix for each problem.',
+  name: 'doctor',
+  usage: '[--preflight] [--check ID]… [-o json|yaml|wide]',
+  summary: 'check this host and its cluster, and print a fix for each problem',
   description:
     'Works without a running host process. Exit codes: 0 no problem, 1 errors, 3 warnings only. A check that could not\n' +
     'be made within its time limit is "unknown" and counts as a warning.',
@@ -16,6 +17,11 @@ export const doctorCommand: Command = {
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
+  examples: [
+    ['All checks', 'doctor'],
+    ['Checks before an installation', 'doctor --preflight'],
+    ['Names of the checks', 'doctor --list'],
+  ],
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const { chosenChecks, exitCodeOf, runDoctor } = await import('../../../host/doctor/doctor.ts');
@@ -34,20 +40,8 @@ export const doctorCommand: Command = {
   },
 };
 
-export const doctorProbeCommand: Command = {
-  usage: 'doctor-probe fsync DIRECTORY | dns SERVER NAME | tcp ADDRESS PORT',
-  summary: 'Measures a file system or a network for hyperedge doctor.',
-  description: 'hyperedge doctor starts it, because a disk may not answer. Not for use by hand.',
-  flags: {},
-  arguments: [2, 3],
-  run: async ({ positionals, out }) => {
-    const { runProbe } = await import('../../../host/doctor/probe.ts');
-    out.stdout(`${JSON.stringify(await runProbe(positionals))}\n`);
-    return 0;
-  },
-};
-
 const COLOURS: Readonly<Record<Result, string>> = { ok: '32', skipped: '2', unknown: '33', warning: '33', error: '31' };
+
 const STATE_WIDTH = 9;
 
 /** A line per check, in groups. Findings that are not ok have lines of their own with their fix. */

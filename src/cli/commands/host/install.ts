@@ -2,13 +2,16 @@ import type { InstallOptions } from '../../../host/install/install.ts';
 import { type Command, type FlagValues, integerFlag, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
 
 const DEFAULT_TIMEOUT_S = 180;
+
 const DEFAULT_MASTERS = 3;
+
 const MOST_MASTERS = 9;
 
 export const installCommand: Command = {
+  name: 'install',
   usage:
-    'install [--from BUNDLE] [--join URL --token TOKEN --ca-hash HASH | --offer URL --ca-hash HASH | --bootstrap] [--roles LIST] [--address IP] [--config FILE]',
-  summary: 'Installs this executable as a service, starts it and waits until the node is Ready.',
+    '[--from BUNDLE] [--join URL --token TOKEN --ca-hash HASH | --offer URL --ca-hash HASH | --bootstrap] [--roles LIST] [--address IP] [--config FILE]',
+  summary: 'install this executable as a service, start it and wait until the node is Ready',
   description:
     'Runs hyperedge doctor --preflight and stops on errors, unless --ignore names the check.\n' +
     'Copies itself to /usr/local/bin/hyperedge with its links, units and carried programs, writes flags into\n' +
@@ -53,6 +56,14 @@ export const installCommand: Command = {
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
+  examples: [
+    ['A cluster of one host', 'install'],
+    [
+      'Join a cluster with the command that token create prints',
+      'install --join https://10.0.0.1:8443 --token TOKEN --ca-hash HASH',
+    ],
+    ['Install without a network from an offline bundle', 'install --from site.bundle --key release.pub'],
+  ],
   run: async ({ flags, out }) => {
     const timeoutMs = (integerFlag(flags, 'timeout', 1, 86_400) ?? DEFAULT_TIMEOUT_S) * 1000;
     if (flags['bootstrap-wait'] === true) {

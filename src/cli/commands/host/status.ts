@@ -3,10 +3,15 @@ import { ROOT_FLAG, stringFlag } from '../../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const statusCommand: Command = {
-  usage: 'status [-o json|yaml|wide]',
-  summary: 'Shows what runs on this host.',
+  name: 'status',
+  usage: '[-o json|yaml|wide]',
+  summary: 'show the node and its control-plane components',
   flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
+  examples: [
+    ['State of this host', 'status'],
+    ['For a program', 'status -o json'],
+  ],
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const [{ callControl }, { canonicalRoot, pathsBelow }] = await Promise.all([

@@ -3,13 +3,18 @@ import type { Command } from '../../command.ts';
 import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const sysinfoCommand: Command = {
-  usage: 'sysinfo [-o json|yaml|wide]',
-  summary: 'Shows the hardware of this host and the kernel features that pods need.',
+  name: 'sysinfo',
+  usage: '[-o json|yaml|wide]',
+  summary: 'show the hardware and the kernel features that pods need',
   description:
     'SMART needs smartctl (package smartmontools), memory modules and serial numbers need dmidecode, USB devices lsusb (usbutils) and ' +
     'graphics cards lspci (pciutils), all as root. -o wide adds the SMART attributes.',
   flags: { output: OUTPUT_FLAG },
   arguments: [0, 0],
+  examples: [
+    ['Hardware of this host', 'sysinfo'],
+    ['With the SMART attributes of the disks', 'sysinfo -o wide'],
+  ],
   run: async ({ flags, out }) => {
     checkFormat(flags);
     const { readSystemInformation } = await import('../../../host/hardware/sysinfo.ts');

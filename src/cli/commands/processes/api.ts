@@ -24,10 +24,12 @@ const run = async (argv: readonly string[], linked: boolean, out: Output, profil
 
 /** Without kube-apiserver flags, the configuration of this host is used. */
 export const apiCommand: Command = {
-  usage: 'api [--config FILE | KUBE-APISERVER-FLAGS]',
-  summary: 'Runs the API server.',
+  name: 'api',
+  usage: '[--config FILE | KUBE-APISERVER-FLAGS]',
+  summary: 'run the API server',
   flags: {},
   arguments: 'own',
+  examples: [['Run the API server of this host', 'api --loglevel 4']],
   run: async ({ positionals, out }) => {
     const { flags, rest } = takeOwnFlags('api', OWN, positionals);
     if (rest.length > 0) {

@@ -1,8 +1,9 @@
 import { type Command, integerFlag, ROOT_FLAG, stringFlag } from '../../command.ts';
 
 export const controllersCommand: Command = {
-  usage: 'controllers [--config FILE]',
-  summary: 'Runs the controllers and the scheduler.',
+  name: 'controllers',
+  usage: '[--config FILE]',
+  summary: 'run the controllers and the scheduler',
   description: 'Runs in the foreground until SIGTERM. hyperedge run starts it as a static pod.',
   flags: {
     config: { type: 'string', value: 'FILE', help: 'configuration (default /etc/origin/master/master-config.yaml)' },
@@ -11,6 +12,7 @@ export const controllersCommand: Command = {
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
+  examples: [['Run the controllers of this host', 'controllers --loglevel 4']],
   run: async ({ flags }) => {
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
     const { runComponent } = await import('../../../host/process/component.ts');

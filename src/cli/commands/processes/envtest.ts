@@ -1,8 +1,9 @@
 import { type Command, stringFlag, UsageError } from '../../command.ts';
 
 export const envtestCommand: Command = {
-  usage: 'envtest [--profile kubernetes|okd] [DIR]',
-  summary: 'Prints a directory with etcd and kube-apiserver for controller-runtime’s envtest.',
+  name: 'envtest',
+  usage: '[--profile kubernetes|okd] [DIR]',
+  summary: 'prepare a directory with etcd and kube-apiserver for controller-runtime’s envtest',
   description:
     'KUBEBUILDER_ASSETS=$(hyperedge envtest) go test ./… runs an operator’s tests on this executable.\nkubectl is linked too where it is installed. DIR is made when it is missing (default: hyperedge/envtest in the user’s cache).',
   flags: {
@@ -13,6 +14,8 @@ export const envtestCommand: Command = {
     },
   },
   arguments: [0, 1],
+  values: ['directory'],
+  examples: [['Directory for KUBEBUILDER_ASSETS', 'envtest']],
   run: async ({ positionals, flags, out }) => {
     const { ENVTEST_PROFILES, prepareEnvtest } = await import('../../../host/apiserver/envtest.ts');
     const text = stringFlag(flags, 'profile') ?? 'kubernetes';

@@ -45,10 +45,12 @@ const run = async (argv: readonly string[], own: { flags: FlagValues } | undefin
 };
 
 export const etcdCommand: Command = {
-  usage: 'etcd [--config FILE | ETCD-FLAGS]',
-  summary: 'Runs the store: etcd’s API on SQLite.',
+  name: 'etcd',
+  usage: '[--config FILE | ETCD-FLAGS]',
+  summary: 'run the store: etcd’s API on SQLite',
   flags: {},
   arguments: 'own',
+  examples: [['Run a store as etcd is run', 'etcd --name n1 --data-dir /var/lib/etcd']],
   run: ({ positionals, out }) => {
     const { flags, rest } = takeOwnFlags('etcd', OWN, positionals);
     return run(rest, { flags }, out);

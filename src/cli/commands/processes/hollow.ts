@@ -1,14 +1,16 @@
 import { type Command, integerFlag, stringFlag, UsageError } from '../../command.ts';
 
 const MAX_NODES = 10_000;
+
 const DEFAULT_NODES = 10;
 
 export const hollowCommand: Command = {
-  usage: 'hollow --kubeconfig FILE [--nodes N] [--prefix NAME] [--zones N]',
-  summary: 'Registers hollow nodes for tests: pods on them become Ready, no container runs.',
+  name: 'hollow',
+  usage: '--kubeconfig FILE [--nodes N] [--prefix NAME] [--zones N]',
+  summary: 'register hollow nodes for tests of the control plane',
   description:
-    'A tool for measuring the control plane. Nodes are Ready, renew their leases and report their pods as running.\n' +
-    'Runs in the foreground until SIGTERM, and then deletes the nodes.',
+    'A tool for measuring the control plane. Nodes are Ready, renew their leases and report their pods as running and\n' +
+    'Ready; no container runs. Runs in the foreground until SIGTERM, and then deletes the nodes.',
   flags: {
     kubeconfig: { type: 'string', value: 'FILE', help: 'access to the API server, as an administrator' },
     nodes: { type: 'string', value: 'N', help: `number of nodes, up to ${MAX_NODES} (default ${DEFAULT_NODES})` },
@@ -17,6 +19,7 @@ export const hollowCommand: Command = {
     loglevel: { type: 'string', value: 'N', help: 'log level 0 to 10 (default 2)' },
   },
   arguments: [0, 0],
+  examples: [['Register 100 nodes in three zones', 'hollow --kubeconfig admin.kubeconfig --nodes 100 --zones 3']],
   run: async ({ flags }) => {
     const kubeconfig = stringFlag(flags, 'kubeconfig');
     if (kubeconfig === undefined) throw new UsageError('--kubeconfig is missing; give the file of an administrator');

@@ -1,8 +1,9 @@
 import { type Command, integerFlag, ROOT_FLAG, stringFlag } from '../../command.ts';
 
 export const proxyCommand: Command = {
-  usage: 'proxy [--kubeconfig FILE]',
-  summary: 'Runs the service proxy alone.',
+  name: 'proxy',
+  usage: '[--kubeconfig FILE]',
+  summary: 'run the service proxy alone',
   description: 'hyperedge run contains it. Runs in the foreground until SIGTERM; its rules stay.',
   flags: {
     kubeconfig: { type: 'string', value: 'FILE', help: 'access to the API server (default: the node’s own)' },
@@ -11,6 +12,7 @@ export const proxyCommand: Command = {
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
+  examples: [['Proxy of another node’s kubeconfig', 'proxy --kubeconfig node.kubeconfig']],
   run: async ({ flags }) => {
     const logLevel = integerFlag(flags, 'loglevel', 0, 10);
     const { runProxy } = await import('../../../host/commands/proxy.ts');

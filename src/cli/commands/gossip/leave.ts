@@ -1,0 +1,17 @@
+import { type Command, ROOT_FLAG } from '../../command.ts';
+import { ask } from './agent.ts';
+
+export const gossipLeaveCommand: Command = {
+  name: 'gossip leave',
+  usage: '',
+  summary: 'remove this host from the gossip ring',
+  description: 'Until gossip join or the next start. Pods and the store keep running.',
+  flags: { root: ROOT_FLAG },
+  arguments: [0, 0],
+  examples: [['Leave the ring', 'gossip leave']],
+  run: async ({ flags, out }) => {
+    await ask(flags, 'leave', {});
+    out.stdout('this host has left the ring\n');
+    return 0;
+  },
+};

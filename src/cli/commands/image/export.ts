@@ -1,0 +1,20 @@
+import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
+import { openStore } from './store.ts';
+
+export const imageExportCommand: Command = {
+  name: 'image export',
+  usage: 'IMAGE… --output FILE',
+  summary: 'write images to a docker-archive file, for image import on another host',
+  description: 'Layers are packed again from their files: the id of an imported copy may differ.',
+  flags: { output: { type: 'string', value: 'FILE', help: 'a file that does not exist' }, root: ROOT_FLAG },
+  arguments: [1, 1000],
+  values: ['image'],
+  examples: [['Export an image', 'image export registry.example/app:1 --output app.tar']],
+  run: async ({ flags, positionals, out }) => {
+    const file = stringFlag(flags, 'output');
+    if (file === undefined) throw new UsageError('--output: name the file to write');
+    await (await openStore(flags)).exportArchive(positionals, file);
+    out.stdout(`exported ${positionals.join(', ')} to ${file}\n`);
+    return 0;
+  },
+};

@@ -1,0 +1,13 @@
+import { type Command, ROOT_FLAG } from '../../command.ts';
+import { setPinned } from './store.ts';
+
+export const imageUnpinCommand: Command = {
+  name: 'image unpin',
+  usage: 'IMAGE…',
+  summary: 'release pinned images',
+  flags: { root: ROOT_FLAG },
+  arguments: [1, 1000],
+  values: ['image'],
+  examples: [['Unpin an image', 'image unpin registry.example/app:1']],
+  run: (invocation) => setPinned(invocation, false),
+};

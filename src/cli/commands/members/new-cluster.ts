@@ -1,0 +1,23 @@
+import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
+import { kept } from '../../store-flags.ts';
+
+export const membersNewClusterCommand: Command = {
+  name: 'members new-cluster',
+  usage: '',
+  summary: 'give up a missing store: the next start founds a new cluster',
+  description: `A host whose store is missing does not start: its file system may not be mounted. This command gives the missing store up;
+all objects of the former cluster are lost. To keep them, run hyperedge snapshot restore FILE instead.`,
+  flags: { root: ROOT_FLAG },
+  arguments: [0, 0],
+  examples: [['Give up the store of this host', 'members new-cluster']],
+  run: async ({ flags, out }) => {
+    const { allowNewCluster } = await import('../../../host/store/cluster-id.ts');
+    const former = await kept(allowNewCluster(stringFlag(flags, 'root')));
+    out.stdout(
+      former === undefined
+        ? 'this host belongs to no cluster: its next start founds one\n'
+        : `the store of cluster ${former} is given up: the next start of this host founds a new cluster\n`,
+    );
+    return 0;
+  },
+};

@@ -1,0 +1,20 @@
+import type { Command } from '../../command.ts';
+import { printDocument } from '../../printers.ts';
+import { FLAGS, named, titleOf, withStore } from './access.ts';
+
+export const membersPromoteCommand: Command = {
+  name: 'members promote',
+  usage: 'NAME|ID',
+  summary: 'promote a learner to a voting member',
+  flags: FLAGS,
+  arguments: [1, 1],
+  values: ['member'],
+  examples: [['Promote a learner', 'members promote n4']],
+  run: ({ flags, positionals, out }) =>
+    withStore(flags, async (admin) => {
+      const member = await named(admin, positionals[0] ?? '');
+      await admin.promoteMember(member.id);
+      out.stdout((await printDocument(flags, { ...member, learner: false })) ?? `member ${titleOf(member)} promoted\n`);
+      return 0;
+    }),
+};

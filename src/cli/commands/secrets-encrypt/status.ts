@@ -1,0 +1,31 @@
+import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
+import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+
+export const secretsEncryptStatusCommand: Command = {
+  name: 'secrets-encrypt status',
+  usage: '[-o json|yaml]',
+  summary: 'show how stored objects are encrypted',
+  flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
+  arguments: [0, 0],
+  examples: [['Encryption of stored objects', 'secrets-encrypt status']],
+  run: async ({ flags, out }) => {
+    checkFormat(flags);
+    const { surveyStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
+    const report = await surveyStore(stringFlag(flags, 'root'), false);
+    const document = await printDocument(flags, report);
+    out.stdout(
+      document ??
+        `configuration ${report.file}\n\n${printTable(
+          ['RESOURCE', 'STORED AS', 'OBJECTS', 'CURRENT'],
+          report.forms.map(({ resource, form, objects, current }) => [
+            resource,
+            form === '' ? 'plain' : form,
+            String(objects),
+            current ? 'yes' : 'no: run hyperedge secrets-encrypt reencrypt',
+          ]),
+        )}`,
+    );
+    for (const key of report.unreadable) out.stderr(`no key for ${key}\n`);
+    return report.unreadable.length > 0 ? 1 : 0;
+  },
+};

@@ -1,0 +1,18 @@
+import { type Flag, type FlagValues, stringFlag } from '../../command.ts';
+
+export const DIRECTORY_FLAG: Flag = {
+  type: 'string',
+  value: 'DIR',
+  help: 'snapshot directory (default /var/lib/origin/snapshots)',
+};
+
+export async function directoryOf(flags: FlagValues): Promise<string> {
+  const { snapshotDirectory } = await import('../../../host/store/restore-target.ts');
+  return stringFlag(flags, 'directory') ?? snapshotDirectory(stringFlag(flags, 'root'));
+}
+
+/** Prints progress, on terminals only. */
+export function progressOf(write: (text: string) => void): (done: number, of: number) => void {
+  if (!process.stderr.isTTY) return () => {};
+  return (done, of) => write(`\r${done} of ${of} keys${done >= of ? '\n' : ''}`);
+}

@@ -1,0 +1,35 @@
+import { type Command, stringFlag, UsageError } from '../../command.ts';
+import { checkFormat, OUTPUT_FLAG, printDocument } from '../../printers.ts';
+import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
+import { progressOf } from './directory.ts';
+
+export const snapshotPushCommand: Command = {
+  name: 'snapshot push',
+  usage: 'FILE --endpoints URLS [--overwrite]',
+  summary: 'write a snapshot into a running etcd through its API',
+  description:
+    'Kept: keys, values, leases with their ids and full time. Not kept: revisions, versions, history, users and roles.',
+  flags: {
+    overwrite: { type: 'boolean', help: 'write even if the target store has keys' },
+    output: OUTPUT_FLAG,
+    ...STORE_FLAGS,
+  },
+  arguments: [1, 1],
+  values: ['snapshot'],
+  examples: [['Fill an empty etcd', 'snapshot push /backup/store.db --endpoints https://10.0.0.9:2379']],
+  run: async ({ flags, positionals, out }) => {
+    checkFormat(flags);
+    if (stringFlag(flags, 'endpoints') === undefined) throw new UsageError('snapshot push: give --endpoints');
+    const { pushSnapshot } = await import('../../../host/store/administration.ts');
+    const admin = (await storeAccess(flags)).open();
+    try {
+      const overwrite = flags['overwrite'] === true;
+      const pushed = await kept(pushSnapshot(positionals[0] ?? '', admin, overwrite, progressOf(out.stderr)));
+      const document = await printDocument(flags, pushed);
+      out.stdout(document ?? `${pushed.keys} keys and ${pushed.leases} leases written; revision ${pushed.revision}\n`);
+      return 0;
+    } finally {
+      admin.close();
+    }
+  },
+};
