@@ -65,6 +65,11 @@ module.exports = {
     rule('cli-core-types-only', { path: '^src/cli/' }, { path: [CORE, PORT], dependencyTypesNot: ['type-only'] }, 'commands use types of a core or port only'),
     rule('src-never-test', { path: SRC }, { path: '^(?:test|build)/' }, 'src never imports test or build'),
 
+    // The console runs in a browser
+    rule('console-is-browser-code', { path: '^src/console/' }, { pathNot: ['^src/console/', '^src/(?:base|api)/', KINDS, '^src/client/(?:backoff|resource-path)\\.ts$', '^node_modules/(?:preact|@preact|uplot|@xterm|@codemirror|@lezer|yaml)/'] }, 'the console imports pure code of base, api and client, kinds, and libraries for browsers'),
+    rule('console-types-of-api', { path: '^src/console/' }, { path: ['^src/api/', KINDS], pathNot: '^src/api/(?:meta/(?:object|status)|printing/duration)\\.ts$', dependencyTypesNot: ['type-only'] }, 'the console uses types of the API and a few small functions; the code of kinds would be in every first load'),
+    rule('console-alone', { path: SRC, pathNot: '^src/console/' }, { path: '^src/console/' }, 'only the build bundles the console'),
+
     // Domains
     ...DOMAINS.split('|').map((domain) =>
       rule(`${domain}-apart`, { path: `^src/${domain}/` }, { path: `^src/(?:${DOMAINS})/`, pathNot: [`^src/${domain}/`, PORT, KINDS, ...(CROSSINGS[domain] ?? [])] }, 'a domain uses the ports of another; exceptions are in CROSSINGS'),

@@ -1,0 +1,57 @@
+/** Texts of quantities, times and shares. */
+
+import { humanDuration } from '../../api/printing/duration.ts';
+import { tryParseQuantity } from '../../base/quantity.ts';
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+/** `1.5 GiB` */
+export function bytesText(bytes: number): string {
+  if (!Number.isFinite(bytes)) return '–';
+  let value = Math.abs(bytes);
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  const digits = value >= 100 || unit === 0 ? 0 : 1;
+  return `${bytes < 0 ? '-' : ''}${value.toFixed(digits).replace(/\.0$/, '')} ${UNITS[unit]}`;
+}
+
+/** `250 m` below one core, then `1.5 cores`. */
+export function coresText(cores: number): string {
+  if (!Number.isFinite(cores)) return '–';
+  if (cores === 0) return '0';
+  if (cores < 1) return `${Math.max(1, Math.round(cores * 1000))} m`;
+  const text = cores.toFixed(cores >= 10 ? 0 : 2).replace(/\.?0+$/, '');
+  return `${text} ${text === '1' ? 'core' : 'cores'}`;
+}
+
+/** The value of a quantity such as `500m` or `2Gi`; undefined if it is none. */
+export function quantityNumber(text: unknown): number | undefined {
+  const quantity = tryParseQuantity(text);
+  return quantity === undefined ? undefined : Number(quantity.nanos) / 1e9;
+}
+
+/** A quantity in the unit of its resource. */
+export function resourceText(resource: string, value: number): string {
+  if (/(?:^|\.)cpu$/.test(resource)) return coresText(value);
+  if (/memory|storage|hugepages/.test(resource)) return bytesText(value);
+  return String(Math.round(value * 1000) / 1000);
+}
+
+/** `42 %`; `–` if there is no whole. */
+export function shareText(part: number, whole: number): string {
+  if (!(whole > 0) || !Number.isFinite(part)) return '–';
+  return `${Math.round((part / whole) * 100)} %`;
+}
+
+/** `5m`, or `–` if the time is absent or invalid. Clocks of browsers differ: times in the future are `0s`. */
+export function ageText(time: unknown, nowMs: number): string {
+  const then = typeof time === 'string' ? Date.parse(time) : Number.NaN;
+  return Number.isNaN(then) ? '–' : humanDuration(Math.max(0, nowMs - then));
+}
+
+export function countText(count: number, singular: string, plural = `${singular}s`): string {
+  return `${count} ${count === 1 ? singular : plural}`;
+}
