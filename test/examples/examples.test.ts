@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parseAllDocuments } from 'yaml';
+import { rulesFile } from '../../src/host/alerts/alerts.ts';
 import { registryOptions } from '../../src/host/config/registries.ts';
 import { loadSettings } from '../../src/host/config/settings.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
@@ -108,6 +109,10 @@ describe('examples', () => {
     );
     assert.deepEqual(missing, []);
     assert.ok(names.size > 15, [...names].join(' '));
+  });
+
+  it('monitoring/prometheus-rules.yaml has the rules that every host evaluates', async () => {
+    assert.equal(await readFile(join(EXAMPLES, 'monitoring/prometheus-rules.yaml'), 'utf8'), rulesFile());
   });
 
   it('the scrape configuration is valid YAML with three jobs', async () => {

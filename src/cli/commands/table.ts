@@ -19,6 +19,7 @@ import { gossipKeygenCommand } from './gossip/keygen.ts';
 import { gossipKeysCommand } from './gossip/keys.ts';
 import { gossipLeaveCommand } from './gossip/leave.ts';
 import { gossipMembersCommand } from './gossip/members.ts';
+import { alertsCommand } from './host/alerts.ts';
 import { doctorCommand } from './host/doctor.ts';
 import { doctorProbeCommand } from './host/doctor-probe.ts';
 import { installCommand } from './host/install.ts';
@@ -89,6 +90,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       resetCommand,
       uninstallCommand,
       statusCommand,
+      alertsCommand,
       doctorCommand,
       sysinfoCommand,
       versionCommand,

@@ -7,6 +7,7 @@ import type { Kubelet } from '../../kubelet/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import type { ScheduledSnapshots } from '../../store/administration/schedule.ts';
+import type { HostAlerts } from '../alerts/alerts.ts';
 import type { Settings } from '../config/settings.ts';
 import type { HostRuntime } from '../node/runtime.ts';
 import { failedRevisions } from '../openshift/revision-archive.ts';
@@ -34,6 +35,7 @@ export interface ControlContext {
   readonly endPods: () => void;
   readonly submitted: SubmittedPods;
   readonly revisions: ControlPlaneRevisions;
+  readonly alerts: HostAlerts;
 }
 
 const READY_PROBE_MS = 3_000;
@@ -74,6 +76,7 @@ export function controlHandlers({
   endPods,
   submitted,
   revisions,
+  alerts,
 }: ControlContext): ControlHandlers {
   const { root, nodeName, roles } = settings();
   const controlPlane = () => controlPlaneContainers(runtime);
@@ -108,6 +111,7 @@ export function controlHandlers({
         ...(store === undefined ? {} : { store }),
       };
     },
+    alerts: () => ({ node: nodeName, ...alerts.engine.report() }),
     endPods,
     reloadSnapshots: () => snapshots.reload(),
     submitted,

@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { StartStage } from '../../base/services.ts';
+import type { HostAlertReport } from '../alerts/alerts.ts';
 import type { FailedRevision } from '../openshift/revision-archive.ts';
 import type { VersionReport } from '../run/version-skew.ts';
 import type { StoreLayout } from './store-layout.ts';
@@ -49,6 +50,7 @@ export interface ControlHandlers {
    * files.
    */
   restart(component: string): Promise<void>;
+  alerts(): HostAlertReport;
   /** Makes the coming stop of the host process end the pods too. */
   endPods(): void;
   reloadSnapshots(): Promise<void>;
@@ -99,6 +101,7 @@ async function answer(
     const body = await bodyOf(incoming);
     const restart = /^\/restart\/([a-z]+)$/.exec(incoming.url ?? '');
     if (incoming.method === 'GET' && incoming.url === '/status') reply(200, await handlers.status());
+    else if (incoming.method === 'GET' && incoming.url === '/alerts') reply(200, handlers.alerts());
     else if (incoming.method === 'POST' && restart !== null) {
       log.info('component restart requested', { component: restart[1] });
       await handlers.restart(restart[1] ?? '');

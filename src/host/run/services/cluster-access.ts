@@ -1,8 +1,10 @@
 /** Access to the cluster and the network of this host, before the kubelet starts. */
+
 import { createEventRecorder } from '../../../client/index.ts';
 import { createStreamingServer } from '../../../kubelet/io/streaming/server.ts';
 import { recordHostNetwork } from '../../../network/pods/io/index.ts';
 import { nodeFiles } from '../../../pki/index.ts';
+import { createHostAlerts } from '../../alerts/alerts.ts';
 import { nodeCertificates } from '../../certificates/node-certificates.ts';
 import { joinMasters } from '../../certificates/ring-keyring.ts';
 import { followApiServers, startBalancer } from '../../network/balancer.ts';
@@ -141,6 +143,11 @@ export const clusterAccess: readonly HostService[] = [
     needs: ['settings', 'nodeConfig', 'api', 'trustedTime'],
     start: ({ settings, nodeConfig, api, trustedTime }, { log }) =>
       nodeCertificates(settings, nodeConfig.nodeName, api.client, trustedTime, log.named('certificates')),
+  }),
+  hostService({
+    name: 'alerts',
+    needs: ['nodeConfig', 'recorder'],
+    start: ({ nodeConfig, recorder }, { log }) => createHostAlerts(nodeConfig.nodeName, recorder, log.named('alerts')),
   }),
   hostService({
     name: 'restorer',

@@ -3,6 +3,7 @@
  * together, while the API server of this host still answers.
  */
 import { messageOf } from '../../../base/errors.ts';
+import { alertTargets } from '../../alerts/alerts.ts';
 import { serveControl } from '../../control/control.ts';
 import { controlHandlers } from '../../control/control-handlers.ts';
 import { startRouter } from '../../network/router.ts';
@@ -146,10 +147,20 @@ export const extensions: readonly HostService[] = [
     stopsWith,
   }),
   hostService({
+    name: 'alertRounds',
+    needs: ['settings', 'alerts', 'kubelet'],
+    start: ({ settings, alerts }) => {
+      alerts.engine.start(alertTargets(settings));
+      return alerts;
+    },
+    stop: ({ engine }) => engine.stop(),
+    ...{ stopsWith, stopMs: STOP_MS },
+  }),
+  hostService({
     name: 'control',
     needs: [
       ...(['settings', 'ownAddress', 'runtime', 'kubelet', 'cgroupDriver', 'api', 'versions'] as const),
-      ...(['snapshots', 'submittedPods', 'revisions', 'networkServices'] as const),
+      ...(['snapshots', 'submittedPods', 'revisions', 'networkServices', 'alertRounds'] as const),
     ],
     // Answers while the pods end.
     stopsWith: 'api',
@@ -170,6 +181,7 @@ export const extensions: readonly HostService[] = [
         },
         submitted: parts.submittedPods,
         revisions: parts.revisions,
+        alerts: parts.alertRounds,
       });
       const server = await serveControl(parts.settings.paths.controlSocket, handlers, log.named('control'));
       return { ...server, endsPods: () => endPods };

@@ -49,6 +49,7 @@ export const KUBELET_NEEDS = [
   'versions',
   'restorer',
   'trustedTime',
+  'alerts',
 ] as const satisfies readonly (keyof HostServices)[];
 
 export type KubeletParts = Pick<HostServices, (typeof KUBELET_NEEDS)[number]>;
@@ -104,6 +105,7 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
       (runtime.network.setMtu === undefined ? undefined : (parts.podNetwork.notReady() ?? restorer.problem())),
     conditions: async (present) => [
       ...(await trustedTime.conditions(present)),
+      ...(await parts.alerts.conditions(present)),
       ...networkConditions(restorer.forwarding(), present),
       ...(ownsStore(settings) ? await storeConditions(settings.paths.etcdData, present) : []),
     ],

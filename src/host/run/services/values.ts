@@ -10,6 +10,7 @@ import type { NodeBalancer } from '../../../network/balancer/index.ts';
 import type { MachineConfigDaemon } from '../../../openshift/machine-config/daemon/daemon.ts';
 import type { VerifyRelease } from '../../../openshift/updates/releases-port.ts';
 import type { ScheduledSnapshots } from '../../../store/administration/schedule.ts';
+import type { HostAlerts } from '../../alerts/alerts.ts';
 import type { NodeCertificates } from '../../certificates/node-certificates.ts';
 import type { NodeConfig } from '../../config/node-config.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -96,6 +97,8 @@ export interface HostServices {
   certificates: NodeCertificates;
   restorer: NetworkRestorer;
 
+  alerts: HostAlerts;
+
   kubelet: RestartableKubelet;
   gossipLeave: HostGossip;
   certificateRenewal: NodeCertificates;
@@ -123,6 +126,7 @@ export interface HostServices {
   clusterOperators: Awaited<ReturnType<typeof startClusterOperators>>;
   updates: StopFunction;
   router: StopFunction;
+  alertRounds: HostAlerts;
   control: HostControl;
 }
 
