@@ -108,9 +108,9 @@ export async function removeMember({ engine, strict }: ClusterServiceDeps, id: s
   const member = cluster.get(id);
   if (member === undefined) throw new CodedError('member-not-found', id);
   const isVoter = cluster.conf.voters.includes(id);
+  if (isVoter && cluster.conf.voters.length === 1) await promoteSuccessor(engine);
   // Removing a member that never started loses no vote.
   if (strict && isVoter && member.name !== '') requireStarted(engine, cluster.conf.voters.length - 1, id);
-  if (isVoter && cluster.conf.voters.length === 1) await promoteSuccessor(engine);
   if (id === replica.id && isVoter && cluster.conf.voters.length > 1) {
     const successor = replica.bestFollower();
     if (successor === undefined) throw new CodedError('unhealthy-cluster', 'no other member can become leader');
@@ -121,12 +121,12 @@ export async function removeMember({ engine, strict }: ClusterServiceDeps, id: s
   await engine.changeConf({ steps: [{ op: 'remove', id }] });
 }
 
-/** Promotes a learner with the complete log before the only voter is removed. */
+/** Promotes a started learner that has caught up before the only voter is removed. */
 async function promoteSuccessor(engine: Engine): Promise<void> {
   const { progress, lastIndex } = engine.replica.raft.status();
   const successor = engine.cluster.conf.learners.find((id) => {
     const { active, match } = progress.get(id) ?? { active: false, match: 0 };
-    return active && match >= lastIndex * READY_SHARE;
+    return engine.cluster.get(id)?.name !== '' && active && match >= lastIndex * READY_SHARE;
   });
   if (successor !== undefined) await engine.changeConf({ steps: [{ op: 'addVoter', id: successor }] });
 }

@@ -66,3 +66,40 @@ test('lets a member that lost its disk join again with a new ID', { timeout: 60_
   await starting(third);
   await untilVoters(['j2', 'j3', 'm0']);
 });
+
+test('promotes the learner with the whole log when the only voter is removed', { timeout: 60_000 }, async () => {
+  const pair = await runningCluster(1);
+  const voter = pair.members[0] as ClusterMember;
+  const learner = await member(pair.directory, 'n1', pair.members);
+  const admin = createEtcdAdmin({ endpoints: [voter.endpoint], log: silentLog, clock });
+  // The removed member does not answer.
+  const successor = createEtcdAdmin({ endpoints: [learner.endpoint], log: silentLog, clock });
+  try {
+    const members = [voter, learner].map(({ name, peerUrl }) => ({ name, peerUrls: [peerUrl] }));
+    await learner.start(true, { initialCluster: { members, token: 'test', existing: true, joins: true } });
+    await until(async () => (await admin.members(true)).some(({ name, learner }) => name === 'n1' && learner));
+    const own = (await admin.members(true)).find(({ name }) => name === voter.name);
+    // The leader transfers its leadership first, and the client repeats the request.
+    await until(async () => {
+      await successor.removeMember(own?.id ?? '').catch(() => undefined);
+      const left = await successor.members(true, 2000).catch(() => []);
+      return left.map(({ name }) => name).join() === 'n1';
+    });
+    const store = connect(learner.endpoint, undefined);
+    await store.commit({ guards: [], puts: [{ key: '/b', value: Buffer.from('2') }] });
+    await store.close();
+  } finally {
+    admin.close();
+    successor.close();
+    await learner.stop();
+    await pair.remove();
+  }
+});
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.fail('the condition does not hold after 10 s');
+}
