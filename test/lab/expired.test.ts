@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { childrenOf, der, parseDer, toDer } from '../../src/pki/der.ts';
 import { etcdFiles, masterFiles } from '../../src/pki/index.ts';
+import { deriveKubeletAuthority } from '../../src/pki/kubelet-authority.ts';
 import { eventually } from '../e2e/harness.ts';
 import { LabCluster } from './support/lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
@@ -21,12 +22,16 @@ type Authorities = readonly { readonly certificate: X509Certificate; readonly ke
 
 async function authoritiesOf(root: string): Promise<Authorities> {
   const pairs = [masterFiles(root).ca, masterFiles(root).frontProxyCa, etcdFiles(root).signer];
-  return Promise.all(
-    pairs.map(async ({ cert, key }) => ({
-      certificate: new X509Certificate(await readFile(cert)),
-      key: createPrivateKey(await readFile(key)),
-    })),
+  const read = await Promise.all(
+    pairs.map(async ({ cert, key }) => {
+      const certPem = await readFile(cert, 'utf8');
+      return { certificate: new X509Certificate(certPem), certPem, key: createPrivateKey(await readFile(key)) };
+    }),
   );
+  const [cluster] = read;
+  assert.ok(cluster !== undefined);
+  const kubelets = await deriveKubeletAuthority({ ...cluster, privateKey: cluster.key });
+  return [...read, { certificate: kubelets.certificate, key: kubelets.privateKey }];
 }
 
 /** The same certificate, valid until a month ago. */
