@@ -65,6 +65,8 @@ export interface KubeletDeps {
   readonly clientCa: () => Promise<string>;
   /** Reason why the host is not ready, such as a missing pod CIDR. The node is not Ready while it is defined. */
   readonly notReady?: () => string | undefined;
+  /** Further metrics of the host for `/metrics`, in Prometheus' text format. */
+  readonly moreMetrics?: () => string;
   /** Further conditions of the host for its Node. `reported`: types of the conditions that the Node has now. */
   readonly conditions?: (reported: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
   readonly clock: Clock;

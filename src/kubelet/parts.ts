@@ -127,6 +127,7 @@ export async function createParts(deps: KubeletDeps): Promise<Parts> {
     stats: new StatsProvider(services, table, (uid) => volumes.usages.ofPod(uid)),
     config,
     probeMetrics: () => services.prober.metrics(),
+    moreMetrics: deps.moreMetrics ?? (() => ''),
     hostLogs: deps.hostLogs,
     files: deps.files.logs,
     fileWatch: deps.fileWatch,

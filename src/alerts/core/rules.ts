@@ -150,6 +150,25 @@ export const ruleGroups: readonly RuleGroup[] = [
         },
       },
       {
+        alert: 'LogReceiverIsDown',
+        expr: 'hyperedge_log_forward_receiver_up == 0',
+        for: '10m',
+        labels: { severity: 'warning' },
+        annotations: {
+          summary: 'The log receiver of {{ $labels.instance }} does not accept records.',
+          action: 'Read the error in "journalctl -u hyperedge", and check the receiver and logging.forward.',
+        },
+      },
+      {
+        alert: 'LogRecordsAreDropped',
+        expr: 'increase(hyperedge_log_forward_dropped_records_total[10m]) > 0',
+        labels: { severity: 'warning' },
+        annotations: {
+          summary: 'Log records of {{ $labels.instance }} were dropped because the buffer was full.',
+          action: 'Check the log receiver, or raise logging.forward.bufferMiB.',
+        },
+      },
+      {
         alert: 'RouterHasNoBackend',
         expr: 'increase(hyperedge_router_unrouted_requests_total[10m]) > 100',
         for: '10m',

@@ -61,13 +61,13 @@ export function createHostAlerts(nodeName: string, recorder: EventRecorder, log:
 }
 
 /** Endpoints on loopback, so that alerts need neither the network nor the API server. */
-export function alertTargets(settings: Settings): AlertTarget[] {
+export function alertTargets(settings: Settings, moreMetrics: () => string): AlertTarget[] {
   const { roles, ports, root, router, storage } = settings;
   const master = masterFiles(root);
   const etcd = etcdFiles(root);
   const store = roles.has('master') ? { ca: master.etcdCa, ...master.etcdClient } : { ca: etcd.ca, ...etcd.peer };
   return [
-    { job: 'hyperedge-host', scrape: () => hostMetrics(root) },
+    { job: 'hyperedge-host', scrape: async () => (await hostMetrics(root)) + moreMetrics() },
     ...(roles.has('master') ? [httpsTarget('hyperedge-api', ports.api, { ca: master.caBundle, ...master.admin })] : []),
     ...(ownsStore(settings) && storage === undefined ? [httpsTarget('hyperedge-etcd', ports.etcd, store)] : []),
     ...(router.enabled && router.statsPort !== 0

@@ -2,6 +2,8 @@
 import { join } from 'node:path';
 import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
 import { runtimeConfigField } from '../../apiserver/config/runtime-config.ts';
+import { effectiveLogging, forwardOf, loggingField } from '../../logging/config/forward.ts';
+import type { ForwardSettings } from '../../logging/port.ts';
 import { boolean, object, type Parsed, string } from '../../wire/strict-yaml.ts';
 
 const absolutePath = () => string({ pattern: /^\//, fix: 'give an absolute path' });
@@ -9,6 +11,7 @@ const absolutePath = () => string({ pattern: /^\//, fix: 'give an absolute path'
 export const embeddedShape = {
   metrics: object({ enabled: boolean() }),
   runtimeConfig: runtimeConfigField(),
+  logging: loggingField(),
   manifests: object({ enabled: boolean(), directory: absolutePath() }),
   images: object({
     importAtStart: boolean(),
@@ -26,6 +29,8 @@ export interface Embedded {
   readonly metrics: boolean;
   /** Enabled and disabled built-in APIs. */
   readonly runtimeConfig: RuntimeConfig;
+  /** Receiver of this host's logs; undefined if they are not forwarded. */
+  readonly logForward: ForwardSettings | undefined;
   /** The deploy directory; undefined if disabled. */
   readonly manifests: string | undefined;
   readonly images: {
@@ -39,10 +44,11 @@ export interface Embedded {
 }
 
 export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedded {
-  const { metrics, manifests, images, runtimeConfig = new Map() } = file ?? {};
+  const { metrics, manifests, images, logging, runtimeConfig = new Map() } = file ?? {};
   return {
     runtimeConfig,
     metrics: metrics?.enabled ?? true,
+    logForward: forwardOf(logging),
     manifests: (manifests?.enabled ?? true) ? (manifests?.directory ?? join(root, 'etc/origin/manifests')) : undefined,
     images: {
       directory:
@@ -55,7 +61,13 @@ export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedd
 }
 
 /** Fields for `hyperedge config show`. */
-export const effectiveEmbedded = ({ metrics, manifests, images, runtimeConfig }: Embedded): [string, unknown][] => [
+export const effectiveEmbedded = ({
+  metrics,
+  manifests,
+  images,
+  logForward,
+  runtimeConfig,
+}: Embedded): [string, unknown][] => [
   ['metrics.enabled', metrics],
   ...[...runtimeConfig].map(([name, on]): [string, unknown] => [`runtimeConfig.${name}`, on]),
   ['manifests.enabled', manifests !== undefined],
@@ -64,4 +76,5 @@ export const effectiveEmbedded = ({ metrics, manifests, images, runtimeConfig }:
   ...(images.directory === undefined ? [] : ([['images.directory', images.directory]] as [string, unknown][])),
   ['images.verifyAtBoot', images.verifyAtBoot],
   ['images.registriesFile', images.registriesFile],
+  ...effectiveLogging(logForward),
 ];

@@ -5,6 +5,7 @@ import { type StartStage, serviceList, startServices } from '../../base/services
 import { raiseWatchLimits } from '../../kubelet/io/host-facts/index.ts';
 import { masterFiles } from '../../pki/index.ts';
 import type { Settings } from '../config/settings.ts';
+import type { LogTap } from '../logging/log-tap.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { isMachineShuttingDown, stopInTime } from './host-stop.ts';
 import { type Progress, slowStages } from './progress.ts';
@@ -30,6 +31,8 @@ export interface HostOptions {
   readonly settings: Settings;
   readonly log: Log;
   readonly progress: Progress;
+  /** Copies of the lines of this process. */
+  readonly logTap: LogTap;
   /** Reads the settings again, after this host has joined a cluster. */
   readonly reload: () => Promise<Settings>;
   /** Aborted if the process is stopped before the host has started. */
@@ -39,7 +42,14 @@ export interface HostOptions {
 export const HOST_SERVICES = serviceList([...preparation, ...clusterAccess, ...node, ...extensions]);
 
 /** Throws CodedErrors of one line; the services that had started are then stopped, and their pods keep running. */
-export async function startHost({ settings: given, log, progress, reload, signal }: HostOptions): Promise<Host> {
+export async function startHost({
+  settings: given,
+  log,
+  logTap,
+  progress,
+  reload,
+  signal,
+}: HostOptions): Promise<Host> {
   if (process.geteuid?.() !== 0) {
     throw new CodedError('not-root', 'hyperedge run creates cgroups and containers; start it as root');
   }
@@ -51,7 +61,7 @@ export async function startHost({ settings: given, log, progress, reload, signal
   }
   await raiseWatchLimits(log);
   const stages: StartStage[] = [];
-  const context = { given, startedAt: new Date().toISOString(), log, progress, reload, signal, stages };
+  const context = { given, startedAt: new Date().toISOString(), log, logTap, progress, reload, signal, stages };
   const { values, stop } = await startServices(HOST_SERVICES, context, {
     clock,
     log: log.named('start'),

@@ -1,6 +1,7 @@
 /** The host process: start, progress output, signals, stop. */
 import type { LogSink } from '../../base/log.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
+import { createLogTap, noLogTap } from '../logging/log-tap.ts';
 import { selfCommand } from '../process/assets.ts';
 import { trackChildren } from '../process/children.ts';
 import { collectWhenIdle, scavengeAlone } from '../process/heap.ts';
@@ -35,7 +36,8 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   const terminal = process.stdout.isTTY === true;
   // A terminal shows the steps. Log lines are added for warnings and errors, or with --loglevel.
   const sink = terminal && options.logLevel === undefined ? troubleOnly : stderrSink;
-  const log = createProcessLog('hyperedge', settings.logLevel, sink);
+  const logTap = settings.embedded.logForward === undefined ? noLogTap : createLogTap(() => Date.now());
+  const log = createProcessLog('hyperedge', settings.logLevel, logTap.sink(sink));
   const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
   endOnDefect(log);
   const lag = watchLag(log);
@@ -48,7 +50,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   void interrupted.signal.then(() => stopping.abort());
   try {
     const reload = (): Promise<Settings> => loadSettings(options);
-    const host = await startHost({ settings, log, progress, reload, signal: stopping.signal });
+    const host = await startHost({ settings, log, logTap, progress, reload, signal: stopping.signal });
     void notifyReady(process.env, log).then(() => {
       watchdog = keepWatchdog(process.env, log);
     });

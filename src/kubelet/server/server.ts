@@ -51,6 +51,7 @@ export interface KubeletServerOptions {
   readonly stats: StatsProvider;
   readonly config: KubeletConfig;
   readonly probeMetrics: () => string;
+  readonly moreMetrics: () => string;
   readonly hostLogs: HostLogSource;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
@@ -218,7 +219,7 @@ export class KubeletServer {
         sendText(response, this.options.probeMetrics(), EXPOSITION);
         return;
       case 'metrics':
-        sendText(response, stats.ownMetrics(), EXPOSITION);
+        sendText(response, stats.ownMetrics() + this.options.moreMetrics(), EXPOSITION);
         return;
       case 'configz':
         sendJson(response, configz(this.options.config));

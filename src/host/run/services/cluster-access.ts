@@ -7,6 +7,7 @@ import { nodeFiles } from '../../../pki/index.ts';
 import { createHostAlerts } from '../../alerts/alerts.ts';
 import { nodeCertificates } from '../../certificates/node-certificates.ts';
 import { joinMasters } from '../../certificates/ring-keyring.ts';
+import { startLogForwarding } from '../../logging/log-forwarding.ts';
 import { followApiServers, startBalancer } from '../../network/balancer.ts';
 import { startGossip } from '../../network/gossip.ts';
 import { networkRecordOf } from '../../network/host-network.ts';
@@ -148,6 +149,14 @@ export const clusterAccess: readonly HostService[] = [
     name: 'alerts',
     needs: ['nodeConfig', 'recorder'],
     start: ({ nodeConfig, recorder }, { log }) => createHostAlerts(nodeConfig.nodeName, recorder, log.named('alerts')),
+  }),
+  hostService({
+    name: 'logForwarding',
+    needs: ['settings', 'nodeConfig'],
+    start: ({ settings, nodeConfig }, { log, logTap }) =>
+      startLogForwarding(settings, nodeConfig.nodeName, logTap, log.named('logging')),
+    // After the kubelet, so that the last lines of the pods are read.
+    stop: (forwarding) => forwarding.stop(),
   }),
   hostService({
     name: 'restorer',

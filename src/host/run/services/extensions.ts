@@ -148,9 +148,9 @@ export const extensions: readonly HostService[] = [
   }),
   hostService({
     name: 'alertRounds',
-    needs: ['settings', 'alerts', 'kubelet'],
-    start: ({ settings, alerts }) => {
-      alerts.engine.start(alertTargets(settings));
+    needs: ['settings', 'alerts', 'logForwarding', 'kubelet'],
+    start: ({ settings, alerts, logForwarding }) => {
+      alerts.engine.start(alertTargets(settings, () => logForwarding.metrics()));
       return alerts;
     },
     stop: ({ engine }) => engine.stop(),

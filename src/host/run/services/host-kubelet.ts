@@ -50,6 +50,7 @@ export const KUBELET_NEEDS = [
   'restorer',
   'trustedTime',
   'alerts',
+  'logForwarding',
 ] as const satisfies readonly (keyof HostServices)[];
 
 export type KubeletParts = Pick<HostServices, (typeof KUBELET_NEEDS)[number]>;
@@ -103,6 +104,7 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
     notReady: () =>
       parts.versions.notReady() ??
       (runtime.network.setMtu === undefined ? undefined : (parts.podNetwork.notReady() ?? restorer.problem())),
+    moreMetrics: () => parts.logForwarding.metrics(),
     conditions: async (present) => [
       ...(await trustedTime.conditions(present)),
       ...(await parts.alerts.conditions(present)),

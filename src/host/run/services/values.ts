@@ -16,6 +16,8 @@ import type { NodeConfig } from '../../config/node-config.ts';
 import type { Settings } from '../../config/settings.ts';
 import type { ControlServer } from '../../control/control.ts';
 import type { SubmittedPods } from '../../control/submitted-pods.ts';
+import type { LogForwarding } from '../../logging/log-forwarding.ts';
+import type { LogTap } from '../../logging/log-tap.ts';
 import type { HostGossip } from '../../network/gossip.ts';
 import type { NetworkRestorer } from '../../network/network-restorer.ts';
 import type { NetworkServices } from '../../network/network-services.ts';
@@ -41,6 +43,8 @@ export interface HostContext {
   readonly startedAt: string;
   readonly log: Log;
   readonly progress: Progress;
+  /** Copies of the lines of this process. */
+  readonly logTap: LogTap;
   /** Reads the settings again, after this host has joined a cluster. */
   readonly reload: () => Promise<Settings>;
   /** Aborted if the process is stopped before the host has started. */
@@ -98,6 +102,7 @@ export interface HostServices {
   restorer: NetworkRestorer;
 
   alerts: HostAlerts;
+  logForwarding: LogForwarding;
 
   kubelet: RestartableKubelet;
   gossipLeave: HostGossip;

@@ -1,0 +1,115 @@
+/**
+ * Incremental parser for container logs in the CRI format, `<RFC 3339 nano> <stdout|stderr> <P|F>[:tags] <text>`.
+ * Partial lines are joined up to a limit; a longer line becomes several records. Source: k8s.io/cri-api,
+ * pkg/kubelet/kuberuntime/logs.
+ */
+
+export interface Line {
+  readonly time: string;
+  readonly stream: 'stdout' | 'stderr' | '';
+  readonly text: string;
+}
+
+interface Pending {
+  readonly time: string;
+  readonly parts: Uint8Array[];
+  length: number;
+  /** Position of the first entry of the line. */
+  readonly from: number;
+}
+
+/** Longest text of a record in bytes. */
+export const MAX_TEXT_BYTES = 64 * 1024;
+/** Longest entry. An entry of a runtime has at most 16 KiB of text; anything longer is not in the format. */
+const MAX_ENTRY_BYTES = 32 * 1024;
+const NEWLINE = 0x0a;
+const ENTRY =
+  /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) (stdout|stderr) ([PF])(?::[^ ]*)?(?: |$)/;
+/** The head of an entry is shorter. */
+const MAX_HEAD_BYTES = 128;
+
+export class CriLines {
+  readonly #decoder = new TextDecoder();
+  readonly #pending = new Map<'stdout' | 'stderr', Pending>();
+  #rest: Uint8Array = new Uint8Array();
+  /** Position of `#rest` in the file. */
+  #at: number;
+
+  constructor(position: number) {
+    this.#at = position;
+  }
+
+  /** Position from which a new parser continues without losing text. */
+  get safePosition(): number {
+    return Math.min(this.#at, ...[...this.#pending.values()].map(({ from }) => from));
+  }
+
+  /** Lines that `bytes` complete. @param nowMs Time of text that is not in the format. */
+  push(bytes: Uint8Array, nowMs: number): Line[] {
+    const lines: Line[] = [];
+    let data = this.#rest.length === 0 ? bytes : concatenate([this.#rest, bytes]);
+    for (;;) {
+      const newline = data.indexOf(NEWLINE);
+      const end =
+        newline < 0 ? (data.length > MAX_ENTRY_BYTES ? MAX_ENTRY_BYTES : -1) : Math.min(newline, MAX_ENTRY_BYTES);
+      if (end < 0) break;
+      const skipped = end === newline ? 1 : 0;
+      this.#entry(data.subarray(0, end), lines, nowMs);
+      this.#at += end + skipped;
+      data = data.subarray(end + skipped);
+    }
+    // A copy, because the caller may use its buffer again.
+    this.#rest = data.slice();
+    return lines;
+  }
+
+  /** Lines whose end is missing, at the end of a file that is no longer written. */
+  finish(nowMs: number): Line[] {
+    const lines: Line[] = [];
+    if (this.#rest.length > 0) this.#entry(this.#rest, lines, nowMs);
+    this.#at += this.#rest.length;
+    this.#rest = new Uint8Array();
+    for (const [stream, pending] of this.#pending) lines.push(this.#joined(stream, pending));
+    this.#pending.clear();
+    return lines;
+  }
+
+  #entry(entry: Uint8Array, lines: Line[], nowMs: number): void {
+    const head = ENTRY.exec(latin1(entry.subarray(0, MAX_HEAD_BYTES)));
+    if (head === null) {
+      const text = this.#decoder.decode(entry);
+      if (text !== '') lines.push({ time: new Date(nowMs).toISOString(), stream: '', text });
+      return;
+    }
+    const [whole, time = '', name, tag] = head;
+    const stream = name === 'stderr' ? 'stderr' : 'stdout';
+    const pending = this.#pending.get(stream) ?? { time, parts: [], length: 0, from: this.#at };
+    const text = entry.slice(whole.length);
+    pending.parts.push(text);
+    pending.length += text.length;
+    if (tag === 'P' && pending.length < MAX_TEXT_BYTES) {
+      this.#pending.set(stream, pending);
+      return;
+    }
+    this.#pending.delete(stream);
+    lines.push(this.#joined(stream, pending));
+  }
+
+  #joined(stream: 'stdout' | 'stderr', { time, parts }: Pending): Line {
+    return { time, stream, text: this.#decoder.decode(concatenate(parts)) };
+  }
+}
+
+function concatenate(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+function latin1(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes);
+}

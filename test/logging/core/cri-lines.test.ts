@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { CriLines, MAX_TEXT_BYTES } from '../../../src/logging/core/cri-lines.ts';
+import { generator } from '../../support/random.ts';
+
+const NOW = Date.UTC(2026, 0, 2);
+const TIME = '2026-01-02T03:04:05.123456789Z';
+const entry = (text: string, tag = 'F', stream = 'stdout'): string => `${TIME} ${stream} ${tag} ${text}\n`;
+const bytes = (text: string): Buffer => Buffer.from(text);
+const textsOf = (lines: readonly { text: string }[]): string[] => lines.map(({ text }) => text);
+
+describe('lines of container logs', () => {
+  it('are complete, partial and interleaved by stream', () => {
+    const lines = new CriLines(0);
+    const log = `${entry('one')}${entry('tw', 'P')}${entry('err', 'F', 'stderr')}${entry('o')}${entry('')}`;
+    assert.deepEqual(lines.push(bytes(log), NOW), [
+      { time: TIME, stream: 'stdout', text: 'one' },
+      { time: TIME, stream: 'stderr', text: 'err' },
+      { time: TIME, stream: 'stdout', text: 'two' },
+      { time: TIME, stream: 'stdout', text: '' },
+    ]);
+    assert.equal(lines.safePosition, log.length);
+  });
+
+  it('keep their text whatever the sizes of the reads are, and continue at the safe position', () => {
+    const random = generator(4);
+    for (let run = 0; run < 100; run += 1) {
+      const words = Array.from({ length: 20 }, () => 'ä€x'.repeat(Math.floor(random() * 30)));
+      const log = bytes(
+        words
+          .map((word) => (random() < 0.3 ? `${entry(word.slice(0, 5), 'P')}${entry(word.slice(5))}` : entry(word)))
+          .join(''),
+      );
+      const found: string[] = [];
+      let parser = new CriLines(0);
+      let at = 0;
+      while (at < log.length) {
+        const end = Math.min(log.length, at + 1 + Math.floor(random() * 60));
+        found.push(...textsOf(parser.push(log.subarray(at, end), NOW)));
+        at = end;
+        // A restart of the process.
+        if (random() < 0.1) {
+          at = parser.safePosition;
+          parser = new CriLines(at);
+        }
+      }
+      assert.deepEqual(found, words, `run ${run}`);
+    }
+  });
+
+  it('of 10 MB become records of a bounded size without loss', () => {
+    const lines = new CriLines(0);
+    const part = 'x'.repeat(16_384);
+    const found: string[] = [];
+    for (let index = 0; index < 640; index += 1) found.push(...textsOf(lines.push(bytes(entry(part, 'P')), NOW)));
+    found.push(...textsOf(lines.push(bytes(entry('end')), NOW)));
+    assert.ok(found.every(({ length }) => length <= MAX_TEXT_BYTES + part.length));
+    assert.equal(found.join(''), `${part.repeat(640)}end`);
+  });
+
+  it('that are binary or have no newline are text with replacement characters, in pieces', () => {
+    const lines = new CriLines(0);
+    const found = textsOf(lines.push(Buffer.alloc(100_000, 0xff), NOW));
+    assert.equal(found.length, 3);
+    assert.match(found[0] ?? '', /^\uFFFD+$/);
+    assert.ok(lines.safePosition >= 90_000);
+    assert.deepEqual(textsOf(new CriLines(0).push(bytes(`no time\n${entry('ok')}`), NOW)), ['no time', 'ok']);
+  });
+
+  it('without an end are returned at the end of the file', () => {
+    const lines = new CriLines(0);
+    assert.deepEqual(lines.push(bytes(`${entry('begin', 'P')}${TIME} stderr F cut`), NOW), []);
+    assert.deepEqual(textsOf(lines.finish(NOW)).sort(), ['begin', 'cut']);
+  });
+});
