@@ -9,6 +9,7 @@ export const CHECKS: Readonly<Record<string, readonly string[]>> = {
   style: ['test/style/check.ts'],
   unused: ['node_modules/knip/bin/knip.js'],
   docs: ['test/style/references.ts'],
+  pages: ['test/style/conventions.ts'],
   language: ['test/style/language.ts'],
 };
 
