@@ -9,6 +9,7 @@ import type { CgroupFileSystem, SliceManager } from './core/cgroups/port.ts';
 import type { CredentialProviders } from './credentials-port.ts';
 import type { KubeletDevices } from './devices/node-devices.ts';
 import type { KubeletFiles } from './files-port.ts';
+import type { HistoryDeps } from './history/recorder.ts';
 import type { HostLogSource } from './host-logs-port.ts';
 import type { StreamingServer } from './io/streaming/port.ts';
 import type { HostCondition } from './node/node-status.ts';
@@ -69,6 +70,8 @@ export interface KubeletDeps {
   readonly moreMetrics?: () => string;
   /** Further conditions of the host for its Node. `reported`: types of the conditions that the Node has now. */
   readonly conditions?: (reported: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
+  /** Undefined: no usage history is kept. */
+  readonly history?: HistoryDeps;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;

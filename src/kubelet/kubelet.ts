@@ -88,6 +88,8 @@ class NodeKubelet implements Kubelet {
     await services.devices?.start();
     this.closers.push(async () => services.devices?.stop());
     this.closers.push(() => services.view.stop());
+    await parts.history?.start();
+    this.closers.push(async () => parts.history?.stop());
     this.port = await server.start();
     this.closers.push(() => server.stop());
     const sources = this.sources(manager);

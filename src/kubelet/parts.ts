@@ -9,6 +9,7 @@ import type { Quantity } from '../base/quantity.ts';
 import type { RuntimeFeatures } from '../runtime/port.ts';
 import type { KubeletDeps } from './deps.ts';
 import { NodeDevices } from './devices/node-devices.ts';
+import { UsageRecorder } from './history/recorder.ts';
 import { ImageCollector } from './housekeeping/collection.ts';
 import { EvictionManager } from './housekeeping/eviction.ts';
 import { allocatableOf, capacityOf } from './node/node-status.ts';
@@ -56,6 +57,7 @@ export interface Parts {
   readonly manager: PodManager;
   readonly access: Access;
   readonly server: KubeletServer;
+  readonly history: UsageRecorder | undefined;
 }
 
 /** The host as it was when the kubelet started. */
@@ -112,6 +114,19 @@ export async function createParts(deps: KubeletDeps): Promise<Parts> {
   });
   const manager = new PodManager(services, table, () => mirrors.kick());
   const access = new Access({ nodeName: config.nodeName, clock, log: log.named('server') });
+  const stats = new StatsProvider(services, table, (uid) => volumes.usages.ofPod(uid));
+  const history =
+    deps.history === undefined
+      ? undefined
+      : new UsageRecorder({
+          ...deps.history,
+          nodeName: config.nodeName,
+          cgroupRoot: config.cgroupRoot,
+          measure: () => stats.measure(),
+          cgroups: services.cgroups,
+          clock,
+          log: log.named('history'),
+        });
   const server = new KubeletServer({
     listen: deps.listen,
     address: config.listen.address,
@@ -124,7 +139,8 @@ export async function createParts(deps: KubeletDeps): Promise<Parts> {
     runtime,
     streaming: deps.streaming,
     devices: services.devices,
-    stats: new StatsProvider(services, table, (uid) => volumes.usages.ofPod(uid)),
+    stats,
+    history,
     config,
     probeMetrics: () => services.prober.metrics(),
     moreMetrics: deps.moreMetrics ?? (() => ''),
@@ -135,7 +151,20 @@ export async function createParts(deps: KubeletDeps): Promise<Parts> {
     log: log.named('server'),
   });
   const node = { hostInfo: host.info, table, objects, nodeChanged };
-  return { services, ...node, volumes, placements, images, eviction, shutdown, mirrors, manager, access, server };
+  return {
+    services,
+    ...node,
+    volumes,
+    placements,
+    images,
+    eviction,
+    shutdown,
+    mirrors,
+    manager,
+    access,
+    server,
+    history,
+  };
 }
 
 interface Base {

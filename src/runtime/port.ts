@@ -334,6 +334,8 @@ export interface ContainerStats {
   readonly memoryUsageBytes: number;
   readonly memoryRssBytes: number;
   readonly pids: number;
+  /** Time in which the CPU limit stopped tasks. Undefined: not reported. */
+  readonly throttledNanoSeconds?: number;
 }
 
 export type RuntimeErrorCode =

@@ -5,6 +5,7 @@ import {
   type CgroupDriver,
   type CgroupPath,
   directoryName,
+  kubepodsPath,
   podUidOf,
   qosPath,
   runtimeParentName,
@@ -13,6 +14,7 @@ import {
 import type { CgroupFileSystem, Hierarchy, SliceManager } from '../core/cgroups/port.ts';
 import { type CgroupNode, podNode, qosTree, reservedTree, type TreeOptions } from '../core/cgroups/tree.ts';
 import { planWrites, sliceProperties } from '../core/cgroups/writes.ts';
+import type { Pressure } from '../history/port.ts';
 
 export interface CgroupUsage {
   readonly cpuUsageNanoSeconds: number;
@@ -20,6 +22,15 @@ export interface CgroupUsage {
   readonly memoryWorkingSetBytes: number;
   readonly memoryRssBytes: number;
   readonly pids: number;
+  /** Time in which the CPU limit stopped tasks. Undefined: not reported, as on cgroup v1. */
+  readonly throttledNanoSeconds?: number;
+}
+
+/** Undefined: the kernel does not report it for this cgroup. */
+export interface CgroupActivity {
+  readonly diskReadBytes: number | undefined;
+  readonly diskWrittenBytes: number | undefined;
+  readonly pressure: Pressure;
 }
 
 /**
@@ -33,6 +44,8 @@ export class PodCgroups {
   private readonly log: Log;
   private hierarchies: readonly Hierarchy[] = [];
   private options: TreeOptions | undefined;
+  /** Whether the kernel reports the pressure of cgroups. Found out at the top level. */
+  private hasPressure = true;
   /** Values last written to the levels above the pods. */
   private readonly levels = new Map<string, string>();
 
@@ -117,13 +130,7 @@ export class PodCgroups {
   }
 
   async usage(path: CgroupPath): Promise<CgroupUsage | undefined> {
-    const read = async (controller: string, v1: string, v2: string): Promise<string | undefined> => {
-      const hierarchy =
-        this.hierarchies.find((each) => each.version === 'v1' && each.controllers.includes(controller)) ??
-        this.hierarchies.find((each) => each.version === 'v2');
-      if (hierarchy === undefined) return undefined;
-      return this.files.read(hierarchy.mount + directoryName(this.driver, path), hierarchy.version === 'v1' ? v1 : v2);
-    };
+    const read = (controller: string, v1: string, v2: string) => this.read(path, controller, v1, v2);
     const [cpu, memory, memoryStat, pids] = await Promise.all([
       read('cpuacct', 'cpuacct.usage', 'cpu.stat'),
       read('memory', 'memory.usage_in_bytes', 'memory.current'),
@@ -141,7 +148,33 @@ export class PodCgroups {
       memoryWorkingSetBytes: Math.max(0, usage - inactive),
       memoryRssBytes: field(stat, 'total_rss') ?? field(stat, 'anon') ?? 0,
       pids: Number(pids?.trim() ?? 0),
+      ...throttledOf(cpu),
     };
+  }
+
+  /** Disk traffic and pressure of a cgroup. */
+  async activity(path: CgroupPath): Promise<CgroupActivity> {
+    const isTop = path.length === kubepodsPath(this.treeOptions().root).length;
+    const pressure = async (resource: string): Promise<string | undefined> =>
+      isTop || this.hasPressure ? this.read(path, '', '', `${resource}.pressure`) : undefined;
+    const [disk, cpu, memory, io] = await Promise.all([
+      this.read(path, 'blkio', 'blkio.throttle.io_service_bytes_recursive', 'io.stat'),
+      ...[pressure('cpu'), pressure('memory'), pressure('io')],
+    ]);
+    if (isTop) this.hasPressure = cpu !== undefined;
+    return {
+      ...diskTraffic(disk),
+      pressure: { cpuSeconds: waited(cpu), memorySeconds: waited(memory), ioSeconds: waited(io) },
+    };
+  }
+
+  /** Reads a file of a cgroup. `v1`: '' if cgroup v1 has no such file. */
+  private async read(path: CgroupPath, controller: string, v1: string, v2: string): Promise<string | undefined> {
+    const hierarchy =
+      this.hierarchies.find((each) => each.version === 'v1' && each.controllers.includes(controller)) ??
+      this.hierarchies.find((each) => each.version === 'v2');
+    if (hierarchy === undefined) return undefined;
+    return this.files.read(hierarchy.mount + directoryName(this.driver, path), hierarchy.version === 'v1' ? v1 : v2);
   }
 
   private async applyLevels(nodes: readonly CgroupNode[]): Promise<void> {
@@ -173,6 +206,32 @@ export class PodCgroups {
 }
 
 const levelKey = (node: CgroupNode): string => node.path.join('/');
+
+/** Source: kernel documentation, cgroup-v2 (cpu.stat). */
+function throttledOf(cpuStat: string): Pick<CgroupUsage, 'throttledNanoSeconds'> {
+  const usec = field(cpuStat, 'throttled_usec');
+  return usec === undefined ? {} : { throttledNanoSeconds: usec * 1000 };
+}
+
+/** Sum of all devices. Source: kernel documentation, cgroup-v2 (io.stat), cgroup-v1/blkio-controller. */
+function diskTraffic(text: string | undefined): Pick<CgroupActivity, 'diskReadBytes' | 'diskWrittenBytes'> {
+  if (text === undefined) return { diskReadBytes: undefined, diskWrittenBytes: undefined };
+  const sum = (pattern: RegExp): number => {
+    let total = 0;
+    for (const [, bytes] of text.matchAll(pattern)) total += Number(bytes);
+    return total;
+  };
+  return {
+    diskReadBytes: sum(/(?:\brbytes=|^\d+:\d+ Read )(\d+)/gm),
+    diskWrittenBytes: sum(/(?:\bwbytes=|^\d+:\d+ Write )(\d+)/gm),
+  };
+}
+
+/** Seconds in which at least one task waited. Source: kernel documentation, accounting/psi. */
+function waited(text: string | undefined): number | undefined {
+  const total = /^some .*\btotal=(\d+)/m.exec(text ?? '')?.[1];
+  return total === undefined ? undefined : Number(total) / 1e6;
+}
 
 function field(stat: string, name: string): number | undefined {
   const match = new RegExp(`^${name} (\\d+)`, 'm').exec(stat);

@@ -7,6 +7,7 @@ export type RouteName =
   | 'resourceMetrics'
   | 'cadvisorMetrics'
   | 'probeMetrics'
+  | 'usageHistory'
   | 'configz'
   | 'containerLogs'
   | 'hostLogs'
@@ -51,6 +52,7 @@ const PLAIN: ReadonlyMap<string, { readonly name: RouteName; readonly subresourc
   ['/metrics', { name: 'metrics', subresources: ['metrics'] }],
   ['/metrics/resource', { name: 'resourceMetrics', subresources: ['metrics'] }],
   ['/metrics/cadvisor', { name: 'cadvisorMetrics', subresources: ['metrics'] }],
+  ['/metrics/history', { name: 'usageHistory', subresources: ['metrics'] }],
   ['/metrics/probes', { name: 'probeMetrics', subresources: ['metrics'] }],
   ['/configz', { name: 'configz', subresources: ['configz', 'proxy'] }],
 ]);

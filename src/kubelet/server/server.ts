@@ -9,6 +9,7 @@ import type { KubeletConfig } from '../config/kubelet-config.ts';
 import type { ServingCertificate } from '../deps.ts';
 import type { NodeDevices } from '../devices/node-devices.ts';
 import type { LogFiles } from '../files-port.ts';
+import type { UsageRecorder } from '../history/recorder.ts';
 import type { HostLogSource } from '../host-logs-port.ts';
 import type { StreamingServer } from '../io/streaming/port.ts';
 import type { PodTable } from '../pods/pod-table.ts';
@@ -18,6 +19,7 @@ import type { FileWatch } from '../port.ts';
 import type { Access } from './access.ts';
 import { checkpointContainer } from './checkpoint-requests.ts';
 import { configz } from './configz.ts';
+import { sendHistory } from './history-requests.ts';
 import { HostLogRequests } from './host-log-requests.ts';
 import { errorAnswer, HttpError, rawErrorAnswer } from './http-error.ts';
 import { LogRequests } from './log-requests.ts';
@@ -52,6 +54,8 @@ export interface KubeletServerOptions {
   readonly config: KubeletConfig;
   readonly probeMetrics: () => string;
   readonly moreMetrics: () => string;
+  /** Undefined: no history is kept. */
+  readonly history: Pick<UsageRecorder, 'answer'> | undefined;
   readonly hostLogs: HostLogSource;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
@@ -217,6 +221,9 @@ export class KubeletServer {
         return;
       case 'probeMetrics':
         sendText(response, this.options.probeMetrics(), EXPOSITION);
+        return;
+      case 'usageHistory':
+        await sendHistory(response, this.options.history, route.query, signal);
         return;
       case 'metrics':
         sendText(response, stats.ownMetrics() + this.options.moreMetrics(), EXPOSITION);

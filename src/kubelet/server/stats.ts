@@ -8,9 +8,10 @@ import { BoundedMap } from '../../base/bounded-map.ts';
 import { MetricsText } from '../../base/metrics-text.ts';
 import { timestamp } from '../../base/times.ts';
 import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
-import { podPath, rootComponents } from '../core/cgroups/names.ts';
+import { type CgroupPath, podPath, rootComponents } from '../core/cgroups/names.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
 import type { PodTable } from '../pods/pod-table.ts';
+import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
 import type { FileSystemUsage, HostUsage } from '../port.ts';
 import type { CgroupUsage } from '../resources/cgroups.ts';
@@ -27,6 +28,8 @@ export interface PodStats {
   readonly pod: Pod;
   readonly startedAtMs: number;
   readonly usage: CgroupUsage | undefined;
+  /** Primary address of the pod. */
+  readonly address?: string | undefined;
   readonly containers: readonly { readonly status: ContainerStatus; readonly stats: ContainerStats }[];
 }
 
@@ -38,6 +41,8 @@ interface Sample {
 /** Minimum window for rates, because shorter ones would only measure noise. */
 const MIN_RATE_WINDOW_MS = 1_000;
 const MAX_SAMPLES = 2_000;
+/** Pods that are read at once. */
+const TURN_PODS = 10;
 const VOLUME_METRICS = [
   ['capacity_bytes', 'capacityBytes'],
   ['available_bytes', 'availableBytes'],
@@ -84,6 +89,22 @@ export class StatsProvider {
       },
       pods: pods.map((each) => this.podSummary(each, clock.nowMs())),
     };
+  }
+
+  /** Usage for the history. */
+  async measure(): Promise<{
+    readonly host: HostUsage;
+    readonly diskUsedBytes: number | undefined;
+    readonly pods: readonly PodStats[];
+  }> {
+    const { host, settings } = this.services;
+    const [usage, disk, pods] = await Promise.all([
+      host.usage(),
+      host.fileSystem(settings.paths.volumes).catch(() => undefined),
+      this.collect(),
+    ]);
+    const diskUsedBytes = disk === undefined ? undefined : disk.capacityBytes - disk.availableBytes;
+    return { host: usage, diskUsedBytes, pods };
   }
 
   private podSummary(each: PodStats, nowMs: number): object {
@@ -239,26 +260,30 @@ export class StatsProvider {
   private async collect(): Promise<PodStats[]> {
     const { services } = this;
     const root = rootComponents(services.settings.cgroupRoot);
-    return Promise.all(
-      this.pods
-        .workers()
-        .filter((worker) => !worker.finished)
-        .map(async (worker): Promise<PodStats> => {
-          const running = services.view.get(worker.uid).containers.filter((status) => status.state === 'running');
-          const [usage, containers] = await Promise.all([
-            services.cgroups.usage(podPath(root, qosClassOf(worker.pod), worker.uid)),
-            Promise.all(
-              running.map(async (status) => ({ status, stats: await services.runtime.containerStats(status.id) })),
-            ),
-          ]);
-          return {
-            pod: worker.pod,
-            startedAtMs: Date.parse(worker.status.startTime ?? '') || 0,
-            usage,
-            containers: containers.flatMap(({ status, stats }) => (stats === undefined ? [] : [{ status, stats }])),
-          };
-        }),
-    );
+    const workers = this.pods.workers().filter((worker) => !worker.finished);
+    const stats: PodStats[] = [];
+    // The files of cgroups are read synchronously, so other work gets its turn in between.
+    for (let at = 0; at < workers.length; at += TURN_PODS) {
+      if (at > 0) await new Promise((resolve) => setImmediate(resolve));
+      stats.push(...(await Promise.all(workers.slice(at, at + TURN_PODS).map((worker) => this.statsOf(worker, root)))));
+    }
+    return stats;
+  }
+
+  private async statsOf(worker: PodWorker, root: CgroupPath): Promise<PodStats> {
+    const { services } = this;
+    const running = services.view.get(worker.uid).containers.filter((status) => status.state === 'running');
+    const [usage, containers] = await Promise.all([
+      services.cgroups.usage(podPath(root, qosClassOf(worker.pod), worker.uid)),
+      Promise.all(running.map(async (status) => ({ status, stats: await services.runtime.containerStats(status.id) }))),
+    ]);
+    return {
+      pod: worker.pod,
+      startedAtMs: Date.parse(worker.status.startTime ?? '') || 0,
+      usage,
+      address: worker.status.podIP,
+      containers: containers.flatMap(({ status, stats }) => (stats === undefined ? [] : [{ status, stats }])),
+    };
   }
 }
 

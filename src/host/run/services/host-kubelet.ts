@@ -1,5 +1,6 @@
 /** The kubelet of a host, from node-config.yaml and the current settings of its pool. */
 import { readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Log } from '../../../base/log.ts';
 import { createKubelet, type Kubelet } from '../../../kubelet/index.ts';
 import { createKubeletFiles } from '../../../kubelet/io/files/index.ts';
@@ -23,6 +24,7 @@ import { credentialProviders } from '../../node/credentials.ts';
 import { hostDevices } from '../../node/devices.ts';
 import { kubeletConfigOf } from '../../node/kubelet-config.ts';
 import { followSettings } from '../../node/shown-settings.ts';
+import { historyDeps } from '../../node/usage-history.ts';
 import { foreignPaths } from '../../node/volume-calls.ts';
 import { linkDriverRoot, volumeDeps } from '../../node/volumes.ts';
 import { systemClock as clock, systemRandom as random } from '../../process/process.ts';
@@ -111,6 +113,7 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
       ...networkConditions(restorer.forwarding(), present),
       ...(ownsStore(settings) ? await storeConditions(settings.paths.etcdData, present) : []),
     ],
+    history: historyDeps(settings, config.paths.state ?? dirname(volumes), log.named('history')),
     clock,
     random,
     log: log.named('kubelet'),

@@ -1,0 +1,52 @@
+/** Ports of the usage history to the host. */
+
+export interface Traffic {
+  /** Bytes since the interface exists, as seen by the host or pod that uses it. */
+  readonly receivedBytes: number;
+  readonly sentBytes: number;
+}
+
+/** Counters and gauges of the host. Undefined: the host does not report it. */
+export interface HostCounters {
+  /** Network interfaces with a device; without any, all but the loopback and those of pods. */
+  readonly network: Traffic;
+  /** Traffic of pods by address, for networks that route each address of a pod to its own interface. */
+  readonly pods: ReadonlyMap<string, Traffic>;
+  readonly diskReadBytes: number | undefined;
+  readonly diskWrittenBytes: number | undefined;
+  readonly flashWrittenBytes: number | undefined;
+  readonly pressure: Pressure;
+  readonly celsius: number | undefined;
+  /** Whether heat or low voltage has slowed the processor since the last call. */
+  readonly isThrottled: boolean | undefined;
+}
+
+/** Seconds in which at least one task waited. Source: kernel documentation, accounting/psi. */
+export interface Pressure {
+  readonly cpuSeconds: number | undefined;
+  readonly memorySeconds: number | undefined;
+  readonly ioSeconds: number | undefined;
+}
+
+/** Counters of the API server and the store on this host. Undefined: it does not run here or does not respond. */
+export interface ComponentCounters {
+  readonly api: { readonly requests: number /** Answered with status 5xx. */; readonly errors: number } | undefined;
+  /** Flushes of the store's log, and the seconds that they took. */
+  readonly store: { readonly flushes: number; readonly flushSeconds: number } | undefined;
+}
+
+export interface HistoryHost {
+  counters(): Promise<HostCounters>;
+  components(): Promise<ComponentCounters>;
+}
+
+/** Files of the history, compressed and with a checksum. */
+export interface HistoryFiles {
+  /** Names of the history files; empty if the directory does not exist. */
+  list(): Promise<readonly string[]>;
+  /** Rejects for a file that is damaged, incomplete, too large or of an unknown format. */
+  read(name: string): Promise<Uint8Array>;
+  /** Replaces the file atomically and durably. */
+  replace(name: string, content: Uint8Array): Promise<void>;
+  remove(name: string): Promise<void>;
+}
