@@ -9,6 +9,8 @@ export interface ClusterAccess {
   readonly server: string;
   readonly tlsServerName?: string;
   readonly insecureSkipTlsVerify?: boolean;
+  /** Proxy between this client and the server. */
+  readonly proxyUrl?: string;
   readonly ca?: PemSource;
   readonly cert?: PemSource;
   readonly key?: PemSource;
@@ -24,9 +26,13 @@ type Named = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 /**
  * Interprets a kubeconfig (`v1` Config) that was parsed from YAML. Throws CodedError 'kubeconfig' with the field.
- * `context`: name of the context; default `current-context`. Source: k8s.io/client-go/tools/clientcmd/api/v1.
+ * `context`: name of the context; default `current-context`. `proxy-url` is refused unless `proxies` is true. Source:
+ * k8s.io/client-go/tools/clientcmd/api/v1.
  */
-export function parseKubeconfig(document: unknown, options: { readonly context?: string } = {}): ClusterAccess {
+export function parseKubeconfig(
+  document: unknown,
+  options: { readonly context?: string; readonly proxies?: boolean } = {},
+): ClusterAccess {
   const config = record(document, 'kubeconfig');
   if (config['kind'] !== undefined && config['kind'] !== 'Config') throw broken('kind', 'must be Config');
   const contextName = options.context ?? text(config['current-context'], 'current-context');
@@ -41,7 +47,9 @@ export function parseKubeconfig(document: unknown, options: { readonly context?:
   const server = text(cluster['server'], `${at.cluster}server`);
   if (server === undefined || !URL.canParse(server)) throw broken(`${at.cluster}server`, 'is not a URL');
   if (!/^https?:$/.test(new URL(server).protocol)) throw broken(`${at.cluster}server`, 'must begin with https://');
-  if (cluster['proxy-url'] !== undefined) throw broken(`${at.cluster}proxy-url`, 'is not supported: remove it');
+  const proxyUrl = text(cluster['proxy-url'], `${at.cluster}proxy-url`) || undefined;
+  if (proxyUrl !== undefined && options.proxies !== true)
+    throw broken(`${at.cluster}proxy-url`, 'is not supported: remove it');
   for (const field of ['exec', 'auth-provider', 'username']) {
     if (user[field] !== undefined) throw broken(at.user + field, 'is not supported: use a certificate or a token');
   }
@@ -61,6 +69,7 @@ export function parseKubeconfig(document: unknown, options: { readonly context?:
     server,
     ...(tlsServerName === undefined ? {} : { tlsServerName }),
     ...(cluster['insecure-skip-tls-verify'] === true ? { insecureSkipTlsVerify: true } : {}),
+    ...(proxyUrl === undefined ? {} : { proxyUrl }),
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined ? {} : { cert }),
     ...(key === undefined ? {} : { key }),

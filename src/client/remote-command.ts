@@ -2,7 +2,7 @@
  * Client of `exec`, `attach`, consoles and port forwarding over WebSockets: channels of bytes on one connection.
  * Source: KEP-4006, k8s.io/apimachinery/pkg/util/remotecommand.
  */
-import type { IncomingMessage } from 'node:http';
+import type { Agent, IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import { ApiError, type Status } from '../api/meta/status.ts';
 import { parseJson } from '../base/json/json.ts';
@@ -27,6 +27,8 @@ export interface RemoteChannelsOptions {
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly insecureSkipTlsVerify?: boolean;
   readonly tlsServerName?: string;
+  /** Makes the connection, for example through a proxy. Its options of TLS replace those above. */
+  readonly agent?: Agent;
   /** Protocols in order of preference. Default: version 5, then 4, of the channel protocol. */
   readonly protocols?: readonly string[];
   /** A pending result delays the next messages. */
@@ -59,6 +61,7 @@ export function openRemoteChannels(options: RemoteChannelsOptions): Promise<Remo
     ...(key === undefined ? {} : { key }),
     ...(options.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
     ...(options.tlsServerName === undefined ? {} : { servername: options.tlsServerName }),
+    ...(options.agent === undefined ? {} : { agent: options.agent }),
     headers: { ...options.headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
   });
   socket.binaryType = 'nodebuffer';

@@ -1,4 +1,5 @@
 /** Contracts of the built-in client: a verb, its context, and the system around it. */
+import type { Agent } from 'node:http';
 import type { ClientCredentials } from '../client/credentials.ts';
 import type { FlagSpecs, Flags } from './core/flags.ts';
 
@@ -143,5 +144,7 @@ export interface Connection {
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly insecure: boolean;
   readonly tlsServerName: string | undefined;
+  /** Agent for streams that do not use the client; undefined without a proxy. */
+  readonly agent: Agent | undefined;
   close(): void;
 }

@@ -9,7 +9,8 @@ import { ClientError } from '../../kubectl/core/errors.ts';
 import type { Flags } from '../../kubectl/core/flags.ts';
 import { parseGoDuration } from '../../kubectl/core/times.ts';
 import type { Connection, ConnectOptions, KubeconfigFile } from '../../kubectl/port.ts';
-import { httpRequests } from './http-requests.ts';
+import { agentFor, httpRequests } from './http-requests.ts';
+import { proxyOfEnvironment, proxyOfKubeconfig } from './proxies.ts';
 import { simpleYaml } from './simple-yaml.ts';
 
 const MAX_KUBECONFIG_BYTES = 16 << 20;
@@ -126,7 +127,11 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
           ...(impersonate.groups.length === 0 ? {} : { 'impersonate-group': [...impersonate.groups] }),
           ...('uid' in impersonate ? { 'impersonate-uid': impersonate.uid } : {}),
         };
-  const client = httpRequests({
+  const proxy =
+    access.proxyUrl === undefined
+      ? proxyOfEnvironment(new URL(server), process.env)
+      : proxyOfKubeconfig(access.proxyUrl);
+  const requests = {
     server,
     credentials,
     insecure,
@@ -134,7 +139,9 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
     timeoutMs,
     onWarning,
     tlsServerName: tlsServerName || undefined,
-  });
+    ...(proxy === undefined ? {} : { proxy }),
+  };
+  const client = httpRequests(requests);
   const given = flags.text('namespace');
   return {
     client,
@@ -145,6 +152,7 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
     headers,
     insecure,
     tlsServerName: tlsServerName || undefined,
+    agent: proxy === undefined ? undefined : agentFor(requests, proxy),
     close: () => client.close(),
   };
 }
@@ -179,7 +187,7 @@ async function accessOf(flags: Flags, places: KubeconfigPlaces): Promise<Cluster
     );
   }
   try {
-    return parseKubeconfig(withNames(document, flags, context), { context });
+    return parseKubeconfig(withNames(document, flags, context), { context, proxies: true });
   } catch (error) {
     throw new ClientError(messageOf(error));
   }

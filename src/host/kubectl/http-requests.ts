@@ -10,6 +10,7 @@ import { parseJson } from '../../base/json/json.ts';
 import type { ClientCredentials } from '../../client/credentials.ts';
 import { ConnectionError } from '../../client/errors.ts';
 import type { RequestOptions, Requests } from '../../kubectl/port.ts';
+import { proxyAuthorization, TunnelAgent } from './proxies.ts';
 
 export interface HttpRequestsOptions {
   /** `https://host:port`, with an optional path prefix. */
@@ -21,6 +22,7 @@ export interface HttpRequestsOptions {
   /** A request fails after this many milliseconds without data; undefined: no limit. */
   readonly timeoutMs: number | undefined;
   readonly onWarning: (text: string) => void;
+  readonly proxy?: URL;
 }
 
 /** Repetitions after a response with Retry-After, as in client-go. */
@@ -34,17 +36,10 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
   const { server, credentials, headers } = options;
   const base = new URL(server);
   const isPlain = base.protocol === 'http:';
-  const agent = isPlain
-    ? undefined
-    : new Agent({
-        keepAlive: true,
-        minVersion: 'TLSv1.2',
-        ...(credentials.ca === undefined ? {} : { ca: credentials.ca }),
-        ...(credentials.cert === undefined ? {} : { cert: credentials.cert }),
-        ...(credentials.key === undefined ? {} : { key: credentials.key }),
-        ...(options.insecure ? { rejectUnauthorized: false } : {}),
-        ...(options.tlsServerName === undefined ? {} : { servername: options.tlsServerName }),
-      });
+  const { proxy } = options;
+  // A proxy forwards plain requests itself; all others are tunnelled.
+  const forwarder = isPlain && proxy?.protocol.startsWith('http') === true ? proxy : undefined;
+  const agent = forwarder !== undefined || (isPlain && proxy === undefined) ? undefined : agentFor(options, proxy);
   const prefix = base.pathname.replace(/\/+$/, '');
 
   const once = (
@@ -55,18 +50,21 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
   ): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
       const { accept = 'application/json', contentType = 'application/json', signal } = request;
-      const call = (isPlain ? plainRequest : tlsRequest)(
+      const peer = forwarder ?? base;
+      const isPeerPlain = peer.protocol === 'http:';
+      const call = (isPeerPlain ? plainRequest : tlsRequest)(
         {
           method,
-          host: base.hostname.replace(/^\[(.*)\]$/, '$1'),
-          port: base.port === '' ? (isPlain ? 80 : 443) : Number(base.port),
-          path: prefix + path,
+          host: peer.hostname.replace(/^\[(.*)\]$/, '$1'),
+          port: peer.port === '' ? (isPeerPlain ? 80 : 443) : Number(peer.port),
+          path: (forwarder === undefined ? '' : base.origin) + prefix + path,
           ...(agent === undefined ? {} : { agent }),
           ...(signal === undefined ? {} : { signal }),
           ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
           headers: {
             accept,
             'user-agent': USER_AGENT,
+            ...(forwarder === undefined ? {} : { host: base.host, ...proxyAuthorization(forwarder) }),
             ...headers,
             ...(credentials.token === undefined ? {} : { authorization: `Bearer ${credentials.token}` }),
             ...(body === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(body) }),
@@ -112,6 +110,21 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
     stream: async (path, request = {}) => send('GET', path, undefined, request),
     close: () => agent?.destroy(),
   };
+}
+
+/** Agent with the credentials, for connections through a proxy if one is given. */
+export function agentFor(options: HttpRequestsOptions, proxy: URL | undefined): Agent {
+  const { credentials, insecure, tlsServerName } = options;
+  const tls = {
+    keepAlive: true,
+    minVersion: 'TLSv1.2' as const,
+    ...(credentials.ca === undefined ? {} : { ca: credentials.ca }),
+    ...(credentials.cert === undefined ? {} : { cert: credentials.cert }),
+    ...(credentials.key === undefined ? {} : { key: credentials.key }),
+    ...(insecure ? { rejectUnauthorized: false } : {}),
+    ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
+  };
+  return proxy === undefined ? new Agent(tls) : new TunnelAgent(proxy, tls, options.server.startsWith('http:'));
 }
 
 async function textOf(response: IncomingMessage, server: string): Promise<string> {

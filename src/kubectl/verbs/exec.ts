@@ -104,6 +104,7 @@ export async function connectTerminal(
     headers: connection.headers,
     insecureSkipTlsVerify: connection.insecure,
     ...(connection.tlsServerName === undefined ? {} : { tlsServerName: connection.tlsServerName }),
+    ...(connection.agent === undefined ? {} : { agent: connection.agent }),
     signal: process.stop === undefined ? signal : AbortSignal.any([signal, process.stop]),
     onData: (channel, bytes) => {
       if (channel === REMOTE_CHANNEL.stdout) {

@@ -114,6 +114,7 @@ async function forward(
       headers: connection.headers,
       insecureSkipTlsVerify: connection.insecure,
       ...(connection.tlsServerName === undefined ? {} : { tlsServerName: connection.tlsServerName }),
+      ...(connection.agent === undefined ? {} : { agent: connection.agent }),
       protocols: ['v4.channel.k8s.io'],
       signal,
       onData: (channel, bytes) => {

@@ -54,7 +54,10 @@ test('names the field of a kubeconfig that cannot be used', async () => {
     [cluster({ server: 5 }), /clusters\[k\]\.server must be a string/],
     [cluster({ server: 'nowhere' }), /clusters\[k\]\.server is not a URL/],
     [cluster({ server: 'ftp://x' }), /clusters\[k\]\.server must begin with https:\/\//],
-    [cluster({ 'proxy-url': 'http://p' }), /clusters\[k\]\.proxy-url is not supported: remove it/],
+    [
+      cluster({ 'proxy-url': 'ftp://p' }),
+      /proxy-url: "ftp:\/\/p": unsupported scheme "ftp", must be http, https, or socks5/,
+    ],
     [cluster({ 'certificate-authority-data': 'eA==' }), /certificate-authority-data is not base64 of PEM/],
     [cluster({ 'certificate-authority': '/nonexistent/ca' }), /unable to read \/nonexistent\/ca/],
     [cluster({ 'certificate-authority': 'config' }), /certificate-authority: is not PEM/],
