@@ -44,6 +44,8 @@ const CROSSINGS = {
   // Controllers of a feature use the framework of all controllers.
   network: ['^src/controllers/framework/'],
   rigs: ['^src/controllers/framework/'],
+  // `patch --local` and kustomize apply the same patches as the server.
+  kubectl: ['^src/apiserver/core/patch/index\\.ts$'],
   // The rights that an operator requires are compared with those it has.
   openshift: ['^src/controllers/framework/', '^src/apiserver/core/authorization/index\\.ts$'],
 };

@@ -61,6 +61,7 @@ export const CLIENT_VERBS: readonly string[] = [
   ...['get', 'describe', 'create', 'apply', 'replace', 'patch', 'edit', 'delete', 'logs', 'exec', 'attach', 'cp'],
   ...['port-forward', 'run', 'expose', 'scale', 'rollout', 'wait', 'label', 'annotate', 'cordon', 'uncordon', 'drain'],
   ...['taint', 'top', 'events', 'explain', 'api-resources', 'api-versions', 'cluster-info', 'auth'],
+  ...['set', 'autoscale', 'certificate'],
 ];
 
 const CLIENT_CONFIG_VERBS: readonly string[] = [
@@ -69,6 +70,8 @@ const CLIENT_CONFIG_VERBS: readonly string[] = [
   'get-contexts',
   'use-context',
   'set-context',
+  ...['get-clusters', 'get-users', 'set-cluster', 'set-credentials', 'set', 'unset', 'use'],
+  ...['delete-cluster', 'delete-context', 'delete-user', 'rename-context'],
 ];
 
 /**

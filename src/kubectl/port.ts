@@ -32,6 +32,7 @@ export interface VerbContext {
   readonly signal: AbortSignal;
   /** Name in messages: `kubectl` or `hyperedge`. */
   readonly program: string;
+  readonly verbs: readonly Verb[];
 }
 
 export interface Terminal {
@@ -58,6 +59,12 @@ export interface System {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   readFile(path: string): Promise<Uint8Array>;
   writeFile(path: string, bytes: Uint8Array | string): Promise<void>;
+  exists(path: string): Promise<boolean>;
+  absolutePath(path: string): string;
+  /** Runs a program with this terminal and these additional variables. Resolves with its exit code. */
+  runProgram(file: string, args: readonly string[], variables?: Readonly<Record<string, string>>): Promise<number>;
+  /** Executables on PATH whose name starts so, in order; directories that cannot be read are reported. */
+  programs(prefix: string, onUnreadable: (directory: string, reason: string) => void): Promise<readonly string[]>;
   /** Manifest files of a directory in order, or the path itself. */
   manifestFiles(path: string, recursive: boolean): Promise<readonly string[]>;
   /** Names below a directory, for example for `create configmap --from-file`. */

@@ -18,6 +18,7 @@ export const OUTPUT_FLAGS = {
     help: 'json, yaml, name, wide, jsonpath=TEMPLATE, jsonpath-file=FILE, custom-columns=SPEC or custom-columns-file=FILE',
   },
   'show-managed-fields': { type: 'bool', help: 'keep managedFields in json and yaml' },
+  'allow-missing-template-keys': { type: 'bool', help: 'missing fields of a template are no error' },
 } as const satisfies Record<string, FlagSpec>;
 
 /** Prints one object or a list; undefined if a table or a short message was requested. */

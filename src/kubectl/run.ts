@@ -53,16 +53,21 @@ export async function runVerb(options: RunOptions): Promise<number> {
       return 0;
     }
     const wantsHelp = first === undefined || first === 'help' || first === '--help' || first === '-h';
+    if (!wantsHelp) {
+      const { runPlugin } = await import('./plugins.ts');
+      const code = await runPlugin(options.system, argv);
+      if (code !== undefined) return code;
+    }
     if (wantsHelp) io.out(verbList(options.verbs, program));
     else io.err(`error: unknown command "${word}" for "${program}"\n`);
     return wantsHelp ? 0 : 1;
   }
-  const { verb, words, rest } = chosen;
+  const { verb, words, rest, after } = chosen;
   const name = words.join(' ');
   if (verb.load === undefined) {
-    const isHelp = rest.length === 0 || rest[0] === '--help' || rest[0] === '-h';
+    const isHelp = after.length === 0 || after[0] === '--help' || after[0] === '-h';
     if (isHelp) io.out(verbHelp(verb, words, program));
-    else io.err(`error: unknown command "${rest[0] ?? ''}" for "${program} ${name}"\n`);
+    else io.err(`error: unknown command "${after[0] ?? ''}"\nSee '${program} ${name} -h' for help and examples\n`);
     return isHelp ? 0 : 1;
   }
   try {
@@ -84,6 +89,7 @@ export async function runVerb(options: RunOptions): Promise<number> {
       }),
       signal: options.signal,
       program,
+      verbs: options.verbs,
     });
     if (code === 0 && warnings > 0 && flags.bool('warnings-as-errors')) {
       io.err(`error: ${warnings} warning${warnings === 1 ? '' : 's'} received\n`);
@@ -127,7 +133,10 @@ function parseOrExplain(verb: Verb, argv: readonly string[], name: string): Retu
 interface Choice {
   readonly verb: Verb;
   readonly words: readonly string[];
+  /** Arguments of the verb, with the global flags that precede it. */
   readonly rest: readonly string[];
+  /** Arguments that follow the verb. */
+  readonly after: readonly string[];
 }
 
 /** The verb at the start of the arguments. Global flags with a value may precede it, as in `kubectl -n a get pods`. */
@@ -156,7 +165,7 @@ export function chooseVerb(verbs: readonly Verb[], argv: readonly string[]): Cho
     among = next.verbs;
     at += 1;
   }
-  return verb === undefined ? undefined : { verb, words, rest: [...leading, ...argv.slice(at)] };
+  return verb === undefined ? undefined : { verb, words, rest: [...leading, ...argv.slice(at)], after: argv.slice(at) };
 }
 
 /** Connects, runs `use` and closes the connection. */

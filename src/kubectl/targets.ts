@@ -47,7 +47,7 @@ export async function namedResources(session: Session, args: readonly string[]):
         const [type = '', name = '', more] = each.split('/');
         if (!each.includes('/'))
           throw new ClientError(
-            "there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. 'get resource/<resource_name>' instead of 'get resource resource/<resource_name>'",
+            `there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '${session.context.program} get resource/<resource_name>' instead of '${session.context.program} get resource resource/<resource_name>'`,
           );
         if (type === '' || name === '' || more !== undefined)
           throw new ClientError('arguments in resource/name form must have a single resource and name');

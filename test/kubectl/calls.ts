@@ -1,3 +1,14 @@
+/** Calls in their order, against a server of their own. */
+export interface Scenario {
+  readonly name: string;
+  /** Documents for stdin, by name. */
+  readonly manifests: Readonly<Record<string, string>>;
+  /** Files by path below `<dir>`. Those in `bin/` are executable and on PATH. */
+  readonly files: Readonly<Record<string, string>>;
+  /** One call a line. */
+  readonly calls: string;
+}
+
 /**
  * Calls that the built-in client and kubectl 1.36 make in the same order against the same server. `< name` passes a
  * manifest on stdin. `test/upstream/record-kubectl.ts` records what kubectl prints.
@@ -318,10 +329,13 @@ frobnicate
   .split('\n');
 
 /** Words of a call. Quotes keep spaces. */
-export function wordsOf(call: string): { readonly args: readonly string[]; readonly input: string | undefined } {
+export function wordsOf(
+  call: string,
+  manifests = MANIFESTS,
+): { readonly args: readonly string[]; readonly input: string | undefined } {
   const [, command = '', manifest] = /^(.*?)(?: < (\w+))?$/s.exec(call) ?? [];
   const args = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
-  return { args, input: manifest === undefined ? undefined : MANIFESTS[manifest] };
+  return { args, input: manifest === undefined ? undefined : manifests[manifest] };
 }
 
 export interface Outcome {
@@ -338,6 +352,8 @@ export function comparable({ code, stdout, stderr }: Outcome, places: readonly s
     return result
       .replaceAll(/\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [-+]\d{4}/g, '<time>')
       .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, '<time>')
+      .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [-+]\d{4}/g, '<time>')
+      .replaceAll(/\/tmp\/(LIVE|MERGED)-\d+/g, '<$1>')
       .replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, '<uid>')
       .replaceAll(/(resourceVersion"?: "?)\d+/g, '$1<version>')
       .replaceAll(/(Resource Version:\s+)\d+/g, '$1<version>')
@@ -345,9 +361,9 @@ export function comparable({ code, stdout, stderr }: Outcome, places: readonly s
       .replaceAll(/127-0-0-1-\d+/g, '<server>')
       .replaceAll(/X509SHA256=[\da-f]{64}/g, 'X509SHA256=<digest>')
       .replaceAll(/kube-api-access-\w{5}/g, 'kube-api-access-<suffix>')
-      .replaceAll(/\b(?:\d+[smhd]){1,2}(?=\s|$)/gm, '<age>')
+      .replaceAll(/(?<!averageValue: )\b(?:\d+[smhd]){1,2}(?=\s|$)/gm, '<age>')
       .replaceAll(/(<age>|\bAGE|\bLAST SEEN)(?: {2,})/g, '$1  ')
-      .replaceAll(/^[EWI]\d{4} .*\n/gm, '');
+      .replaceAll(/^(?:[EWI]\d{4} |Unable to read directory ).*\n/gm, '');
   };
   return { code, stdout: clean(stdout), stderr: clean(stderr) };
 }

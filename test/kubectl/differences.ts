@@ -1,5 +1,10 @@
 /** Calls whose output differs from kubectl's on purpose, with the reason. */
 export const DIFFERENCES: Readonly<Record<string, string>> = {
   'get cm -n demo -o wrong': 'the message lists the formats of this client, which has no Go templates and no KYAML',
-  frobnicate: 'kubectl searches for a plug-in; this client has none and names the unknown command',
+  frobnicate: 'kubectl ends with a hint at similar commands',
+  'autoscale deploy web --max=6 -n demo':
+    'kubectl hides the reason, an autoscaler of that name, behind its second attempt',
+  certificate: 'the help text',
+  'config set-cluster --kubeconfig=<dir>/config': 'kubectl prints the help text before the error',
+  'config set clusters.one.wrong x --kubeconfig=<dir>/config': 'kubectl prints addresses of its memory',
 };

@@ -3,31 +3,37 @@
  * named with its reason.
  */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { startServer } from '../apiserver/harness.ts';
-import { CALLS, comparable, type Outcome, wordsOf } from './calls.ts';
+import { CALLS, comparable, MANIFESTS, type Outcome, type Scenario, wordsOf } from './calls.ts';
 import { DIFFERENCES } from './differences.ts';
 import { runClient } from './run-client.ts';
+import { callsOf, SCENARIOS, writeFiles } from './scenarios.ts';
 
 interface Recorded {
   readonly version: string;
   readonly calls: Readonly<Record<string, Outcome>>;
 }
 
-test('prints what kubectl prints', { timeout: 120_000 }, async () => {
-  const golden = join(import.meta.dirname, 'golden/recorded.json');
-  const recorded: Recorded = JSON.parse(await readFile(golden, 'utf8'));
+async function compare(scenario: Scenario, file: string): Promise<void> {
+  const recorded: Recorded = JSON.parse(await readFile(join(import.meta.dirname, 'golden', file), 'utf8'));
   const server = await startServer();
+  const directory = await mkdtemp(join(tmpdir(), 'he-calls-'));
+  const path = process.env['PATH'];
   process.env['KUBECACHEDIR'] = server.directory;
+  const calls = callsOf(scenario);
   const different: string[] = [];
   try {
-    for (const [index, call] of CALLS.entries()) {
-      const { args, input } = wordsOf(call);
-      const outcome = comparable(await runClient(['--kubeconfig', server.kubeconfig, ...args], input), [
-        server.kubeconfig,
-        server.directory,
+    await writeFiles(scenario, directory);
+    process.env['PATH'] = `${join(directory, 'bin')}${delimiter}${path}`;
+    for (const [index, call] of calls.entries()) {
+      const { args, input } = wordsOf(call.replaceAll('<dir>', directory), scenario.manifests);
+      const flags = args[0] === 'hello' ? [] : ['--kubeconfig', server.kubeconfig];
+      const outcome = comparable(await runClient([...flags, ...args], input), [
+        ...[server.kubeconfig, server.directory, directory],
       ]);
       const expected = recorded.calls[`${index} ${call}`];
       assert.ok(expected, `${call}: not recorded; run test/upstream/record-kubectl.ts`);
@@ -43,7 +49,18 @@ test('prints what kubectl prints', { timeout: 120_000 }, async () => {
         );
     }
   } finally {
+    process.env['PATH'] = path;
     await server.stop();
+    await rm(directory, { recursive: true, force: true });
   }
-  assert.equal(different.length, 0, `${different.length} of ${CALLS.length} differ\n${different.join('\n')}`);
-});
+  assert.equal(different.length, 0, `${different.length} of ${calls.length} differ\n${different.join('\n')}`);
+}
+
+test('prints what kubectl prints', { timeout: 300_000 }, () =>
+  compare({ name: 'calls', manifests: MANIFESTS, files: {}, calls: CALLS.join('\n') }, 'recorded.json'),
+);
+
+for (const scenario of SCENARIOS)
+  test(`prints what kubectl prints: ${scenario.name}`, { timeout: 300_000 }, () =>
+    compare(scenario, `${scenario.name}.json`),
+  );

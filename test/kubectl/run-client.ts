@@ -1,4 +1,5 @@
 /** Runs the built-in client in this process, with captured output. */
+import { spawnSync } from 'node:child_process';
 import { nodeSystem } from '../../src/host/kubectl/node-system.ts';
 import { runVerb } from '../../src/kubectl/run.ts';
 import { VERBS } from '../../src/kubectl/verbs.ts';
@@ -12,7 +13,15 @@ export async function runClient(args: readonly string[], input = ''): Promise<Ou
     program: 'kubectl',
     argv: args,
     signal: new AbortController().signal,
-    system: nodeSystem({ variable: undefined, hostFile: '/nonexistent' }),
+    system: {
+      ...nodeSystem({ variable: undefined, hostFile: '/nonexistent' }),
+      runProgram: async (file, rest) => {
+        const ran = spawnSync(file, [...rest], { encoding: 'utf8' });
+        stdout += ran.stdout;
+        stderr += ran.stderr;
+        return ran.status ?? 1;
+      },
+    },
     io: {
       out: (text) => {
         stdout += typeof text === 'string' ? text : Buffer.from(text).toString('utf8');

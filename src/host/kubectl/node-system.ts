@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
+import { delimiter, extname, join, resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ignore, messageOf } from '../../base/errors.ts';
 import { ClientError } from '../../kubectl/core/errors.ts';
@@ -49,6 +49,14 @@ export function nodeSystem(places: KubeconfigPlaces): System {
     sleep: (ms, signal) => delay(ms, undefined, signal === undefined ? {} : { signal }),
     readFile: (path) => readFile(path).catch((error: unknown) => Promise.reject(unreadable(path, error))),
     writeFile: (path, bytes) => writeFile(path, bytes, { mode: 0o600 }),
+    exists: (path) =>
+      stat(path).then(
+        () => true,
+        () => false,
+      ),
+    absolutePath: (path) => resolvePath(path),
+    runProgram,
+    programs,
     manifestFiles,
     filesIn,
     fetchText,
@@ -151,6 +159,40 @@ async function edit(name: string, text: string): Promise<{ readonly text: string
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+function runProgram(
+  file: string,
+  args: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, [...args], { stdio: 'inherit', env: { ...process.env, ...variables } });
+    child.once('error', (error) => reject(new ClientError(`${file}: ${messageOf(error)}`)));
+    child.once('exit', (code) => resolve(code ?? 1));
+  });
+}
+
+async function programs(
+  prefix: string,
+  onUnreadable: (directory: string, reason: string) => void,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const directory of new Set((process.env['PATH'] ?? '').split(delimiter))) {
+    if (directory.trim() === '') continue;
+    try {
+      for (const name of (await readdir(directory)).sort())
+        if (name.startsWith(prefix)) {
+          const path = join(directory, name);
+          const facts = await stat(path);
+          if (facts.isFile() && (facts.mode & 0o111) !== 0) found.push(path);
+        }
+    } catch (error) {
+      const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+      onUnreadable(directory, isMissing ? `open ${directory}: no such file or directory` : messageOf(error));
+    }
+  }
+  return found;
 }
 
 async function* tar(args: readonly string[]): AsyncIterable<Uint8Array> {

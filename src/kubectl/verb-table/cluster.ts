@@ -1,8 +1,10 @@
 /** Verbs for nodes, discovery, permissions and the kubeconfig. */
+import { FILE_FLAGS } from '../manifests.ts';
 import type { Verb } from '../port.ts';
 import { DRY_RUN_FLAG, OUTPUT_FLAGS } from '../printing.ts';
 import { SELECTOR_FLAGS } from '../targets.ts';
-import { bool, GRACE, HEADERS, int, list, PRINTED_WRITE, TIMEOUT, text } from './flags.ts';
+import { CONFIG_VERBS } from './config.ts';
+import { bool, GRACE, HEADERS, int, list, PRINTED_WRITE, TIMEOUT, text, VALIDATE } from './flags.ts';
 
 export const CLUSTER_VERBS: readonly Verb[] = [
   ...(['cordon', 'uncordon'] as const).map(
@@ -42,7 +44,13 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     group: 'cluster',
     summary: 'change taints of nodes',
     usage: 'NODE… KEY[=VALUE]:EFFECT… KEY[:EFFECT]-…',
-    flags: { ...PRINTED_WRITE, ...SELECTOR_FLAGS, all: bool('all nodes'), overwrite: bool('replace existing taints') },
+    flags: {
+      ...PRINTED_WRITE,
+      ...SELECTOR_FLAGS,
+      all: bool('all nodes'),
+      overwrite: bool('replace existing taints'),
+      validate: VALIDATE,
+    },
     load: async () => ({ run: (await import('../verbs/nodes.ts')).runTaint }),
   },
   {
@@ -94,7 +102,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     summary: 'show the documentation of a kind or field',
     usage: 'TYPE[.FIELD…]',
     flags: {
-      recursive: bool('show all fields below'),
+      recursive: bool('show all fields below', 'R'),
       'api-version': text('VERSION', 'version of the kind'),
       output: text('FORMAT', 'accepted for compatibility', { short: 'o' }),
     },
@@ -114,6 +122,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
       categories: list('NAME', 'only resources of these categories'),
       'sort-by': text('FIELD', 'name or kind'),
       cached: bool('accepted for compatibility'),
+      'show-managed-fields': bool('accepted for compatibility'),
     },
     load: async () => ({ run: (await import('../verbs/discovery.ts')).runResources }),
   },
@@ -170,6 +179,20 @@ export const CLUSTER_VERBS: readonly Verb[] = [
         flags: OUTPUT_FLAGS,
         load: async () => ({ run: (await import('../verbs/auth.ts')).runWhoAmI }),
       },
+      {
+        name: 'reconcile',
+        group: 'cluster',
+        summary: 'add missing rules and subjects of roles and bindings',
+        usage: '-f FILE',
+        flags: {
+          ...OUTPUT_FLAGS,
+          ...FILE_FLAGS,
+          'dry-run': DRY_RUN_FLAG,
+          'remove-extra-permissions': bool('remove rules that the files do not have'),
+          'remove-extra-subjects': bool('remove subjects that the files do not have'),
+        },
+        load: () => import('../verbs/reconcile.ts'),
+      },
     ],
   },
   {
@@ -178,52 +201,6 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     summary: 'show and change the kubeconfig',
     usage: '',
     flags: {},
-    verbs: [
-      {
-        name: 'view',
-        group: 'settings',
-        summary: 'show the kubeconfig',
-        usage: '',
-        flags: {
-          raw: bool('with secrets'),
-          minify: bool('only the current context'),
-          flatten: bool('accepted for compatibility'),
-          output: text('FORMAT', 'yaml, json or jsonpath=TEMPLATE', { short: 'o', default: 'yaml' }),
-        },
-        load: async () => ({ run: (await import('../verbs/config.ts')).runView }),
-      },
-      {
-        name: 'current-context',
-        group: 'settings',
-        summary: 'show the current context',
-        usage: '',
-        flags: {},
-        load: async () => ({ run: (await import('../verbs/config.ts')).runCurrentContext }),
-      },
-      {
-        name: 'get-contexts',
-        group: 'settings',
-        summary: 'list the contexts',
-        usage: '[NAME…]',
-        flags: { ...HEADERS, output: text('FORMAT', 'name', { short: 'o' }) },
-        load: async () => ({ run: (await import('../verbs/config.ts')).runGetContexts }),
-      },
-      {
-        name: 'use-context',
-        group: 'settings',
-        summary: 'choose the current context',
-        usage: 'NAME',
-        flags: {},
-        load: async () => ({ run: (await import('../verbs/config.ts')).runUseContext }),
-      },
-      {
-        name: 'set-context',
-        group: 'settings',
-        summary: 'change a context',
-        usage: '(NAME | --current)',
-        flags: { current: bool('the current context') },
-        load: async () => ({ run: (await import('../verbs/config.ts')).runSetContext }),
-      },
-    ],
+    verbs: CONFIG_VERBS,
   },
 ];

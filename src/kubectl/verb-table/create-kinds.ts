@@ -1,7 +1,7 @@
 /** Kinds that `create` makes from flags. */
 import type { FlagSpecs } from '../core/flags.ts';
 import type { Verb } from '../port.ts';
-import { bool, CONTENT, CREATED, IMAGE, int, list, PORTS, SUBJECTS, text } from './flags.ts';
+import { bool, CONTENT, CREATED, HASH, IMAGE, int, list, PORTS, SUBJECTS, text } from './flags.ts';
 
 const generator = (words: string, summary: string, flags: FlagSpecs, usage = 'NAME'): Verb => ({
   name: words.split(' ').at(-1) ?? '',
@@ -29,10 +29,12 @@ const CREATE_KINDS: readonly Verb[] = [
       type: text('TYPE', 'type of the secret'),
     }),
     generator('secret tls', 'create a secret with a certificate', {
+      ...HASH,
       cert: text('FILE', 'certificate'),
       key: text('FILE', 'key'),
     }),
     generator('secret docker-registry', 'create a secret for a registry', {
+      ...HASH,
       'docker-server': text('HOST', 'registry'),
       'docker-username': text('NAME', 'user'),
       'docker-password': text('TEXT', 'password'),
@@ -70,6 +72,9 @@ const CREATE_KINDS: readonly Verb[] = [
   generator('token', 'request a token of a service account', {
     audience: list('NAME', 'audience; may be repeated'),
     duration: text('TIME', 'life time, such as 1h'),
+    'bound-object-kind': text('KIND', 'the token ends with an object: Pod, Secret or Node'),
+    'bound-object-name': text('NAME', 'name of that object'),
+    'bound-object-uid': text('UID', 'uid of that object'),
   }),
   generator('role', 'create a role', {
     verb: list('VERB', 'verb; may be repeated'),
@@ -110,6 +115,7 @@ const CREATE_KINDS: readonly Verb[] = [
   generator('ingress', 'create an ingress', {
     rule: list('HOST/PATH=SERVICE:PORT[,tls[=SECRET]]', 'rule; may be repeated'),
     class: text('NAME', 'ingress class'),
+    annotation: list('KEY=VALUE', 'annotation; may be repeated'),
     'default-backend': text('SERVICE:PORT', 'service for all other requests'),
   }),
   generator('quota', 'create a resource quota', {

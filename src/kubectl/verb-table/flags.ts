@@ -47,11 +47,12 @@ export const CREATED: FlagSpecs = {
   validate: VALIDATE,
   'save-config': bool('accepted for compatibility'),
 };
+export const HASH: FlagSpecs = { 'append-hash': bool('add a hash of the content to the name') };
 export const CONTENT: FlagSpecs = {
+  ...HASH,
   'from-literal': list('KEY=VALUE', 'a key with its value; may be repeated'),
   'from-file': list('[KEY=]FILE', 'a file or directory; may be repeated'),
   'from-env-file': list('FILE', 'lines of KEY=VALUE; may be repeated'),
-  'append-hash': bool('accepted for compatibility'),
 };
 export const SUBJECTS: FlagSpecs = {
   user: list('NAME', 'user; may be repeated'),

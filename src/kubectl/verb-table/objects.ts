@@ -20,6 +20,30 @@ import {
   WRITE_FLAGS,
 } from './flags.ts';
 
+const LAST_APPLIED_VERBS: readonly Verb[] = [
+  {
+    name: 'view-last-applied',
+    group: 'advanced',
+    summary: 'show the manifest of the last apply',
+    usage: OBJECTS,
+    flags: { ...TARGET_FLAGS, output: text('FORMAT', 'yaml or json', { short: 'o', default: 'yaml' }) },
+    load: async () => ({ run: (await import('../verbs/last-applied.ts')).runView }),
+  },
+  {
+    name: 'set-last-applied',
+    group: 'advanced',
+    summary: 'replace the manifest of the last apply without a change of the object',
+    usage: '-f FILE',
+    flags: {
+      ...OUTPUT_FLAGS,
+      ...FILE_FLAGS,
+      'dry-run': DRY_RUN_FLAG,
+      'create-annotation': bool('also for objects that were never applied'),
+    },
+    load: async () => ({ run: (await import('../verbs/last-applied.ts')).runSet }),
+  },
+];
+
 export const OBJECT_VERBS: readonly Verb[] = [
   {
     name: 'get',
@@ -40,9 +64,9 @@ export const OBJECT_VERBS: readonly Verb[] = [
       'show-kind': bool('show the type before each name'),
       'sort-by': text('PATH', 'field to sort by, such as .metadata.name'),
       'ignore-not-found': bool('do not fail for missing objects'),
-      'allow-missing-template-keys': bool('missing fields of a template are no error'),
       'chunk-size': int('COUNT', 'objects of one response', { default: '500' }),
       'server-print': bool('accepted for compatibility'),
+      subresource: text('NAME', 'subresource to read, such as status or scale'),
       raw: text('PATH', 'path of the API to read'),
     },
     examples: [
@@ -98,6 +122,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       ['All manifests of a directory', 'apply -f manifests/'],
       ['From another program', 'apply -f -'],
     ],
+    verbs: LAST_APPLIED_VERBS,
     load: () => import('../verbs/apply.ts'),
   },
   {
@@ -128,6 +153,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       'patch-file': text('FILE', 'file with the patch'),
       type: text('TYPE', 'strategic, merge or json', { default: 'strategic' }),
       subresource: text('NAME', 'subresource to change, such as status'),
+      local: bool('change the objects of the files without a server'),
     },
     examples: [['The image of a deployment', `patch deployment web -p '{"spec":{"replicas":3}}'`]],
     load: () => import('../verbs/patch.ts'),
@@ -189,6 +215,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
         ...PRINTED_WRITE,
         overwrite: bool('replace existing values'),
         list: bool('show the result'),
+        local: bool('change the objects of the files without a server'),
         'resource-version': text('VERSION', 'only if the object has this version'),
       },
       load: async () => {

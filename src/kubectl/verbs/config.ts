@@ -7,21 +7,23 @@ import { layout } from '../core/table.ts';
 import { yamlText } from '../core/yaml-writer.ts';
 import type { KubeconfigFile, VerbContext } from '../port.ts';
 
-interface Named {
+export interface NamedEntry {
   readonly name: string;
   readonly cluster?: Record<string, unknown>;
   readonly user?: Record<string, unknown>;
   readonly context?: { readonly cluster?: string; readonly user?: string; readonly namespace?: string };
 }
 
-const read = ({ flags, system }: VerbContext): Promise<KubeconfigFile> =>
+export const readKubeconfigOf = ({ flags, system }: VerbContext): Promise<KubeconfigFile> =>
   system.kubeconfig(flags.text('kubeconfig') || undefined);
-const entries = (file: KubeconfigFile, field: string): readonly Named[] =>
-  (file.document[field] ?? []) as readonly Named[];
+
+/** Entries of `clusters`, `contexts` or `users`. */
+export const entriesIn = (document: Readonly<Record<string, unknown>>, field: string): readonly NamedEntry[] =>
+  (document[field] ?? []) as readonly NamedEntry[];
 
 export async function runView(context: VerbContext): Promise<number> {
   const { flags, io } = context;
-  const { document } = await read(context);
+  const { document } = await readKubeconfigOf(context);
   const current = flags.text('context') || String(document['current-context'] ?? '');
   const minified = flags.bool('minify') ? minify(document, current) : document;
   const shown = flags.bool('raw') ? minified : hidden(minified);
@@ -47,7 +49,7 @@ export async function runView(context: VerbContext): Promise<number> {
 }
 
 function minify(document: Readonly<Record<string, unknown>>, current: string): Record<string, unknown> {
-  const named = (field: string): readonly Named[] => (document[field] ?? []) as readonly Named[];
+  const named = (field: string): readonly NamedEntry[] => (document[field] ?? []) as readonly NamedEntry[];
   const context = named('contexts').find(({ name }) => name === current);
   if (context === undefined)
     throw new ClientError(
@@ -71,11 +73,11 @@ function hidden(document: Readonly<Record<string, unknown>>): Record<string, unk
     Object.fromEntries(Object.entries(entry ?? {}).map(([key, value]) => [key, fields[key] ?? value]));
   return {
     ...document,
-    clusters: ((document['clusters'] ?? []) as Named[]).map((each) => ({
+    clusters: ((document['clusters'] ?? []) as NamedEntry[]).map((each) => ({
       ...each,
       cluster: replaced(each.cluster, { 'certificate-authority-data': 'DATA+OMITTED' }),
     })),
-    users: ((document['users'] ?? []) as Named[]).map((each) => ({
+    users: ((document['users'] ?? []) as NamedEntry[]).map((each) => ({
       ...each,
       user: replaced(each.user, {
         'client-certificate-data': 'DATA+OMITTED',
@@ -88,7 +90,7 @@ function hidden(document: Readonly<Record<string, unknown>>): Record<string, unk
 }
 
 export async function runCurrentContext(context: VerbContext): Promise<number> {
-  const current = (await read(context)).document['current-context'];
+  const current = (await readKubeconfigOf(context)).document['current-context'];
   if (typeof current !== 'string' || current === '') throw new ClientError('current-context is not set');
   context.io.out(`${current}\n`);
   return 0;
@@ -96,11 +98,9 @@ export async function runCurrentContext(context: VerbContext): Promise<number> {
 
 export async function runGetContexts(context: VerbContext): Promise<number> {
   const { flags, args, io } = context;
-  const file = await read(context);
+  const file = await readKubeconfigOf(context);
   const current = file.document['current-context'];
-  const all = entries(file, 'contexts').filter(({ name }) => args.length === 0 || args.includes(name));
-  const [missing] = args.filter((name) => !all.some((each) => each.name === name));
-  if (missing !== undefined) throw new ClientError(`context ${missing} not found`);
+  const all = entriesIn(file.document, 'contexts').filter(({ name }) => args.length === 0 || args.includes(name));
   if (flags.text('output') === 'name') io.out(all.map(({ name }) => `${name}\n`).join(''));
   else
     io.out(
@@ -115,14 +115,16 @@ export async function runGetContexts(context: VerbContext): Promise<number> {
         ]),
       ]),
     );
+  const [missing] = args.filter((name) => !all.some((each) => each.name === name));
+  if (missing !== undefined) throw new ClientError(`context ${missing} not found`);
   return 0;
 }
 
 export async function runUseContext(context: VerbContext): Promise<number> {
   const [name] = context.args;
   if (name === undefined) throw new ClientError('you must specify a context name');
-  await change(context, (document) => {
-    if (!((document['contexts'] ?? []) as Named[]).some((each) => each.name === name))
+  await changeKubeconfig(context, (document) => {
+    if (!((document['contexts'] ?? []) as NamedEntry[]).some((each) => each.name === name))
       throw new ClientError(`no context exists with the name: "${name}"`);
     return { ...document, 'current-context': name };
   });
@@ -134,11 +136,14 @@ export async function runSetContext(context: VerbContext): Promise<number> {
   const { flags, args, io } = context;
   let isNew = false;
   let changed = '';
-  await change(context, (document) => {
+  await changeKubeconfig(context, (document) => {
     const name = flags.bool('current') ? String(document['current-context'] ?? '') : (args[0] ?? '');
-    if (name === '') throw new ClientError('you must specify a non-empty context name or --current');
+    if (name === '')
+      throw new ClientError(
+        flags.bool('current') ? 'no current context is set' : 'you must specify a non-empty context name or --current',
+      );
     changed = name;
-    const contexts = (document['contexts'] ?? []) as Named[];
+    const contexts = (document['contexts'] ?? []) as NamedEntry[];
     isNew = !contexts.some((each) => each.name === name);
     const fields = Object.fromEntries(
       (['cluster', 'user', 'namespace'] as const).flatMap((field) =>
@@ -154,15 +159,31 @@ export async function runSetContext(context: VerbContext): Promise<number> {
   return 0;
 }
 
-/** Writes the first file of the configuration. Throws ClientError if several files are merged. */
-async function change(
+const LISTS = ['clusters', 'contexts', 'users'];
+
+/**
+ * Writes the first file of the configuration, with sorted entries. Resolves with its path. Throws ClientError if
+ * several files are merged.
+ */
+export async function changeKubeconfig(
   context: VerbContext,
-  edit: (document: Readonly<Record<string, unknown>>) => Record<string, unknown>,
-): Promise<void> {
+  edit: (document: Record<string, unknown>, path: string) => Record<string, unknown>,
+): Promise<string> {
   const { flags, system } = context;
   const variable = system.environment('KUBECONFIG') ?? '';
   if (flags.text('kubeconfig') === '' && variable.includes(':'))
     throw new ClientError('KUBECONFIG names several files; choose one with --kubeconfig');
-  const file = await read(context);
-  await system.writeFile(file.path, yamlText(edit(file.document)));
+  const given = flags.text('kubeconfig');
+  const isMissing = given !== '' && !(await system.exists(given));
+  const file: KubeconfigFile = isMissing
+    ? { path: given, document: { apiVersion: 'v1', kind: 'Config', preferences: {} } }
+    : await readKubeconfigOf(context);
+  const edited = edit({ ...file.document }, file.path);
+  const sorted = Object.entries(edited).flatMap(([key, value]): [string, unknown][] => {
+    if (!LISTS.includes(key) || !Array.isArray(value)) return [[key, value]];
+    const entries: readonly NamedEntry[] = value;
+    return entries.length === 0 ? [] : [[key, entries.toSorted((left, right) => (left.name < right.name ? -1 : 1))]];
+  });
+  await system.writeFile(file.path, yamlText(Object.fromEntries(sorted)));
+  return file.path;
 }

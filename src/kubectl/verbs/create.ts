@@ -5,7 +5,7 @@ import type { AnyObject } from '../core/objects.ts';
 import { pathOf } from '../core/resources.ts';
 import { requiredManifests } from '../manifests.ts';
 import type { RunVerb, VerbContext } from '../port.ts';
-import { dryRunOf, printOutcome, validationOf, writeQuery } from '../printing.ts';
+import { dryRunOf, objectPrinter, printOutcome, validationOf, writeQuery } from '../printing.ts';
 import { errorLine, withSession } from '../run.ts';
 import type { Session } from '../session.ts';
 import { GENERATORS } from './generators.ts';
@@ -92,15 +92,20 @@ export const runGenerator =
       if (kind === 'token') {
         const { name = '', namespace = session.namespace } = object.metadata ?? {};
         const accounts = await session.resource('serviceaccounts');
-        const answer = await session.send<{ status?: { token?: string } }>(
-          'POST',
-          pathOf(accounts, namespace, name, 'token'),
-          {
-            body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: object['spec'] },
-          },
-        );
-        context.io.out(`${answer.status?.token ?? ''}\n`);
+        const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: object['spec'] };
+        const path = pathOf(accounts, namespace, name, 'token');
+        const answer = await session
+          .send<AnyObject & { status?: { token?: string } }>('POST', path, { body })
+          .catch((error: unknown) => {
+            throw isApiError(error) ? new ClientError(`failed to create token: ${error.message}`) : error;
+          });
+        const printer = await objectPrinter(context);
+        context.io.out(printer === undefined ? `${answer.status?.token ?? ''}\n` : printer(answer));
         return 0;
+      }
+      if (context.flags.bool('append-hash')) {
+        const { nameHash } = await import('../kustomize/name-hash.ts');
+        object.metadata = { ...object.metadata, name: `${object.metadata?.name ?? ''}-${nameHash(object)}` };
       }
       try {
         await createObject(session, object, validationOf(context.flags.text('validate')));

@@ -5,139 +5,9 @@ import { parseGoDuration } from '../core/times.ts';
 import type { VerbContext } from '../port.ts';
 import type { Session } from '../session.ts';
 import { currentObject, oneTarget } from '../targets.ts';
+import { configMap, nameOf, pairs, secretDockerRegistry, secretGeneric, secretTls } from './create-content.ts';
 
 type Generator = (context: VerbContext, session: Session) => Promise<AnyObject> | AnyObject;
-
-export function nameOf({ args }: VerbContext): string {
-  const [name, ...more] = args;
-  if (name === undefined || more.length > 0) throw new ClientError(`exactly one NAME is required, got ${args.length}`);
-  return name;
-}
-
-/** `KEY=VALUE` pairs. Throws ClientError with the flag. */
-export function pairs(values: readonly string[], flag: string): Record<string, string> {
-  return Object.fromEntries(
-    values.map((each) => {
-      const at = each.indexOf('=');
-      if (at <= 0) throw new ClientError(`invalid --${flag} ${JSON.stringify(each)}: expected KEY=VALUE`);
-      return [each.slice(0, at), each.slice(at + 1)];
-    }),
-  );
-}
-
-const TEXT = new TextDecoder('utf-8', { fatal: true });
-
-/** Content of `--from-literal`, `--from-file` and `--from-env-file`. */
-async function contents({ flags, system }: VerbContext): Promise<Map<string, Uint8Array>> {
-  const found = new Map<string, Uint8Array>();
-  const add = (key: string, bytes: Uint8Array): void => {
-    if (!/^[-._a-zA-Z0-9]+$/.test(key) || key === '.' || key === '..')
-      throw new ClientError(
-        `${JSON.stringify(key)} is not a valid key name: a valid config key must consist of alphanumeric characters, '-', '_' or '.'`,
-      );
-    if (found.has(key))
-      throw new ClientError(`cannot add key ${JSON.stringify(key)}, another key by that name already exists`);
-    found.set(key, bytes);
-  };
-  for (const source of flags.all('from-literal')) {
-    const at = source.indexOf('=');
-    if (at <= 0) throw new ClientError(`invalid literal source ${source}, expected key=value`);
-    add(source.slice(0, at), Buffer.from(source.slice(at + 1)));
-  }
-  for (const source of flags.all('from-file')) {
-    const [, key, path = source] = /^([^=]+)=(.*)$/.exec(source) ?? [];
-    const inside = await system.filesIn(path);
-    if (inside === undefined) add(key ?? (path.split('/').at(-1) as string), await system.readFile(path));
-    else if (key !== undefined) throw new ClientError('cannot give a key name for a directory path');
-    else
-      for (const name of inside)
-        if (/^[-._a-zA-Z0-9]+$/.test(name)) add(name, await system.readFile(`${path.replace(/\/$/, '')}/${name}`));
-  }
-  for (const path of flags.all('from-env-file'))
-    for (const line of Buffer.from(await system.readFile(path))
-      .toString('utf8')
-      .split('\n')) {
-      const text = line.trimStart().replace(/\r$/, '');
-      if (text === '' || text.startsWith('#')) continue;
-      const at = text.indexOf('=');
-      add(
-        at < 0 ? text : text.slice(0, at),
-        Buffer.from(at < 0 ? (system.environment(text) ?? '') : text.slice(at + 1)),
-      );
-    }
-  return found;
-}
-
-async function configMap(context: VerbContext): Promise<AnyObject> {
-  const data: Record<string, string> = {};
-  const binaryData: Record<string, string> = {};
-  for (const [key, bytes] of await contents(context)) {
-    try {
-      data[key] = TEXT.decode(bytes);
-    } catch {
-      // Content that is no UTF-8 is binary data.
-      binaryData[key] = Buffer.from(bytes).toString('base64');
-    }
-  }
-  return {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name: nameOf(context) },
-    ...(Object.keys(data).length === 0 ? {} : { data }),
-    ...(Object.keys(binaryData).length === 0 ? {} : { binaryData }),
-    ...(context.flags.bool('immutable') ? { immutable: true } : {}),
-  };
-}
-
-const encoded = (entries: Iterable<readonly [string, Uint8Array]>): Record<string, string> =>
-  Object.fromEntries([...entries].map(([key, bytes]) => [key, Buffer.from(bytes).toString('base64')]));
-
-async function secretGeneric(context: VerbContext): Promise<AnyObject> {
-  const data = encoded(await contents(context));
-  const type = context.flags.text('type');
-  return {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name: nameOf(context) },
-    ...(Object.keys(data).length === 0 ? {} : { data }),
-    ...(type === '' ? {} : { type }),
-  };
-}
-
-async function secretTls(context: VerbContext): Promise<AnyObject> {
-  const { flags, system } = context;
-  if (flags.text('cert') === '' || flags.text('key') === '') throw new ClientError('key and cert must be specified');
-  const data = encoded([
-    ['tls.crt', await system.readFile(flags.text('cert'))],
-    ['tls.key', await system.readFile(flags.text('key'))],
-  ]);
-  return { apiVersion: 'v1', kind: 'Secret', metadata: { name: nameOf(context) }, data, type: 'kubernetes.io/tls' };
-}
-
-function secretDockerRegistry(context: VerbContext): AnyObject {
-  const { flags } = context;
-  const [username, password, email, server] = [
-    'docker-username',
-    'docker-password',
-    'docker-email',
-    'docker-server',
-  ].map((name) => flags.text(name));
-  if (username === '' || password === '')
-    throw new ClientError(
-      'either --from-file or the combination of --docker-username, --docker-password and --docker-server is required',
-    );
-  const auth = Buffer.from(`${username}:${password}`).toString('base64');
-  const auths = {
-    [server || 'https://index.docker.io/v1/']: { username, password, ...(email === '' ? {} : { email }), auth },
-  };
-  return {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name: nameOf(context) },
-    data: encoded([['.dockerconfigjson', Buffer.from(JSON.stringify({ auths }))]]),
-    type: 'kubernetes.io/dockerconfigjson',
-  };
-}
 
 export const command = ({ args, dashAt }: VerbContext): readonly string[] =>
   dashAt === undefined ? [] : args.slice(dashAt);
@@ -198,7 +68,9 @@ async function job(context: VerbContext, session: Session): Promise<AnyObject> {
       cronJob['spec'] as { jobTemplate?: { spec?: unknown; metadata?: AnyObject['metadata'] } } | undefined
     )?.jobTemplate;
     if (template === undefined)
-      throw new ClientError(`unknown object type ${cronJob.kind ?? ''}: --from needs a cronjob`);
+      throw new ClientError(
+        `unknown object type *${(cronJob.apiVersion ?? '').split('/').at(-1)}.${cronJob.kind ?? ''}`,
+      );
     return {
       apiVersion: 'batch/v1',
       kind: 'Job',
@@ -403,7 +275,7 @@ function disruptionBudget({ flags }: VerbContext): object {
   };
 }
 
-function ingress({ flags }: VerbContext): object {
+function ingress({ flags, args }: VerbContext): object {
   const specs = flags.all('rule').map((text) => {
     const [, host = '', path = '', backend = '', port = '', tls] =
       /^([^/=]*)(\/[^=]*)=([^:,]+):([^,]+)(?:,tls(?:=(.*))?)?$/.exec(text) ?? [];
@@ -427,7 +299,9 @@ function ingress({ flags }: VerbContext): object {
     );
   const hosts = [...new Set(specs.map(({ host }) => host))];
   const tls = specs.filter((each) => each.tls !== undefined);
+  const annotations = pairs(flags.list('annotation'), 'annotation');
   return {
+    ...(Object.keys(annotations).length === 0 ? {} : { metadata: { annotations, name: args[0] } }),
     spec: {
       ...(flags.text('class') === '' ? {} : { ingressClassName: flags.text('class') }),
       ...(name === ''
@@ -456,6 +330,25 @@ function ingress({ flags }: VerbContext): object {
     },
     status: { loadBalancer: {} },
   };
+}
+
+function durationOf(text: string): number {
+  try {
+    return parseGoDuration(text);
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    throw new ClientError(
+      `invalid argument "${text}" for "--duration" flag: ${problem}\nSee 'kubectl create token --help' for usage.`,
+    );
+  }
+}
+
+function boundObject(flags: VerbContext['flags']): object {
+  const kind = flags.text('bound-object-kind');
+  if (!['Pod', 'Secret', 'Node'].includes(kind))
+    throw new ClientError(`supported --bound-object-kind values are Node, Pod, Secret, not ${JSON.stringify(kind)}`);
+  const uid = flags.text('bound-object-uid');
+  return { apiVersion: 'v1', kind, name: flags.text('bound-object-name'), ...(uid === '' ? {} : { uid }) };
 }
 
 /** Objects of `create KIND`. `token` is a request for a subresource. */
@@ -490,7 +383,8 @@ export const GENERATORS: Readonly<Record<string, Generator>> = {
     spec: {
       audiences: flags.list('audience').length === 0 ? undefined : [...flags.list('audience')],
       expirationSeconds:
-        flags.text('duration') === '' ? undefined : Math.round(parseGoDuration(flags.text('duration')) / 1_000),
+        flags.text('duration') === '' ? undefined : Math.round(durationOf(flags.text('duration')) / 1_000),
+      ...(flags.text('bound-object-name') === '' ? {} : { boundObjectRef: boundObject(flags) }),
     },
   })),
 };

@@ -179,7 +179,10 @@ async function readTable(session: Session, { resource, namespace, name }: Reques
   const { flags } = session.context;
   const sort = flags.text('sort-by');
   const includeObject = sort === '' ? undefined : 'Object';
-  if (name !== undefined) return session.get<Table>(pathOf(resource, namespace, name), { includeObject }, TABLE);
+  if (name !== undefined) {
+    const path = pathOf(resource, namespace, name, flags.text('subresource') || undefined);
+    return session.get<Table>(path, { includeObject }, TABLE);
+  }
   const rows: TableRow[] = [];
   const limit = Number(flags.text('chunk-size')) || undefined;
   for (let next = '', before = ''; ; before = next) {

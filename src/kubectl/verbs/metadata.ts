@@ -1,6 +1,7 @@
 /** `label` and `annotate`: change one map of the metadata. Source: k8s.io/kubectl/pkg/cmd/label, annotate. */
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, mapAt } from '../core/objects.ts';
+import { requiredManifests } from '../manifests.ts';
 import type { VerbContext } from '../port.ts';
 import { dryRunOf, nameOf, objectPrinter, printOutcome, writeQuery } from '../printing.ts';
 import { withSession } from '../run.ts';
@@ -14,7 +15,21 @@ interface Changes {
   readonly remove: readonly string[];
 }
 
+/** Prints the changed objects of the files. */
+async function changeLocally(context: VerbContext, field: 'labels' | 'annotations'): Promise<number> {
+  const { set, remove } = changesOf(context.args, field);
+  for (const { object } of await requiredManifests(context)) {
+    const values = Object.fromEntries(
+      Object.entries({ ...mapAt(object, 'metadata', field), ...set }).filter(([key]) => !remove.includes(key)),
+    );
+    const changed = { ...object, metadata: { ...object.metadata, [field]: values } };
+    await printOutcome(context, changed, field === 'labels' ? 'labeled' : 'annotated');
+  }
+  return 0;
+}
+
 function change(context: VerbContext, field: 'labels' | 'annotations'): Promise<number> {
+  if (context.flags.bool('local')) return changeLocally(context, field);
   return withSession(context, async (session) => {
     const { flags, args, io } = context;
     const pairs = args.filter(isPair);

@@ -2,7 +2,8 @@
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, listAt, mapAt } from '../core/objects.ts';
 import type { VerbContext } from '../port.ts';
-import { command, images, named, pairs } from './generators.ts';
+import { pairs } from './create-content.ts';
+import { command, images, named } from './generators.ts';
 
 /** The pod of `run`. */
 export function podFromFlags(context: VerbContext): AnyObject {

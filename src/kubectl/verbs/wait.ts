@@ -3,7 +3,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { ClientError } from '../core/errors.ts';
 import { parseRelaxedPath, printed } from '../core/json-path.ts';
 import { type AnyObject, listAt, textAt } from '../core/objects.ts';
-import { groupResource, printedKind } from '../core/resources.ts';
+import { printedKind } from '../core/resources.ts';
 import { parseGoDuration } from '../core/times.ts';
 import type { VerbContext } from '../port.ts';
 import { objectPrinter } from '../printing.ts';
@@ -23,6 +23,7 @@ export const run = (context: VerbContext): Promise<number> =>
     const timeout = parseGoDuration(flags.text('timeout') || '30s');
     const deadline = system.monotonicMs() + (timeout < 0 ? 7 * 24 * 3_600_000 : timeout);
     const isDeletion = flags.text('for') === 'delete';
+    const isCreation = flags.text('for') === 'create';
     let targets = await targetsOf(session);
     while (targets.length === 0 && flags.text('for') === 'create' && system.monotonicMs() < deadline) {
       await system.sleep(POLL_MS, signal);
@@ -42,7 +43,9 @@ export const run = (context: VerbContext): Promise<number> =>
           if (printer === undefined) io.out(`${printedKind(target.resource)}/${target.name} condition met\n`);
           else if (met.object !== undefined) io.out(printer(met.object));
         } else
-          io.err(`error: timed out waiting for the condition on ${groupResource(target.resource)}/${target.name}\n`);
+          io.err(
+            `error: timed out waiting for the condition${isCreation ? '' : ` on ${target.resource.name}/${target.name}`}\n`,
+          );
         return met.isMet;
       }),
     );
@@ -80,10 +83,7 @@ async function waitFor(
 
 function checkOf(text: string): Check {
   const lower = text.toLowerCase();
-  if (text === '')
-    throw new ClientError(
-      'You must specify "--for=condition=<condition name>[=<value>]", "--for=create", "--for=delete" or "--for=jsonpath=<expression>"',
-    );
+  if (text === '') throw new ClientError('unrecognized condition: []');
   if (lower === 'delete') return (object) => object === undefined;
   if (lower === 'create') return (object) => object !== undefined;
   if (lower.startsWith('condition=')) {

@@ -14,7 +14,7 @@ import { runClient } from '../../kubectl/run-client.ts';
 let server: Awaited<ReturnType<typeof startServer>>;
 let proxy: Server;
 let socks: TcpServer;
-/** Targets that the proxies were asked for. */
+/** Targets of the requests that reached a proxy. */
 let seen: string[] = [];
 let login: string | undefined;
 

@@ -1,0 +1,18 @@
+/** Scenarios beside the calls of `calls.ts`, and the directory with their files. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Scenario } from './calls.ts';
+import { VERBS_SCENARIO } from './verb-calls.ts';
+
+export const SCENARIOS: readonly Scenario[] = [VERBS_SCENARIO];
+
+/** Writes the files below the directory. */
+export async function writeFiles({ files }: Scenario, directory: string): Promise<void> {
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(directory, name);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, content, { mode: name.startsWith('bin/') ? 0o755 : 0o644 });
+  }
+}
+
+export const callsOf = ({ calls }: Scenario): readonly string[] => calls.trim().split('\n');
