@@ -1,4 +1,4 @@
-import type { Node } from '../api/generated/core/v1.ts';
+import type { Node, Pod } from '../api/generated/core/v1.ts';
 import type { Timer } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
@@ -10,6 +10,7 @@ import { NodeAgent } from './node/node-agent.ts';
 import { nodeFacts } from './node/node-facts.ts';
 import { nodeStatus } from './node/node-status.ts';
 import { createParts, type Parts } from './parts.ts';
+import type { RecentEvent } from './pods/events.ts';
 import type { PodManager } from './pods/pod-manager.ts';
 import { stopInStages } from './shutdown/stop-stages.ts';
 import { followApiPods } from './sources/api-pods.ts';
@@ -40,6 +41,13 @@ export interface Kubelet {
   readonly nodeReady: Promise<void>;
   /** Ready condition of the Node as last reported. */
   readonly isNodeReady: boolean;
+  /** Current pods and recent events; empty before the start. */
+  report(): KubeletReport;
+}
+
+export interface KubeletReport {
+  readonly pods: readonly Pod[];
+  readonly events: readonly RecentEvent[];
 }
 
 /** Interval between checks for pods whose local storage is due for measurement. */
@@ -131,6 +139,15 @@ class NodeKubelet implements Kubelet {
 
   get isNodeReady(): boolean {
     return this.agent?.isReady ?? false;
+  }
+
+  report(): KubeletReport {
+    if (this.parts === undefined) return { pods: [], events: [] };
+    const { table, services } = this.parts;
+    return {
+      pods: table.workers().map((worker) => ({ ...worker.pod, status: worker.status })),
+      events: services.events.recent(),
+    };
   }
 
   forgetBackOff(podUid: string): void {

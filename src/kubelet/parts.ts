@@ -183,7 +183,7 @@ async function createShared(
 ): Promise<{ readonly shared: Omit<PodServices, 'underPressure'>; readonly volumes: NodeVolumes }> {
   const { config, clock, log, random, runtime, credentials, lastKnown } = deps;
   const node = objects.node.bind(objects);
-  const events = new KubeletEvents();
+  const events = new KubeletEvents(deps.clock);
   const tokens = new TokenSource({ clock, log: log.named('tokens'), lastKnown });
   const configObjects = new ConfigObjects({
     ...{ clock, log: log.named('config'), lastKnown },

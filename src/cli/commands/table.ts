@@ -27,6 +27,7 @@ import { masterLogsCommand } from './host/master-logs.ts';
 import { masterRestartCommand } from './host/master-restart.ts';
 import { resetCommand } from './host/reset.ts';
 import { statusCommand } from './host/status.ts';
+import { supportBundleCommand } from './host/support-bundle.ts';
 import { sysinfoCommand } from './host/sysinfo.ts';
 import { uninstallCommand } from './host/uninstall.ts';
 import { versionCommand } from './host/version.ts';
@@ -92,6 +93,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       statusCommand,
       alertsCommand,
       doctorCommand,
+      supportBundleCommand,
       sysinfoCommand,
       versionCommand,
       configCheckCommand,

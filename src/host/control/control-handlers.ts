@@ -112,6 +112,7 @@ export function controlHandlers({
       };
     },
     alerts: () => ({ node: nodeName, ...alerts.engine.report() }),
+    kubelet: () => kubelet.report(),
     endPods,
     reloadSnapshots: () => snapshots.reload(),
     submitted,

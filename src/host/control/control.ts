@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { StartStage } from '../../base/services.ts';
+import type { KubeletReport } from '../../kubelet/index.ts';
 import type { HostAlertReport } from '../alerts/alerts.ts';
 import type { FailedRevision } from '../openshift/revision-archive.ts';
 import type { VersionReport } from '../run/version-skew.ts';
@@ -55,6 +56,8 @@ export interface ControlHandlers {
   endPods(): void;
   reloadSnapshots(): Promise<void>;
   readonly submitted: SubmittedPods;
+  /** Pods of this host with their states, and the kubelet's last events; they need no API server. */
+  kubelet(): KubeletReport;
 }
 
 export interface ControlServer {
@@ -112,7 +115,8 @@ async function answer(
     } else if (incoming.method === 'POST' && incoming.url === '/snapshots') {
       await handlers.reloadSnapshots();
       reply(200, {});
-    } else if (incoming.url === '/pods' || incoming.url?.startsWith('/pods/') === true) {
+    } else if (incoming.method === 'GET' && incoming.url === '/kubelet') reply(200, handlers.kubelet());
+    else if (incoming.url === '/pods' || incoming.url?.startsWith('/pods/') === true) {
       await answerPods(incoming, body, handlers.submitted, reply);
     } else reply(404, { error: 'not found' });
   } catch (error) {

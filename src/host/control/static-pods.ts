@@ -15,6 +15,7 @@ import { rewriteGenerated, writeGenerated } from '../config/generated-file.ts';
 import type { Settings } from '../config/settings.ts';
 import type { OwnPorts } from '../network/own-ports.ts';
 import { packaged, selfCommand } from '../process/assets.ts';
+import { diagnosticsBelow } from '../process/diagnostics.ts';
 
 /** OKD's names for the manifest files. */
 export const MANIFESTS = { etcd: 'etcd.yaml', api: 'apiserver.yaml', controllers: 'controller.yaml' } as const;
@@ -104,6 +105,7 @@ function etcdPod(
   const directory = dirname(settings.paths.etcdConfig);
   return controlPlanePod(assets, {
     component: 'etcd',
+    diagnostics: diagnosticsBelow(settings.root),
     address: settings.nodeIp,
     ports,
     args: [
@@ -136,6 +138,7 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
   });
   return controlPlanePod(assets, {
     component: 'api',
+    diagnostics: diagnosticsBelow(settings.root),
     address: settings.nodeIp,
     ports,
     args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
@@ -159,6 +162,7 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
 function controllersPod(settings: Settings, assets: string | undefined, ports: readonly ReservedPort[]): Pod {
   return controlPlanePod(assets, {
     component: 'controllers',
+    diagnostics: diagnosticsBelow(settings.root),
     ports,
     args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
     directories: [
@@ -203,6 +207,7 @@ const MALLOC = [
 ] as const;
 
 interface ComponentPod {
+  readonly diagnostics: string;
   readonly component: 'etcd' | 'api' | 'controllers';
   /** Declared for schedulers and other tools. */
   readonly ports: readonly ReservedPort[];
@@ -217,7 +222,11 @@ interface ComponentPod {
 }
 
 function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
-  const directories = [...spec.directories, ...programDirectories(assets)];
+  const directories = [
+    ...spec.directories,
+    { name: 'diagnostics', path: spec.diagnostics, writable: true, orCreate: true },
+    ...programDirectories(assets),
+  ];
   const probe = (given: Probe, delaySeconds: number): Probe => ({
     ...given,
     initialDelaySeconds: delaySeconds,

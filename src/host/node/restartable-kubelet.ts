@@ -56,6 +56,7 @@ export async function restartableKubelet(
     },
     start: () => current.start(),
     forgetBackOff: (uid) => current.forgetBackOff(uid),
+    report: () => current.report(),
     addressesChanged: () => current.addressesChanged(),
     // A kubelet that is being started reads the newest certificate itself.
     reloadCertificate: () => changing.then(() => current.reloadCertificate()),

@@ -4,6 +4,7 @@ import type { Log } from '../../base/log.ts';
 import { readMasterLogLevel } from '../config/master-env.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
+import { diagnosticsBelow, serveDiagnostics } from './diagnostics.ts';
 import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, scavengeAlone, YOUNG_BYTES } from './heap.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
 
@@ -28,11 +29,13 @@ export async function runComponent(
   load: LoadComponent,
   flags: ComponentFlags,
 ): Promise<number> {
-  const paths = pathsBelow(await canonicalRoot(flags.root));
+  const root = await canonicalRoot(flags.root);
+  const paths = pathsBelow(root);
   const level = flags.logLevel ?? (await readMasterLogLevel(flags.envFile ?? paths.masterEnv)) ?? 2;
   const log: Log = createProcessLog(name === 'api' ? 'apiserver' : name, level);
   if (name === 'api') keepYoungGenerationSmall(YOUNG_BYTES.api);
   return runUntilSignal(log, async (onFatal) => {
+    await serveDiagnostics(diagnosticsBelow(root), name, log);
     const start = await load();
     return start({
       configFile: flags.configFile ?? paths.masterConfig,

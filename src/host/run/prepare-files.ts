@@ -16,6 +16,7 @@ import { groupedNodeConfig, sysconfigOf } from '../config/node-group.ts';
 import type { Settings } from '../config/settings.ts';
 import { writeStaticPods } from '../control/static-pods.ts';
 import { ownPorts } from '../network/own-ports.ts';
+import { diagnosticsBelow } from '../process/diagnostics.ts';
 
 const ENCRYPTION_KEY_BYTES = 32;
 
@@ -82,6 +83,7 @@ async function makeDirectories(settings: Settings): Promise<void> {
     paths.snapshots,
     paths.run,
     paths.masterLogs,
+    diagnosticsBelow(settings.root),
     dirname(paths.agentSocket),
     join(settings.root, 'etc/origin/node/certificates'),
   ];

@@ -4,6 +4,7 @@ import { loadSettings, type Settings } from '../config/settings.ts';
 import { createLogTap, noLogTap } from '../logging/log-tap.ts';
 import { selfCommand } from '../process/assets.ts';
 import { trackChildren } from '../process/children.ts';
+import { diagnosticsBelow, serveDiagnostics } from '../process/diagnostics.ts';
 import { collectWhenIdle, scavengeAlone } from '../process/heap.ts';
 import { keepWatchdog, notifyReady } from '../process/notify.ts';
 import {
@@ -51,6 +52,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   try {
     const reload = (): Promise<Settings> => loadSettings(options);
     const host = await startHost({ settings, log, logTap, progress, reload, signal: stopping.signal });
+    await serveDiagnostics(diagnosticsBelow(settings.root), 'host', log);
     void notifyReady(process.env, log).then(() => {
       watchdog = keepWatchdog(process.env, log);
     });

@@ -18,6 +18,7 @@ import { readMasterLogLevel } from '../config/master-env.ts';
 import { defaultRouteLink } from '../config/node-addresses.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 import { hasLeft, runUntilSignal } from '../process/component.ts';
+import { diagnosticsBelow, serveDiagnostics } from '../process/diagnostics.ts';
 import { keepYoungGenerationSmall, YOUNG_BYTES } from '../process/heap.ts';
 import { notifyReady } from '../process/notify.ts';
 import { createProcessLog, descriptorSink } from '../process/process.ts';
@@ -49,6 +50,8 @@ export type EtcdPlan =
       readonly parsed: EtcdParsed;
       readonly fromHost: boolean;
       readonly agentSocket?: string;
+      /** Directory of the host's sockets with statistics. */
+      readonly diagnostics?: string;
       /** Directory of snapshots from which a damaged store is restored. */
       readonly snapshots?: string;
       /** Path of the record of the host's update. */
@@ -115,7 +118,8 @@ async function planned({ argv, environment, own }: EtcdInvocation): Promise<Etcd
 
 /** Reads the file that `hyperedge run` writes. File names in it are relative to it. */
 async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPlan> {
-  const paths = pathsBelow(await canonicalRoot(own.root));
+  const root = await canonicalRoot(own.root);
+  const paths = pathsBelow(root);
   const file = own.configFile ?? paths.etcdConfig;
   const locate = (path: string): string => resolveBeside(file, path);
   const formerCluster = await readClusterId(file);
@@ -125,6 +129,7 @@ async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPl
     parsed: settingsOf(readFile(file, await read(file)), { fromFile: true, locate, defaultHost: await ownAddress() }),
     fromHost: true,
     agentSocket: paths.agentSocket,
+    diagnostics: diagnosticsBelow(root),
     logLevel: own.logLevel ?? (await readMasterLogLevel(own.envFile ?? paths.masterEnv)),
   };
 }
@@ -154,6 +159,7 @@ export async function runEtcd({
   parsed,
   fromHost,
   agentSocket,
+  diagnostics,
   snapshots,
   updateRecord,
   formerCluster,
@@ -165,6 +171,7 @@ export async function runEtcd({
   for (const warning of warnings) log.warn(warning);
   keepYoungGenerationSmall(YOUNG_BYTES.store);
   const running = runUntilSignal(log, async (onFatal) => {
+    if (diagnostics !== undefined) await serveDiagnostics(diagnostics, 'etcd', log);
     const { startEtcd } = await import('./server.ts');
     const component = await startEtcd({
       settings,

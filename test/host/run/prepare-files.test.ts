@@ -80,7 +80,8 @@ test('writes OKD’s pods: names, containers, labels, host network, probes, and 
         // Known hosts and SSH keys of hosts that Machines install.
         controllers: ['run/hyperedge/ssh'],
       };
-      const own = expectedWritable[component as keyof typeof expectedWritable];
+      const diagnostics = 'var/lib/origin/diagnostics';
+      const own = [...expectedWritable[component as keyof typeof expectedWritable], diagnostics];
       assert.deepEqual(
         writable,
         own.map((path) => join(root, path)),

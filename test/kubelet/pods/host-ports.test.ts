@@ -46,7 +46,7 @@ test('updates the reserved ports of an existing Node', async () => {
     config,
     info: { architecture: 'amd64', operatingSystem: 'linux', hostname: 'n' } as HostInfo,
     client: api.client(),
-    events: new KubeletEvents(),
+    events: new KubeletEvents({ nowMs: () => 0 }),
     clock: realClock,
     log: silentLog,
     status: async () => ({}),

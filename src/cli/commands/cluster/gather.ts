@@ -11,7 +11,7 @@ export const gatherCommand: Command = {
   arguments: [0, 0],
   examples: [['Collect into a directory', 'gather --dest-dir /must-gather']],
   run: async ({ flags, out }) => {
-    const { gather } = await import('../../../host/process/gather.ts');
+    const { gather } = await import('../../../host/support-bundle/gather.ts');
     const missed = await gather(stringFlag(flags, 'dest-dir') ?? '/must-gather', (line) => out.stdout(`${line}\n`));
     return missed === 0 ? 0 : 1;
   },

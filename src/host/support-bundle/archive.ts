@@ -1,0 +1,118 @@
+/** Writes a directory of redacted files as a tar archive with gzip, within a limit for the archive. */
+import { createReadStream, createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { Transform, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { type Pack, pack } from 'tar-stream';
+import { indexPage } from '../../support-bundle/core/index.ts';
+import type { BundleReport, EntryReport, SectionReport } from '../../support-bundle/port.ts';
+
+/** For the index page, headers and data that is not compressed yet. */
+const RESERVE = 1 << 20;
+const HEADER_BYTES = 1024;
+const MIN_PART = 4096;
+const ATTEMPTS = 4;
+
+export interface ArchiveOptions {
+  /** Directory with the files. */
+  readonly from: string;
+  readonly to: string;
+  /** Name of the directory in the archive. */
+  readonly name: string;
+  readonly maxBytes: number;
+  readonly mtime: Date;
+}
+
+/** Returns the report with the files that had to be cut. Files at the end of the report are cut first. */
+export async function writeArchive(report: BundleReport, options: ArchiveOptions): Promise<BundleReport> {
+  const tar = pack();
+  let written = 0;
+  const count = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      written += chunk.length;
+      done(null, chunk);
+    },
+  });
+  const stored = pipeline(
+    tar,
+    createGzip({ level: 6 }),
+    count,
+    createWriteStream(options.to, { flags: 'wx', mode: 0o600 }),
+  );
+  try {
+    const remaining = (): number => options.maxBytes - RESERVE - written;
+    const [result] = await Promise.all([fill(tar, report, options, remaining), stored]);
+    return result;
+  } catch (error) {
+    tar.destroy();
+    throw error;
+  }
+}
+
+async function fill(
+  tar: Pack,
+  report: BundleReport,
+  options: ArchiveOptions,
+  remaining: () => number,
+): Promise<BundleReport> {
+  const sections: SectionReport[] = [];
+  for (const section of report.sections) {
+    const entries: EntryReport[] = [];
+    for (const entry of section.entries) entries.push(await addEntry(tar, entry, options, remaining()));
+    sections.push({ ...section, entries });
+  }
+  const complete = { ...report, sections };
+  const page = Buffer.from(indexPage({ ...complete, sections: sections.map(withoutDropped) }), 'utf8');
+  const head = { mode: 0o600, mtime: options.mtime };
+  tar.entry({ ...head, name: `${options.name}/index.html` }, page);
+  tar.finalize();
+  return complete;
+}
+
+/** A link must have a file, so a file that was dropped is a problem instead. */
+const withoutDropped = (section: SectionReport): SectionReport => ({
+  ...section,
+  entries: section.entries.filter(({ bytes, cut }) => bytes > 0 || cut !== DROPPED),
+  problems: [
+    ...section.problems,
+    ...section.entries
+      .filter(({ bytes, cut }) => bytes === 0 && cut === DROPPED)
+      .map(({ path }) => `${path}: ${DROPPED}`),
+  ],
+});
+
+const DROPPED = 'left out; the bundle is full';
+
+async function addEntry(
+  tar: Pack,
+  entry: EntryReport,
+  { from, name, mtime }: ArchiveOptions,
+  remaining: number,
+): Promise<EntryReport> {
+  const path = join(from, entry.path);
+  let keep = entry.bytes;
+  for (let attempt = 0; keep + HEADER_BYTES > remaining; attempt += 1) {
+    if (remaining < MIN_PART || attempt === ATTEMPTS) return { ...entry, bytes: 0, cut: DROPPED };
+    const compressed = await compressedSize(path, entry.bytes - keep);
+    if (compressed + HEADER_BYTES <= remaining) break;
+    keep = Math.floor((keep * remaining * 0.8) / compressed);
+    if (keep < MIN_PART) return { ...entry, bytes: 0, cut: DROPPED };
+  }
+  const start = entry.bytes - keep;
+  const header = { name: `${name}/${entry.path}`, size: keep, mode: 0o600, mtime };
+  await pipeline(createReadStream(path, { start }), tar.entry(header));
+  return start === 0 ? entry : { ...entry, bytes: keep, cut: 'the beginning is left out; the bundle is full' };
+}
+
+async function compressedSize(path: string, start: number): Promise<number> {
+  let size = 0;
+  const counter = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      done();
+    },
+  });
+  await pipeline(createReadStream(path, { start }), createGzip({ level: 6 }), counter);
+  return size;
+}

@@ -1,0 +1,97 @@
+/** Output of programs, with limits of time and bytes. */
+import { spawn } from 'node:child_process';
+import { basename } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import type { EntryOptions, SectionSink } from '../../support-bundle/port.ts';
+
+export interface Program {
+  /** Path in the bundle. */
+  readonly to: string;
+  readonly command: readonly string[];
+  readonly options?: EntryOptions;
+  /** Exit codes besides 0 that are no failure if there is output. */
+  readonly codes?: readonly number[];
+}
+
+const MAX_STDERR = 2000;
+const PROGRAM_MS = 20_000;
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Runs each program and stores its output. A program that fails or is missing is a problem of the section. */
+export async function collectPrograms(
+  sink: SectionSink,
+  programs: readonly Program[],
+  signal: AbortSignal,
+  timeoutMs = PROGRAM_MS,
+): Promise<void> {
+  for (const { to, command, options, codes = [] } of programs) {
+    if (signal.aborted) return;
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    try {
+      await sink.stream(to, outputOf(command, limited, codes), options);
+    } catch (error) {
+      if (!(error instanceof CodedError)) throw error;
+      sink.missing(command.map((each) => basename(each)).join(' '), error.message);
+    }
+  }
+}
+
+/** Throws CodedError 'program' after the output if the program does not exist, fails, or does not end in time. */
+export async function* outputOf(
+  [file = '', ...args]: readonly string[],
+  signal: AbortSignal,
+  codes: readonly number[] = [],
+): AsyncGenerator<string> {
+  const child = spawn(file, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env['PATH'] ?? DEFAULT_PATH, HOME: '/root', LC_ALL: 'C', NO_COLOR: '1' },
+  });
+  let stderr = '';
+  let isEmpty = true;
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-MAX_STDERR);
+  });
+  const ended = new Promise<string | undefined>((resolve) => {
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      resolve(error.code === 'ENOENT' ? `the program ${file} is not installed` : error.message),
+    );
+    child.once('close', (code, killed) => {
+      if (code === 0 || (code !== null && codes.includes(code) && !isEmpty)) resolve(undefined);
+      else
+        resolve(
+          `${killed === null ? `exit code ${code}` : `ended by ${killed}`}: ${stderr.trim().split('\n').at(-1) ?? ''}`,
+        );
+    });
+  });
+  // A process that waits for a device is killed but not awaited.
+  const late = new Promise<string>((resolve) => {
+    const stop = (): void => {
+      child.kill('SIGKILL');
+      child.stdout.destroy();
+      child.stderr.destroy();
+      child.unref();
+      resolve('no end within the time limit');
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
+  try {
+    for await (const text of textOf(child.stdout)) {
+      isEmpty = false;
+      yield text;
+    }
+    const problem = await Promise.race([ended, late]);
+    if (problem !== undefined) throw new CodedError('program', problem);
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+async function* textOf(stream: NodeJS.ReadableStream): AsyncGenerator<string> {
+  stream.setEncoding('utf8');
+  try {
+    for await (const text of stream) yield String(text);
+  } catch {
+    // The stream was closed at the time limit, which the caller reports.
+  }
+}

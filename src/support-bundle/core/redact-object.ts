@@ -1,0 +1,147 @@
+/** Removal of secrets from parsed documents by their fields: Secrets, environments, credentials, annotations. */
+import { type KnownValues, REMOVED } from './known-values.ts';
+import { TextRedactor } from './redact-text.ts';
+
+const SECRET_FIELD =
+  /(?:password|passwd|passphrase|pwd|tokens?|secrets?|apikey|accesskey(?:id)?|secretkey|privatekey|keydata|signingkey|encryptionkey|credentials?|authorization|cookie|psk|privkey)$/;
+/** Fields whose whole name is one of these. */
+const SECRET_NAME = new Set(['auth', 'dockerconfigjson', 'dockercfg', 'keyring', 'rigpower', 'additionalsecrets']);
+const ENVIRONMENT = new Set(['env', 'environment', 'environmentvariables', 'defaultenv']);
+const PRIVATE_ANNOTATION = /last-applied-configuration$|token-secret\.value$|[./-]password$/;
+const MAX_DEPTH = 64;
+
+/** Returns a copy without secrets. The text of other fields is redacted by its form and by known values. */
+export function redactObject(value: unknown, known: KnownValues): unknown {
+  return copyOf(value, known, { depth: 0, secret: false });
+}
+
+/** Strings that `redactObject` removes because of their fields. Of environments, only those that look like secrets. */
+export function secretsIn(value: unknown): string[] {
+  const found: string[] = [];
+  collect(value, { depth: 0, secret: false }, found);
+  return found;
+}
+
+interface Place {
+  readonly depth: number;
+  /** Inside of a field whose name denotes a secret: its `value` and `data` are one. */
+  readonly secret: boolean;
+  /** Kind of the list that contains the object, for items without a kind. */
+  readonly kind?: string;
+}
+
+const text = (value: string, known: KnownValues): string => new TextRedactor(known).text(value);
+
+function copyOf(value: unknown, known: KnownValues, place: Place): unknown {
+  if (typeof value === 'string') return place.secret ? REMOVED : text(value, known);
+  if (typeof value !== 'object' || value === null) return place.secret && typeof value === 'number' ? REMOVED : value;
+  if (place.depth > MAX_DEPTH) return REMOVED;
+  const deeper = { ...place, depth: place.depth + 1 };
+  if (Array.isArray(value)) return value.map((each) => copyOf(each, known, deeper));
+  if (value instanceof Map) return copyOf(Object.fromEntries(value), known, place);
+  return copyOfFields(value as Record<string, unknown>, known, place);
+}
+
+function copyOfFields(object: Record<string, unknown>, known: KnownValues, place: Place): Record<string, unknown> {
+  const kind = typeof object['kind'] === 'string' ? object['kind'] : (place.kind ?? '');
+  const isSecret = kind === 'Secret';
+  const isTemplate = kind === 'Template';
+  const depth = place.depth + 1;
+  return Object.fromEntries(
+    Object.entries(object).map(([name, value]): [string, unknown] => {
+      const key = text(name, known);
+      if (isSecret && (name === 'data' || name === 'stringData')) return [key, allRemoved(value)];
+      if (isTemplate && name === 'parameters') return [key, withoutValues(value, known, depth)];
+      if (name === 'items' && kind.endsWith('List'))
+        return [key, copyOf(value, known, { depth, secret: false, kind: kind.slice(0, -'List'.length) })];
+      const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+      if (ENVIRONMENT.has(plain)) return [key, withoutValues(value, known, depth)];
+      if (PRIVATE_ANNOTATION.test(name)) return [key, REMOVED];
+      if (SECRET_NAME.has(plain)) return [key, allRemoved(value)];
+      if (SECRET_FIELD.test(plain)) return [key, secretField(value, known, depth)];
+      if (place.secret && (name === 'value' || name === 'data')) return [key, allRemoved(value)];
+      return [key, copyOf(value, known, { depth, secret: false })];
+    }),
+  );
+}
+
+/** Strings and numbers are removed; an object such as `secret: {secretName: x}` is only a reference. */
+function secretField(value: unknown, known: KnownValues, depth: number): unknown {
+  if (typeof value === 'string') return value === '' ? value : REMOVED;
+  if (typeof value === 'number') return REMOVED;
+  if (Array.isArray(value)) return value.map((each) => secretField(each, known, depth + 1));
+  if (typeof value !== 'object' || value === null) return value;
+  return copyOfFields(value as Record<string, unknown>, known, { depth, secret: true });
+}
+
+/** Keeps names: keys of maps, `name` of objects, and the part before `=` of strings. */
+function withoutValues(value: unknown, known: KnownValues, depth: number): unknown {
+  if (typeof value === 'string')
+    return value.includes('=') ? `${value.slice(0, value.indexOf('='))}=${REMOVED}` : REMOVED;
+  if (Array.isArray(value)) return value.map((each) => withoutValues(each, known, depth));
+  if (typeof value !== 'object' || value === null) return REMOVED;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => {
+      if (name === 'name') return [name, each];
+      if (name === 'value') return [name, REMOVED];
+      return [name, typeof each === 'object' ? copyOf(each, known, { depth, secret: false }) : REMOVED];
+    }),
+  );
+}
+
+function allRemoved(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(() => REMOVED);
+  if (typeof value !== 'object' || value === null) return REMOVED;
+  return Object.fromEntries(Object.keys(value).map((name) => [name, REMOVED]));
+}
+
+function collect(value: unknown, place: Place, found: string[]): void {
+  if (typeof value === 'string' && place.secret) found.push(value);
+  if (typeof value !== 'object' || value === null || place.depth > MAX_DEPTH) return;
+  const depth = place.depth + 1;
+  if (Array.isArray(value)) {
+    for (const each of value) collect(each, { ...place, depth }, found);
+    return;
+  }
+  for (const [name, each] of Object.entries(value instanceof Map ? Object.fromEntries(value) : value)) {
+    const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+    const secret =
+      SECRET_FIELD.test(plain) || SECRET_NAME.has(plain) || (place.secret && (name === 'value' || name === 'data'));
+    if (ENVIRONMENT.has(plain)) found.push(...environmentSecrets(each));
+    // An object such as `secret: {secretName: x}` is only a reference.
+    else collect(each, { depth, secret: secret && !isReference(each) }, found);
+    if (secret && isReference(each)) for (const key of ['value', 'data']) found.push(...stringsAt(each, key));
+  }
+}
+
+const isReference = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function stringsAt(value: object, key: string): string[] {
+  const found: unknown = Object.entries(value).find(([name]) => name === key)?.[1];
+  return typeof found === 'string' ? [found] : [];
+}
+
+/** Values of `[{name, value}]`, `['NAME=value']` or `{NAME: value}`. */
+function environmentSecrets(value: unknown): string[] {
+  const pairs = Array.isArray(value) ? value.map(pairOf) : isReference(value) ? Object.entries(value) : [];
+  return pairs.flatMap(([name, each]) => (typeof each === 'string' && isSecretVariable(name, each) ? [each] : []));
+}
+
+function pairOf(value: unknown): [string, unknown] {
+  if (typeof value === 'string') {
+    const at = value.indexOf('=');
+    return at < 0 ? ['', undefined] : [value.slice(0, at), value.slice(at + 1)];
+  }
+  const { name, value: given } = (value ?? {}) as { name?: unknown; value?: unknown };
+  return [String(name), given];
+}
+
+/** Other variables are names, paths and addresses, whose removal would make logs unreadable. */
+function isSecretVariable(name: string, value: string): boolean {
+  if (SECRET_FIELD.test(name.toLowerCase().replaceAll(/[^a-z0-9]/g, ''))) return !value.startsWith('/');
+  return (
+    /^(?=.*\d)(?=.*[A-Za-z])[^\s/:,]{12,}$/.test(value) &&
+    !/^[\d.]+$|^[a-z0-9.-]+\.(?:svc|local|com|org|dev|io)$/.test(value)
+  );
+}

@@ -1,0 +1,117 @@
+/** Removal of secrets from lines of text by their form: keys, tokens, passwords in pairs, flags and URLs. */
+import { type KnownValues, REMOVED } from './known-values.ts';
+
+/** Only lines with one of these are examined closely. */
+const SUSPICIOUS =
+  /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|AKIA|gh[pousr]_|glpat-|xox|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
+
+const PATTERNS: readonly (readonly [RegExp, string])[] = [
+  // A private key with escaped line breaks.
+  [/-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g, REMOVED],
+  [/(last-applied-configuration\\*["']?\s{0,8}[:=]).*/g, `$1${REMOVED}`],
+  [/^(\s*(?:[A-Za-z]*Environment|SetCredential(?:Encrypted)?)=).*/g, `$1${REMOVED}`],
+  [/\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?/g, REMOVED],
+  [/\bsha256~[\w-]{8,}/g, `sha256~${REMOVED}`],
+  // Bootstrap and join tokens.
+  [/\b[a-z0-9]{6}\.(?:[a-z0-9]{48}|[a-z0-9]{16})\b/g, REMOVED],
+  [/\b((?:[a-z][a-z0-9+.-]{0,20}):\/\/)[^/\s@"'<>?#]{1,512}@/gi, `$1${REMOVED}@`],
+  [/\bdata:[\w/+.-]{0,80}(?:;[\w=.-]{1,40}){0,4},[^\s"']{8,}/g, `data:,${REMOVED}`],
+  [/\$(?:1|2[aby]|5|6|y|apr1)\$[^\s:"',]{8,}/g, REMOVED],
+  [/\bAKIA[0-9A-Z]{16}\b/g, REMOVED],
+  [/\b(?:gh[pousr]_|glpat-|xox[abpr]-)[\w-]{10,}/g, REMOVED],
+  [/(\s(?:-u|--user)[\s=]\s{0,8}["']?[^\s:"']{1,128}:)[^\s"']+/g, `$1${REMOVED}`],
+  [/(["']auth["']\s{0,8}:\s{0,8}["'])[^"']+/g, `$1${REMOVED}`],
+];
+const SCHEME = /\b(bearer|basic)(\s{1,8}|%20)([\w.~+/=-]{6,})/gi;
+const FLAG =
+  /(--?(?:[\w-]{0,40}-)?(?:password|passwd|passphrase|token|secret|api-key))(\s{1,8})(?!-)("[^"]*"|'[^']*'|\S+)/gi;
+const PAIR =
+  /((?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk)\]?\\*["']?\s{0,8}(?:=>|[:=])\s{0,8})/gi;
+const NO_VALUE = /^(?:true|false|null|undefined|none|nil|<[a-z]+>|\(not shown\)|[|>][+-]?\d?|[{[(].*|map\[.*|\$\(.*)$/i;
+const KEY_BODY = /^[A-Za-z0-9+/=]{1,80}$/;
+const MAX_KEY_LINES = 400;
+const MAX_LINE_LENGTH = 256 * 1024;
+const CUT_MARGIN = 8 * 1024;
+
+/** Removes secrets from the lines of one text, in order. A private key may extend over several lines. */
+export class TextRedactor {
+  readonly #known: KnownValues;
+  /** Lines of a private key that may follow; 0 outside of a key. */
+  #keyLines = 0;
+
+  constructor(known: KnownValues) {
+    this.#known = known;
+  }
+
+  /** `line` has no newline. */
+  line(line: string): string {
+    const text = line.slice(0, MAX_LINE_LENGTH);
+    if (this.#keyLines > 0) {
+      this.#keyLines -= 1;
+      if (text.includes('-----END')) {
+        this.#keyLines = 0;
+        return REMOVED;
+      }
+      if (KEY_BODY.test(text.trim().split(/\s+/).at(-1) ?? '')) return REMOVED;
+      // Headers of an encrypted key, and empty lines.
+      if (!/^\s*$|^\s*(?:Proc-Type|DEK-Info):/.test(text)) this.#keyLines = 0;
+    }
+    const begins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----/.test(text);
+    if (begins && !/-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----/.test(text) && !text.includes('\\n'))
+      this.#keyLines = MAX_KEY_LINES;
+    const result = redactForms(this.#known.remove(text));
+    // The end of a line that was cut may be the beginning of a secret.
+    return text.length < line.length ? `${result.slice(0, -CUT_MARGIN)} <line cut>` : result;
+  }
+
+  /** Removes secrets from a text of several lines. */
+  text(text: string): string {
+    return text
+      .split('\n')
+      .map((line) => this.line(line))
+      .join('\n');
+  }
+}
+
+function redactForms(line: string): string {
+  if (!SUSPICIOUS.test(line)) return line;
+  let text = line;
+  for (const [pattern, by] of PATTERNS) text = text.replace(pattern, by);
+  text = text.replace(SCHEME, (whole, scheme: string, space: string, word: string) =>
+    word.length >= 20 || /[A-Z0-9=._]/.test(word) ? `${scheme}${space}${REMOVED}` : whole,
+  );
+  text = text.replace(FLAG, (_whole, flag: string, space: string) => `${flag}${space}${REMOVED}`);
+  return withoutPairs(text);
+}
+
+/** `password=x`, `"token": "x"`, also with escaped quotes. Values are replaced up to their quote or white space. */
+function withoutPairs(line: string): string {
+  let result = '';
+  let kept = 0;
+  PAIR.lastIndex = 0;
+  for (let match = PAIR.exec(line); match !== null; match = PAIR.exec(line)) {
+    const start = match.index + match[0].length;
+    const [begin, end] = valueAt(line, start, /authorization|cookie/i.test(match[0]));
+    const value = line.slice(begin, end);
+    if (value === '' || NO_VALUE.test(value)) continue;
+    result += line.slice(kept, begin) + REMOVED;
+    kept = end;
+    PAIR.lastIndex = Math.max(end, start);
+  }
+  return kept === 0 ? line : result + line.slice(kept);
+}
+
+function valueAt(line: string, start: number, wholeLine: boolean): readonly [number, number] {
+  const quote = /^\\*["'`]/.exec(line.slice(start, start + 16))?.[0];
+  if (quote !== undefined) {
+    const begin = start + quote.length;
+    for (let at = line.indexOf(quote, begin); at >= 0; at = line.indexOf(quote, at + 1)) {
+      // An escaped quote inside of an unescaped one does not end the value.
+      if (quote.length > 1 || line[at - 1] !== '\\') return [begin, at];
+    }
+    return [begin, line.length];
+  }
+  if (wholeLine) return [start, line.length];
+  const length = line.slice(start).search(/[\s&"'`]/);
+  return [start, length < 0 ? line.length : start + length];
+}

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  createKnownValues,
+  environmentRedactor,
+  logRedactor,
+  REMOVED,
+  redactObject,
+  secretsIn,
+} from '../../../src/support-bundle/core/index.ts';
+
+const none = createKnownValues([]);
+const line = (text: string): string => logRedactor(none)(text);
+
+const SECRET = 'hunter2-Secret';
+
+const LINES: readonly (readonly [what: string, text: string])[] = [
+  ['a pair', `password=${SECRET}`],
+  ['a quoted pair', `{"user":"x","password":"${SECRET}"} trailing`],
+  ['a pair in escaped JSON', `msg="{\\"clientSecret\\":\\"${SECRET}\\"}"`],
+  ['a YAML field', `  token: ${SECRET}`],
+  ['an upper-case variable', `DB_PASSWORD=${SECRET}`],
+  ['a flag with a space', `run --token ${SECRET} --root /`],
+  ['a flag with =', `run --client-secret=${SECRET}`],
+  ['a bearer token', 'Authorization: Bearer hunter2-Secret'],
+  ['a header in the middle', `curl -H "X-Auth-Token: ${SECRET}" https://x`],
+  ['a URL with a password', `proxy http://user:${SECRET}@10.0.0.1:3128 used`],
+  ['a URL with a token as the user', `clone https://${SECRET}@example.com/x.git`],
+  ['a URL with a parameter', `GET /oauth?access_token=${SECRET}&x=1`],
+  ['credentials of curl', `curl -u admin:${SECRET} https://x`],
+  [
+    'a private key with escaped line breaks',
+    `key="-----BEGIN EC PRIVATE KEY-----\\n${SECRET}\\n-----END EC PRIVATE KEY-----"`,
+  ],
+  ['the last applied configuration', `kubectl.kubernetes.io/last-applied-configuration: {"data":{"a":"${SECRET}"}}`],
+  ['an environment of a unit', `Environment="A=${SECRET}" B=c`],
+  ['a data URL', `source: data:text/plain;charset=utf-8;base64,${SECRET}`],
+  ['registry logins', `{"auths":{"r":{"auth":"${SECRET}"}}}`],
+  ['a cookie', `Cookie: ssn=1; session=${SECRET}`],
+  [
+    'JSON after the prefix of a container log',
+    `2026-01-01T00:00:00Z stdout F {"env":[{"name":"A","value":"${SECRET}"}]}`,
+  ],
+];
+
+for (const [what, text] of LINES)
+  test(`removes a secret from ${what}`, () => {
+    const result = line(text);
+    assert.ok(!result.includes(SECRET), result);
+    assert.ok(result.includes(REMOVED), result);
+  });
+
+test('removes tokens by their form', () => {
+  for (const token of [
+    'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl',
+    'sha256~abcdefghijklmnopqrstuvwxyz0123456789',
+    'abcdef.0123456789abcdef',
+    `abcdef.${'0123456789abcdef'.repeat(3)}`,
+    'AKIAABCDEFGHIJKLMNOP',
+    'ghp_abcdefghijklmnopqrstuvwxyz',
+    '$6$salt$hashhashhashhash',
+  ])
+    assert.ok(!line(`found ${token} here`).includes(token.slice(-12)), token);
+});
+
+test('removes a private key that extends over lines with prefixes, and continues after it', () => {
+  const redact = logRedactor(none);
+  const lines = [
+    'Jan 1 host x[1]: -----BEGIN PRIVATE KEY-----',
+    'Jan 1 host x[1]: MIIEvgIBADANBgkqhkiG9w0BAQEFAASC',
+    'Jan 1 host x[1]: BKgwggSkAgEAAoIBAQC7',
+    'Jan 1 host x[1]: -----END PRIVATE KEY-----',
+    'Jan 1 host x[1]: listening on port 80',
+  ].map(redact);
+  assert.ok(!lines.join('\n').includes('MIIE'));
+  assert.ok(!lines.join('\n').includes('BKgw'));
+  assert.equal(lines.at(-1), 'Jan 1 host x[1]: listening on port 80');
+});
+
+test('keeps what is no secret', () => {
+  for (const text of [
+    'pod evicted namespace=default name=web-1',
+    'secretName: tls',
+    'automountServiceAccountToken: false',
+    '2026-01-01T00:00:00Z I apiserver request method=GET path=/api/v1/secrets status=200',
+    'https://10.0.0.1:8443/readyz?verbose',
+    'basic authentication is off',
+    'serviceAccountToken:',
+  ])
+    assert.equal(line(text), text);
+});
+
+test('keeps names and removes values of environment files', () => {
+  const redact = environmentRedactor(none);
+  const text = ['# comment', 'LOGLEVEL=2', `export TOKEN="${SECRET}\\`, `${SECRET}"`, ''].map(redact);
+  assert.deepEqual(text, ['# comment', `LOGLEVEL=${REMOVED}`, `export TOKEN=${REMOVED}`, REMOVED, '']);
+});
+
+test('removes secrets of objects by their fields and keeps references', () => {
+  const redacted = redactObject(
+    {
+      kind: 'List',
+      items: [
+        { kind: 'Secret', data: { a: SECRET }, stringData: { b: SECRET }, metadata: { name: 'kept' } },
+        {
+          kind: 'Pod',
+          metadata: { annotations: { 'kubectl.kubernetes.io/last-applied-configuration': `{"x":"${SECRET}"}` } },
+          spec: {
+            volumes: [{ name: 'v', secret: { secretName: 'kept' } }],
+            containers: [
+              {
+                name: 'c',
+                env: [
+                  { name: 'A', value: SECRET },
+                  { name: 'B', valueFrom: { secretKeyRef: { name: 'kept', key: 'k' } } },
+                ],
+              },
+            ],
+          },
+        },
+        { users: [{ user: { token: SECRET, password: SECRET, 'client-key-data': SECRET } }] },
+        { provider: { clientSecret: { value: SECRET }, bindPassword: SECRET } },
+        { auths: { registry: { auth: SECRET } } },
+        { process: { env: [`A=${SECRET}`, SECRET] }, environment: { X: SECRET } },
+        { kind: 'Template', parameters: [{ name: 'P', value: SECRET }] },
+        { psk: 12345678, proxy: { httpProxy: `http://u:${SECRET}@h:1` } },
+      ],
+    },
+    none,
+  );
+  const text = JSON.stringify(redacted);
+  assert.ok(!text.includes(SECRET), text);
+  assert.ok(!text.includes('12345678'), text);
+  assert.equal(text.split('"kept"').length, 4, text);
+});
+
+test('removes values of items of a list of Secrets, which have no kind', () => {
+  const text = JSON.stringify(redactObject({ kind: 'SecretList', items: [{ data: { x: SECRET } }] }, none));
+  assert.ok(!text.includes(SECRET), text);
+});
+
+test('survives deep and self-named fields without changing prototypes', () => {
+  let deep: unknown = SECRET;
+  for (let depth = 0; depth < 5000; depth += 1) deep = { a: deep };
+  assert.ok(!JSON.stringify(redactObject(deep, none)).includes(SECRET));
+  redactObject(JSON.parse('{"__proto__":{"polluted":true},"constructor":{"prototype":{"x":1}}}'), none);
+  assert.equal(({} as { polluted?: boolean }).polluted, undefined);
+});
+
+test('finds secrets in documents, but not ordinary variables', () => {
+  const found = secretsIn({
+    users: [{ user: { token: 't0ken-value' } }],
+    secret: { value: 'inner-value', secretName: 'x' },
+    env: [
+      { name: 'PATH', value: '/usr/bin' },
+      { name: 'API_TOKEN', value: 'variable-value' },
+      { name: 'ID', value: 'abc123def456ghi' },
+      { name: 'HOST', value: 'db.example.com' },
+    ],
+  });
+  assert.deepEqual(found.sort(), ['abc123def456ghi', 'inner-value', 't0ken-value', 'variable-value']);
+});
+
+/** A small generator, so that a failure can be repeated. */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+test('removes known values in every encoding at every place of random texts', () => {
+  const next = random(7);
+  const alphabet = 'abcXYZ019+/=&" %\\é~-_.';
+  const word = (length: number): string =>
+    Array.from({ length }, () => alphabet[Math.floor(next() * alphabet.length)]).join('');
+  for (let round = 0; round < 400; round += 1) {
+    const secret = `S${word(8 + Math.floor(next() * 40))}E`;
+    const known = createKnownValues([secret, `${secret}-longer`, 'another-value']);
+    const bytes = Buffer.from(`user:${word(round % 3)}${secret}`);
+    for (const form of [
+      secret,
+      encodeURIComponent(secret),
+      JSON.stringify(secret).slice(1, -1),
+      Buffer.from(secret).toString('base64'),
+      Buffer.from(secret).toString('base64url'),
+      Buffer.from(secret).toString('hex'),
+    ]) {
+      const text = `${word(Math.floor(next() * 30))}${form}${word(Math.floor(next() * 30))}`;
+      const result = known.remove(text);
+      assert.ok(!result.includes(form.replace(/=+$/, '')), `${JSON.stringify(secret)} in ${JSON.stringify(text)}`);
+    }
+    // Inside of longer base64, such as a basic authorization.
+    const encoded = bytes.toString('base64');
+    const decoded = Buffer.from(known.remove(encoded).replaceAll(REMOVED, ''), 'base64').toString('utf8');
+    assert.ok(!decoded.includes(secret), `${secret} in ${encoded}`);
+    assert.equal(known.remove('nothing of interest here'), 'nothing of interest here');
+  }
+});
+
+test('removes the lines of known multi-line values, but not those of certificates', () => {
+  const body = 'MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC7';
+  const certificate = 'MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQsw';
+  const known = createKnownValues([
+    `-----BEGIN CERTIFICATE-----\n${certificate}\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`,
+  ]);
+  assert.equal(known.remove(`x ${body} y`), `x ${REMOVED} y`);
+  assert.equal(known.remove(certificate), certificate);
+});
+
+test('handles many values and long lines in linear time', () => {
+  const values = Array.from({ length: 20_000 }, (_, index) => `value-number-${index}-of-many`);
+  const known = createKnownValues(values);
+  const text = `${'abcdefgh'.repeat(50_000)}${values[19_999]}${'a.b-c_d:'.repeat(50_000)}`;
+  const began = performance.now();
+  assert.ok(!known.remove(text).includes('19999'));
+  const redacted = logRedactor(known)('token'.repeat(60_000) + '='.repeat(100_000));
+  assert.ok(redacted.length > 0);
+  assert.ok(performance.now() - began < 5000);
+});
