@@ -28,6 +28,7 @@ import { basename, join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { bundle } from '../esbuild.config.mjs';
 import { appendFiles } from './appended.ts';
+import { bundleConsole } from './console.ts';
 import { helperBundle } from './helpers.ts';
 import { thirdPartyNotices } from './licenses.ts';
 import { checkIntegrity, lockedPackage } from './lock.ts';
@@ -75,6 +76,8 @@ const bundled = await bundle(join(dist, flags.release === undefined ? 'bundle' :
 say(
   `bundled ${Math.round(bundled.bytes / 1024)} KiB: ${bundled.commands.length} of commands and ${bundled.workers.length} worker(s)`,
 );
+const web = await bundleConsole();
+say(`console: first load ${Math.round(web.firstLoad / 1024)} KiB, all ${Math.round(web.all / 1024)} KiB`);
 for (const architecture of architectures) await makeExecutable(architecture);
 
 async function makeExecutable(architecture: Architecture): Promise<void> {
@@ -88,7 +91,7 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
   const helpers = await helperBundle(architecture, cache, say);
   if (helpers === undefined && flags.strict) throw new Error(`${architecture}: the carried programs are missing`);
   const licenses = join(cache, `licenses-${architecture}.txt`);
-  await writeFile(licenses, await thirdPartyNotices(root, bundled.modules, helpers?.notices));
+  await writeFile(licenses, await thirdPartyNotices(root, [...bundled.modules, ...web.modules], helpers?.notices));
   const units = await readdir(join(root, 'systemd'));
   await writeFile(manifest, JSON.stringify(await manifestOf(files)));
   const descriptions = join(root, 'src/api/schema/generated/descriptions.json');
@@ -110,6 +113,8 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
         assets: {
           'assets.json': manifest,
           'licenses.txt': licenses,
+          'console.json': web.manifest,
+          'console.bin': web.contents,
           ...files,
           ...Object.fromEntries(units.map((name) => [`systemd/${name}`, join(root, 'systemd', name)])),
           ...(helpers === undefined ? {} : { 'helpers.json': helpers.manifest, 'helpers.bin': helpers.contents }),

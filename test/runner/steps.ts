@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 export const CHECKS: Readonly<Record<string, readonly string[]>> = {
   types: ['node_modules/typescript-native/bin/tsc', '-p', '.'],
+  console: ['node_modules/typescript-native/bin/tsc', '--noEmit', '-p', 'src/console'],
   lint: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'],
   arrows: ['node_modules/dependency-cruiser/bin/dependency-cruise.mjs', 'src'],
   style: ['test/style/check.ts'],

@@ -12,6 +12,7 @@ import type {
   FollowedCertificates,
   IdentitySettings,
 } from '../config/server-config.ts';
+import type { ConsoleFiles } from '../console/console.ts';
 import type { EncryptionSource } from '../encryption/configuration.ts';
 import type { HttpPort } from '../port.ts';
 import type { CreateLogin } from './login-port.ts';
@@ -50,6 +51,11 @@ export interface ApiServerDeps {
   readonly releases?: ReleaseSource;
   /** The OAuth server. Undefined: its paths are not served. */
   readonly login?: CreateLogin;
+  /**
+   * Loads the files of the web console, on the first request. Returns undefined if there are none. Undefined: its paths
+   * are not public.
+   */
+  readonly loadConsole?: () => ConsoleFiles | undefined;
   /** Registries for image imports. Undefined: images are imported only from the stores of the hosts. */
   readonly imageRegistries?: ImageRegistries;
 }

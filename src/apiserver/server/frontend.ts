@@ -23,8 +23,8 @@ import { noSuchResource, servedAt } from '../rest/reads/served-at.ts';
 import { hasSubresource } from '../rest/subresources/strategies.ts';
 import { endUpgrade, streamUpgrade } from '../streaming/index.ts';
 import type { Endpoints } from './endpoints.ts';
-import type { LoginServer } from './login-port.ts';
 import type { Metrics } from './metrics.ts';
+import { allowsAnonymous, OpenPaths } from './open-paths.ts';
 
 const REQUEST_TIMEOUT_SECONDS = 60;
 
@@ -34,12 +34,6 @@ const TOO_MANY = 429;
 const MAX_DISCARDED = 256 * 1024;
 const UNAUTHENTICATED: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'console', 'portforward', 'proxy']);
-/** Joining hosts read this before they trust the server. RBAC decides whether an anonymous client may read it. */
-const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
-/** Hosts without credentials post signed offers here. RBAC decides whether an anonymous client may do so. */
-const HOST_OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
-/** Paths that reveal nothing about the cluster. Load balancers and probes have no credentials. */
-const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
 
 interface Identified extends ImpersonationNote {
   /** The user before impersonation. */
@@ -54,7 +48,7 @@ export class Frontend {
   readonly #impersonation: Impersonation;
   readonly #timeoutMs: number;
   readonly #browsers: Browsers | undefined;
-  readonly #login: LoginServer | undefined;
+  readonly #open: OpenPaths;
   /** Requests with a deadline. */
   readonly #underWay = new UnderWay<Exchange>();
   #deadlineTimer: Timer | undefined;
@@ -63,8 +57,8 @@ export class Frontend {
   /** Called when the last request with a deadline has ended. */
   #idle: (() => void) | undefined;
 
-  constructor(context: ServerContext, metrics: Metrics, endpoints: Endpoints, gate: Gate, login?: LoginServer) {
-    this.#login = login;
+  constructor(context: ServerContext, metrics: Metrics, endpoints: Endpoints, gate: Gate, open = new OpenPaths()) {
+    this.#open = open;
     this.#context = context;
     this.#metrics = metrics;
     this.#endpoints = endpoints;
@@ -91,7 +85,7 @@ export class Frontend {
       const info = parseRequestInfo(request.method ?? '', request.url ?? '');
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
       if (!isLongRunning(info)) exchange.deadlineMs = startedMs + requestLimit(info, this.#timeoutMs);
-      if (this.#login?.handles(info.path) === true) {
+      if (this.#open.handles(info.path)) {
         connection.identified?.('anonymous');
         this.#admit(exchange, ANONYMOUS, startedMs);
         return;
@@ -155,11 +149,12 @@ export class Frontend {
   }
 
   #authorize(exchange: Exchange): void {
-    const { user, info, audit, request, response, connection } = exchange;
+    const { user, info, audit } = exchange;
     const { authorization } = this.#context;
-    if (this.#login?.handles(info.path) === true) {
-      audit?.decided({ allowed: true, reason: 'the OAuth server decides itself' });
-      this.#follow(exchange, this.#login.answer(request, response, connection));
+    if (this.#open.handles(info.path)) {
+      const pending = this.#open.answer(exchange);
+      if (pending === undefined) this.#book(exchange);
+      else this.#follow(exchange, pending);
       return;
     }
     const allowed =
@@ -231,21 +226,13 @@ export class Frontend {
     }
     note.authenticated = user;
     if (user === undefined) {
-      const allowed = this.#allowsAnonymous(info);
+      const allowed = allowsAnonymous(info, this.#context.identities.current);
       connection.identified?.(allowed ? 'anonymous' : 'refused');
       if (allowed) return ANONYMOUS;
       throw unauthorized();
     }
     connection.identified?.('user');
     return this.#impersonation.of(request, user, info, note);
-  }
-
-  #allowsAnonymous(info: RequestInfo): boolean {
-    const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
-    if (anonymous === 'paths') return anonymousPaths.includes(info.path);
-    if (anonymous !== 'health') return anonymous === 'all';
-    if (info.path === HOST_OFFERS) return info.resource && info.verb === 'create';
-    return info.path === CLUSTER_INFO || (!info.resource && PUBLIC.test(info.path));
   }
 
   #answerPath(exchange: Exchange): Promise<void> | undefined {

@@ -30,6 +30,7 @@ import { ServiceAddressRepair } from '../bootstrap/service-addresses.ts';
 import { ensureServiceRange } from '../bootstrap/service-range.ts';
 import { SoleWriter } from '../bootstrap/sole-writer.ts';
 import type { ApiServerConfig } from '../config/server-config.ts';
+import { Console } from '../console/console.ts';
 import { DefinitionController } from '../custom-resources/controller.ts';
 import { CustomKinds } from '../custom-resources/registry.ts';
 import { customKindOptions } from '../custom-resources/rules.ts';
@@ -57,6 +58,7 @@ import { StartProgress } from './health/index.ts';
 import { createLoginObjects } from './login-objects.ts';
 import type { LoginServer } from './login-port.ts';
 import { Metrics } from './metrics.ts';
+import { OpenPaths } from './open-paths.ts';
 import { reloadMetrics } from './reload-metrics.ts';
 import { servedDefinitions } from './served-definitions.ts';
 
@@ -322,7 +324,9 @@ class Server implements ApiServer {
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
     this.#login = deps.login?.(createLoginObjects(this.#context));
-    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate, this.#login);
+    const files = deps.loadConsole === undefined ? undefined : new Console(deps.loadConsole);
+    const open = new OpenPaths(this.#login, files);
+    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate, open);
     this.#definitions = new DefinitionController(this.#context, this.#customKinds);
     this.#policies = new PolicyChecker(this.#context);
   }

@@ -33,6 +33,8 @@ export interface ApiOptions {
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
   readonly openshift?: NonNullable<ApiServerConfig['openshift']>;
+  /** Whether the web console is served. False: its paths are not found. Undefined: they are ordinary paths. */
+  readonly console?: boolean;
   /** Serves only the API of kube-apiserver. Default false. */
   readonly upstreamOnly?: boolean;
   /** Files that other hosts may fetch; undefined if there are none. */

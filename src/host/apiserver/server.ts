@@ -14,7 +14,7 @@ import { settingsFromEnvironment } from '../../wire/outbound/proxy-choice.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
 import { sharedOutbound, shownProxy } from '../config/outbound.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
-import { loadJsonAsset } from '../process/assets.ts';
+import { consoleFiles, loadJsonAsset } from '../process/assets.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 import { openAudit } from './audit.ts';
 import { followIdentities } from './authentication.ts';
@@ -39,6 +39,7 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
         ownHost: true,
         // The only API server of a host's own store is its only writer until another one announces itself.
         ...{ openshift: layerOf(config), releases: releaseSource(configFile) },
+        console: config.console?.enabled ?? true,
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
       },
       log,
@@ -170,6 +171,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(audit === undefined ? {} : { audit }),
     ...(options.releases === undefined ? {} : { releases: options.releases }),
     certificates,
+    ...(options.console === undefined ? {} : { loadConsole: options.console ? consoleFiles : () => undefined }),
     login: await createLoginFor(config, options.openshift, outbound, log.named('oauth')),
     ...(options.ownHost ? { imageRegistries: imageRegistriesOf(options.referredToBy) } : {}),
     config: {

@@ -10,6 +10,7 @@ const absolutePath = () => string({ pattern: /^\//, fix: 'give an absolute path'
 
 export const embeddedShape = {
   metrics: object({ enabled: boolean() }),
+  console: object({ enabled: boolean() }),
   runtimeConfig: runtimeConfigField(),
   logging: loggingField(),
   manifests: object({ enabled: boolean(), directory: absolutePath() }),
@@ -27,6 +28,8 @@ type EmbeddedFile = Partial<Parsed<typeof embeddedShape, never>>;
 export interface Embedded {
   /** Whether `metrics.k8s.io` is served. */
   readonly metrics: boolean;
+  /** Whether the API server of this host serves the web console. */
+  readonly console: boolean;
   /** Enabled and disabled built-in APIs. */
   readonly runtimeConfig: RuntimeConfig;
   /** Receiver of this host's logs; undefined if they are not forwarded. */
@@ -44,10 +47,11 @@ export interface Embedded {
 }
 
 export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedded {
-  const { metrics, manifests, images, logging, runtimeConfig = new Map() } = file ?? {};
+  const { metrics, console, manifests, images, logging, runtimeConfig = new Map() } = file ?? {};
   return {
     runtimeConfig,
     metrics: metrics?.enabled ?? true,
+    console: console?.enabled ?? true,
     logForward: forwardOf(logging),
     manifests: (manifests?.enabled ?? true) ? (manifests?.directory ?? join(root, 'etc/origin/manifests')) : undefined,
     images: {
@@ -63,12 +67,14 @@ export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedd
 /** Fields for `hyperedge config show`. */
 export const effectiveEmbedded = ({
   metrics,
+  console,
   manifests,
   images,
   logForward,
   runtimeConfig,
 }: Embedded): [string, unknown][] => [
   ['metrics.enabled', metrics],
+  ['console.enabled', console],
   ...[...runtimeConfig].map(([name, on]): [string, unknown] => [`runtimeConfig.${name}`, on]),
   ['manifests.enabled', manifests !== undefined],
   ...(manifests === undefined ? [] : ([['manifests.directory', manifests]] as [string, unknown][])),

@@ -111,6 +111,8 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       })),
       serviceNetworkCIDR: network.serviceCidrs.join(),
     },
+    // Omitted by default, because earlier releases reject fields that they do not support.
+    ...(settings.embedded.console ? {} : { console: { enabled: false } }),
     openshift: settings.openshift,
     clusterSettings: new Map(Object.entries(publishedSettings(settings))),
   };

@@ -92,6 +92,8 @@ const shape = {
     clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 120) }, ['cidr', 'hostSubnetLength'])),
     serviceNetworkCIDR: string(),
   }),
+  /** The web console. Default: enabled. */
+  console: object({ enabled: boolean() }),
   openshift: openshiftField(),
   /** Settings for joining hosts, published as config map `kube-system/hyperedge-config`. */
   clusterSettings: dictionary(string()),

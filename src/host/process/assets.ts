@@ -3,12 +3,13 @@
  * into a private directory and verified by their digests at every start.
  */
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { getAsset, getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { ConsoleFiles } from '../../apiserver/console/console.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { sha256Hex } from '../../wire/digest.ts';
 
@@ -63,6 +64,22 @@ export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown>
   if (packaged) return JSON.parse(getAsset(name, 'utf8'));
   const file = fileURLToPath(new URL(`../../api/schema/generated/${name}`, import.meta.url));
   return existsSync(file) ? JSON.parse(await readFile(file, 'utf8')) : undefined;
+}
+
+/** Files of the web console; undefined if this build does not contain them. */
+export function consoleFiles(): ConsoleFiles | undefined {
+  if (packaged)
+    return {
+      manifest: JSON.parse(getAsset('console.json', 'utf8')),
+      // The data stay where the executable is mapped.
+      contents: new Uint8Array(getRawAsset('console.bin')),
+    };
+  const file = (name: string): string => fileURLToPath(new URL(`../../../dist/console/${name}`, import.meta.url));
+  if (!existsSync(file('console.json'))) return undefined;
+  return {
+    manifest: JSON.parse(readFileSync(file('console.json'), 'utf8')),
+    contents: readFileSync(file('console.bin')),
+  };
 }
 
 /**

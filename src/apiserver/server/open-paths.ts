@@ -1,0 +1,48 @@
+/** Paths that are answered without the API server's authentication and authorization. */
+import type { IdentitySettings } from '../config/server-config.ts';
+import type { Console } from '../console/console.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { RequestInfo } from '../http/request-info.ts';
+import type { LoginServer } from './login-port.ts';
+
+/** Joining hosts read this before they trust the server. RBAC decides whether an anonymous client may read it. */
+const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
+/** Hosts without credentials post signed offers here. RBAC decides whether an anonymous client may do so. */
+const HOST_OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
+/** Paths that reveal nothing about the cluster. Load balancers and probes have no credentials. */
+const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
+
+/** Whether a request without credentials is passed on to authorization, as the anonymous user. */
+export function allowsAnonymous(info: RequestInfo, settings: IdentitySettings): boolean {
+  const { anonymous = 'health', anonymousPaths = [] } = settings;
+  if (anonymous === 'paths') return anonymousPaths.includes(info.path);
+  if (anonymous !== 'health') return anonymous === 'all';
+  if (info.path === HOST_OFFERS) return info.resource && info.verb === 'create';
+  return info.path === CLUSTER_INFO || (!info.resource && PUBLIC.test(info.path));
+}
+
+/** The OAuth server, which authenticates users itself, and the files of the console, which are public. */
+export class OpenPaths {
+  readonly #login: LoginServer | undefined;
+  readonly #console: Console | undefined;
+
+  constructor(login?: LoginServer, console?: Console) {
+    this.#login = login;
+    this.#console = console;
+  }
+
+  handles(path: string): boolean {
+    return this.#login?.handles(path) === true || this.#console?.handles(path) === true;
+  }
+
+  /** Answers a request for which `handles` is true. Returns undefined if the response is complete or on its way. */
+  answer({ info, audit, request, response, connection }: Exchange): Promise<void> | undefined {
+    if (this.#console?.handles(info.path) === true) {
+      audit?.decided({ allowed: true, reason: 'the files of the console are public' });
+      this.#console.answer(info.path, request, response);
+      return undefined;
+    }
+    audit?.decided({ allowed: true, reason: 'the OAuth server decides itself' });
+    return this.#login?.answer(request, response, connection);
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * Login with an authorization code and PKCE. The code and the token are only in variables of this module: the request
+ * for the code is a fetch, which follows the redirect to `/console/callback`, so the code never is in the address bar,
+ * in the history or in storage. A reload gets a new token through the session cookie of the OAuth server.
+ */
+import { signal } from '@preact/signals';
+import { createProofKey, randomText } from './pkce.ts';
+
+const CLIENT = 'console';
+const CALLBACK = '/console/callback';
+/** The session of the OAuth server lasts five minutes after its last renewal. */
+const RENEW_MS = 120_000;
+const OTHER_TABS = 'hyperedge-console';
+const LOGGED_OUT = 'logged-out';
+
+export type SessionState = 'starting' | 'in' | 'out' | 'failed';
+
+/** State of the login. `failed`: the API server did not answer. */
+export const sessionState = signal<SessionState>('starting');
+/** Name of the user, '' before it is known. */
+export const userName = signal('');
+
+let token: string | undefined;
+/** The renewal in progress, shared by all requests that wait for it. */
+let renewal: Promise<boolean> | undefined;
+const otherTabs = new BroadcastChannel(OTHER_TABS);
+
+/** The token, for the Authorization header and for WebSockets. Never write it into an address, storage or the page. */
+export const currentToken = (): string | undefined => token;
+
+/** Redeems the link of `hyperedge console`, then gets a token. Returns false if the user must log in. */
+export async function startSession(): Promise<boolean> {
+  otherTabs.onmessage = ({ data }) => {
+    if (data === LOGGED_OUT) endLocally();
+  };
+  const redeemed = await redeemLink();
+  const known = await renewToken();
+  if (!known && !redeemed && sessionState.value === 'out') toLoginPage();
+  if (!known) return false;
+  setInterval(() => void keepSession(), RENEW_MS);
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState === 'visible') void keepSession();
+  });
+  addEventListener('pagehide', ({ persisted }) => {
+    // The page is closed or loaded again: its token is of no further use.
+    if (!persisted) void post('/oauth/console/revoke', { keepalive: true });
+  });
+  return true;
+}
+
+/** Gets a new token through the session. Concurrent calls share one request. Resolves to false without a session. */
+export function renewToken(): Promise<boolean> {
+  renewal ??= authorize().finally(() => {
+    renewal = undefined;
+  });
+  return renewal;
+}
+
+/** Revokes the token, ends the session, also in other tabs, and shows the page for the next login. */
+export async function logout(): Promise<void> {
+  const answer = await post('/oauth/console/logout', {});
+  if (answer === undefined || (!answer.ok && answer.status !== 401))
+    throw new Error('The API server did not end the session. Try again.');
+  otherTabs.postMessage(LOGGED_OUT);
+  endLocally();
+}
+
+/** Opens the login page of the OAuth server, which returns to this view. */
+export function toLoginPage(): void {
+  const { pathname, search } = location;
+  location.assign(`/login?${new URLSearchParams([['then', `${pathname}${search}`]]).toString()}`);
+}
+
+function endLocally(): void {
+  token = undefined;
+  userName.value = '';
+  sessionState.value = 'out';
+}
+
+async function authorize(): Promise<boolean> {
+  const { verifier, challenge } = await createProofKey();
+  const state = randomText();
+  const redirect = `${location.origin}${CALLBACK}`;
+  const query = new URLSearchParams({
+    client_id: CLIENT,
+    redirect_uri: redirect,
+    response_type: 'code',
+    state,
+    code_challenge: challenge,
+    code_challenge_method: 'S256',
+  });
+  try {
+    const answer = await fetch(`/oauth/authorize?${query.toString()}`, {
+      credentials: 'same-origin',
+      cache: 'no-store',
+    });
+    const target = new URL(answer.url);
+    const code = target.searchParams.get('code');
+    if (target.pathname !== CALLBACK || code === null || target.searchParams.get('state') !== state) {
+      endLocally();
+      if (answer.status >= 500) sessionState.value = 'failed';
+      return false;
+    }
+    return await exchange({ code, verifier, redirect });
+  } catch {
+    // The network or the API server is away. The token may still be valid.
+    if (token === undefined) sessionState.value = 'failed';
+    return false;
+  }
+}
+
+interface Exchange {
+  readonly code: string;
+  readonly verifier: string;
+  readonly redirect: string;
+}
+
+async function exchange({ code, verifier, redirect }: Exchange): Promise<boolean> {
+  const answer = await fetch('/oauth/token', {
+    method: 'POST',
+    credentials: 'omit',
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      client_id: CLIENT,
+      code,
+      redirect_uri: redirect,
+      code_verifier: verifier,
+    }),
+  });
+  const { access_token: received } = (await answer.json()) as { readonly access_token?: string };
+  if (!answer.ok || received === undefined) {
+    endLocally();
+    return false;
+  }
+  token = received;
+  sessionState.value = 'in';
+  return true;
+}
+
+/** Extends the session while a tab is open. */
+async function keepSession(): Promise<void> {
+  if (token === undefined) return;
+  const answer = await post('/oauth/console/renew', {});
+  if (answer?.status === 401) await renewToken();
+}
+
+/**
+ * Exchanges the secret of a one-time link for a session. The secret is in the fragment, which browsers send to no
+ * server, and is removed from the address before it is used. Returns false if there is no link.
+ */
+async function redeemLink(): Promise<boolean> {
+  const [, secret] = /^#login=([A-Za-z0-9_-]{43})$/.exec(location.hash) ?? [];
+  if (secret === undefined) return false;
+  history.replaceState(undefined, '', location.pathname);
+  try {
+    const answer = await fetch('/oauth/console/redeem', {
+      method: 'POST',
+      credentials: 'same-origin',
+      headers: { 'content-type': 'application/json', 'x-csrf-token': '1' },
+      body: JSON.stringify({ secret }),
+    });
+    linkRefused.value = !answer.ok;
+    return !answer.ok;
+  } catch {
+    linkRefused.value = true;
+    return true;
+  }
+}
+
+/** True if the one-time link was used, expired, or is of another API server. */
+export const linkRefused = signal(false);
+
+async function post(path: string, options: RequestInit): Promise<Response | undefined> {
+  if (token === undefined) return undefined;
+  try {
+    return await fetch(path, {
+      method: 'POST',
+      credentials: 'same-origin',
+      headers: { authorization: `Bearer ${token}` },
+      ...options,
+    });
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,84 @@
+/** Requests to the API server with the user's token. */
+import { type Decoded, decodeJson, list, object, optional, text as string } from '../../base/decode.ts';
+import { currentToken, renewToken, sessionState } from './login.ts';
+
+/** The fields of a Status that the console uses. */
+const STATUS = object({
+  message: optional(string),
+  reason: optional(string),
+  details: optional(object({ causes: optional(list(object({ field: optional(string), message: optional(string) }))) })),
+});
+type Status = Decoded<typeof STATUS>;
+
+/** A response with an error status. The message is the API server's. */
+export class ApiFailure extends Error {
+  readonly code: number;
+  readonly reason: string;
+  readonly status: Status;
+
+  constructor(code: number, status: Status) {
+    super(status.message ?? `the API server answered with status ${code}`);
+    this.code = code;
+    this.reason = status.reason ?? '';
+    this.status = status;
+  }
+}
+
+const WEBSOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
+
+/**
+ * Sends a request and returns its response, also one with an error status. `path` begins with `/`. After a 401 it gets
+ * a new token through the session and repeats the request once; bodies must therefore not be streams.
+ */
+export async function request(path: string, options: RequestInit = {}): Promise<Response> {
+  const send = (): Promise<Response> => {
+    const headers = new Headers(options.headers);
+    const token = currentToken();
+    if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
+    // Cookies are for the OAuth server only.
+    return fetch(sameOrigin(path), { cache: 'no-store', ...options, credentials: 'omit', redirect: 'error', headers });
+  };
+  const used = currentToken();
+  const first = await send();
+  if (first.status !== 401 || sessionState.value !== 'in') return first;
+  // Another request may have renewed the token in the meantime.
+  return currentToken() !== used || (await renewToken()) ? send() : first;
+}
+
+/** Sends a request and returns the JSON of its response. Throws ApiFailure for an error status. */
+export async function requestJson<T>(path: string, options: RequestInit = {}): Promise<T> {
+  const headers = new Headers(options.headers);
+  if (!headers.has('accept')) headers.set('accept', 'application/json');
+  const answer = await request(path, { ...options, headers });
+  if (!answer.ok) throw await failureOf(answer);
+  return (await answer.json()) as T;
+}
+
+/** Failure of a response with an error status. Reads the body. */
+export async function failureOf(answer: Response): Promise<ApiFailure> {
+  const text = await answer.text();
+  try {
+    return new ApiFailure(answer.status, decodeJson(STATUS, text, 'status'));
+  } catch {
+    return new ApiFailure(answer.status, text === '' ? {} : { message: text.slice(0, 1000) });
+  }
+}
+
+/** Opens a WebSocket; the token is sent as a subprotocol, because browsers cannot set headers of WebSockets. */
+export function openSocket(path: string, protocols: readonly string[]): WebSocket {
+  const url = new URL(sameOrigin(path));
+  url.protocol = 'wss:';
+  const token = currentToken();
+  const encoded =
+    token === undefined
+      ? []
+      : [WEBSOCKET_TOKEN + btoa(token).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')];
+  return new WebSocket(url, [...protocols, ...encoded]);
+}
+
+/** The address of a path of this server. Throws for every other address, which would receive the token. */
+function sameOrigin(path: string): string {
+  const url = new URL(path, location.origin);
+  if (!path.startsWith('/') || url.origin !== location.origin) throw new Error(`${path}: is not a path of this server`);
+  return url.href;
+}

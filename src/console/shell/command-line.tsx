@@ -1,0 +1,31 @@
+/** Line at the bottom with the command that shows the same as the view. */
+import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { showFailure, showToast } from './toasts.tsx';
+
+const command = signal('');
+
+/** Shows a command, such as `kubectl get nodes`, as long as the component is shown. */
+export function useCommand(text: string): void {
+  useEffect(() => {
+    command.value = text;
+    return () => {
+      if (command.value === text) command.value = '';
+    };
+  }, [text]);
+}
+
+export function CommandLine() {
+  const text = command.value;
+  if (text === '') return null;
+  const copy = (): void =>
+    void navigator.clipboard.writeText(text).then(() => showToast('The command was copied.'), showFailure);
+  return (
+    <footer class="command">
+      <code>{text}</code>
+      <button type="button" class="plain" onClick={copy}>
+        Copy<span class="hidden"> the command</span>
+      </button>
+    </footer>
+  );
+}

@@ -1,0 +1,74 @@
+/** Location of the console: the part of the path below `/console`, and the query. */
+import { signal } from '@preact/signals';
+import { matchPath } from './match-path.ts';
+import type { Page } from './page.ts';
+
+const BASE = '/console';
+
+export interface Place {
+  /** Begins with `/`, without `/console`. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+const here = (): Place => ({
+  path: location.pathname.startsWith(`${BASE}/`) ? location.pathname.slice(BASE.length) : '/',
+  query: new URLSearchParams(location.search),
+});
+
+export const place = signal<Place>(here());
+
+/** Address of a path of the console, for the `href` of links. */
+export const hrefOf = (path: string): string => `${BASE}${path}`;
+
+/** Shows another view. `replace`: the current view gets no entry in the history. */
+export function navigate(path: string, { replace = false } = {}): void {
+  history[replace ? 'replaceState' : 'pushState'](undefined, '', hrefOf(path));
+  place.value = here();
+  if (!replace) scrollTo(0, 0);
+}
+
+/** Changes one parameter of the query, such as a filter, without an entry in the history. Undefined removes it. */
+export function setQuery(name: string, value: string | undefined): void {
+  const query = new URLSearchParams(place.value.query);
+  if (value === undefined || value === '') query.delete(name);
+  else query.set(name, value);
+  const text = query.toString();
+  navigate(`${place.value.path}${text === '' ? '' : `?${text}`}`, { replace: true });
+}
+
+export function startRouter(): void {
+  addEventListener('popstate', () => {
+    place.value = here();
+  });
+  document.addEventListener('click', (event) => {
+    if (
+      event.defaultPrevented ||
+      event.button !== 0 ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
+    const link = event.target instanceof Element ? event.target.closest('a') : null;
+    if (link === null || link.target !== '' || link.hasAttribute('download') || link.origin !== location.origin) return;
+    if (!link.pathname.startsWith(`${BASE}/`) || link.hash !== '') return;
+    event.preventDefault();
+    navigate(`${link.pathname.slice(BASE.length)}${link.search}`);
+  });
+}
+
+export interface Found {
+  readonly page: Page;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** The first page whose path matches. */
+export function findPage(pages: readonly Page[], path: string): Found | undefined {
+  for (const page of pages) {
+    const params = matchPath(page.path, path);
+    if (params !== undefined) return { page, params };
+  }
+  return undefined;
+}

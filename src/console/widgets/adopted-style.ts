@@ -1,0 +1,32 @@
+/**
+ * Styles of libraries that create `<style>` elements, which the content security policy forbids. The text of a stand-in
+ * is applied as a constructed style sheet instead.
+ */
+function styleStandIn(): HTMLElement {
+  const standIn = document.createElement('span');
+  standIn.hidden = true;
+  const sheet = new CSSStyleSheet();
+  document.adoptedStyleSheets.push(sheet);
+  new MutationObserver(() => sheet.replaceSync(standIn.textContent ?? '')).observe(standIn, {
+    childList: true,
+    characterData: true,
+    subtree: true,
+  });
+  const remove = standIn.remove.bind(standIn);
+  standIn.remove = () => {
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== sheet);
+    remove();
+  };
+  return standIn;
+}
+
+/** The document, which creates stand-ins instead of style elements. */
+export const documentWithoutStyles = (): Document =>
+  new Proxy(document, {
+    get(target, name) {
+      if (name === 'createElement')
+        return (tag: string) => (tag === 'style' ? styleStandIn() : document.createElement(tag));
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
