@@ -1,4 +1,5 @@
 /** Endpoints other than resources: health, version, discovery, OpenAPI, metrics, issuer documents. */
+import { ApiError } from '../../api/meta/status.ts';
 import type { ProcessFacts } from '../../base/process-facts.ts';
 import { BUILD, KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { authorityOf } from '../aggregation/backend.ts';
@@ -42,14 +43,30 @@ export interface EndpointsDeps {
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
   readonly processFacts: ProcessFacts | undefined;
   readonly releases: ReleaseSource | undefined;
+  /** Issues a one-time link to the console; see LoginServer. */
+  consoleLink(): Promise<object | undefined>;
 }
 
 export interface Endpoints {
   answer(exchange: Exchange): Promise<void> | undefined;
 }
 
+/** Cluster administrators post here. */
+export const CONSOLE_LINK_PATH = '/hyperedge/console-link';
 /** Lets relying parties cache the keys. */
 const ISSUER_CACHE_CONTROL = 'public, max-age=3600';
+
+async function answerConsoleLink(exchange: Exchange, { consoleLink }: EndpointsDeps): Promise<void> {
+  if (exchange.info.verb !== 'post') throw methodNotAllowed();
+  const link = await consoleLink();
+  if (link === undefined)
+    throw new ApiError(
+      'NotFound',
+      'the console is switched off on this host, or there is no secret kubeadmin in kube-system',
+    );
+  exchange.cacheControl = 'no-store';
+  exchange.sendJson(201, link);
+}
 
 type Handler = (exchange: Exchange) => Promise<void> | undefined | void;
 
@@ -91,6 +108,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
   return {
     answer(exchange) {
       const { path, verb } = exchange.info;
+      if (path === CONSOLE_LINK_PATH) return answerConsoleLink(exchange, deps);
       if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
       const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
       const handler = exact.get(trimmed);

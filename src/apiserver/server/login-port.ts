@@ -33,6 +33,8 @@ export interface LoginServer {
   answer(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): Promise<void>;
   /** Creates the objects that logins need. Idempotent. */
   prepare(): Promise<void>;
+  /** Issues a one-time link to the console as kube:admin. Undefined without that user or without a console. */
+  consoleLink(): Promise<{ readonly url: string; readonly seconds: number } | undefined>;
   /** Stops timers and threads. */
   stop(): Promise<void>;
 }

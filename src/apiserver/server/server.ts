@@ -319,6 +319,7 @@ class Server implements ApiServer {
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
       ...{ processFacts: deps.processFacts, releases: deps.releases },
+      consoleLink: async () => this.#login?.consoleLink(),
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);

@@ -7,6 +7,7 @@ import { bundleOfflineCommand } from './bundle/offline.ts';
 import { bundleRemoveCommand } from './bundle/remove.ts';
 import { bundleVerifyCommand } from './bundle/verify.ts';
 import { caRotateCommand } from './ca/rotate.ts';
+import { consoleCommand } from './cluster/console.ts';
 import { gatherCommand } from './cluster/gather.ts';
 import { haproxyConfigCommand } from './cluster/haproxy-config.ts';
 import { keepalivedConfigCommand } from './cluster/keepalived-config.ts';
@@ -111,6 +112,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       tokenListCommand,
       tokenRevokeCommand,
       kubeadminCreateCommand,
+      consoleCommand,
       caRotateCommand,
       secretsEncryptStatusCommand,
       secretsEncryptRotateCommand,

@@ -15,7 +15,7 @@ export async function createLoginFor(
   { advertiseAddress, advertisePort, port }: ApiServerConfig,
   openshift: OpenShiftSettings | undefined,
   outbound: OutboundSettings,
-  log: Log,
+  { log, console }: { readonly log: Log; readonly console: boolean },
 ): Promise<CreateLogin> {
   await openAssets();
   const host = advertiseAddress.includes(':') ? `[${advertiseAddress}]` : advertiseAddress;
@@ -31,5 +31,6 @@ export async function createLoginFor(
       identityProviders: openshift?.identityProviders ?? [],
       address: `https://${host}:${advertisePort ?? port}`,
       domain: openshift?.domain ?? 'apps.cluster.local',
+      console,
     });
 }

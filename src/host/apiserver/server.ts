@@ -172,7 +172,10 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(options.releases === undefined ? {} : { releases: options.releases }),
     certificates,
     ...(options.console === undefined ? {} : { loadConsole: options.console ? consoleFiles : () => undefined }),
-    login: await createLoginFor(config, options.openshift, outbound, log.named('oauth')),
+    login: await createLoginFor(config, options.openshift, outbound, {
+      log: log.named('oauth'),
+      console: options.console === true,
+    }),
     ...(options.ownHost ? { imageRegistries: imageRegistriesOf(options.referredToBy) } : {}),
     config: {
       ...config,

@@ -10,14 +10,13 @@ import { openClient } from '../process/api-access.ts';
 import { openAssets } from '../process/assets.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
-const NAME = 'kubeadmin';
-const NAMESPACE = 'kube-system';
+export const KUBEADMIN = { name: 'kubeadmin', namespace: 'kube-system' } as const;
 const LETTERS = 'abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789';
 const PARTS = 4;
 const PART_LENGTH = 5;
 
 /** Four groups of 5 characters with dashes between: 23 characters, as by OpenShift's installer. */
-function newPassword(): string {
+export function newPassword(): string {
   const letters: string[] = [];
   while (letters.length < PARTS * PART_LENGTH)
     // Larger bytes are skipped, because they would make some letters more likely.
@@ -27,6 +26,13 @@ function newPassword(): string {
     letters.slice(part * PART_LENGTH, (part + 1) * PART_LENGTH).join(''),
   ).join('-');
 }
+
+export const kubeadminSecret = (hash: string): Secret => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { ...KUBEADMIN },
+  data: { kubeadmin: Buffer.from(hash).toString('base64') },
+});
 
 /**
  * Creates or replaces the secret, which invalidates the tokens of the previous password. Throws CodedErrors and
@@ -44,16 +50,10 @@ export async function createKubeadmin(root: string | undefined): Promise<{ reado
   });
   try {
     const secrets = opened.client.resource(resources.secrets);
-    const secret: Secret = {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name: NAME, namespace: NAMESPACE },
-      data: { kubeadmin: Buffer.from(hash).toString('base64') },
-    };
-    await secrets.delete(NAME, NAMESPACE).catch((error: unknown) => {
+    await secrets.delete(KUBEADMIN.name, KUBEADMIN.namespace).catch((error: unknown) => {
       if (!isApiError(error, 'NotFound')) throw error;
     });
-    await secrets.create(secret);
+    await secrets.create(kubeadminSecret(hash));
     return { password };
   } finally {
     await opened.close();

@@ -16,7 +16,11 @@ export const CHALLENGING_CLIENT = 'openshift-challenging-client';
 const OWN_PATHS: ReadonlyMap<string, string> = new Map([
   [BROWSER_CLIENT, '/oauth/token/display'],
   [CHALLENGING_CLIENT, '/oauth/token/implicit'],
+  [CONSOLE_CLIENT, '/console/callback'],
 ]);
+
+/** Redirect of this server's own console. */
+export const consoleCallback = (origin: string): string => `${origin}/console/callback`;
 
 /** Redirect of the request's own server, accepted in addition to the registered redirects. */
 export function ownRedirects(client: OAuthClient, origin: string | undefined): readonly string[] {
@@ -54,30 +58,46 @@ function consoleHost(objects: LoginObjects): string | undefined {
 }
 
 /**
- * Creates the console's client once its route exists. Without a console, a client whose only redirect is the default
- * one is deleted, because earlier releases created it for a host without an owner.
+ * Whether a request to exchange a code is from this server's own console. It has no secret, because its code is public;
+ * the proof key is required instead.
  */
-export async function ensureConsoleClient(
-  objects: LoginObjects,
-  domain: string,
-  newSecret: () => string,
-): Promise<void> {
+export const isOwnConsole = (id: string, secret: string, redirect: string, origin: string | undefined): boolean =>
+  id === CONSOLE_CLIENT && secret === '' && origin !== undefined && redirect === consoleCallback(origin);
+
+export interface ConsoleClientOptions {
+  readonly domain: string;
+  /** This server's URL if it serves the console itself. */
+  readonly address: string | undefined;
+  readonly newSecret: () => string;
+}
+
+/**
+ * Creates the client of the console: for the one that this server has, and for one with a route. Without a console, a
+ * client whose only redirect is the default one is deleted, because earlier releases created it for a host without an
+ * owner. The secret is for a console with a route; this server's own console has none and must send a proof key.
+ */
+export async function ensureConsoleClient(objects: LoginObjects, options: ConsoleClientOptions): Promise<void> {
+  const { domain, address, newSecret } = options;
   const host = consoleHost(objects);
   const present = objects.get<OAuthClient>(CLIENTS, CONSOLE_CLIENT);
   if (host === undefined) {
     const orphan = `https://console-openshift-console.${domain}/auth/callback`;
-    if (present?.redirectURIs?.join() !== orphan) return;
-    await objects.remove(CLIENTS, CONSOLE_CLIENT);
-    await objects.freshen();
-    return;
+    if (present?.redirectURIs?.join() === orphan) {
+      await objects.remove(CLIENTS, CONSOLE_CLIENT);
+      await objects.freshen();
+    } else if (present !== undefined || address === undefined) return;
   }
-  if (present !== undefined) return;
+  if (objects.get<OAuthClient>(CLIENTS, CONSOLE_CLIENT) !== undefined || (host ?? address) === undefined) return;
   try {
     await objects.create<OAuthClient>(CLIENTS, {
       metadata: { name: CONSOLE_CLIENT },
       secret: newSecret(),
       grantMethod: 'auto',
-      redirectURIs: [`https://${host}/auth/callback`],
+      // The redirect of this server's own console is accepted for each of its names (`ownRedirects`).
+      redirectURIs: [
+        ...(host === undefined ? [] : [`https://${host}/auth/callback`]),
+        ...(address === undefined ? [] : [consoleCallback(address)]),
+      ],
     });
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error;

@@ -3,7 +3,7 @@
 import type { LoginObjects } from '../../apiserver/server/login-port.ts';
 import type { Log } from '../../base/log.ts';
 import { sha256Base64url } from '../../wire/digest.ts';
-import { CLIENTS } from './clients.ts';
+import { CLIENTS, isOwnConsole } from './clients.ts';
 import { sameText } from './cookies.ts';
 import { basicCredentials, readForm, sendError, sendJson, type Visit } from './http.ts';
 import type { OAuthAuthorizeToken, OAuthClient } from './kinds/oauth/types.ts';
@@ -70,7 +70,10 @@ export async function answerToken(visit: Visit, deps: ExchangeDeps): Promise<voi
   const client = deps.objects.get<OAuthClient>(CLIENTS, id);
   const secrets = client === undefined ? [] : [client.secret ?? '', ...(client.additionalSecrets ?? [])];
   const known = secrets.filter((each) => each !== '');
-  if (client === undefined || (known.length > 0 && !known.some((each) => sameText(each, secret))))
+  const own = isOwnConsole(id, secret, value('redirect_uri'), visit.origin);
+  if (own && value('code_verifier') === '')
+    return sendError(visit, 400, 'invalid_request', 'code_verifier: is required of the console');
+  if (client === undefined || (known.length > 0 && !own && !known.some((each) => sameText(each, secret))))
     return sendError(visit, 401, 'invalid_client', 'the client is unknown or its secret is wrong', {
       'www-authenticate': 'Basic realm="openshift"',
     });

@@ -71,10 +71,16 @@ export const sendError = (
 ): void => sendJson(visit, status, { error, error_description: description }, headers);
 
 /** Fields of a form. Undefined for another content type or a body that is too large. */
-export async function readForm({ request }: Visit): Promise<URLSearchParams | undefined> {
+export async function readForm(visit: Visit): Promise<URLSearchParams | undefined> {
+  const body = await readBody(visit, 'application/x-www-form-urlencoded');
+  return body === undefined ? undefined : new URLSearchParams(body);
+}
+
+/** Text of a body. Undefined for another content type or a body that is too large. */
+export async function readBody({ request }: Visit, wanted: string): Promise<string | undefined> {
   const type = request.headers['content-type'] ?? '';
-  if (!type.toLowerCase().startsWith('application/x-www-form-urlencoded')) return undefined;
-  if (request.readableEnded) return new URLSearchParams();
+  if (!type.toLowerCase().startsWith(wanted)) return undefined;
+  if (request.readableEnded) return '';
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of request) {
@@ -83,7 +89,7 @@ export async function readForm({ request }: Visit): Promise<URLSearchParams | un
     if (length > MAX_FORM) return undefined;
     chunks.push(bytes);
   }
-  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** User and secret of an `Authorization: Basic` header. */

@@ -11,6 +11,8 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type AuthorizeRequest, grant, needsConsent, readRequest, recordConsent, refuse } from './authorize.ts';
 import { BROWSER_CLIENT, CLIENTS, CONSOLE_CLIENT, ensureClients, ensureConsoleClient } from './clients.ts';
+import { consolePaths } from './console.ts';
+import { ConsoleLinks, LINK_SECONDS } from './console-links.ts';
 import { Discoveries } from './discovery.ts';
 import { answerToken, exchangeCode } from './exchange.ts';
 import {
@@ -30,7 +32,7 @@ import { answerLogin, answerLogout, answerOpenId, checkPassword } from './login.
 import { type LoginUser, MappingError } from './mapping.ts';
 import { displayConfirmation, grantPage, linkPage, messagePage, tokenPage } from './pages.ts';
 import type { LoginPorts } from './port.ts';
-import { Providers } from './providers.ts';
+import { BOOTSTRAP_USER, Providers } from './providers.ts';
 import { safePath } from './redirects.ts';
 import { fromProxy, proxyUrl } from './request-header.ts';
 import { formToken, isOwnForm, sessionUser } from './session.ts';
@@ -53,6 +55,8 @@ export interface OAuthServerOptions {
   readonly address: string;
   /** Domain of routes, for the console's client. */
   readonly domain: string;
+  /** Whether this server has the web console. Default: false. */
+  readonly console?: boolean;
 }
 
 /** Context shared by the pages. */
@@ -65,6 +69,8 @@ export interface OAuthRoom {
   readonly log: Log;
   readonly clock: Clock;
   readonly discoveries: Discoveries;
+  /** One-time links to the console. */
+  readonly links: ConsoleLinks;
   /** Requests waiting for an OpenID provider. */
   readonly openIdLogins: Set<Visit>;
   /** Returns 32 random bytes in base64url. */
@@ -90,6 +96,7 @@ class OAuthServer implements LoginServer {
     this.#options = options;
     const { ports, log, clock, random, identityProviders } = options;
     const providers = new Providers({ objects, ports, log, configured: identityProviders });
+    const newSecret = (): string => Buffer.from(random.bytes(32)).toString('base64url');
     this.#room = {
       objects,
       ports,
@@ -99,8 +106,9 @@ class OAuthServer implements LoginServer {
       log,
       clock,
       discoveries: new Discoveries(ports.web, clock),
+      links: new ConsoleLinks(newSecret, () => clock.monotonicMs()),
       openIdLogins: new Set(),
-      random: () => Buffer.from(random.bytes(32)).toString('base64url'),
+      random: newSecret,
       key: () => sessionKey(objects),
     };
     this.#paths = new Map<string, Handler>([
@@ -113,6 +121,7 @@ class OAuthServer implements LoginServer {
       ['/oauth/token/implicit', (visit) => sendPage(visit, 200, implicitPage)],
       ['/login', (visit) => answerLogin(this.#room, visit)],
       ['/logout', answerLogout],
+      ...(options.console === true ? consolePaths(this.#room) : []),
     ]);
   }
 
@@ -130,12 +139,12 @@ class OAuthServer implements LoginServer {
   }
 
   async prepare(): Promise<void> {
-    const { address, domain, log, clock } = this.#options;
+    const { address, log, clock } = this.#options;
     const { objects, random, issuer } = this.#room;
     await objects.freshen();
     await ensureSessionKey(objects, random());
     await ensureClients(objects, address, random);
-    await ensureConsoleClient(objects, domain, random);
+    await this.#ensureConsoleClient();
     const again = (): void => {
       if (this.#stopped) return;
       this.#sweep = clock.setTimer(SWEEP_MS, () => {
@@ -153,6 +162,25 @@ class OAuthServer implements LoginServer {
     this.#stopped = true;
     this.#sweep?.cancel();
     await this.#options.ports.passwords.stop();
+  }
+
+  async consoleLink(): Promise<{ readonly url: string; readonly seconds: number } | undefined> {
+    const { objects, links } = this.#room;
+    const { address, console } = this.#options;
+    if (console !== true) return undefined;
+    await objects.freshen();
+    const admin = objects.bootstrapUser();
+    if (admin === undefined) return undefined;
+    const secret = links.issue({ name: BOOTSTRAP_USER, uid: admin.uid });
+    // Browsers do not send the fragment, so the secret is in no log and no Referer header.
+    return { url: `${address}/console/#login=${secret}`, seconds: LINK_SECONDS };
+  }
+
+  #ensureConsoleClient(): Promise<void> {
+    const { address, domain, console } = this.#options;
+    const { objects, random } = this.#room;
+    const own = console === true ? address : undefined;
+    return ensureConsoleClient(objects, { domain, address: own, newSecret: random });
   }
 
   #exchange() {
@@ -175,10 +203,9 @@ class OAuthServer implements LoginServer {
 
   async #authorize(visit: Visit): Promise<void> {
     if (visit.request.method !== 'GET') return sendError(visit, 405, 'invalid_request', 'use GET', { allow: 'GET' });
-    const { objects, issuer, random } = this.#room;
+    const { objects, issuer } = this.#room;
     // The console may have been installed after this server started.
-    if (visit.query.get('client_id') === CONSOLE_CLIENT)
-      await ensureConsoleClient(objects, this.#options.domain, random);
+    if (visit.query.get('client_id') === CONSOLE_CLIENT) await this.#ensureConsoleClient();
     const request = readRequest(visit, objects);
     if (request === undefined) return;
     const user = await this.#identify(visit, request);

@@ -30,11 +30,16 @@ export function sessionUser(
   // A session from the future was created before the clock was set back.
   if (session === undefined || session.untilMs < nowMs || session.untilMs > nowMs + SESSION_MS) return undefined;
   const { name, uid } = session;
+  return currentUser(objects, { name, uid }) ? { name, uid } : undefined;
+}
+
+/** Whether the user still exists with this UID. */
+export function currentUser(objects: LoginObjects, { name, uid }: LoginUser): boolean {
   const current =
     name === BOOTSTRAP_USER
       ? objects.bootstrapUser()?.uid
       : objects.get<User>('users.user.openshift.io', name)?.metadata?.uid;
-  return current === uid ? { name, uid } : undefined;
+  return current !== undefined && current === uid;
 }
 
 /** Form token of the browser, and the cookie to set if it has none. */

@@ -13,6 +13,8 @@ export interface LoginServerOptions {
   readonly identityProviders: readonly IdentityProvider[];
   readonly files?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
+  /** Whether the server has the web console. Default: false. */
+  readonly console?: boolean;
   readonly audit?: NonNullable<HarnessOptions['audit']>;
 }
 
@@ -58,6 +60,7 @@ export async function startLoginServer(options: LoginServerOptions): Promise<Log
         identityProviders: options.identityProviders,
         address: 'https://192.0.2.10:6443',
         domain: 'apps.example.com',
+        console: options.console ?? false,
       }),
   });
   return Object.assign(server, { verifyMs: () => verifyMs, verifyCount: () => verifyCount });

@@ -1,0 +1,106 @@
+/**
+ * Login of the web console: redemption of one-time links, extension of the session while a tab is open, and logout.
+ * Pages of other sites cannot send these requests: each needs a token or a header that requires a CORS preflight.
+ */
+import { decodeJson, object, text } from '../../base/decode.ts';
+import { CONSOLE_CLIENT } from './clients.ts';
+import { cookie, SESSION } from './cookies.ts';
+import { header, readBody, send, sendError, type Visit } from './http.ts';
+import type { OAuthAccessToken } from './kinds/oauth/types.ts';
+import type { OAuthRoom } from './server.ts';
+import { currentUser, sessionCookie } from './session.ts';
+import { ACCESS_TOKENS } from './tokens.ts';
+
+/** Name under which failed redemptions are limited, besides the source. No user has it. */
+const LIMITED_AS = 'console:link';
+const FULL = 'user:full';
+const LINK = object({ secret: text });
+
+/** Handlers by path. */
+export const consolePaths = (room: OAuthRoom): readonly [string, (visit: Visit) => Promise<void>][] => [
+  ['/oauth/console/redeem', (visit) => redeem(room, visit)],
+  ['/oauth/console/renew', (visit) => renew(room, visit)],
+  ['/oauth/console/revoke', (visit) => revoke(room, visit, false)],
+  ['/oauth/console/logout', (visit) => revoke(room, visit, true)],
+];
+
+async function redeem(room: OAuthRoom, visit: Visit): Promise<void> {
+  if (!isOwnPost(visit)) return;
+  const source = visit.connection.remoteAddress;
+  const { limits, links, log } = room;
+  const waitSeconds = limits.waitSeconds(source, LIMITED_AS);
+  if (waitSeconds > 0)
+    return sendError(visit, 429, 'access_denied', 'too many failed logins', { 'retry-after': String(waitSeconds) });
+  limits.failed(source, LIMITED_AS);
+  const user = links.redeem(await secretOf(visit));
+  const alive = user !== undefined && currentUser(room.objects, user);
+  if (!alive) {
+    log.info('one-time link refused', { source });
+    return sendError(visit, 401, 'access_denied', 'the link is unknown, used, or expired; run hyperedge console');
+  }
+  limits.succeeded(source, LIMITED_AS);
+  log.info('login succeeded', { user: user.name, by: 'one-time link', source });
+  send(visit, 204, noStore(sessionCookie(room.key(), user, room.clock.nowMs())), '');
+}
+
+async function secretOf(visit: Visit): Promise<string> {
+  const body = await readBody(visit, 'application/json');
+  try {
+    return decodeJson(LINK, body ?? '', 'link').secret;
+  } catch {
+    return '';
+  }
+}
+
+/** Extends the session of a user whose console shows that it has a token with all rights of the user. */
+async function renew(room: OAuthRoom, visit: Visit): Promise<void> {
+  if (!isOwnPost(visit)) return;
+  const { objects, clock, key } = room;
+  const { clientName, scopes = [], userName: name = '', userUID: uid = '' } = tokenOf(room, visit) ?? {};
+  const user = { name, uid };
+  // A token for less than all rights must not lead to a session, which has all of them.
+  if (clientName !== CONSOLE_CLIENT || !scopes.includes(FULL) || !currentUser(objects, user))
+    return sendError(visit, 401, 'access_denied', 'the token is no valid token of the console');
+  send(visit, 204, noStore(sessionCookie(key(), user, clock.nowMs())), '');
+}
+
+/** Deletes the token; `ends`: also the session of the browser. */
+async function revoke(room: OAuthRoom, visit: Visit, ends: boolean): Promise<void> {
+  if (!isOwnPost(visit)) return;
+  const token = tokenOf(room, visit);
+  if (token === undefined) return sendError(visit, 401, 'access_denied', 'the token is unknown or expired');
+  await room.objects.remove(ACCESS_TOKENS, token.metadata?.name ?? '');
+  if (ends) room.log.info('logged out', { user: token.userName ?? '' });
+  send(visit, 204, ends ? noStore(cookie(SESSION, '')) : noStore(), '');
+}
+
+const noStore = (setCookie?: string) => ({
+  'cache-control': 'no-store',
+  ...(setCookie === undefined ? {} : { 'set-cookie': setCookie }),
+});
+
+/** The access token of the Authorization header, unless it has expired. */
+function tokenOf({ objects, clock }: OAuthRoom, visit: Visit): OAuthAccessToken | undefined {
+  const [, secret] = /^bearer (sha256~[A-Za-z0-9_-]{43})$/i.exec(header(visit, 'authorization') ?? '') ?? [];
+  if (secret === undefined) return undefined;
+  const token = objects.get<OAuthAccessToken>(ACCESS_TOKENS, objects.tokenName(secret));
+  const { expiresIn = 0, inactivityTimeoutSeconds = 0, metadata } = token ?? {};
+  const ageSeconds = (clock.nowMs() - Date.parse(metadata?.creationTimestamp ?? '')) / 1000;
+  const limits = [expiresIn, inactivityTimeoutSeconds].filter((each) => each > 0);
+  return limits.every((each) => ageSeconds < each) ? token : undefined;
+}
+
+/**
+ * Rejects other methods, and requests of pages of other sites: browsers send their origin, and send neither the
+ * Authorization header nor `x-csrf-token` to another site without its consent.
+ */
+function isOwnPost(visit: Visit): boolean {
+  const origin = header(visit, 'origin');
+  const site = header(visit, 'sec-fetch-site');
+  const marked = header(visit, 'x-csrf-token') !== undefined || header(visit, 'authorization') !== undefined;
+  if (visit.request.method !== 'POST') sendError(visit, 405, 'invalid_request', 'use POST', { allow: 'POST' });
+  else if (!marked || (origin !== undefined && origin !== visit.origin) || (site ?? 'same-origin') !== 'same-origin')
+    sendError(visit, 403, 'access_denied', 'the request is not from the console of this server');
+  else return true;
+  return false;
+}
