@@ -76,7 +76,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     const own = options.ownLines();
     if (own.records.length > 0) await store(own.records, {});
     drop(own.dropped, 'too many lines of the host process');
-    await source.poll(store);
+    // While the receiver accepts records, the rest waits in the files. Otherwise new records replace old ones.
+    await source.poll(store, () => isDown || spool.bytes < spool.maxBytes / 2);
     if (clock.monotonicMs() - retainedMs >= RETAIN_MS) {
       retainedMs = clock.monotonicMs();
       await spool.retainOffsets((file) => source.isPresent(file));
@@ -122,6 +123,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 
   function tick(): void {
+    sendInBackground();
     round = read()
       .catch((error: unknown) => warn('logs not read', { error: messageOf(error) }))
       .then(() => {

@@ -61,13 +61,17 @@ export interface Spool {
   retainOffsets(isPresent: (file: string) => boolean): Promise<void>;
   oldest(): Promise<{ readonly batch: Batch; readonly records: readonly LogRecord[] } | undefined>;
   remove(batch: Batch): Promise<void>;
+  /** Memory that the batches use. */
   readonly bytes: number;
+  readonly maxBytes: number;
 }
 
 /** Reads logs incrementally. */
 export interface LogSource {
-  /** Reads new lines in batches. `emit` stores a batch with the read positions after it. */
-  poll(emit: (records: readonly LogRecord[], offsets: Offsets) => Promise<void>): Promise<void>;
+  /**
+   * Reads new lines in batches, until `hasRoom` is false. `emit` stores a batch with the read positions after it.
+   */
+  poll(emit: (records: readonly LogRecord[], offsets: Offsets) => Promise<void>, hasRoom: () => boolean): Promise<void>;
   /** Whether a file of a read position still exists. */
   isPresent(file: string): boolean;
   close(): Promise<void>;

@@ -181,6 +181,28 @@ describe('log forwarding', () => {
     assert.equal(warnings.filter((each) => each.startsWith('log records dropped')).length, 1);
   });
 
+  it('leaves a backlog in the files while the receiver accepts records, and loses nothing', async () => {
+    const { url, requests } = await httpServer([[204]]);
+    const forwarder = await forwarderTo(http('loki', url), 1_048_576);
+    const count = 6_000;
+    await writeFile(log, Array.from({ length: count }, (_, index) => line(`${index} ${'x'.repeat(500)}`)).join(''));
+    for (let round = 0; round < 100 && metric(forwarder, 'sent_records_total') < count; round += 1) {
+      await forwarder.read();
+      assert.ok(metric(forwarder, 'buffered_bytes') <= 1_048_576);
+      await forwarder.send();
+    }
+    assert.equal(metric(forwarder, 'dropped_records_total'), 0);
+    const sent = requests.flatMap(({ body }) =>
+      JSON.parse(body).streams.flatMap(({ values }: { values: [string, string][] }) =>
+        values.map(([, text]) => Number(text.split(' ')[0])),
+      ),
+    );
+    assert.deepEqual(
+      sent,
+      Array.from({ length: count }, (_, index) => index),
+    );
+  });
+
   it('sends framed syslog over TCP, and connects again after a disconnection', async () => {
     const received: string[] = [];
     let connections = 0;

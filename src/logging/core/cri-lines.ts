@@ -58,8 +58,8 @@ export class CriLines {
       this.#at += end + skipped;
       data = data.subarray(end + skipped);
     }
-    // A copy, because the caller may use its buffer again.
-    this.#rest = data.slice();
+    // A copy, because the caller uses its buffer again. The method slice of a Buffer makes none.
+    this.#rest = new Uint8Array(data);
     return lines;
   }
 
@@ -84,7 +84,7 @@ export class CriLines {
     const [whole, time = '', name, tag] = head;
     const stream = name === 'stderr' ? 'stderr' : 'stdout';
     const pending = this.#pending.get(stream) ?? { time, parts: [], length: 0, from: this.#at };
-    const text = entry.slice(whole.length);
+    const text = new Uint8Array(entry.subarray(whole.length));
     pending.parts.push(text);
     pending.length += text.length;
     if (tag === 'P' && pending.length < MAX_TEXT_BYTES) {

@@ -49,7 +49,7 @@ const READ_BYTES = 64 * 1024;
 /** A container may read this many seconds of its rate at once, after it was quiet. */
 const BURST_SECONDS = 8;
 const MAX_BATCH_RECORDS = 500;
-const MAX_BATCH_CHARACTERS = 512 * 1024;
+const MAX_BATCH_CHARACTERS = 128 * 1024;
 /** Containers and files beyond these numbers are not read. */
 const MAX_CONTAINERS = 1_000;
 const MAX_FILES = 4;
@@ -70,13 +70,16 @@ export class ContainerLogs implements LogSource {
     this.#options = options;
   }
 
-  async poll(emit: (records: readonly LogRecord[], offsets: Offsets) => Promise<void>): Promise<void> {
+  async poll(
+    emit: (records: readonly LogRecord[], offsets: Offsets) => Promise<void>,
+    hasRoom: () => boolean,
+  ): Promise<void> {
     const now = this.#options.monotonicMs();
     if (now - this.#scannedMs >= SCAN_MS) {
       await this.#scan();
       this.#scannedMs = now;
     }
-    const elapsed = this.#polledMs === undefined ? BURST_SECONDS : (now - this.#polledMs) / 1000;
+    const elapsed = this.#polledMs === undefined ? 1 : (now - this.#polledMs) / 1000;
     this.#polledMs = now;
     const batch = new BatchBuilder(emit);
     const containers = [...this.#containers.values()];
@@ -85,7 +88,7 @@ export class ContainerLogs implements LogSource {
     for (const container of [...containers.slice(this.#first), ...containers.slice(0, this.#first)]) {
       const rate = this.#options.bytesPerSecond;
       container.budget = Math.min(container.budget + rate * elapsed, rate * BURST_SECONDS);
-      await this.#read(container, batch);
+      await this.#read(container, batch, hasRoom);
     }
     await batch.flush();
   }
@@ -100,8 +103,8 @@ export class ContainerLogs implements LogSource {
     this.#containers.clear();
   }
 
-  async #read(container: Container, batch: BatchBuilder): Promise<void> {
-    while (container.files.length > 0 && container.budget > 0) {
+  async #read(container: Container, batch: BatchBuilder, hasRoom: () => boolean): Promise<void> {
+    while (container.files.length > 0 && container.budget > 0 && hasRoom()) {
       const file = container.files[0];
       if (file === undefined) return;
       const size = (await file.handle.stat()).size;
@@ -110,7 +113,7 @@ export class ContainerLogs implements LogSource {
         file.position = 0;
         file.lines = new CriLines(0);
       }
-      while (file.position < size && container.budget > 0) {
+      while (file.position < size && container.budget > 0 && hasRoom()) {
         const length = Math.min(READ_BYTES, size - file.position);
         const { bytesRead } = await file.handle.read(this.#buffer, 0, length, file.position);
         if (bytesRead === 0) break;

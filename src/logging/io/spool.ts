@@ -23,7 +23,7 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
 
 class FileSpool implements Spool {
   readonly #directory: string;
-  readonly #maxBytes: number;
+  readonly maxBytes: number;
   #batches: Batch[] = [];
   #offsets: Record<string, number> = {};
   #next = 1;
@@ -32,7 +32,7 @@ class FileSpool implements Spool {
 
   constructor(directory: string, maxBytes: number) {
     this.#directory = directory;
-    this.#maxBytes = maxBytes;
+    this.maxBytes = maxBytes;
   }
 
   get offsets(): Offsets {
@@ -55,14 +55,14 @@ class FileSpool implements Spool {
       const path = join(this.#directory, name);
       const stored = parsed<Stored>(await readFile(path, 'utf8'));
       Object.assign(this.#offsets, stored?.offsets);
-      this.#batches.push({ id: name, bytes: (await stat(path)).size, count: Number(count) });
+      this.#batches.push({ id: name, bytes: pagesOf((await stat(path)).size), count: Number(count) });
       this.#next = Number(sequence) + 1;
     }
   }
 
   async append(records: readonly LogRecord[], offsets: Offsets): Promise<number> {
     const text = JSON.stringify({ offsets, records } satisfies Stored);
-    const bytes = Buffer.byteLength(text);
+    const bytes = pagesOf(Buffer.byteLength(text));
     const dropped = await this.#makeRoom(bytes);
     const id = `${String(this.#next).padStart(12, '0')}-${records.length}.json`;
     this.#next += 1;
@@ -101,7 +101,7 @@ class FileSpool implements Spool {
 
   async #makeRoom(bytes: number): Promise<number> {
     let dropped = 0;
-    while (this.bytes + bytes > this.#maxBytes) {
+    while (this.bytes + bytes > this.maxBytes) {
       const victim = this.#batches.find(({ id }) => id !== this.#sending);
       if (victim === undefined) break;
       await this.remove(victim);
@@ -120,6 +120,9 @@ class FileSpool implements Spool {
     await rename(`${path}.new`, path);
   }
 }
+
+/** A file on tmpfs takes whole pages. */
+const pagesOf = (bytes: number): number => Math.ceil(bytes / 4096) * 4096;
 
 /** Undefined for text that is not a JSON object. */
 function parsed<T>(text: string): T | undefined {

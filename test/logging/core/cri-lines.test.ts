@@ -48,6 +48,20 @@ describe('lines of container logs', () => {
     }
   });
 
+  it('do not change when the caller uses its buffer again', () => {
+    const log = bytes(`${entry('begin ', 'P')}${entry('end')}${entry('next')}`);
+    for (let size = 1; size < log.length; size += 1) {
+      const buffer = Buffer.alloc(size);
+      const lines = new CriLines(0);
+      const found: string[] = [];
+      for (let at = 0; at < log.length; at += size) {
+        const length = log.copy(buffer, 0, at, Math.min(log.length, at + size));
+        found.push(...textsOf(lines.push(buffer.subarray(0, length), NOW)));
+      }
+      assert.deepEqual(found, ['begin end', 'next'], `reads of ${size} bytes`);
+    }
+  });
+
   it('of 10 MB become records of a bounded size without loss', () => {
     const lines = new CriLines(0);
     const part = 'x'.repeat(16_384);
