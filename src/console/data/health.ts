@@ -1,0 +1,115 @@
+/** Health of the cluster in one sentence, with the problems behind it. */
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { podStatusText } from './explain.ts';
+import { countText } from './format.ts';
+import { type AnyObject, conditionOf, conditionsOf } from './resources.ts';
+
+export interface Problem {
+  readonly severity: 'warning' | 'error';
+  readonly title: string;
+  readonly detail: string;
+  /** Path of the page that shows more, below the console's root. */
+  readonly link: string;
+}
+
+export interface ClusterHealth {
+  readonly level: 'good' | 'warning' | 'error' | 'unknown';
+  readonly sentence: string;
+  readonly problems: readonly Problem[];
+}
+
+export interface HealthFacts {
+  /** Undefined: not known, because the list is pending or the user may not read it. */
+  readonly nodes: readonly Node[] | undefined;
+  readonly pods: readonly Pod[] | undefined;
+  readonly operators: readonly AnyObject[] | undefined;
+}
+
+const PRESSURES = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'];
+/** Reasons of waiting that do not pass by themselves soon. */
+const STUCK = /BackOff|Err|Error|Invalid|Failed|Evicted|OOMKilled/;
+
+export function clusterHealth({ nodes, pods, operators }: HealthFacts): ClusterHealth {
+  const problems: Problem[] = [
+    ...(nodes ?? []).flatMap(problemsOfNode),
+    ...(operators ?? []).flatMap(problemsOfOperator),
+    ...problemsOfPods(pods ?? []),
+  ];
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  if (nodes === undefined) return { level: 'unknown', sentence: 'The state of the nodes is not known.', problems };
+  const size = `${countText(nodes.length, 'node')}${pods === undefined ? '' : ` and ${countText(pods.length, 'pod')}`}`;
+  if (errors > 0)
+    return {
+      level: 'error',
+      sentence: `${countText(errors, 'problem needs', 'problems need')} attention on ${size}.`,
+      problems,
+    };
+  if (problems.length > 0)
+    return {
+      level: 'warning',
+      sentence: `The cluster works, with ${countText(problems.length, 'warning')} on ${size}.`,
+      problems,
+    };
+  return { level: 'good', sentence: `The cluster is healthy: ${size}.`, problems };
+}
+
+export function nodeState(node: Node): { readonly text: string; readonly level: 'good' | 'warn' | 'bad' } {
+  const ready = conditionOf(node, 'Ready');
+  const cordoned = node.spec?.unschedulable === true;
+  if (ready?.status !== 'True') return { text: ready?.status === 'Unknown' ? 'Unreachable' : 'NotReady', level: 'bad' };
+  if (conditionsOf(node).some(({ type, status }) => PRESSURES.includes(type) && status === 'True'))
+    return { text: 'Under pressure', level: 'warn' };
+  return cordoned ? { text: 'Cordoned', level: 'warn' } : { text: 'Ready', level: 'good' };
+}
+
+function problemsOfNode(node: Node): Problem[] {
+  const name = node.metadata?.name ?? '';
+  const link = `/nodes/${encodeURIComponent(name)}`;
+  const problems: Problem[] = [];
+  const ready = conditionOf(node, 'Ready');
+  if (ready?.status !== 'True')
+    problems.push({ severity: 'error', title: `Node ${name} is not ready.`, detail: ready?.message ?? '', link });
+  for (const { type, status, message } of conditionsOf(node))
+    if (PRESSURES.includes(type) && status === 'True')
+      problems.push({ severity: 'warning', title: `Node ${name} reports ${type}.`, detail: message, link });
+  if (node.spec?.unschedulable === true)
+    problems.push({
+      severity: 'warning',
+      title: `Node ${name} is cordoned.`,
+      detail: 'It takes no new pods until it is uncordoned.',
+      link,
+    });
+  return problems;
+}
+
+function problemsOfOperator(operator: AnyObject): Problem[] {
+  const name = operator.metadata?.name ?? '';
+  const link = '/operators';
+  const available = conditionOf(operator, 'Available');
+  const degraded = conditionOf(operator, 'Degraded');
+  if (available?.status === 'False')
+    return [{ severity: 'error', title: `${name} is not available.`, detail: available.message, link }];
+  if (degraded?.status === 'True')
+    return [{ severity: 'warning', title: `${name} is degraded.`, detail: degraded.message, link }];
+  return [];
+}
+
+const MAX_PODS = 20;
+
+function problemsOfPods(pods: readonly Pod[]): Problem[] {
+  return pods
+    .filter((pod) => STUCK.test(podStatusText(pod)) || isUnschedulable(pod))
+    .slice(0, MAX_PODS)
+    .map((pod) => {
+      const { name = '', namespace = '' } = pod.metadata ?? {};
+      return {
+        severity: 'warning',
+        title: `Pod ${namespace}/${name}: ${isUnschedulable(pod) ? 'no node can run it' : podStatusText(pod)}.`,
+        detail: '',
+        link: `/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
+      };
+    });
+}
+
+const isUnschedulable = (pod: KubeObject): boolean => conditionOf(pod, 'PodScheduled')?.reason === 'Unschedulable';
