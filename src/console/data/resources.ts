@@ -122,3 +122,13 @@ export function conditionsOf(object: unknown): readonly ConditionView[] {
 export function conditionOf(object: unknown, name: string): ConditionView | undefined {
   return conditionsOf(object).find(({ type: each }) => each === name);
 }
+
+/** Text of a value of a secret, or its size if it is binary. */
+export function decodeSecret(value: string): string {
+  try {
+    const bytes = Uint8Array.from(atob(value), (character) => character.charCodeAt(0));
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return `binary value, ${value.length} characters of base64`;
+  }
+}

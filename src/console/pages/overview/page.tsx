@@ -1,22 +1,141 @@
-import { useEffect, useState } from 'preact/hooks';
-import { requestJson } from '../../session/request.ts';
-import { useCommand } from '../../shell/command-line.tsx';
-import { showFailure } from '../../shell/toasts.tsx';
+/** Overview: health in one sentence, problems, capacity and usage, recent events, operators and update state. */
 
-/** First page: the version of the cluster. */
+import { ageText, quantityNumber, resourceText, shareText } from '../../data/format.ts';
+import { clusterHealth, nodeState } from '../../data/health.ts';
+import {
+  at,
+  CLUSTER_OPERATORS,
+  CLUSTER_VERSIONS,
+  conditionOf,
+  EVENTS,
+  listAt,
+  NODES,
+  PODS,
+  textAt,
+} from '../../data/resources.ts';
+import { usageOfNodes } from '../../data/usage.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import { api } from '../../ui/context.ts';
+import { Freshness } from '../../ui/data-table.tsx';
+import { useFeed, useNow, usePoll } from '../../ui/hooks.ts';
+import { Link, pathOf, State } from '../../ui/parts.tsx';
+
+const MAX_EVENTS = 10;
+
 export default function Overview() {
-  const [version, setVersion] = useState('');
-  useCommand('kubectl version');
-  useEffect(() => {
-    requestJson<{ readonly gitVersion?: string }>('/version').then(
-      ({ gitVersion = '' }) => setVersion(gitVersion),
-      showFailure,
-    );
-  }, []);
+  useCommand('kubectl get nodes,clusterversion,clusteroperators');
+  const nodes = useFeed(NODES);
+  const pods = useFeed(PODS);
+  const operators = useFeed(CLUSTER_OPERATORS);
+  const known = <T,>({ version, items }: { version: number; items: readonly T[] }) => (version > 0 ? items : undefined);
+  const health = clusterHealth({ nodes: known(nodes), pods: known(pods), operators: known(operators) });
+  const level =
+    health.level === 'good' ? 'good' : health.level === 'error' ? 'bad' : health.level === 'warning' ? 'warn' : 'muted';
   return (
     <>
       <h1>Overview</h1>
-      <p>Kubernetes {version}</p>
+      <p class="health" data-level={health.level}>
+        <State level={level} text={health.sentence} /> <Freshness of={nodes} />
+      </p>
+      {nodes.error !== undefined && nodes.version === 0 ? <p class="bad">{nodes.error.message}</p> : null}
+      {health.problems.length === 0 ? null : (
+        <ul>
+          {health.problems.map(({ title, detail, link, severity }) => (
+            <li key={title}>
+              <State level={severity === 'error' ? 'bad' : 'warn'} text={title} /> {detail}{' '}
+              <Link to={link}>Show {title}</Link>
+            </li>
+          ))}
+        </ul>
+      )}
+      <div class="cards">
+        <Update />
+        <Capacity />
+        <section class="card" aria-label="Nodes">
+          <h2>Nodes</h2>
+          <ul>
+            {nodes.items.map((node) => (
+              <li key={node.metadata?.name}>
+                <Link to={pathOf('nodes', node.metadata?.name ?? '')}>{node.metadata?.name}</Link>{' '}
+                <State {...nodeState(node)} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      </div>
+      <RecentEvents />
     </>
+  );
+}
+
+function Update() {
+  const { items, error } = useFeed(CLUSTER_VERSIONS);
+  const [version] = items;
+  if (error !== undefined || version === undefined) return null;
+  const available = listAt(version, 'status', 'availableUpdates').map((each) => textAt(each, 'version'));
+  const progressing = conditionOf(version, 'Progressing');
+  return (
+    <section class="card" aria-label="Version">
+      <h2>Version</h2>
+      <p>
+        {textAt(version, 'status', 'desired', 'version')}{' '}
+        {progressing?.status === 'True' ? (
+          <State level="warn" text={progressing.message} />
+        ) : (
+          <State level="good" text="installed" />
+        )}
+      </p>
+      <p>{available.length === 0 ? 'No update is available.' : `Available: ${available.join(', ')}`}</p>
+      <Link to="/hosts">Hosts and updates</Link>
+    </section>
+  );
+}
+
+function Capacity() {
+  const { items: nodes } = useFeed(NODES);
+  const usage = usePoll((signal) => usageOfNodes(api, signal), 15_000, 'nodes');
+  const total = (resource: string): number =>
+    nodes.reduce((sum, node) => sum + (quantityNumber(at(node, 'status', 'allocatable', resource)) ?? 0), 0);
+  return (
+    <section class="card" aria-label="Capacity and usage">
+      <h2>Capacity and usage</h2>
+      {(['cpu', 'memory'] as const).map((resource) => {
+        const used = usage?.reduce((sum, each) => sum + each[resource], 0);
+        const all = total(resource);
+        return (
+          <p key={resource}>
+            {resource === 'cpu' ? 'CPU' : 'Memory'}{' '}
+            {used === undefined ? 'usage is not known' : `${resourceText(resource, used)} (${shareText(used, all)})`} of{' '}
+            {resourceText(resource, all)}{' '}
+            {used === undefined ? null : (
+              <meter aria-label={`Share of ${resource} in use`} min={0} max={all || 1} high={all * 0.9} value={used} />
+            )}
+          </p>
+        );
+      })}
+    </section>
+  );
+}
+
+function RecentEvents() {
+  const { items, error } = useFeed(EVENTS);
+  const nowMs = useNow();
+  const timeOf = (event: (typeof items)[number]): string =>
+    event.lastTimestamp ?? event.eventTime ?? event.metadata?.creationTimestamp ?? '';
+  const newest = items.toSorted((a, b) => timeOf(b).localeCompare(timeOf(a))).slice(0, MAX_EVENTS);
+  return (
+    <section aria-label="Recent events">
+      <h2>Recent events</h2>
+      {error === undefined ? null : <p class="bad">{error.message}</p>}
+      <ul class="events">
+        {newest.map((event) => (
+          <li key={event.metadata?.uid}>
+            <span class="muted">{ageText(timeOf(event), nowMs)}</span>{' '}
+            {event.type === 'Warning' ? <State level="warn" text={event.reason ?? ''} /> : event.reason}{' '}
+            {event.involvedObject?.kind} {event.involvedObject?.namespace}/{event.involvedObject?.name}: {event.message}
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }

@@ -1,0 +1,7 @@
+import type { Page } from '../../shell/page.ts';
+
+export const configuration: readonly Page[] = [
+  { path: '/configuration', title: 'Configuration', group: 'Configuration', load: () => import('./page.tsx') },
+  { path: '/secrets/:namespace/:name', title: 'Secret', group: undefined, load: () => import('./secret.tsx') },
+  { path: '/who-can', title: 'Who can', group: 'Configuration', load: () => import('./who-can.tsx') },
+];

@@ -1,0 +1,115 @@
+/** Cluster version with its history, configuration pools, and the state of each host. */
+import { objectPath } from '../../../client/resource-path.ts';
+import { questionOf } from '../../data/access.ts';
+import { MERGE_PATCH } from '../../data/api.ts';
+import { getCommand } from '../../data/kubectl.ts';
+import { CLUSTER_VERSIONS, CONFIG_POOLS, conditionOf, listAt, NODES, textAt } from '../../data/resources.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import { api } from '../../ui/context.ts';
+import { useFeed, useNow } from '../../ui/hooks.ts';
+import { Lists, listView } from '../../ui/lists.tsx';
+import { Action, Conditions, State } from '../../ui/parts.tsx';
+
+const PREFIX = 'machineconfiguration.openshift.io/';
+
+const VIEWS = [
+  { name: 'version', label: 'Version', render: () => <Version /> },
+  listView(CONFIG_POOLS, [
+    {
+      name: 'Updated',
+      text: (pool) =>
+        `${textAt(pool, 'status', 'updatedMachineCount') || '0'} of ${textAt(pool, 'status', 'machineCount') || '0'}`,
+    },
+    {
+      name: 'State',
+      text: (pool) =>
+        conditionOf(pool, 'Degraded')?.status === 'True'
+          ? 'degraded'
+          : conditionOf(pool, 'Updated')?.status === 'True'
+            ? 'updated'
+            : 'updating',
+      view: (pool) => {
+        const degraded = conditionOf(pool, 'Degraded');
+        if (degraded?.status === 'True') return <State level="bad" text={`degraded: ${degraded.message}`} />;
+        return conditionOf(pool, 'Updated')?.status === 'True' ? (
+          <State level="good" text="updated" />
+        ) : (
+          <State level="warn" text="updating" />
+        );
+      },
+    },
+    { name: 'Configuration', text: (pool) => textAt(pool, 'status', 'configuration', 'name') },
+  ]),
+  listView(NODES, [
+    { name: 'State', text: ({ metadata }) => metadata?.annotations?.[`${PREFIX}state`] ?? 'not managed' },
+    { name: 'Configuration', text: ({ metadata }) => metadata?.annotations?.[`${PREFIX}currentConfig`] ?? '' },
+    {
+      name: 'Drift',
+      text: ({ metadata }) => {
+        const { [`${PREFIX}currentConfig`]: current, [`${PREFIX}desiredConfig`]: desired } =
+          metadata?.annotations ?? {};
+        return current === desired ? 'none' : `to ${desired ?? ''}`;
+      },
+    },
+    { name: 'Reason', text: ({ metadata }) => metadata?.annotations?.[`${PREFIX}reason`] ?? '' },
+  ]),
+];
+
+export default function Hosts() {
+  return <Lists title="Hosts and updates" views={VIEWS} />;
+}
+
+function Version() {
+  useCommand(getCommand(CLUSTER_VERSIONS));
+  const { items, error } = useFeed(CLUSTER_VERSIONS);
+  const nowMs = useNow();
+  const [version] = items;
+  if (version === undefined)
+    return (
+      <p class="muted">
+        {error === undefined ? 'The version is being read, or this profile has none.' : error.message}
+      </p>
+    );
+  const name = version.metadata?.name ?? '';
+  const updates = listAt(version, 'status', 'availableUpdates');
+  return (
+    <>
+      <p>
+        Version <strong>{textAt(version, 'status', 'desired', 'version')}</strong>
+      </p>
+      <Conditions object={version} nowMs={nowMs} />
+      <h2>Available updates</h2>
+      {updates.length === 0 ? <p>No update is available.</p> : null}
+      <ul>
+        {updates.map((update) => (
+          <li key={textAt(update, 'version')}>
+            {textAt(update, 'version')}{' '}
+            <Action
+              label={`Update to ${textAt(update, 'version')}`}
+              question={questionOf('patch', CLUSTER_VERSIONS, undefined, { name })}
+              confirm={`The hosts are updated to ${textAt(update, 'version')}, one after the other.`}
+              done="The update is requested."
+              run={() =>
+                api.json(objectPath(CLUSTER_VERSIONS, name, undefined), {
+                  method: 'PATCH',
+                  contentType: MERGE_PATCH,
+                  body: {
+                    spec: { desiredUpdate: { version: textAt(update, 'version'), image: textAt(update, 'image') } },
+                  },
+                })
+              }
+            />
+          </li>
+        ))}
+      </ul>
+      <h2>History</h2>
+      <ul>
+        {listAt(version, 'status', 'history').map((each) => (
+          <li key={textAt(each, 'startedTime')}>
+            {textAt(each, 'version')}: {textAt(each, 'state')}, started {textAt(each, 'startedTime')}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

@@ -1,0 +1,3 @@
+import type { Page } from '../../shell/page.ts';
+
+export const network: Page = { path: '/network', title: 'Network', group: 'Network', load: () => import('./page.tsx') };

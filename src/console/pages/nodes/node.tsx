@@ -1,0 +1,144 @@
+/** One node: conditions, hardware, pods, cordon and drain. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Node } from '../../../api/generated/core/v1.ts';
+import { questionOf } from '../../data/access.ts';
+import { type DrainPlan, type DrainProgress, drain, planDrain, podsOfNode, setCordoned } from '../../data/drain.ts';
+import { quantityNumber, resourceText } from '../../data/format.ts';
+import { nodeState } from '../../data/health.ts';
+import { describeCommand } from '../../data/kubectl.ts';
+import { NODES, PODS } from '../../data/resources.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import type { PageProps } from '../../shell/page.ts';
+import { showFailure, showToast } from '../../shell/toasts.tsx';
+import { api, clock } from '../../ui/context.ts';
+import { useNow, useObject } from '../../ui/hooks.ts';
+import { Action, Conditions, Dialog, Missing, State } from '../../ui/parts.tsx';
+import { PodTable } from '../../ui/pod-table.tsx';
+
+export default function NodePage({ params }: PageProps) {
+  const { name = '' } = params;
+  useCommand(describeCommand(NODES, name));
+  const { object: node, snapshot } = useObject(NODES, name);
+  const nowMs = useNow();
+  if (node === undefined || node === null)
+    return <Missing title={`Node ${name}`} object={node} error={snapshot.error} />;
+  const isCordoned = node.spec?.unschedulable === true;
+  return (
+    <>
+      <h1>Node {name}</h1>
+      <div class="row">
+        <State {...nodeState(node)} />
+        <Action
+          label={isCordoned ? 'Uncordon' : 'Cordon'}
+          question={questionOf('patch', NODES, undefined, { name })}
+          done={isCordoned ? 'The node takes new pods.' : 'The node takes no new pods.'}
+          run={() => setCordoned(api, name, !isCordoned)}
+        />
+        <Drain name={name} />
+      </div>
+      <Hardware node={node} />
+      <Conditions object={node} nowMs={nowMs} />
+      <h2>Pods</h2>
+      <PodTable scope={{ fieldSelector: `spec.nodeName=${name}` }} />
+    </>
+  );
+}
+
+function Hardware({ node }: { readonly node: Node }) {
+  const info = node.status?.nodeInfo;
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ['Operating system', info?.osImage],
+    ['Kernel', info?.kernelVersion],
+    ['Architecture', info?.architecture],
+    ['Runtime', info?.containerRuntimeVersion],
+    ['Addresses', node.status?.addresses?.map(({ type, address }) => `${type} ${address}`).join(', ')],
+    ['Taints', node.spec?.taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`).join(', ')],
+    ...Object.entries(node.status?.capacity ?? {}).map(
+      ([resource, amount]) => [resource, resourceText(resource, quantityNumber(amount) ?? 0)] as const,
+    ),
+  ];
+  return (
+    <dl class="keys">
+      {facts
+        .filter(([, value]) => value !== undefined && value !== '')
+        .map(([key, value]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+function Drain({ name }: { readonly name: string }) {
+  const [plan, setPlan] = useState<DrainPlan>();
+  const [progress, setProgress] = useState<DrainProgress>();
+  const running = useRef<AbortController>(undefined);
+  useEffect(() => () => running.current?.abort(), []);
+  const start = async (chosen: DrainPlan): Promise<void> => {
+    setPlan(undefined);
+    running.current?.abort();
+    const controller = new AbortController();
+    running.current = controller;
+    try {
+      await drain(name, chosen, { api, clock, signal: controller.signal, onProgress: setProgress });
+      showToast(`Node ${name} is drained.`);
+    } catch (error) {
+      if (controller.signal.aborted) showToast('The drain was stopped. The node stays cordoned.');
+      else showFailure(error);
+    } finally {
+      setProgress(undefined);
+    }
+  };
+  return (
+    <>
+      <Action
+        label="Drain"
+        question={questionOf('create', PODS, '', { subresource: 'eviction' })}
+        run={async () => setPlan(planDrain(await podsOfNode(api, name)))}
+        {...(progress === undefined ? {} : { disabled: 'The drain is in progress.' })}
+      />
+      {plan === undefined ? null : (
+        <Dialog label={`Drain node ${name}`} onClose={() => setPlan(undefined)}>
+          <p>
+            {plan.evict.length} pods are evicted, {plan.stay.length} stay. Disruption budgets are respected.
+          </p>
+          <ul>
+            {plan.warnings.map((text) => (
+              <li key={text} class="warn">
+                {text}
+              </li>
+            ))}
+          </ul>
+          <div class="row">
+            <button type="button" class="main" onClick={() => void start(plan)}>
+              Start the drain
+            </button>
+            <button type="button" onClick={() => setPlan(undefined)}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      )}
+      {progress === undefined ? null : (
+        <div aria-live="polite">
+          <label>
+            Drain: {progress.gone} of {progress.total} pods have ended{' '}
+            <progress max={progress.total || 1} value={progress.gone} />
+          </label>{' '}
+          <button type="button" onClick={() => running.current?.abort()}>
+            Stop the drain
+          </button>
+          <ul>
+            {progress.waiting.map(({ name: pod, text }) => (
+              <li key={pod}>
+                {pod}: {text}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,55 @@
+import { useMemo } from 'preact/hooks';
+import type { Node } from '../../../api/generated/core/v1.ts';
+import { ageText, bytesText, coresText, quantityNumber } from '../../data/format.ts';
+import { nodeState } from '../../data/health.ts';
+import { getCommand } from '../../data/kubectl.ts';
+import { NODES } from '../../data/resources.ts';
+import { usageOfNodes } from '../../data/usage.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import { api } from '../../ui/context.ts';
+import { type Column, DataTable } from '../../ui/data-table.tsx';
+import { useFeed, useNow, usePoll } from '../../ui/hooks.ts';
+import { Link, pathOf, State } from '../../ui/parts.tsx';
+
+const nameOf = ({ metadata }: Node): string => metadata?.name ?? '';
+const rolesOf = ({ metadata }: Node): string =>
+  Object.keys(metadata?.labels ?? {})
+    .filter((label) => label.startsWith('node-role.kubernetes.io/'))
+    .map((label) => label.slice('node-role.kubernetes.io/'.length))
+    .join(', ');
+
+export default function Nodes() {
+  useCommand(getCommand(NODES));
+  const snapshot = useFeed(NODES);
+  const nowMs = useNow();
+  const usage = usePoll((signal) => usageOfNodes(api, signal), 15_000, 'nodes');
+  const columns = useMemo<Column<Node>[]>(() => {
+    const of = (node: Node) => usage?.find(({ name }) => name === nameOf(node));
+    const amount = (node: Node, resource: string): number => quantityNumber(node.status?.allocatable?.[resource]) ?? 0;
+    return [
+      { name: 'Name', text: nameOf, view: (node) => <Link to={pathOf('nodes', nameOf(node))}>{nameOf(node)}</Link> },
+      { name: 'State', text: (node) => nodeState(node).text, view: (node) => <State {...nodeState(node)} /> },
+      { name: 'Roles', text: rolesOf },
+      {
+        name: 'CPU',
+        text: (node) => of(node)?.cpu ?? -1,
+        view: (node) =>
+          `${of(node) === undefined ? '–' : coresText(of(node)?.cpu ?? 0)} of ${coresText(amount(node, 'cpu'))}`,
+      },
+      {
+        name: 'Memory',
+        text: (node) => of(node)?.memory ?? -1,
+        view: (node) =>
+          `${of(node) === undefined ? '–' : bytesText(of(node)?.memory ?? 0)} of ${bytesText(amount(node, 'memory'))}`,
+      },
+      { name: 'Version', text: (node) => node.status?.nodeInfo?.kubeletVersion ?? '' },
+      { name: 'Age', text: ({ metadata }) => ageText(metadata?.creationTimestamp, nowMs) },
+    ];
+  }, [usage, nowMs]);
+  return (
+    <>
+      <h1>Nodes</h1>
+      <DataTable label="Nodes" columns={columns} items={snapshot.items} keyOf={nameOf} snapshot={snapshot} />
+    </>
+  );
+}

@@ -1,0 +1,90 @@
+/** Cluster operators, catalogs, subscriptions, and install plans with approval. */
+import { objectPath } from '../../../client/resource-path.ts';
+import { questionOf } from '../../data/access.ts';
+import { MERGE_PATCH } from '../../data/api.ts';
+import {
+  type AnyObject,
+  at,
+  CATALOGS,
+  CLUSTER_OPERATORS,
+  conditionOf,
+  INSTALL_PLANS,
+  listAt,
+  SUBSCRIPTIONS,
+  textAt,
+} from '../../data/resources.ts';
+import { api } from '../../ui/context.ts';
+import { Lists, listView } from '../../ui/lists.tsx';
+import { Action, State } from '../../ui/parts.tsx';
+
+const statusOf = (operator: AnyObject, type: string): string => conditionOf(operator, type)?.status ?? 'Unknown';
+
+const VIEWS = [
+  listView(CLUSTER_OPERATORS, [
+    { name: 'Version', text: (operator) => textAt(listAt(operator, 'status', 'versions')[0], 'version') },
+    {
+      name: 'State',
+      text: (operator) => statusOf(operator, 'Available'),
+      view: (operator) => {
+        if (statusOf(operator, 'Available') !== 'True')
+          return <State level="bad" text={`not available: ${conditionOf(operator, 'Available')?.message ?? ''}`} />;
+        if (statusOf(operator, 'Degraded') === 'True')
+          return <State level="bad" text={`degraded: ${conditionOf(operator, 'Degraded')?.message ?? ''}`} />;
+        return statusOf(operator, 'Progressing') === 'True' ? (
+          <State level="warn" text="progressing" />
+        ) : (
+          <State level="good" text="available" />
+        );
+      },
+    },
+  ]),
+  listView(CATALOGS, [
+    { name: 'Display name', text: (catalog) => textAt(catalog, 'spec', 'displayName') },
+    { name: 'Image', text: (catalog) => textAt(catalog, 'spec', 'image') },
+    { name: 'State', text: (catalog) => textAt(catalog, 'status', 'connectionState', 'lastObservedState') },
+  ]),
+  listView(SUBSCRIPTIONS, [
+    { name: 'Package', text: (each) => textAt(each, 'spec', 'name') },
+    { name: 'Channel', text: (each) => textAt(each, 'spec', 'channel') },
+    { name: 'Installed', text: (each) => textAt(each, 'status', 'installedCSV') },
+    { name: 'State', text: (each) => textAt(each, 'status', 'state') },
+  ]),
+  listView(INSTALL_PLANS, [
+    {
+      name: 'Installs',
+      text: (plan) => {
+        const names = at(plan, 'spec', 'clusterServiceVersionNames');
+        return Array.isArray(names) ? names.map(String).join(', ') : '';
+      },
+    },
+    { name: 'State', text: (plan) => textAt(plan, 'status', 'phase') },
+    {
+      name: 'Approval',
+      text: (plan) => (at(plan, 'spec', 'approved') === true ? 'approved' : 'required'),
+      view: (plan) => {
+        const { name = '', namespace = '' } = plan.metadata ?? {};
+        return at(plan, 'spec', 'approved') === true ? (
+          'approved'
+        ) : (
+          <Action
+            label={`Approve ${name}`}
+            question={questionOf('patch', INSTALL_PLANS, namespace)}
+            confirm={`The install plan ${namespace}/${name} is approved and carried out.`}
+            done="The install plan is approved."
+            run={() =>
+              api.json(objectPath(INSTALL_PLANS, name, namespace), {
+                method: 'PATCH',
+                contentType: MERGE_PATCH,
+                body: { spec: { approved: true } },
+              })
+            }
+          />
+        );
+      },
+    },
+  ]),
+];
+
+export default function Operators() {
+  return <Lists title="Operators" views={VIEWS} />;
+}

@@ -1,0 +1,117 @@
+/** One pod: explanation, containers, events, logs and terminal. */
+import { useState } from 'preact/hooks';
+import type { Pod } from '../../../api/generated/core/v1.ts';
+import { questionOf } from '../../data/access.ts';
+import { explainPod, podStatusText } from '../../data/explain.ts';
+import { ageText } from '../../data/format.ts';
+import { describeCommand } from '../../data/kubectl.ts';
+import { EVENTS, NODES, PODS } from '../../data/resources.ts';
+import { remove } from '../../data/workloads.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import type { PageProps } from '../../shell/page.ts';
+import { navigate } from '../../shell/router.ts';
+import { api } from '../../ui/context.ts';
+import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
+import { Action, Conditions, Findings, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
+import { podLevel } from '../../ui/pod-table.tsx';
+import { Logs } from './logs.tsx';
+import { TerminalView } from './terminal.tsx';
+
+const VIEWS = ['State', 'Logs', 'Terminal'] as const;
+
+export default function PodPage({ params }: PageProps) {
+  const { namespace = '', name = '' } = params;
+  const { object: pod, snapshot } = useObject(PODS, name, namespace);
+  const [view, setView] = useState<(typeof VIEWS)[number]>('State');
+  if (pod === undefined || pod === null)
+    return <Missing title={`Pod ${namespace}/${name}`} object={pod} error={snapshot.error} />;
+  return (
+    <>
+      <h1>
+        Pod {namespace}/{name}
+      </h1>
+      <div class="row">
+        <State level={podLevel(pod)} text={podStatusText(pod)} />
+        {VIEWS.map((each) => (
+          <button key={each} type="button" aria-pressed={view === each} onClick={() => setView(each)}>
+            {each}
+          </button>
+        ))}
+        <Link to={`${pathOf('resources', 'core', 'v1', 'pods', name)}?ns=${encodeURIComponent(namespace)}`}>YAML</Link>
+        <Action
+          label="Delete"
+          question={questionOf('delete', PODS, namespace, { name })}
+          confirm={`Pod ${namespace}/${name} is deleted.`}
+          done={`${name} is being deleted.`}
+          run={async () => {
+            await remove(api, PODS, name, namespace);
+            navigate('/pods');
+          }}
+        />
+      </div>
+      {view === 'State' ? <PodState pod={pod} /> : null}
+      {view === 'Logs' ? <Logs pod={pod} /> : null}
+      {view === 'Terminal' ? <TerminalView pod={pod} /> : null}
+    </>
+  );
+}
+
+function PodState({ pod }: { readonly pod: Pod }) {
+  const { namespace = '', name = '' } = pod.metadata ?? {};
+  useCommand(describeCommand(PODS, name, namespace));
+  const nowMs = useNow();
+  const { items: nodes } = useFeed(NODES);
+  const { items: events } = useFeed(EVENTS, { namespace, fieldSelector: `involvedObject.name=${name}` });
+  const own = events.filter(({ involvedObject }) => involvedObject?.uid === pod.metadata?.uid);
+  const findings = explainPod({ pod, events: own, nodes, nowMs });
+  const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+  return (
+    <>
+      <Findings findings={findings} />
+      <p>
+        Node {pod.spec?.nodeName ?? 'not chosen yet'}, address {pod.status?.podIP ?? 'none'}, service account{' '}
+        {pod.spec?.serviceAccountName ?? 'default'}
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard */}
+      <section class="scroll" aria-label="Containers" tabIndex={0}>
+        <table>
+          <caption>Containers</caption>
+          <thead>
+            <tr>
+              {['Name', 'State', 'Ready', 'Restarts', 'Image'].map((each) => (
+                <th key={each} scope="col">
+                  {each}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {statuses.map(({ name: container, state, ready, restartCount, image }) => (
+              <tr key={container}>
+                <td>{container}</td>
+                <td>
+                  {state?.waiting?.reason ??
+                    state?.terminated?.reason ??
+                    (state?.running === undefined ? 'unknown' : 'Running')}
+                </td>
+                <td>{ready === true ? 'yes' : 'no'}</td>
+                <td>{restartCount}</td>
+                <td>{image}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <Conditions object={pod} nowMs={nowMs} />
+      <h2>Events</h2>
+      <ul>
+        {own.map((event) => (
+          <li key={event.metadata?.uid}>
+            <span class="muted">{ageText(event.lastTimestamp ?? event.metadata?.creationTimestamp, nowMs)}</span>{' '}
+            {event.reason}: {event.message} {(event.count ?? 1) > 1 ? `(${event.count} times)` : ''}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

@@ -1,0 +1,111 @@
+/** Creates an application from a form, or any objects from YAML. */
+import { useState } from 'preact/hooks';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { questionOf } from '../../data/access.ts';
+import { applyManifest } from '../../data/apply.ts';
+import { kindOf, servedKinds } from '../../data/discovery.ts';
+import { type ApplicationForm, manifestsOf, validateForm } from '../../data/form.ts';
+import { DEPLOYMENTS } from '../../data/resources.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import { navigate } from '../../shell/router.ts';
+import { api } from '../../ui/context.ts';
+import { Action, currentNamespace, pathOf } from '../../ui/parts.tsx';
+import { YamlEditor } from '../../ui/yaml-editor.tsx';
+
+/** Applies objects in order. Throws the first error with the object it concerns. */
+async function applyAll(manifests: readonly KubeObject[]): Promise<void> {
+  const kinds = await servedKinds(api);
+  for (const manifest of manifests) {
+    const label = `${manifest.kind} ${manifest.metadata?.name ?? ''}`;
+    const type = kindOf(kinds, manifest.apiVersion ?? '', manifest.kind ?? '');
+    if (type === undefined)
+      throw new Error(`${label}: the server does not serve ${manifest.apiVersion} ${manifest.kind}`);
+    const result = await applyManifest(api, type, manifest);
+    if (result.outcome !== 'applied') throw new Error(`${label}: ${result.message}`);
+  }
+}
+
+const EXAMPLE = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: example
+  namespace: default
+data:
+  key: value
+`;
+
+export default function Create() {
+  useCommand('kubectl apply --server-side -f FILE');
+  const [isYaml, setYaml] = useState(false);
+  return (
+    <>
+      <h1>Create</h1>
+      <div class="row">
+        <button type="button" aria-pressed={!isYaml} onClick={() => setYaml(false)}>
+          Form
+        </button>
+        <button type="button" aria-pressed={isYaml} onClick={() => setYaml(true)}>
+          YAML
+        </button>
+      </div>
+      {isYaml ? <YamlEditor text={EXAMPLE} /> : <Form />}
+    </>
+  );
+}
+
+function Form() {
+  const [form, setForm] = useState<ApplicationForm>({
+    name: '',
+    namespace: currentNamespace() || 'default',
+    image: '',
+    replicas: 1,
+    port: undefined,
+    host: '',
+  });
+  const [isTried, setTried] = useState(false);
+  const errors = isTried ? validateForm(form) : {};
+  const create = async (): Promise<void> => {
+    setTried(true);
+    if (Object.keys(validateForm(form)).length > 0) throw new Error('The form has errors.');
+    const kinds = await servedKinds(api);
+    const hasRoutes = kindOf(kinds, 'route.openshift.io/v1', 'Route') !== undefined;
+    await applyAll(manifestsOf(form, hasRoutes));
+    navigate(pathOf('workloads', 'deployments', form.namespace, form.name));
+  };
+  const fields: readonly (readonly [keyof ApplicationForm, string, string])[] = [
+    ['name', 'Name', 'web'],
+    ['namespace', 'Namespace', 'default'],
+    ['image', 'Image', 'registry.example/app:1.0'],
+    ['replicas', 'Replicas', '1'],
+    ['port', 'Port (empty: no service)', '8080'],
+    ['host', 'Host name of the route (empty: none, *: chosen by the cluster)', 'app.example.com'],
+  ];
+  const set = (field: keyof ApplicationForm, text: string): void => {
+    const isNumber = field === 'replicas' || field === 'port';
+    const value = isNumber ? (text.trim() === '' ? undefined : Number(text)) : text.trim();
+    setForm({ ...form, [field]: field === 'replicas' ? (value ?? Number.NaN) : value });
+  };
+  return (
+    <form class="form" onSubmit={(event) => event.preventDefault()}>
+      {fields.map(([field, label, placeholder]) => (
+        <label key={field}>
+          {label}
+          <input
+            name={field}
+            placeholder={placeholder}
+            value={field === 'replicas' && Number.isNaN(form.replicas) ? '' : String(form[field] ?? '')}
+            aria-invalid={errors[field] !== undefined}
+            onInput={({ currentTarget }) => set(field, currentTarget.value)}
+          />
+          {errors[field] === undefined ? null : <span class="bad">{errors[field]}</span>}
+        </label>
+      ))}
+      <Action
+        label="Create"
+        question={questionOf('patch', DEPLOYMENTS, form.namespace)}
+        done={`${form.name} is created.`}
+        run={create}
+      />
+    </form>
+  );
+}

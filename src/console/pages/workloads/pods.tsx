@@ -1,0 +1,17 @@
+import { getCommand } from '../../data/kubectl.ts';
+import { PODS } from '../../data/resources.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import { currentNamespace, NamespaceChoice } from '../../ui/parts.tsx';
+import { PodTable } from '../../ui/pod-table.tsx';
+
+export default function Pods() {
+  const namespace = currentNamespace();
+  useCommand(getCommand(PODS, { namespace }));
+  return (
+    <>
+      <h1>Pods</h1>
+      <NamespaceChoice />
+      <PodTable scope={{ namespace }} />
+    </>
+  );
+}

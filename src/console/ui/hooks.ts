@@ -1,0 +1,90 @@
+/** Live data and rights for views. */
+import { useEffect, useState } from 'preact/hooks';
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import type { AccessQuestion, Verdict } from '../data/access.ts';
+import type { Snapshot } from '../data/watch/feed.ts';
+import type { FeedScope } from '../data/watch/pool.ts';
+import { access, feeds } from './context.ts';
+
+const EMPTY: Snapshot<never> = { items: [], state: 'loading', error: undefined, version: 0 };
+
+/** A live collection as long as the view is shown. An undefined type watches nothing. */
+export function useFeed<T extends KubeObject>(type: ResourceType<T> | undefined, scope: FeedScope = {}): Snapshot<T> {
+  const [snapshot, setSnapshot] = useState<Snapshot<T>>(EMPTY);
+  const { namespace, labelSelector, fieldSelector } = scope;
+  useEffect(() => {
+    if (type === undefined) return;
+    const { feed, release } = feeds.acquire(type, { namespace, labelSelector, fieldSelector });
+    setSnapshot(feed.snapshot());
+    const end = feed.subscribe(setSnapshot);
+    return () => {
+      end();
+      release();
+    };
+  }, [type, namespace, labelSelector, fieldSelector]);
+  return snapshot;
+}
+
+/** One live object. `undefined` while it is pending; `null` if it does not exist. */
+export function useObject<T extends KubeObject>(
+  type: ResourceType<T>,
+  name: string,
+  namespace?: string,
+): { readonly object: T | undefined | null; readonly snapshot: Snapshot<T> } {
+  const snapshot = useFeed(type, { namespace, fieldSelector: `metadata.name=${name}` });
+  const [found] = snapshot.items;
+  const isKnown = snapshot.version > 0 || isApiError(snapshot.error, 'NotFound');
+  return { object: found ?? (isKnown ? null : undefined), snapshot };
+}
+
+/** Current time, renewed every `everyMs`, for ages. */
+export function useNow(everyMs = 10_000): number {
+  const [nowMs, setNowMs] = useState(Date.now());
+  useEffect(() => {
+    const id = setInterval(() => setNowMs(Date.now()), everyMs);
+    return () => clearInterval(id);
+  }, [everyMs]);
+  return nowMs;
+}
+
+const PENDING: Verdict = { allowed: false, reason: 'Your rights are being checked.' };
+
+export function useAccess(question: AccessQuestion): Verdict {
+  const [verdict, setVerdict] = useState<Verdict>(PENDING);
+  const { verb, group, resource, subresource, namespace, name } = question;
+  useEffect(() => {
+    let isCurrent = true;
+    void access.check({ verb, group, resource, subresource, namespace, name }).then((each) => {
+      if (isCurrent) setVerdict(each);
+    });
+    return () => {
+      isCurrent = false;
+    };
+  }, [verb, group, resource, subresource, namespace, name]);
+  return verdict;
+}
+
+/** The result of a request, repeated every `everyMs` while the page is visible. */
+export function usePoll<T>(read: (signal: AbortSignal) => Promise<T>, everyMs: number, key: string): T | undefined {
+  const [value, setValue] = useState<T>();
+  useEffect(() => {
+    const ended = new AbortController();
+    const once = (): void => {
+      if (document.visibilityState === 'hidden') return;
+      read(ended.signal).then(
+        (next) => {
+          if (!ended.signal.aborted) setValue(next);
+        },
+        () => undefined,
+      );
+    };
+    once();
+    const id = setInterval(once, everyMs);
+    return () => {
+      ended.abort();
+      clearInterval(id);
+    };
+  }, [key, everyMs]);
+  return value;
+}

@@ -1,0 +1,198 @@
+/** Small parts that many pages use. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { KubeObject } from '../../api/meta/object.ts';
+import type { AccessQuestion } from '../data/access.ts';
+import type { Finding } from '../data/explain.ts';
+import { ageText } from '../data/format.ts';
+import { conditionsOf, NAMESPACES } from '../data/resources.ts';
+import { hrefOf, place, setQuery } from '../shell/router.ts';
+import { showFailure, showToast } from '../shell/toasts.tsx';
+import { useAccess, useFeed } from './hooks.ts';
+
+export const Link = ({ to, children }: { readonly to: string; readonly children: ComponentChildren }) => (
+  <a href={hrefOf(to)}>{children}</a>
+);
+
+export const pathOf = (...segments: readonly string[]): string => `/${segments.map(encodeURIComponent).join('/')}`;
+
+export type Level = 'good' | 'warn' | 'bad' | 'muted';
+
+/** A state as a symbol and a word, so that the colour is not the only sign. */
+export const State = ({ level, text }: { readonly level: Level; readonly text: string }) => (
+  <span class={level}>
+    <span aria-hidden="true">{level === 'good' ? '●' : level === 'warn' ? '▲' : level === 'bad' ? '■' : '○'}</span>{' '}
+    {text}
+  </span>
+);
+
+export interface ActionProps {
+  readonly label: string;
+  readonly question: AccessQuestion;
+  readonly run: () => Promise<unknown> | unknown;
+  /** Shown after success. */
+  readonly done?: string;
+  /** Requires a confirmation with this text. */
+  readonly confirm?: string;
+  readonly disabled?: string;
+}
+
+/** A button that is disabled with the reason if the user may not perform its action. */
+export function Action({ label, question, run, done, confirm, disabled }: ActionProps) {
+  const verdict = useAccess(question);
+  const [isBusy, setBusy] = useState(false);
+  const [isAsking, setAsking] = useState(false);
+  const reason = verdict.allowed ? disabled : verdict.reason;
+  const start = async (): Promise<void> => {
+    setAsking(false);
+    setBusy(true);
+    try {
+      await run();
+      if (done !== undefined) showToast(done);
+    } catch (error) {
+      showFailure(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const onClick = (): void => {
+    if (reason !== undefined) showToast(reason, 'failed');
+    else if (confirm !== undefined) setAsking(true);
+    else void start();
+  };
+  return (
+    <>
+      <button type="button" title={reason} aria-disabled={reason !== undefined || isBusy} onClick={onClick}>
+        {label}
+        {reason === undefined ? null : <span class="hidden"> ({reason})</span>}
+      </button>
+      {isAsking && confirm !== undefined ? (
+        <Dialog label={label} onClose={() => setAsking(false)}>
+          <p>{confirm}</p>
+          <div class="row">
+            <button type="button" class="main" onClick={() => void start()}>
+              {label}
+            </button>
+            <button type="button" onClick={() => setAsking(false)}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      ) : null}
+    </>
+  );
+}
+
+export interface DialogProps {
+  readonly label: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+export function Dialog({ label, onClose, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} aria-label={label} onClose={onClose}>
+      <h2>{label}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+/** The namespace of the query; '' for all. */
+export const currentNamespace = (): string => place.value.query.get('ns') ?? '';
+
+export function NamespaceChoice() {
+  const { items, error } = useFeed(NAMESPACES);
+  const current = currentNamespace();
+  const names = items.map(({ metadata }) => metadata?.name ?? '').sort();
+  if (error !== undefined && items.length === 0)
+    return (
+      <label>
+        Namespace <input value={current} onChange={({ currentTarget }) => setQuery('ns', currentTarget.value.trim())} />
+      </label>
+    );
+  return (
+    <label>
+      Namespace{' '}
+      <select value={current} onChange={({ currentTarget }) => setQuery('ns', currentTarget.value)}>
+        <option value="">all</option>
+        {current !== '' && !names.includes(current) ? <option value={current}>{current}</option> : null}
+        {names.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function Conditions({ object, nowMs }: { readonly object: KubeObject; readonly nowMs: number }) {
+  const conditions = conditionsOf(object);
+  if (conditions.length === 0) return null;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
+    <section class="scroll" aria-label="Conditions" tabIndex={0}>
+      <table>
+        <caption>Conditions</caption>
+        <thead>
+          <tr>
+            {['Type', 'Status', 'Reason', 'Message', 'Since'].map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {conditions.map(({ type, status, reason, message, since }) => (
+            <tr key={type}>
+              <td>{type}</td>
+              <td>{status}</td>
+              <td>{reason}</td>
+              <td>{message}</td>
+              <td>{ageText(since, nowMs)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+export function Findings({ findings }: { readonly findings: readonly Finding[] }) {
+  if (findings.length === 0) return null;
+  return (
+    <section aria-label="Explanation">
+      {findings.map(({ severity, title, detail, fix }) => (
+        <div key={title} class={`card finding ${severity}`}>
+          <p>
+            <strong>{title}</strong>
+          </p>
+          {detail === '' ? null : <pre class="wrap">{detail}</pre>}
+          <p>Fix: {fix}</p>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+/** Instead of the details of an object that is pending or does not exist. */
+export function Missing({ title, object, error }: { title: string; object: unknown; error: Error | undefined }) {
+  return (
+    <>
+      <h1>{title}</h1>
+      {error !== undefined ? (
+        <p class="bad">{error.message}</p>
+      ) : object === null ? (
+        <p>It does not exist, or was deleted.</p>
+      ) : (
+        <p class="muted">It is being read.</p>
+      )}
+    </>
+  );
+}
