@@ -6,6 +6,8 @@ export type FlagValues = Readonly<Record<string, string | boolean | (string | bo
 export interface Invocation {
   readonly flags: FlagValues;
   readonly positionals: readonly string[];
+  /** All commands; empty for a command with a bundle of its own. */
+  readonly table: readonly CommandGroup[];
   readonly out: Output;
 }
 
@@ -40,6 +42,11 @@ export interface Command {
   run(invocation: Invocation): Promise<number>;
 }
 
+export interface CommandGroup {
+  readonly title: string;
+  readonly commands: readonly Command[];
+}
+
 export interface Flag {
   readonly type: 'string' | 'boolean';
   readonly short?: string;
@@ -55,19 +62,17 @@ export interface Flag {
 export type ValueSource = readonly string[] | ValueKind;
 
 export type ValueKind =
-  | 'check'
+  | 'command'
   | 'directory'
   | 'file'
   | 'image'
-  | 'member'
   | 'namespace'
+  | 'node'
   | 'operand'
-  | 'release'
   | 'revision'
   | 'rig'
   | 'rig-claim'
-  | 'snapshot'
-  | 'token';
+  | 'snapshot';
 
 /** Invalid usage; the exit code is 2. */
 export class UsageError extends Error {

@@ -1,28 +1,14 @@
 /** Help texts from the table of commands. */
 import { COMMON_FLAGS, type Command, type Flag } from './command.ts';
-import type { CommandGroup } from './commands/table.ts';
-
-export function overview(groups: readonly CommandGroup[]): string {
-  const shown = groups.map(({ title, commands }) => ({ title, commands: commands.filter((each) => !each.hidden) }));
-  const width = widthOf(shown.flatMap(({ commands }) => commands.map(({ name }) => name)));
-  const sections = shown.map(({ title, commands }) => `${title}:\n${lines(commands, width)}`);
-  return `hyperedge: a Kubernetes control plane and node in one executable
-
-Usage: hyperedge COMMAND [FLAGS]
-
-${sections.join('\n')}
-hyperedge COMMAND --help shows a command's flags.
-hyperedge kubectl --help lists the verbs of the built-in client, such as get, apply and logs.
-`;
-}
 
 /** Names and summaries, for example of the commands of a group such as `image`. */
 export const listing = (commands: readonly Command[]): string =>
-  lines(commands, widthOf(commands.map(({ name }) => name)));
+  commandLines(commands, widthOf(commands.map(({ name }) => name)));
 
-const widthOf = (names: readonly string[]): number => Math.max(...names.map((name) => name.length)) + 2;
+export const widthOf = (names: readonly string[]): number => Math.max(...names.map((name) => name.length)) + 2;
 
-const lines = (commands: readonly Command[], width: number): string =>
+/** Lines of a list, with names padded to `width`. */
+export const commandLines = (commands: readonly Command[], width: number): string =>
   commands.map(({ name, summary }) => `  ${name.padEnd(width)}${summary}\n`).join('');
 
 export function helpOf(command: Command): string {

@@ -3,9 +3,10 @@
  */
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
-import { COMMON_FLAGS, type Command, type Output, toParseArgs, UsageError } from './command.ts';
-import { helpOf, listing, overview, usageOf } from './help.ts';
-import { type Invocation, isClientVerb, linkOf } from './links.ts';
+import { nearest } from '../base/nearest.ts';
+import { COMMON_FLAGS, type Command, type CommandGroup, type Output, toParseArgs, UsageError } from './command.ts';
+import { helpOf, listing, usageOf } from './help.ts';
+import { CLIENT_VERBS, type Invocation, isClientCall, linkOf } from './links.ts';
 import { withoutSystemErrors } from './system-errors.ts';
 
 /**
@@ -32,12 +33,13 @@ export async function main(options: MainOptions): Promise<number> {
   const argv = link === undefined ? [...options.argv] : [link.command, ...link.argv];
   const verbose = argv.includes('--verbose');
   try {
-    if (linked === 'kubectl' || isClientVerb(argv) || argv[0] === 'kubectl') {
+    if (isClientCall(argv)) {
       const { runClient } = await import('./commands/kubectl.ts');
-      return await runClient(
-        linked === 'kubectl' || argv[0] === 'kubectl' ? argv.slice(1) : argv,
-        linked ?? 'hyperedge',
-      );
+      return await runClient(clientArguments(argv), linked ?? 'hyperedge');
+    }
+    if (argv[0] === '__complete') {
+      const { runComplete } = await import('./commands/complete.ts');
+      return await runComplete(argv.slice(1), out);
     }
     if (linked === 'etcd')
       return await runCommand((await import('./commands/processes/etcd.ts')).linkedEtcdCommand, argv.slice(1), out);
@@ -56,31 +58,62 @@ export async function main(options: MainOptions): Promise<number> {
 async function dispatch(argv: readonly string[], out: Output): Promise<number> {
   const [first = '', second = ''] = argv;
   if (first === '--version') return dispatch(['version'], out);
-  if (Object.hasOwn(OWN, first)) return runCommand(await (OWN[first] as () => Promise<Command>)(), argv.slice(1), out);
-  const { COMMAND_GROUPS, COMMANDS } = await import('./commands/table.ts');
-  if (first === '' || first === '--help' || first === '-h' || first === 'help') {
-    (first === '' ? out.stderr : out.stdout)(overview(COMMAND_GROUPS));
-    return first === '' ? 2 : 0;
+  if (Object.hasOwn(OWN, first)) {
+    const own = await (OWN[first] as () => Promise<Command>)();
+    return runCommand(own, argv.slice(1), out);
   }
+  if (first === '') {
+    await dispatch(['help'], { stdout: out.stderr, stderr: out.stderr });
+    return 2;
+  }
+  if (first === '--help' || first === '-h') return dispatch(['help'], out);
+  const { COMMAND_GROUPS, COMMANDS } = await import('./commands/table.ts');
   const command =
     COMMANDS.find(({ name }) => name === `${first} ${second}`) ?? COMMANDS.find(({ name }) => name === first);
-  if (command !== undefined) return runCommand(command, argv.slice(command.name.split(' ').length), out);
+  if (command !== undefined)
+    return runCommand(command, argv.slice(command.name.split(' ').length), out, COMMAND_GROUPS);
   const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `));
   if (group.length > 0 && (second === '' || second.startsWith('-'))) {
     const isHelp = second === '--help' || second === '-h';
     (isHelp ? out.stdout : out.stderr)(listing(group));
     return isHelp ? 0 : 2;
   }
-  throw new UsageError(`unknown command "${group.length > 0 ? `${first} ${second}` : first}": see hyperedge --help`);
+  const word = group.length > 0 ? `${first} ${second}` : first;
+  const shown = COMMANDS.filter(({ hidden }) => !hidden).map(({ name }) => name);
+  const firsts = [...shown.map((name) => name.split(' ')[0] ?? ''), ...CLIENT_VERBS];
+  throw unknown('command', word, nearest(word, group.length > 0 ? shown : firsts), 'hyperedge --help');
 }
 
-async function runCommand(command: Command, argv: readonly string[], out: Output): Promise<number> {
-  if (command.arguments === 'own') return command.run({ flags: {}, positionals: argv, out });
+/** `See …` is only for a word that resembles no other. */
+const unknown = (what: string, word: string, meant: string | undefined, where: string): UsageError =>
+  new UsageError(`unknown ${what} "${word}"${meant === undefined ? `: see ${where}` : `; did you mean ${meant}?`}`);
+
+function clientArguments(argv: readonly string[]): readonly string[] {
+  if (argv[0] === 'kubectl') return argv.slice(1);
+  return argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv;
+}
+
+async function runCommand(
+  command: Command,
+  argv: readonly string[],
+  out: Output,
+  table: readonly CommandGroup[] = [],
+): Promise<number> {
+  if (command.arguments === 'own') return command.run({ flags: {}, positionals: argv, table, out });
   const flags = { ...command.flags, ...COMMON_FLAGS };
   let parsed: { values: Record<string, string | boolean | (string | boolean)[] | undefined>; positionals: string[] };
   try {
     parsed = parseArgs({ args: [...argv], options: toParseArgs(flags), allowPositionals: true, strict: true });
   } catch (error) {
+    const [, dashes = '', flag = ''] = /^Unknown option '(--?)([^']*)'/.exec(messageOf(error)) ?? [];
+    const meant = dashes === '--' ? nearest(flag, Object.keys(flags)) : undefined;
+    if (dashes !== '')
+      throw unknown(
+        'flag',
+        `${dashes}${flag}`,
+        meant === undefined ? undefined : `--${meant}`,
+        `hyperedge ${command.name} --help`,
+      );
     // The first sentence of Node's message names the flag; the rest is advice about quoting.
     throw new UsageError(`${messageOf(error).split('. ')[0]}: see hyperedge ${command.name} --help`);
   }
@@ -92,7 +125,7 @@ async function runCommand(command: Command, argv: readonly string[], out: Output
   if (parsed.positionals.length < fewest || parsed.positionals.length > most) {
     throw new UsageError(`usage: ${usageOf(command)}`);
   }
-  return command.run({ flags: parsed.values, positionals: parsed.positionals, out });
+  return command.run({ flags: parsed.values, positionals: parsed.positionals, table, out });
 }
 
 function stackOf(error: Error): string {

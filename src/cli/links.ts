@@ -44,15 +44,17 @@ export function linkOf({ argv, argv0 }: Invocation): Link | undefined {
 const isLinkName = (name: string): name is LinkName => Object.hasOwn(LINKED, name);
 
 /**
- * Long-running commands, and the built-in client, which must start fast. Each has a file of its name in `commands` and
- * a bundle of its own, because V8 keeps the source of a bundle in memory.
+ * Long-running commands, and the built-in client and completion, which must start fast. Each has a file of its name in
+ * `commands` and a bundle of its own, because V8 keeps the source of a bundle in memory.
  */
-export const OWN_BUNDLES: readonly string[] = ['run', 'etcd', 'api', 'controllers', 'kubectl'];
+export const OWN_BUNDLES: readonly string[] = ['run', 'etcd', 'api', 'controllers', 'kubectl', 'complete'];
 
 /** Name of the bundle with the command: the name of the command, or `others`. */
 export function bundleOf(invocation: Invocation): string {
-  const command =
-    linkOf(invocation)?.command ?? (isClientVerb(invocation.argv) ? 'kubectl' : (invocation.argv[0] ?? ''));
+  const { argv } = invocation;
+  const [first = ''] = argv;
+  const command = linkOf(invocation)?.command ?? (isClientCall(argv) ? 'kubectl' : first);
+  if (command === '__complete') return 'complete';
   return OWN_BUNDLES.includes(command) ? command : 'others';
 }
 
@@ -73,6 +75,10 @@ const CLIENT_CONFIG_VERBS: readonly string[] = [
   ...['get-clusters', 'get-users', 'set-cluster', 'set-credentials', 'set', 'unset', 'use'],
   ...['delete-cluster', 'delete-context', 'delete-user', 'rename-context'],
 ];
+
+/** True for a verb of the built-in client, its help included. */
+export const isClientCall = (argv: readonly string[]): boolean =>
+  isClientVerb(argv) || argv[0] === 'kubectl' || (argv[0] === 'help' && isClientVerb(argv.slice(1)));
 
 /**
  * True for a call of the built-in client. `run` is the host process unless an image is given, and `config` has verbs of

@@ -1,5 +1,6 @@
 /** Runs a verb: arguments, connection and errors. Exit codes and messages are those of kubectl. */
 import { ApiError } from '../api/meta/status.ts';
+import { nearest } from '../base/nearest.ts';
 import { type ConnectionError, isConnectionError } from '../client/errors.ts';
 import { ClientError } from './core/errors.ts';
 import { type FlagSpecs, parseArguments } from './core/flags.ts';
@@ -59,7 +60,7 @@ export async function runVerb(options: RunOptions): Promise<number> {
       if (code !== undefined) return code;
     }
     if (wantsHelp) io.out(verbList(options.verbs, program));
-    else io.err(`error: unknown command "${word}" for "${program}"\n`);
+    else io.err(`error: unknown command "${word}" for "${program}"${suggestion(word ?? '', options.verbs)}\n`);
     return wantsHelp ? 0 : 1;
   }
   const { verb, words, rest, after } = chosen;
@@ -67,7 +68,10 @@ export async function runVerb(options: RunOptions): Promise<number> {
   if (verb.load === undefined) {
     const isHelp = after.length === 0 || after[0] === '--help' || after[0] === '-h';
     if (isHelp) io.out(verbHelp(verb, words, program));
-    else io.err(`error: unknown command "${after[0] ?? ''}"\nSee '${program} ${name} -h' for help and examples\n`);
+    else
+      io.err(
+        `error: unknown command "${after[0] ?? ''}"${suggestion(after[0] ?? '', verb.verbs ?? [])}\nSee '${program} ${name} -h' for help and examples\n`,
+      );
     return isHelp ? 0 : 1;
   }
   try {
@@ -104,6 +108,14 @@ export async function runVerb(options: RunOptions): Promise<number> {
   }
 }
 
+function suggestion(word: string, verbs: readonly Verb[]): string {
+  const meant = nearest(
+    word,
+    verbs.map(({ name }) => name),
+  );
+  return meant === undefined ? '' : `; did you mean ${meant}?`;
+}
+
 /** Counts warnings, and hides values of flags of the verb that have the name of a global flag, such as `--user`. */
 function connected(system: System, own: FlagSpecs, onWarning: () => void): System {
   const hidden = Object.keys(own).filter((name) => Object.hasOwn(GLOBAL_FLAGS, name));
@@ -126,7 +138,10 @@ function parseOrExplain(verb: Verb, argv: readonly string[], name: string): Retu
     return parseArguments({ ...GLOBAL_FLAGS, ...verb.flags }, argv);
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
-    throw new ClientError(`${error.message}\nSee '${name} --help' for usage.`);
+    const [, flag] = /^unknown flag: --(.*)$/s.exec(error.message) ?? [];
+    const meant = flag === undefined ? undefined : nearest(flag, Object.keys({ ...GLOBAL_FLAGS, ...verb.flags }));
+    const hint = meant === undefined ? '' : `; did you mean --${meant}?`;
+    throw new ClientError(`${error.message}${hint}\nSee '${name} --help' for usage.`);
   }
 }
 

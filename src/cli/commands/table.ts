@@ -1,5 +1,5 @@
 /** The table of commands: help, completion, man pages and the overview in docs/ are made from it. */
-import type { Command } from '../command.ts';
+import type { Command, CommandGroup } from '../command.ts';
 import { bundleCreateCommand } from './bundle/create.ts';
 import { bundleImportCommand } from './bundle/import.ts';
 import { bundleListCommand } from './bundle/list.ts';
@@ -21,8 +21,10 @@ import { gossipKeysCommand } from './gossip/keys.ts';
 import { gossipLeaveCommand } from './gossip/leave.ts';
 import { gossipMembersCommand } from './gossip/members.ts';
 import { alertsCommand } from './host/alerts.ts';
+import { completionCommand } from './host/completion.ts';
 import { doctorCommand } from './host/doctor.ts';
 import { doctorProbeCommand } from './host/doctor-probe.ts';
+import { helpCommand } from './host/help.ts';
 import { installCommand } from './host/install.ts';
 import { masterLogsCommand } from './host/master-logs.ts';
 import { masterRestartCommand } from './host/master-restart.ts';
@@ -79,11 +81,6 @@ import { tokenCreateCommand } from './token/create.ts';
 import { tokenListCommand } from './token/list.ts';
 import { tokenRevokeCommand } from './token/revoke.ts';
 
-export interface CommandGroup {
-  readonly title: string;
-  readonly commands: readonly Command[];
-}
-
 export const COMMAND_GROUPS: readonly CommandGroup[] = [
   {
     title: 'This host',
@@ -97,6 +94,8 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       supportBundleCommand,
       sysinfoCommand,
       versionCommand,
+      helpCommand,
+      completionCommand,
       configCheckCommand,
       configShowCommand,
       configSchemaCommand,

@@ -4,7 +4,7 @@ import { VERBS } from '../../kubectl/verbs.ts';
 import { nodeSystem, processTerminal } from './node-system.ts';
 
 /** The administrator's file of a master. Other users use their own kubeconfig. */
-const HOST_FILE = '/etc/origin/master/admin.kubeconfig';
+export const HOST_FILE = '/etc/origin/master/admin.kubeconfig';
 
 /** Resolves with the exit code. Never rejects. */
 export async function runBuiltInClient(argv: readonly string[], program: string): Promise<number> {

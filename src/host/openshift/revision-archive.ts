@@ -24,6 +24,9 @@ export interface ListedRevision {
 /** Private files, which no command prints. */
 const SECRET = /\.(key|pem|kubeconfig)$|encryption/;
 
+/** Names for commands and their completion. */
+export const OPERAND_NAMES: readonly string[] = OPERANDS;
+
 /** Throws CodedError 'not-found' for an unknown name. */
 export function operandNamed(name: string): Operand {
   const found = OPERANDS.find((each) => each === name);

@@ -7,7 +7,6 @@ export const bundleRemoveCommand: Command = {
   summary: 'take a release back; masters remove its files',
   flags: { root: ROOT_FLAG },
   arguments: [1, 1],
-  values: ['release'],
   examples: [['Take a release back', 'bundle remove 1.2.0']],
   run: async ({ flags, positionals: [version = ''], out }) => {
     await (await load()).removeRelease(stringFlag(flags, 'root'), version);

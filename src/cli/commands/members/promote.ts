@@ -8,7 +8,6 @@ export const membersPromoteCommand: Command = {
   summary: 'promote a learner to a voting member',
   flags: FLAGS,
   arguments: [1, 1],
-  values: ['member'],
   examples: [['Promote a learner', 'members promote n4']],
   run: ({ flags, positionals, out }) =>
     withStore(flags, async (admin) => {

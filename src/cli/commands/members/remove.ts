@@ -8,7 +8,6 @@ export const membersRemoveCommand: Command = {
   summary: 'remove a member from the store’s cluster; its process exits',
   flags: FLAGS,
   arguments: [1, 1],
-  values: ['member'],
   examples: [['Remove a lost member', 'members remove n3']],
   run: ({ flags, positionals, out }) =>
     withStore(flags, async (admin) => {

@@ -7,7 +7,6 @@ export const tokenRevokeCommand: Command = {
   description: 'TOKEN is the whole token or its first six characters.',
   flags: { root: ROOT_FLAG },
   arguments: [1, 1],
-  values: ['token'],
   examples: [['Revoke a token by its id', 'token revoke a1b2c3']],
   run: async ({ flags, positionals, out }) => {
     const { revokeToken } = await import('../../../host/join/tokens.ts');

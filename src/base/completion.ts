@@ -1,0 +1,70 @@
+/** Completion of a command line with flags: what stands at the cursor, and what a shell may offer there. */
+
+export interface Candidate {
+  readonly value: string;
+  /** Shown beside the value by shells that can. */
+  readonly help?: string;
+}
+
+export interface Completion {
+  readonly candidates: readonly Candidate[];
+  /** The shell completes paths too. */
+  readonly paths?: 'file' | 'directory';
+  /** The shell adds no space, because the value continues. */
+  readonly isPrefix?: boolean;
+}
+
+export interface CompletedFlag {
+  readonly short?: string;
+  readonly takesValue: boolean;
+  readonly help: string;
+}
+
+export type CursorPlace =
+  /** `lead`: text of the current word before the value, such as `--output=`. */
+  | { readonly kind: 'value'; readonly flag: string; readonly lead: string; readonly positionals: readonly string[] }
+  | { readonly kind: 'flag' }
+  | { readonly kind: 'argument'; readonly positionals: readonly string[] }
+  /** After `--`. */
+  | { readonly kind: 'rest'; readonly positionals: readonly string[] };
+
+/** Finds out what `current`, the word at the cursor, is. `words` are the words between the command and it. */
+export function cursorPlace(
+  flags: Readonly<Record<string, CompletedFlag>>,
+  words: readonly string[],
+  current: string,
+): CursorPlace {
+  const positionals: string[] = [];
+  let pending: string | undefined;
+  for (const [index, word] of words.entries()) {
+    if (pending !== undefined) pending = undefined;
+    else if (word === '--') return { kind: 'rest', positionals: [...positionals, ...words.slice(index + 1)] };
+    else if (word.startsWith('-') && word !== '-') pending = flagWaiting(flags, word);
+    else positionals.push(word);
+  }
+  if (pending !== undefined) return { kind: 'value', flag: pending, lead: '', positionals };
+  const [, lead = '', name = ''] = /^(--([^=]+)=)/s.exec(current) ?? [];
+  if (lead !== '') return { kind: 'value', flag: name, lead, positionals };
+  return current.startsWith('-') ? { kind: 'flag' } : { kind: 'argument', positionals };
+}
+
+/** The flag of a word whose value is the next word. */
+function flagWaiting(flags: Readonly<Record<string, CompletedFlag>>, word: string): string | undefined {
+  const name = word.startsWith('--')
+    ? word.slice(2)
+    : Object.keys(flags).find((each) => word.length === 2 && flags[each]?.short === word[1]);
+  return name !== undefined && Object.hasOwn(flags, name) && flags[name]?.takesValue ? name : undefined;
+}
+
+/** Names of the flags that begin with the current word. */
+export const flagCandidates = (flags: Readonly<Record<string, CompletedFlag>>, current: string): Candidate[] =>
+  Object.entries(flags)
+    .map(([name, { help }]) => ({ value: `--${name}`, help }))
+    .filter(({ value }) => value.startsWith(current));
+
+/** Values that begin with the current word, after the text before them. */
+export const matching = (values: readonly (string | Candidate)[], current: string, lead = ''): Candidate[] =>
+  values
+    .map((each) => (typeof each === 'string' ? { value: each } : each))
+    .map((each) => ({ ...each, value: `${lead}${each.value}` }))
+    .filter(({ value }) => value.startsWith(current));
