@@ -13,7 +13,10 @@ export interface Verb {
   readonly usage: string;
   readonly flags: FlagSpecs;
   readonly examples?: readonly (readonly [text: string, command: string])[];
-  /** Sub-verbs, such as `rollout status`. A verb with sub-verbs has no code of its own. */
+  /**
+   * Sub-verbs, such as `rollout status`. The code of a verb with sub-verbs runs if it has one and flags come before the
+   * sub-verb, as in `top --history 24h node`.
+   */
   readonly verbs?: readonly Verb[];
   load?(): Promise<{ readonly run: RunVerb }>;
 }

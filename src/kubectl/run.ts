@@ -65,8 +65,8 @@ export async function runVerb(options: RunOptions): Promise<number> {
   }
   const { verb, words, rest, after } = chosen;
   const name = words.join(' ');
-  if (verb.load === undefined) {
-    const isHelp = after.length === 0 || after[0] === '--help' || after[0] === '-h';
+  const isHelp = after.length === 0 || after[0] === '--help' || after[0] === '-h';
+  if (verb.load === undefined || (verb.verbs !== undefined && (isHelp || after[0]?.startsWith('-') !== true))) {
     if (isHelp) io.out(verbHelp(verb, words, program));
     else
       io.err(

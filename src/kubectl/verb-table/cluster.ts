@@ -1,10 +1,17 @@
 /** Verbs for nodes, discovery, permissions and the kubeconfig. */
+import type { FlagSpecs } from '../core/flags.ts';
 import { FILE_FLAGS } from '../manifests.ts';
-import type { Verb } from '../port.ts';
+import type { Verb, VerbContext } from '../port.ts';
 import { DRY_RUN_FLAG, OUTPUT_FLAGS } from '../printing.ts';
 import { SELECTOR_FLAGS } from '../targets.ts';
 import { CONFIG_VERBS } from './config.ts';
 import { bool, GRACE, HEADERS, int, list, PRINTED_WRITE, TIMEOUT, text, VALIDATE } from './flags.ts';
+
+const HISTORY: FlagSpecs = {
+  history: text('TIME', 'draw the usage of this time until now, such as 24h or 7d'),
+  metric: text('NAMES', 'with --history: metrics, separated by commas'),
+  output: text('FORMAT', 'with --history: json', { short: 'o' }),
+};
 
 export const CLUSTER_VERBS: readonly Verb[] = [
   ...(['cordon', 'uncordon'] as const).map(
@@ -58,7 +65,9 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     group: 'cluster',
     summary: 'show the use of CPU and memory',
     usage: '(nodes | pods)',
-    flags: {},
+    flags: { ...HISTORY, 'all-namespaces': bool('pods of all namespaces', 'A') },
+    examples: [['the last day of all nodes', 'top --history 24h']],
+    load: async () => ({ run: (await import('../verbs/top-history.ts')).runTop }),
     verbs: (['nodes', 'node', 'pods', 'pod'] as const).map((name) => ({
       name,
       group: 'cluster' as const,
@@ -73,10 +82,15 @@ export const CLUSTER_VERBS: readonly Verb[] = [
         sum: bool('add a line with the sum'),
         'show-capacity': bool('compare with the capacity'),
         'use-protocol-buffers': bool('accepted for compatibility'),
+        ...HISTORY,
       },
       load: async () => {
         const { runNodes, runPods } = await import('../verbs/top.ts');
-        return { run: name.startsWith('node') ? runNodes : runPods };
+        const isNode = name.startsWith('node');
+        const usage = isNode ? runNodes : runPods;
+        const history = async (context: VerbContext): Promise<number> =>
+          (await import('../verbs/top-history.ts')).runHistory(context, isNode ? 'node' : 'pod', context.args);
+        return { run: (context) => (context.flags.has('history') ? history(context) : usage(context)) };
       },
     })),
   },
