@@ -29,6 +29,9 @@ describe('request paths of the kubelet server', () => {
     assert.equal(routeOf('GET', '/containerLogs/ns/pod/c')?.verb, 'get');
     assert.deepEqual(routeOf('GET', '/pods/')?.subresources, ['pods', 'proxy']);
     assert.deepEqual(routeOf('GET', '/stats/summary')?.subresources, ['stats']);
+    const history = routeOf('GET', '/metrics/history?scope=pod&since=24h');
+    assert.deepEqual([history?.name, history?.verb, history?.subresources], ['usageHistory', 'get', ['metrics']]);
+    assert.equal(history?.methods.includes('POST'), false);
     assert.deepEqual(routeOf('POST', '/exec/ns/pod/uid/c')?.uid, 'uid');
   });
   it('request paths of the kubelet server are rejected when unknown', () => {
