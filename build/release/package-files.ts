@@ -2,9 +2,10 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LINK_NAMES } from '../../src/base/command-links.ts';
+import { completionScript } from '../../src/cli/completion/scripts.ts';
 import { DATA, KEPT } from '../../src/host/install/data-backup.ts';
 import { type DebianPackage, debianVersion, writeDeb } from './deb.ts';
-import { bashCompletion, describedCommands, manPage } from './manual.ts';
+import { manPages } from './manual.ts';
 import { type Entry, gzipped } from './tar.ts';
 
 export type Architecture = 'x64' | 'arm64';
@@ -76,7 +77,6 @@ async function entriesOf(
   { executable, version, epoch, notes }: DebInput,
   filled: (name: string) => Promise<string>,
 ): Promise<Entry[]> {
-  const commands = describedCommands();
   const file = (path: string, text: string | Buffer, mode = 0o644): Entry => ({
     path,
     type: 'file',
@@ -85,7 +85,7 @@ async function entriesOf(
   });
   const date = new Date(epoch * 1000);
   const change = `hyperedge (${debianVersion(version)}) stable; urgency=medium\n\n  * ${changeLine(notes)}\n\n -- ${MAINTAINER}  ${date.toUTCString().replace('GMT', '+0000')}\n`;
-  const manual = manPage(commands, version, date.toISOString().slice(0, 10));
+  const pages = manPages(version, date.toISOString().slice(0, 10));
   return [
     { path: '/usr/bin/hyperedge', type: 'copy', mode: 0o755, source: executable, size: (await stat(executable)).size },
     ...LINK_NAMES.map(
@@ -95,8 +95,12 @@ async function entriesOf(
       PACKAGED_UNITS.map(async (name) => file(`/usr/lib/systemd/system/${name}`, await readFile(join(UNITS, name)))),
     )),
     file(CONFFILE, await filled('00-package.yaml')),
-    file('/usr/share/bash-completion/completions/hyperedge', bashCompletion(commands)),
-    file('/usr/share/man/man1/hyperedge.1.gz', await gzipped(manual)),
+    file('/usr/share/bash-completion/completions/hyperedge', completionScript('bash')),
+    file('/usr/share/zsh/vendor-completions/_hyperedge', completionScript('zsh')),
+    file('/usr/share/fish/vendor_completions.d/hyperedge.fish', completionScript('fish')),
+    ...(await Promise.all(
+      pages.map(async (page) => file(`/usr/share/man/man1/${page.file}.gz`, await gzipped(page.text))),
+    )),
     file('/usr/share/doc/hyperedge/copyright', await filled('copyright')),
     file('/usr/share/doc/hyperedge/changelog.gz', await gzipped(change)),
     file('/usr/share/doc/hyperedge/NEWS.gz', await gzipped(notes)),

@@ -100,7 +100,7 @@ Keep the files below /etc/origin and /etc/etcd too: they hold the authorities
 and keys. Store both encrypted on another host. Images and volumes are not part
 of a snapshot.
 
-  hyperedge snapshot restore FILE   a new store from a snapshot; it must be empty
+  hyperedge snapshot restore FILE   a new store, from a snapshot
   hyperedge members recover         one member continues after a quorum loss
 `,
   },
@@ -130,10 +130,9 @@ instead of a claim with --rig.
   2   wrong use: unknown command or flag, missing argument, invalid value
   3   hyperedge doctor only: warnings, no errors
 
-Verbs of the built-in client exit with 1 for every error, as kubectl does;
-diff-like and exec-like verbs pass on the code of the command. Errors are one
-line on stderr: the field or object, what is wrong, and what to do. --verbose
-adds the stack.
+Verbs of the built-in client exit with 1 for an error, as kubectl does; exec
+passes on the exit code of its command. Errors are one line on stderr: the field
+or object, what is wrong, and what to do. --verbose adds the stack.
 `,
   },
   environment: {

@@ -13,6 +13,7 @@ import { debianVersion, writeDeb } from '../../build/release/deb.ts';
 import { releaseNotes } from '../../build/release/notes.ts';
 import { debianLicenses, sbomText } from '../../build/release/sbom.ts';
 import { type Entry, withParents } from '../../build/release/tar.ts';
+import { completionScript } from '../../src/cli/completion/scripts.ts';
 
 const run = promisify(execFile);
 const EPOCH = 1_700_000_000;
@@ -158,19 +159,16 @@ describe('release', () => {
     for (const script of ['postinst', 'prerm', 'postrm']) await run('sh', ['-n', join(tree, 'DEBIAN', script)]);
   });
 
-  test('makes a man page and a completion that their programs accept', { skip: noDpkg }, async () => {
-    const completion = join(work, 'tree/usr/share/bash-completion/completions/hyperedge');
-    const complete = async (...words: string[]): Promise<string[]> => {
-      const quoted = words.map((word) => `'${word}'`).join(' ');
-      const script = `. ${completion}; COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _hyperedge; echo "\${COMPREPLY[@]}"`;
-      return (await run('bash', ['-c', script])).stdout.trim().split(' ');
-    };
-    assert.deepEqual(await complete('hyperedge', 'insta'), ['install']);
-    assert.ok((await complete('hyperedge', 'image', '')).includes('import'));
-    assert.ok((await complete('hyperedge', 'image', 'import', '--')).includes('--platform'));
-    assert.ok((await complete('hyperedge', 'version', '--')).includes('--licenses'));
-    const page = await run('zcat', [join(work, 'tree/usr/share/man/man1/hyperedge.1.gz')]);
-    assert.match(page.stdout, /^\.SS token create$/m);
+  test('packages man pages and the completion of three shells', { skip: noDpkg }, async () => {
+    const share = join(work, 'tree/usr/share');
+    for (const [path, shell] of [
+      ['bash-completion/completions/hyperedge', 'bash'],
+      ['zsh/vendor-completions/_hyperedge', 'zsh'],
+      ['fish/vendor_completions.d/hyperedge.fish', 'fish'],
+    ] as const)
+      assert.equal(await readFile(join(share, path), 'utf8'), completionScript(shell));
+    const page = await run('zcat', [join(share, 'man/man1/hyperedge-token-create.1.gz')]);
+    assert.match(page.stdout, /^\.TH HYPEREDGE-TOKEN-CREATE 1 "2023-11-14" "hyperedge 1\.2\.3"/);
   });
 
   test('release has no error of lintian', { skip: noDpkg || noLintian }, async () => {

@@ -26,7 +26,9 @@ async function completed(...words: string[]): Promise<{ values: string[]; direct
 
 test('completes commands, groups and verbs of the built-in client', async () => {
   const { values } = await completed('s');
-  assert.deepEqual(values, ['scale', 'secrets-encrypt', 'set', 'snapshot', 'status', 'sysinfo']);
+  for (const word of ['scale', 'snapshot', 'status', 'sysinfo']) assert.ok(values.includes(word), word);
+  assert.deepEqual(values, [...new Set(values)].sort());
+  assert.ok(values.every((value) => value.startsWith('s')));
   assert.deepEqual((await completed('snapshot', 'sa')).values, ['save']);
   assert.deepEqual((await completed('doctor-p')).values, []);
   const verbs = (await completed('config', '')).values;
