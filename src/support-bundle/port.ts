@@ -13,6 +13,8 @@ export interface EntryOptions {
   /** Keeps the end instead of the beginning if the text is too long. */
   readonly keepEnd?: boolean;
   readonly maxBytes?: number;
+  /** The text begins in the middle of a file, for example inside of a private key. */
+  readonly beginsInMiddle?: boolean;
 }
 
 /** Takes the files of a section. All content is redacted before it is stored. */

@@ -141,7 +141,7 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
     diagnostics: diagnosticsBelow(settings.root),
     address: settings.nodeIp,
     ports,
-    args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
+    args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
     directories: [
       {
         name: 'master-config',

@@ -8,6 +8,7 @@ import { callControl } from '../control/control.ts';
 import { collectObjects, copy } from './cluster.ts';
 import { collectFile, filesBelow } from './files.ts';
 import type { SectionContext } from './sections.ts';
+import { collectStoreMetrics } from './store-metrics.ts';
 
 const MIB = 1 << 20;
 const CONTROL_MS = 8000;
@@ -49,6 +50,7 @@ export function clusterSections({ access, paths, reachable }: SectionContext): S
   const metrics: Section = {
     ...{ id: 'metrics', title: 'Metrics', timeoutMs: 60_000, maxBytes: 24 * MIB },
     collect: async (sink, signal) => {
+      await collectStoreMetrics(sink, paths.masterConfig, signal);
       const collection = { client: await access.client(), sink, signal, print: () => {}, prefix: '' };
       const node = `/api/v1/nodes/${encodeURIComponent(await access.nodeName())}/proxy`;
       await copy(collection, 'metrics of the API server', '/metrics', 'metrics/api.txt');

@@ -55,11 +55,12 @@ export async function collectFile(
   try {
     const status = await file.stat();
     if (!status.isFile()) throw new CodedError('not-a-file', 'is not a regular file');
-    await sink.stream(to, pieces(file, status.size, signal, options), {
-      format: options.format ?? 'log',
-      keepEnd: options.keepEnd === true,
-      maxBytes: options.maxBytes,
+    const { format = 'log', keepEnd = false, maxBytes } = options;
+    const skipped = keepEnd && status.size > maxBytes ? status.size - maxBytes : 0;
+    await sink.stream(to, pieces(file, skipped, signal), {
+      ...{ format, keepEnd, maxBytes, beginsInMiddle: skipped > 0 },
     });
+    if (skipped > 0) sink.missing(path, `the oldest ${skipped} bytes are left out`);
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
     sink.missing(path, error.message);
@@ -68,14 +69,8 @@ export async function collectFile(
   }
 }
 
-async function* pieces(
-  file: FileHandle,
-  size: number,
-  signal: AbortSignal,
-  { maxBytes, keepEnd }: EntryOptions & { readonly maxBytes: number },
-): AsyncGenerator<string> {
-  const skipped = keepEnd === true && size > maxBytes ? size - maxBytes : 0;
-  if (skipped > 0) yield `<the first ${skipped} bytes are left out>\n`;
+/** From the line after `skipped`. */
+async function* pieces(file: FileHandle, skipped: number, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let inLine = skipped > 0;
   for (let at = skipped; !signal.aborted; ) {

@@ -13,6 +13,7 @@ export interface Program {
   readonly codes?: readonly number[];
 }
 
+const LATE = 'no end within the time limit';
 const MAX_STDERR = 2000;
 const PROGRAM_MS = 20_000;
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -56,6 +57,7 @@ export async function* outputOf(
       resolve(error.code === 'ENOENT' ? `the program ${file} is not installed` : error.message),
     );
     child.once('close', (code, killed) => {
+      if (signal.aborted) return resolve(LATE);
       if (code === 0 || (code !== null && codes.includes(code) && !isEmpty)) resolve(undefined);
       else
         resolve(
@@ -70,7 +72,7 @@ export async function* outputOf(
       child.stdout.destroy();
       child.stderr.destroy();
       child.unref();
-      resolve('no end within the time limit');
+      resolve(LATE);
     };
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });

@@ -109,10 +109,10 @@ export const redactLine = (line: string, known: KnownValues): string => logRedac
 async function writeLines(
   file: EntryFile,
   content: AsyncIterable<string> | Iterable<string>,
-  { format, keepEnd }: EntryOptions,
+  { format, keepEnd, beginsInMiddle }: EntryOptions,
   known: KnownValues,
 ): Promise<void> {
-  const redact = format === 'env' ? environmentRedactor(known) : logRedactor(known);
+  const redact = format === 'env' ? environmentRedactor(known) : logRedactor(known, beginsInMiddle);
   let rest = '';
   let piece = '';
   const flush = async (): Promise<void> => {

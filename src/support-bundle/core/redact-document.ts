@@ -8,8 +8,8 @@ const JSON_LINE = /^((?:\S{1,64} (?:stdout|stderr) [FP] )?)(\{.*\})\s*$/;
 const MAX_JSON_LINE = 256 * 1024;
 
 /** Returns the function for the lines of one log. */
-export function logRedactor(known: KnownValues): (line: string) => string {
-  const redactor = new TextRedactor(known);
+export function logRedactor(known: KnownValues, beginsInMiddle = false): (line: string) => string {
+  const redactor = new TextRedactor(known, beginsInMiddle);
   return (line) => {
     const [, prefix = '', json] = (line.length <= MAX_JSON_LINE && JSON_LINE.exec(line)) || [];
     if (json !== undefined) {

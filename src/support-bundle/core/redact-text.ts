@@ -28,6 +28,9 @@ const FLAG =
 const PAIR =
   /((?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk)\]?\\*["']?\s{0,8}(?:=>|[:=])\s{0,8})/gi;
 const NO_VALUE = /^(?:true|false|null|undefined|none|nil|<[a-z]+>|\(not shown\)|[|>][+-]?\d?|[{[(].*|map\[.*|\$\(.*)$/i;
+const UNIT_VARIABLE = /^\s*(?:[A-Za-z]*Environment|SetCredential(?:Encrypted)?)=/;
+/** A line with the base64 of a key, also after the prefix of a log. */
+const KEY_LINE = /(?:^|\s)[A-Za-z0-9+/=]{40,80}\s*$/;
 const KEY_BODY = /^[A-Za-z0-9+/=]{1,80}$/;
 const MAX_KEY_LINES = 400;
 const MAX_LINE_LENGTH = 256 * 1024;
@@ -38,14 +41,26 @@ export class TextRedactor {
   readonly #known: KnownValues;
   /** Lines of a private key that may follow; 0 outside of a key. */
   #keyLines = 0;
+  /** The value of an environment variable of a unit continues on the next line. */
+  #valueContinues = false;
+  /** The text begins in the middle, so its first lines may be the end of a private key. */
+  #mayBeInKey: boolean;
 
-  constructor(known: KnownValues) {
+  constructor(known: KnownValues, beginsInMiddle = false) {
     this.#known = known;
+    this.#mayBeInKey = beginsInMiddle;
   }
 
   /** `line` has no newline. */
   line(line: string): string {
     const text = line.slice(0, MAX_LINE_LENGTH);
+    const isValue = this.#valueContinues;
+    this.#valueContinues = (isValue || UNIT_VARIABLE.test(text)) && text.endsWith('\\');
+    if (isValue) return REMOVED;
+    if (this.#mayBeInKey) {
+      this.#mayBeInKey = KEY_LINE.test(text);
+      if (this.#mayBeInKey) return REMOVED;
+    }
     if (this.#keyLines > 0) {
       this.#keyLines -= 1;
       if (text.includes('-----END')) {

@@ -219,3 +219,17 @@ test('handles many values and long lines in linear time', () => {
   assert.ok(redacted.length > 0);
   assert.ok(performance.now() - began < 5000);
 });
+
+test('removes variables of units that continue on the next lines', () => {
+  const redact = logRedactor(none);
+  const lines = ['Environment="A=x" \\', `  "B=${SECRET}" \\`, `  "C=${SECRET}"`, 'ExecStart=/bin/true'].map(redact);
+  assert.deepEqual(lines, [`Environment=${REMOVED}`, REMOVED, REMOVED, 'ExecStart=/bin/true']);
+});
+
+test('removes the end of a key at the beginning of a text that was cut', () => {
+  const body = 'MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC7';
+  const redact = logRedactor(none, true);
+  assert.deepEqual([`Jan 1 x: ${body}`, body, 'pod started', `digest ${body}`].map(redact), [
+    ...[REMOVED, REMOVED, 'pod started', `digest ${body}`],
+  ]);
+});
