@@ -161,6 +161,27 @@ describe('top --history', () => {
     assert.match(stderr, /node edge-2: the node does not exist, or keeps no history/);
   });
 
+  it('passes the error of the kubelet on, and continues with other nodes after other errors', async () => {
+    const rejected = await run(
+      ['top', '--history', '10x'],
+      cluster(() => {
+        throw ApiError.fromStatus({ message: 'since: "10x" is not a duration' }, 400);
+      }),
+    );
+    assert.equal(rejected.code, 1);
+    assert.equal(rejected.stderr.match(/since: "10x" is not a duration/g)?.length, 1);
+    const down = await run(
+      ['top', '--history', '1h'],
+      cluster((path) => {
+        if (path.includes('edge-1')) throw new ApiError('ServiceUnavailable', 'connection refused');
+        return nodeAnswer;
+      }),
+    );
+    assert.equal(down.code, 0);
+    assert.match(down.stderr, /^node edge-1: connection refused\n$/);
+    assert.match(down.stdout, /node\/edge-2/);
+  });
+
   it('rejects other formats, kinds and missing flags', async () => {
     for (const [args, message] of [
       [['top', '--history', '24h', '-o', 'yaml'], /--output accepts only json/],

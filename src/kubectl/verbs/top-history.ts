@@ -1,5 +1,6 @@
 /** `top --history`: the usage of the last hours and days, from the kubelets' history. */
 import { isApiError } from '../../api/meta/status.ts';
+import { messageOf } from '../../base/errors.ts';
 import { ClientError } from '../core/errors.ts';
 import { type Point, plotLines, plotWidth, timeAxis, valueText } from '../core/plot.ts';
 import { layout, printable } from '../core/table.ts';
@@ -97,8 +98,9 @@ async function read(
   try {
     return [answerOf(node, await session.get<Record<string, unknown>>(path, query))];
   } catch (error) {
-    if (isApiError(error, 'BadRequest') || isApiError(error, 'Forbidden')) throw error;
-    const reason = isApiError(error, 'NotFound') ? 'the node does not exist, or keeps no history' : String(error);
+    // The kubelet names the invalid parameter; all nodes reject it alike.
+    if (isApiError(error) && (error.httpCode === 400 || error.httpCode === 403)) throw error;
+    const reason = isApiError(error, 'NotFound') ? 'the node does not exist, or keeps no history' : messageOf(error);
     session.context.io.err(`node ${printable(node)}: ${printable(reason)}\n`);
     return [];
   }

@@ -15,9 +15,10 @@ export async function sendHistory(
   signal: AbortSignal,
 ): Promise<void> {
   if (history === undefined) throw new HttpError(404, 'metrics/history: this kubelet keeps no history');
-  const pieces = history.answer(query);
+  let pieces: Generator<string>;
   let piece: IteratorResult<string>;
   try {
+    pieces = history.answer(query);
     piece = pieces.next();
   } catch (error) {
     if (error instanceof HistoryQueryError) throw new HttpError(400, error.message);
@@ -37,7 +38,11 @@ export async function sendHistory(
 function drained(response: KubeletResponse, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
-    response.once('drain', () => resolve());
-    signal.addEventListener('abort', () => resolve(), { once: true });
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    response.once('drain', done);
+    signal.addEventListener('abort', done, { once: true });
   });
 }
