@@ -29,7 +29,8 @@ export interface AlertEngine {
 
 /** Frequent enough for rates over five minutes; a scrape costs a few milliseconds. */
 const INTERVAL_MS = 30_000;
-const SCRAPE_MS = 5_000;
+/** An API server on a busy board needs seconds for its metrics. */
+const SCRAPE_MS = 20_000;
 /** About 10 MB with the ranges of the shipped rules. */
 const MAX_SERIES = 10_000;
 
@@ -63,8 +64,9 @@ export function createAlertEngine(options: AlertEngineOptions): AlertEngine {
       ['instance', options.instance],
       ['job', job],
     ]);
+    const timeout = AbortSignal.timeout(SCRAPE_MS);
     try {
-      const text = await read(AbortSignal.any([stopping.signal, AbortSignal.timeout(SCRAPE_MS)]));
+      const text = await read(AbortSignal.any([stopping.signal, timeout]));
       const atMs = clock.monotonicMs();
       samples.record(
         job,
@@ -77,7 +79,7 @@ export function createAlertEngine(options: AlertEngineOptions): AlertEngine {
       const atMs = clock.monotonicMs();
       samples.record(job, atMs, []);
       samples.record(`up/${job}`, atMs, [{ metric: 'up', labels, value: 0 }]);
-      return { job, up: false, error: messageOf(error) };
+      return { job, up: false, error: timeout.aborted ? `no answer within ${SCRAPE_MS} ms` : messageOf(error) };
     }
   }
 
