@@ -81,10 +81,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
     [
       '/metrics',
       async (exchange) => {
-        const [ofProcess, ofStore] = await Promise.all([
-          processMetrics(context.clock.nowMs(), deps.processFacts),
-          storeSize(context),
-        ]);
+        const [ofProcess, ofStore] = await Promise.all([processMetrics(deps.processFacts), storeSize(context)]);
         const text = `${metrics.render()}${ofStore}${ofProcess}\n`;
         exchange.sendBytes(200, Buffer.from(text), METRICS_TYPE);
       },

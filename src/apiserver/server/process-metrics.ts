@@ -2,7 +2,7 @@
 import type { ProcessFacts } from '../../base/process-facts.ts';
 
 /** Metrics in text format, without a trailing line break. Figures that the system does not provide are omitted. */
-export async function processMetrics(nowMs: number, facts: ProcessFacts | undefined): Promise<string> {
+export async function processMetrics(facts: ProcessFacts | undefined): Promise<string> {
   const { user, system } = process.cpuUsage();
   const figures: (readonly [name: string, type: 'counter' | 'gauge', help: string, value: number | string])[] = [
     ['process_cpu_seconds_total', 'counter', 'Total user and system CPU time spent in seconds.', (user + system) / 1e6],
@@ -11,7 +11,8 @@ export async function processMetrics(nowMs: number, facts: ProcessFacts | undefi
       'process_start_time_seconds',
       'gauge',
       'Start time of the process since unix epoch in seconds.',
-      (nowMs / 1000 - process.uptime()).toFixed(2),
+      // Constant, because alerting rules count its changes as restarts.
+      (performance.timeOrigin / 1000).toFixed(2),
     ],
   ];
   const [open, limits, status] = await Promise.all([facts?.openFiles(), facts?.limits() ?? '', facts?.status() ?? '']);

@@ -150,7 +150,6 @@ export function createServices(parts: ServiceParts): Services {
     rpc,
     metrics: parts.metrics,
     size: () => storage.size(),
-    nowMs: () => clock.nowMs(),
     authRevision: () => auth.machine.revision,
     quotaBytes: deps.quotaBytes ?? 0,
     processFacts: deps.processFacts,

@@ -158,7 +158,6 @@ export interface MetricsSources {
   readonly rpc: RpcMetrics;
   readonly metrics: EtcdMetrics;
   readonly size: () => Promise<LogSize>;
-  readonly nowMs: () => number;
   /** Revision of users, roles and permissions. */
   readonly authRevision: () => number;
   /** 0 means no quota. */
@@ -173,7 +172,7 @@ export async function showMetrics(sources: MetricsSources): Promise<string> {
   showStore(text, sources, await sources.size());
   showLeases(text, sources.leases);
   sources.rpc.show(text);
-  await showProcess(text, sources.nowMs(), sources.processFacts);
+  await showProcess(text, sources.processFacts);
   return text.toString();
 }
 
@@ -300,14 +299,15 @@ function showLeases(text: MetricsText, leases: LeaseCounts): void {
 }
 
 /** Process metrics with the names of Prometheus' client libraries. */
-async function showProcess(text: MetricsText, nowMs: number, facts: ProcessFacts | undefined): Promise<void> {
+async function showProcess(text: MetricsText, facts: ProcessFacts | undefined): Promise<void> {
   const { user, system } = process.cpuUsage();
   text.counter('process_cpu_seconds_total', 'User and system CPU time, in seconds.', (user + system) / 1e6);
   text.gauge('process_resident_memory_bytes', 'Resident memory, in bytes.', process.memoryUsage.rss());
   text.gauge(
     'process_start_time_seconds',
     'Start of the process, in seconds since 1970.',
-    nowMs / 1000 - process.uptime(),
+    // Constant, because alerting rules count its changes as restarts.
+    performance.timeOrigin / 1000,
   );
   if (facts === undefined) return;
   const [open, limits, status] = await Promise.all([facts.openFiles(), facts.limits(), facts.status()]);
