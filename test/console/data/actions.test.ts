@@ -64,6 +64,7 @@ suite('actions on a workload', () => {
           ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'd' }],
         },
         spec: {
+          selector: {},
           template: {
             metadata: { labels: { app: 'web', 'pod-template-hash': 'x' } },
             spec: { containers: [{ name: 'c', image }] },

@@ -1,0 +1,230 @@
+/**
+ * All pages in a browser against a small API server in this process: no uncaught error, no violation of the content
+ * security policy or of accessibility rules, hostile texts stay text, and refused actions are disabled with a reason.
+ */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { bundleConsole } from '../../../build/console.ts';
+
+const CHROMIUM = process.env['HYPEREDGE_CHROMIUM'] ?? '/usr/bin/chromium';
+const skip = existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed (apt-get install chromium)`;
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+  "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+const HOSTILE = '<img src=x onerror="document.title=1">';
+const PATHS = [
+  '/',
+  '/nodes',
+  '/nodes/n1',
+  '/workloads',
+  '/workloads?kind=cronjobs',
+  '/workloads/deployments/n/web',
+  '/pods',
+  '/pods/n/p0',
+  '/create',
+  '/network',
+  '/network?view=networkpolicies',
+  '/storage',
+  '/storage?view=images',
+  '/configuration',
+  '/configuration?view=resourcequotas',
+  '/secrets/n/s',
+  '/who-can',
+  '/rigs',
+  '/hosts',
+  '/operators',
+  '/resources',
+  '/resources/core/v1/pods',
+  '/resources/core/v1/pods/p0?ns=n',
+];
+
+const CREATED = '2026-01-01T00:00:00Z';
+const metadata = (name: string) => ({
+  name,
+  namespace: 'n',
+  uid: name,
+  resourceVersion: '1',
+  creationTimestamp: CREATED,
+});
+const container = { name: 'app', image: 'reg/app:1' };
+const brokenPod = (name: string) => ({
+  metadata: metadata(name),
+  spec: { containers: [container], nodeName: 'n1' },
+  status: {
+    phase: 'Pending',
+    containerStatuses: [
+      { ...container, ready: false, restartCount: 0, state: { waiting: { reason: 'ErrImagePull', message: HOSTILE } } },
+    ],
+  },
+});
+const READY = { type: 'Ready', status: 'True', reason: 'KubeletReady', message: HOSTILE, lastTransitionTime: CREATED };
+const OBJECTS: Readonly<Record<string, readonly object[]>> = {
+  pods: Array.from({ length: 2_000 }, (_, index) => brokenPod(`p${index}`)),
+  nodes: [
+    {
+      metadata: { name: 'n1', uid: 'n1' },
+      spec: {},
+      status: { conditions: [READY], allocatable: { cpu: '4', memory: '8Gi' } },
+    },
+  ],
+  deployments: [
+    { metadata: metadata('web'), spec: { replicas: 2, selector: { matchLabels: { app: 'web' } } }, status: {} },
+  ],
+  events: [
+    {
+      metadata: metadata('e'),
+      involvedObject: { kind: 'Pod', name: 'p0', uid: 'p0' },
+      reason: 'Failed',
+      message: HOSTILE,
+    },
+  ],
+  secrets: [{ metadata: metadata('s'), type: 'Opaque', data: { password: 'Z2VoZWlt' } }],
+  resourcequotas: [{ metadata: metadata('q'), status: { hard: { pods: '10' }, used: { pods: '3' } } }],
+};
+
+class ApiServer {
+  readonly #files = new Map<string, { readonly type: string; readonly body: Buffer }>();
+  readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
+  /** Responses of open watches. */
+  readonly watches = new Set<ServerResponse>();
+  url = '';
+
+  async start(directory: string): Promise<void> {
+    const { manifest, contents } = await bundleConsole(directory);
+    const { files } = JSON.parse(await readFile(manifest, 'utf8')) as {
+      files: { name: string; type: string; offset: number; length: number }[];
+    };
+    const bytes = await readFile(contents);
+    for (const { name, type, offset, length } of files)
+      this.#files.set(name, { type, body: gunzipSync(bytes.subarray(offset, offset + length)) });
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const url = new URL(request.url ?? '/', this.url);
+    const send = (value: unknown, code = 200): void => {
+      response.writeHead(code, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(value));
+    };
+    if (url.pathname === '/oauth/authorize') {
+      const { state = '' } = Object.fromEntries(url.searchParams);
+      response.writeHead(302, { location: `/console/callback?code=c&state=${encodeURIComponent(state)}` });
+      response.end();
+    } else if (url.pathname === '/oauth/token') send({ access_token: 'token' });
+    else if (url.pathname.startsWith('/console/')) this.#file(url.pathname.slice('/console/'.length), response);
+    else if (url.pathname.endsWith('selfsubjectaccessreviews')) send({ status: { allowed: false } });
+    else if (url.pathname.endsWith('selfsubjectreviews')) send({ status: { userInfo: { username: 'viewer' } } });
+    else if (url.searchParams.get('watch') === 'true') {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.flushHeaders();
+      this.watches.add(response);
+      response.once('close', () => this.watches.delete(response));
+    } else this.#list(url, request.headers.accept ?? '', send);
+  }
+
+  #file(name: string, response: ServerResponse): void {
+    const { type, body } = this.#files.get(name) ?? this.#files.get('index.html') ?? { type: 'text/html', body: '' };
+    response.writeHead(200, { 'content-type': type, 'content-security-policy': POLICY });
+    response.end(body);
+  }
+
+  #list(url: URL, accept: string, send: (value: unknown, code?: number) => void): void {
+    if (accept.includes('apidiscovery')) {
+      const pods = { resource: 'pods', responseKind: { kind: 'Pod' }, scope: 'Namespaced', verbs: ['list'] };
+      send({
+        items: url.pathname === '/api' ? [{ metadata: {}, versions: [{ version: 'v1', resources: [pods] }] }] : [],
+      });
+      return;
+    }
+    const [, plural = '', name] =
+      /\/(?:v1|v1beta1|v1alpha1)(?:\/namespaces\/[^/]+(?=\/))?\/([a-z]+)(?:\/(\w+))?$/.exec(url.pathname) ?? [];
+    const wanted = /^metadata\.name=(.*)$/.exec(url.searchParams.get('fieldSelector') ?? '')?.[1] ?? name;
+    const items = (OBJECTS[plural] ?? []).filter(
+      (each) => wanted === undefined || (each as { metadata: { name: string } }).metadata.name === wanted,
+    );
+    if (name !== undefined) send(items[0] ?? { kind: 'Status', reason: 'NotFound' }, items.length > 0 ? 200 : 404);
+    else if (accept.includes('as=Table'))
+      send({
+        kind: 'Table',
+        metadata: { resourceVersion: '1' },
+        columnDefinitions: [{ name: 'Name', type: 'string', format: 'name' }],
+        rows: items.map((object) => ({ cells: [(object as { metadata: { name: string } }).metadata.name], object })),
+      });
+    else send({ metadata: { resourceVersion: '1' }, items });
+  }
+}
+
+describe('pages in a browser', { skip, timeout: 480_000 }, () => {
+  const server = new ApiServer();
+  const directory = join(tmpdir(), `he-pages-${process.pid}`);
+  let browser: Browser;
+  before(async () => {
+    await server.start(directory);
+    browser = await chromium.launch({
+      executablePath: CHROMIUM,
+      args: ['--no-sandbox', '--disable-gpu'],
+      timeout: 120_000,
+    });
+  });
+  after(async () => {
+    await browser?.close();
+    server.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const opened = async (width: number): Promise<{ page: Page; faults: string[] }> => {
+    const page = await browser.newPage({ viewport: { width, height: 740 } });
+    page.setDefaultTimeout(60_000);
+    const faults: string[] = [];
+    page.on('pageerror', (error) => faults.push(`${page.url()}: ${String(error)}`));
+    page.on('console', (message) => {
+      if (/content security policy/i.test(message.text())) faults.push(`${page.url()}: ${message.text()}`);
+    });
+    return { page, faults };
+  };
+
+  test('show hostile texts as text and have no violations of accessibility rules', async () => {
+    const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+    const { page, faults } = await opened(1_200);
+    for (const path of PATHS) {
+      await page.goto(`${server.url}/console${path}`);
+      await page.waitForSelector('#view h1');
+      await page.waitForTimeout(300);
+      await page.evaluate(axe);
+      const found = (await page.evaluate('axe.run(document).then(({ violations }) => violations)')) as {
+        id: string;
+        nodes: { html: string; failureSummary: string }[];
+      }[];
+      for (const { id, nodes } of found)
+        faults.push(`${path}: ${id}: ${nodes[0]?.html.slice(0, 200)} ${nodes[0]?.failureSummary}`);
+      assert.equal(await page.evaluate("document.querySelectorAll('main img').length"), 0, path);
+    }
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+
+  test('explain a pod, and disable refused actions with the reason', async () => {
+    const { page } = await opened(1_200);
+    await page.goto(`${server.url}/console/pods/n/p0`);
+    await page.waitForSelector('.finding >> text=the image reg/app:1');
+    const button = page.locator('button', { hasText: 'Delete' });
+    await page.waitForSelector('button[title*="You may not delete pods in namespace n"]');
+    assert.equal(await button.getAttribute('aria-disabled'), 'true');
+    await page.close();
+  });
+});
