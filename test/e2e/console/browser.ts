@@ -15,6 +15,8 @@ const CHROMIUM = process.env['HYPEREDGE_CHROMIUM'] ?? '/usr/bin/chromium';
 /** Directory for the pictures of the documents; nothing is written without it. */
 const PICTURES = process.env['HYPEREDGE_PICTURES'];
 const MAX_PICTURE_BYTES = 150_000;
+/** Other suites run beside this one. */
+const PATIENCE_MS = 90_000;
 export const SERVER = 'https://127.0.0.1:8443';
 export const CONSOLE = `${SERVER}/console/`;
 
@@ -57,7 +59,7 @@ export class TestBrowser {
   /** Opens a tab with cookies and storage of its own. */
   async newTab(options: BrowserContextOptions = {}): Promise<Tab> {
     const context = await this.#browser.newContext({ ignoreHTTPSErrors: true, ...options });
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     const faults: string[] = [];
     const tokens = new Set<string>();

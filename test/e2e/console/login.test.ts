@@ -17,7 +17,7 @@ const LINK_MS = 60_000;
 const skip = withoutBrowser() ?? false;
 if (skip !== false) console.log(`skipped: ${skip}`);
 
-describe('console', { timeout: 480_000, skip }, () => {
+describe('console', { timeout: 560_000, skip }, () => {
   let host: Appliance;
   let browser: TestBrowser;
   let password = '';
