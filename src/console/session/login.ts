@@ -33,6 +33,10 @@ export async function startSession(): Promise<boolean> {
   otherTabs.onmessage = ({ data }) => {
     if (data === LOGGED_OUT) endLocally();
   };
+  // A link that is opened in this tab changes the fragment only, which loads nothing.
+  addEventListener('hashchange', () => {
+    if (location.hash.startsWith('#login=')) location.reload();
+  });
   const redeemed = await redeemLink();
   const known = await renewToken();
   if (!known && !redeemed && sessionState.value === 'out') toLoginPage();
