@@ -78,7 +78,7 @@ describe('an interrupted rotation', { timeout: 240_000 }, () => {
       }
     });
 
-    it(`repeats ${phase} of the service account keys`, async () => {
+    it(`completes phase ${phase} of the service account keys after a crash at each step`, async () => {
       const state = states.get(phase) ?? '';
       const before = (await read(masterFiles(state).serviceAccountsPrivateKey)) ?? '';
       for (let step = 0; ; step += 1) {

@@ -39,7 +39,7 @@ export interface NetworkServices {
   stop(keepPods: boolean): Promise<void>;
 }
 
-/** Returns before any of them is ready. */
+/** Starts the services without waiting until they are ready. */
 export function startNetworkServices(parts: NetworkServicesParts): NetworkServices {
   const { settings, informers, nodeName, runtime, addresses, restorer, reservedPorts, recorder, gossip, log } = parts;
   const podRoutes = startPodRoutes({

@@ -60,7 +60,7 @@ function listenUdp(address: string, port: number, handler: DnsHandler): Promise<
       try {
         socket.setRecvBufferSize(RECEIVE_BYTES);
       } catch {
-        // The kernel's smaller default also works.
+        // A smaller buffer loses more queries of a burst, but works.
       }
       resolve({
         port: socket.address().port,
