@@ -7,6 +7,7 @@ import { type RequestOptions, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ImageRegistries } from '../../src/apiserver/computed-resources/image-streams/registry-port.ts';
+import type { ConsoleFiles } from '../../src/apiserver/console/console.ts';
 import {
   type ApiServer,
   type ApiServerConfig,
@@ -108,6 +109,7 @@ export interface HarnessOptions {
   readonly login?: CreateLogin;
   readonly imageRegistries?: ImageRegistries;
   readonly releases?: ReleaseSource;
+  readonly loadConsole?: () => ConsoleFiles;
 }
 
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
@@ -131,6 +133,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     ...(options.login === undefined ? {} : { login: options.login }),
     ...(options.imageRegistries === undefined ? {} : { imageRegistries: options.imageRegistries }),
     ...(options.releases === undefined ? {} : { releases: options.releases }),
+    ...(options.loadConsole === undefined ? {} : { loadConsole: options.loadConsole }),
     config: {
       bindAddress: '127.0.0.1',
       port: 0,

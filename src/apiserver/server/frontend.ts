@@ -86,7 +86,7 @@ export class Frontend {
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
       if (!isLongRunning(info)) exchange.deadlineMs = startedMs + requestLimit(info, this.#timeoutMs);
       if (this.#open.handles(info.path)) {
-        connection.identified?.('anonymous');
+        connection.identified?.(this.#open.isPublic(info.path) ? 'public' : 'anonymous');
         this.#admit(exchange, ANONYMOUS, startedMs);
         return;
       }

@@ -35,6 +35,11 @@ export class OpenPaths {
     return this.#login?.handles(path) === true || this.#console?.handles(path) === true;
   }
 
+  /** Whether a path for which `handles` is true is a file that needs no credentials. */
+  isPublic(path: string): boolean {
+    return this.#console?.handles(path) === true;
+  }
+
   /** Answers a request for which `handles` is true. Returns undefined if the response is complete or on its way. */
   answer({ info, audit, request, response, connection }: Exchange): Promise<void> | undefined {
     if (this.#console?.handles(info.path) === true) {

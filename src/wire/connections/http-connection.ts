@@ -3,8 +3,8 @@ import { Bucket } from './bucket.ts';
 import type { GatedConnection } from './gate.ts';
 import type { ServedConnection } from './gated-server.ts';
 
-/** A user, a permitted anonymous request, or missing or invalid credentials. */
-export type Identified = 'user' | 'anonymous' | 'refused';
+/** A user, a request for a public file, a permitted anonymous request, or missing or invalid credentials. */
+export type Identified = 'user' | 'public' | 'anonymous' | 'refused';
 
 /** Used part of `http.ServerResponse`. */
 interface Answer {
@@ -30,6 +30,11 @@ interface Session {
 
 /** Anonymous requests (health checks) that one HTTP/1.1 connection may send. */
 const MAX_ANONYMOUS = 20;
+/**
+ * Public files that one connection may read. A browser loads a page and its scripts at the same time and gives up if
+ * the session ends in between.
+ */
+const MAX_PUBLIC = 200;
 /** Refused requests on an authenticated connection. A proxy may forward requests of many users. */
 const REFUSAL_BURST = 100;
 const REFUSALS_PER_SECOND = 10;
@@ -55,6 +60,7 @@ export class HttpConnection implements ServedConnection {
   readonly #gated: GatedConnection;
   #ending = false;
   #anonymous = 0;
+  #public = 0;
   #refusals: Bucket | undefined;
   #resets: Bucket | undefined;
 
@@ -70,6 +76,10 @@ export class HttpConnection implements ServedConnection {
     const gated = this.#gated;
     if (as === 'user') {
       if (gated.standing === 'unauthenticated') gated.authenticated('token');
+      return;
+    }
+    if (as === 'public' && this.#public < MAX_PUBLIC) {
+      this.#public += 1;
       return;
     }
     const isUnauthenticated = gated.standing === 'unauthenticated';
