@@ -7,7 +7,7 @@ const SRC = '^src/';
 const PORT = '[/-]port\\.ts$';
 /** Pure code of a domain. The generated types of the group `core` are no domain. */
 const CORE = '^src/(?!api/generated/).*/core/';
-const DOMAINS = 'store|gossip|pki|apiserver|controllers|scheduler|kubelet|runtime|network|openshift|rigs|metrics|kubectl|console|doctor|alerts|logging|support-bundle';
+const DOMAINS = 'store|gossip|pki|apiserver|controllers|scheduler|kubelet|runtime|network|openshift|rigs|metrics|kubectl|console|doctor|alerts|logging|support-bundle|status';
 /** Kinds of a feature live in the feature and follow the rules of `api`. */
 const KINDS = '^src/(?:openshift|rigs|network)/.*kinds/';
 /** Pure parts that every controller may use. */

@@ -84,13 +84,17 @@ export function controlHandlers({
     status: async (): Promise<HostStatus> => {
       const containers = await controlPlane();
       const components = newestOfEach(containers);
-      const store = await storeLayout(settings());
       const stopped = components.find((container) => container.state !== 'running');
-      const reason = stopped === undefined ? await reasonNotReady(client, kubelet) : `${stopped.name} does not run`;
+      // In parallel, because each of them waits for a server that may not answer.
+      const [store, reason, kubernetes] = await Promise.all([
+        storeLayout(settings()),
+        stopped === undefined ? reasonNotReady(client, kubelet) : `${stopped.name} does not run`,
+        versions(),
+      ]);
       return {
         pid: process.pid,
         version: PRODUCT_VERSION,
-        kubernetes: await versions(),
+        kubernetes,
         root,
         node: nodeName,
         nodeIp: settings().nodeIp,

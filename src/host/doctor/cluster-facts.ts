@@ -15,6 +15,7 @@ import type {
   StoreFacts,
   UpdateFacts,
 } from '../../doctor/port.ts';
+import type { ClusterVersion } from '../../openshift/operators/kinds/config/types.ts';
 import { parseSwitchRecord } from '../../openshift/updates/core/port.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import { clusterReport } from '../../store/administration/members.ts';
@@ -203,21 +204,26 @@ export async function snapshotFacts({ settings, installed }: DoctorContext): Pro
 
 export async function updateFacts(context: DoctorContext): Promise<UpdateFacts> {
   const { paths } = await context.settings();
-  const record = parseSwitchRecord(await readFile(paths.updateRecord, 'utf8').catch(() => ''));
-  const unfinished =
-    record === undefined || record.phase === 'done'
-      ? undefined
-      : `the update of this host from ${record.from} to ${record.to} is ${record.phase}: ${record.message}`;
-  const none = { current: PRODUCT_VERSION, available: [], desired: '', failing: undefined, unfinished };
+  const record = await readFile(paths.updateRecord, 'utf8').catch(() => '');
   const version = await withCluster(context, (client) =>
     client.resource(resources.clusterVersions).get('version'),
   ).catch(() => undefined);
-  if (version === undefined) return none;
-  const failing = version.status?.conditions?.find(({ type, status }) => type === 'Failing' && status === 'True');
+  return updateOf(record, version);
+}
+
+/** `record`: text of the record of this host's last update. `version`: undefined if the API server did not answer. */
+export function updateOf(record: string, version: ClusterVersion | undefined): UpdateFacts {
+  const last = parseSwitchRecord(record);
+  const unfinished =
+    last === undefined || last.phase === 'done'
+      ? undefined
+      : `the update of this host from ${last.from} to ${last.to} is ${last.phase}: ${last.message}`;
+  const { conditions, desired, availableUpdates } = version?.status ?? {};
   return {
-    ...none,
-    desired: version.status?.desired?.version ?? '',
-    available: (version.status?.availableUpdates ?? []).map((each) => each.version),
-    failing: failing?.message,
+    current: PRODUCT_VERSION,
+    desired: desired?.version ?? '',
+    available: (availableUpdates ?? []).map((each) => each.version),
+    failing: conditions?.find(({ type, status }) => type === 'Failing' && status === 'True')?.message,
+    unfinished,
   };
 }

@@ -3,14 +3,16 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { FactName, FactSources, Facts, Gathered, GatheredFacts, Source } from '../../doctor/port.ts';
 
 export async function gather(sources: FactSources, names: readonly FactName[]): Promise<GatheredFacts> {
-  const found = await Promise.all(names.map(async (name) => [name, await gatherOne(sources[name])] as const));
+  const found = await Promise.all(
+    names.map(async (name) => [name, await gatherOne<Facts[FactName]>(sources[name])] as const),
+  );
   return Object.fromEntries(found);
 }
 
-async function gatherOne(source: Source<Facts[FactName]>): Promise<Gathered<Facts[FactName]>> {
-  const { timeoutMs, read } = source;
+/** The fact of one source, or the reason why there is none. Resolves within the time limit of the source. */
+export async function gatherOne<T>({ timeoutMs, read }: Source<T>): Promise<Gathered<T>> {
   const abort = new AbortController();
-  const late = Promise.withResolvers<Gathered<Facts[FactName]>>();
+  const late = Promise.withResolvers<Gathered<T>>();
   const timer = setTimeout(() => {
     abort.abort();
     late.resolve({ state: 'failed', reason: `no answer within ${timeoutMs / 1000} s` });

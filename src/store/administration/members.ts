@@ -28,13 +28,20 @@ export interface ClusterReport {
   readonly quorum: boolean;
 }
 
-const QUORUM_MS = 5000;
-const STATUS_MS = 5000;
+/** Time limits of the requests to the members. */
+export interface ReportLimits {
+  /** For the list that needs a quorum. */
+  readonly quorumMs: number;
+  /** For each request to a single member. */
+  readonly memberMs: number;
+}
+
+const LIMITS: ReportLimits = { quorumMs: 5000, memberMs: 5000 };
 
 /** Throws CodedError 'unavailable' when no member responds. */
-export async function clusterReport(access: StoreAccess): Promise<ClusterReport> {
-  const { members, quorum } = await listMembers(access);
-  const statuses = await Promise.all(members.map((member) => statusOf(access, member)));
+export async function clusterReport(access: StoreAccess, limits = LIMITS): Promise<ClusterReport> {
+  const { members, quorum } = await listMembers(access, limits);
+  const statuses = await Promise.all(members.map((member) => statusOf(access, member, limits.memberMs)));
   const furthest = Math.max(0, ...statuses.map((status) => (typeof status === 'string' ? 0 : status.raftApplied)));
   // A paused member may still report itself as leader, so the highest term is used.
   const term = Math.max(0, ...statuses.map((status) => (typeof status === 'string' ? 0 : status.raftTerm)));
@@ -46,24 +53,25 @@ export async function clusterReport(access: StoreAccess): Promise<ClusterReport>
 
 async function listMembers(
   access: StoreAccess,
+  { quorumMs, memberMs }: ReportLimits,
 ): Promise<{ readonly members: readonly EtcdMember[]; readonly quorum: boolean }> {
   const admin = access.open();
   try {
-    return { members: await admin.members(true, QUORUM_MS), quorum: true };
+    return { members: await admin.members(true, quorumMs), quorum: true };
   } catch {
-    return { members: await remembered(access), quorum: false };
+    return { members: await remembered(access, memberMs), quorum: false };
   } finally {
     admin.close();
   }
 }
 
 /** Member list of a cluster without a quorum, from the first member that responds. */
-async function remembered(access: StoreAccess): Promise<readonly EtcdMember[]> {
+async function remembered(access: StoreAccess, memberMs: number): Promise<readonly EtcdMember[]> {
   let failure: unknown = new CodedError('unavailable', 'no endpoints');
   for (const endpoint of access.endpoints) {
     const admin = access.open([endpoint]);
     try {
-      return await admin.members(false, STATUS_MS);
+      return await admin.members(false, memberMs);
     } catch (error) {
       failure = error;
     } finally {
@@ -73,11 +81,11 @@ async function remembered(access: StoreAccess): Promise<readonly EtcdMember[]> {
   throw failure;
 }
 
-async function statusOf(access: StoreAccess, member: EtcdMember): Promise<EtcdStatus | string> {
+async function statusOf(access: StoreAccess, member: EtcdMember, memberMs: number): Promise<EtcdStatus | string> {
   if (member.clientUrls.length === 0) return '';
   const admin = access.open(member.clientUrls);
   try {
-    const status = await admin.status(STATUS_MS);
+    const status = await admin.status(memberMs);
     return status.memberId === member.id ? status : `at ${member.clientUrls.join()} answers member ${status.memberId}`;
   } catch (error) {
     return messageOf(error);

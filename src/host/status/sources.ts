@@ -1,0 +1,120 @@
+/** The sources of `hyperedge status`. They run in parallel, each with a time limit of its own. */
+import { existsSync } from 'node:fs';
+import { PRODUCT_VERSION } from '../../base/versions/version.ts';
+import type { Source } from '../../doctor/port.ts';
+import { callAgent } from '../../gossip/agent/index.ts';
+import type { AgentMember } from '../../gossip/membership/agent-port.ts';
+import type { About, GatheredStatus, RingNode, Snapshots, StatusFacts, StoreMembers } from '../../status/port.ts';
+import { parseEvery, readSchedule } from '../../store/config/snapshot-schedule.ts';
+import { pathsBelow } from '../config/settings.ts';
+import { callControl, type HostStatus } from '../control/control.ts';
+import { layoutLine } from '../control/store-layout.ts';
+import { certificateFacts } from '../doctor/certificate-facts.ts';
+import { createContext } from '../doctor/context.ts';
+import { absent, gatherOne, once } from '../doctor/gather.ts';
+import { failureMessage } from '../openshift/revision-archive.ts';
+import { etcdAccess } from '../store/access.ts';
+import { clusterReport, listSnapshots } from '../store/administration.ts';
+import { openApiSource } from './api-sources.ts';
+
+/** The handler of the host process waits for its own probes up to 3 s. */
+const PROCESS_MS = 4000;
+const API_MS = 4000;
+const LOCAL_MS = 3000;
+const AGENT_MS = 1500;
+const STORE_MS = 4000;
+const STORE_LIMITS = { quorumMs: 1500, memberMs: 1200 };
+const MAX_PROBLEMS = 10;
+
+export interface Gathered {
+  readonly about: About;
+  readonly facts: GatheredStatus;
+  /** The whole answer of the host process. */
+  readonly host: HostStatus | undefined;
+}
+
+const source = <T>(timeoutMs: number, read: (signal: AbortSignal) => Promise<T>): Source<T> => ({ timeoutMs, read });
+
+/** Never rejects for a source that fails. Resolves within 5 s. */
+export async function gatherStatus(root: string, nowMs: number): Promise<Gathered> {
+  const context = createContext({ root, nowMs, machine: '/', helper: [] });
+  const paths = pathsBelow(root);
+  const installed = existsSync(paths.nodeConfig);
+  const whenInstalled = async (): Promise<void> => {
+    if (!installed) throw absent('nothing is installed here');
+  };
+  const status = once(() => callControl<HostStatus>(paths.controlSocket, 'GET', '/status', PROCESS_MS));
+  const names = once(async () => {
+    const { nodeName, nodeIp } = await context.settings();
+    return { nodeName, nodeIp };
+  });
+  const api = openApiSource(root);
+  try {
+    const [named, host, process, nodes, ring, store, certificates, snapshots, update, pools, operators] =
+      await Promise.all([
+        gatherOne(source(LOCAL_MS, names)),
+        gatherOne(source(PROCESS_MS, status)),
+        gatherOne(source(PROCESS_MS, async () => processOf(await status()))),
+        gatherOne(source(API_MS, async (signal) => api.nodes((await names()).nodeName, signal))),
+        gatherOne(source(AGENT_MS, () => ringNodes(paths.agentSocket))),
+        gatherOne(source(STORE_MS, () => storeMembers(root))),
+        gatherOne(source(LOCAL_MS, () => whenInstalled().then(() => certificateFacts(context)))),
+        gatherOne(source(LOCAL_MS, () => whenInstalled().then(() => snapshotState(root)))),
+        gatherOne(source(API_MS, (signal) => whenInstalled().then(() => api.update(signal)))),
+        gatherOne(source(API_MS, api.pools)),
+        gatherOne(source(API_MS, api.operators)),
+      ]);
+    const known = host.state === 'known' ? host.value : undefined;
+    const { nodeName, nodeIp } =
+      known === undefined
+        ? named.state === 'known'
+          ? named.value
+          : { nodeName: '', nodeIp: '' }
+        : { nodeName: known.node, nodeIp: known.nodeIp };
+    return {
+      about: { nowMs, root, nodeName, nodeIp, installed: installed || known !== undefined, version: PRODUCT_VERSION },
+      facts: { process, nodes, ring, store, certificates, snapshots, update, pools, operators },
+      host: known,
+    };
+  } finally {
+    await api.close();
+  }
+}
+
+function processOf(status: HostStatus): StatusFacts['process'] {
+  const { failedRevisions, store, ...rest } = status;
+  return {
+    ...rest,
+    failures: failedRevisions.map(failureMessage),
+    ...(store === undefined ? {} : { layout: layoutLine(store) }),
+  };
+}
+
+async function ringNodes(socket: string): Promise<RingNode[]> {
+  if (!existsSync(socket)) throw absent('this host is in no gossip ring');
+  const members = await callAgent<readonly AgentMember[]>(socket, 'members', {}, AGENT_MS);
+  return members.map(({ name, roles, version, state, forMs, store, fsyncMicros }) => ({
+    ...{ name, roles, version, state, forMs, memberId: store?.memberId },
+    fsyncMs: fsyncMicros === undefined ? undefined : fsyncMicros / 1000,
+  }));
+}
+
+async function storeMembers(root: string): Promise<StoreMembers> {
+  const { masterConfig, etcdConfig } = pathsBelow(root);
+  if (![masterConfig, etcdConfig].some(existsSync)) throw absent('this host has no access to the store');
+  return clusterReport(await etcdAccess({ root }), STORE_LIMITS);
+}
+
+async function snapshotState(root: string): Promise<Snapshots> {
+  const paths = pathsBelow(root);
+  if (!existsSync(paths.etcdConfig)) throw absent('this host has no member of the store');
+  const { enabled, every, directory } = await readSchedule(paths.snapshotSchedule, paths.snapshots);
+  const found = await listSnapshots(directory, false);
+  return {
+    directory,
+    newest: found.find(({ problem }) => problem === ''),
+    problems: found.flatMap(({ problem }) => (problem === '' ? [] : [problem])).slice(0, MAX_PROBLEMS),
+    every: enabled ? every : undefined,
+    everyMs: enabled ? parseEvery(every) : undefined,
+  };
+}

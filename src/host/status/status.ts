@@ -1,0 +1,40 @@
+/** `hyperedge status`: the host and its cluster from all sources that answer. */
+import { exitCodeOf, reportOf, type TextOptions, textOf } from '../../status/core/index.ts';
+import type { ClusterStatus } from '../../status/port.ts';
+import { canonicalRoot } from '../config/settings.ts';
+import type { HostStatus } from '../control/control.ts';
+import { systemClock } from '../process/process.ts';
+import { gatherStatus } from './sources.ts';
+
+export interface ShownStatus {
+  /** The answer of the host process, if it runs, and the report about the cluster. */
+  readonly document: Partial<HostStatus> & ClusterStatus;
+  readonly installed: boolean;
+  /** 1 if the report has an error, 0 otherwise. */
+  readonly code: number;
+  /** Lines for the standard error: the reason why the host process does not answer, and what it reports as wrong. */
+  readonly problems: readonly string[];
+  text(options: TextOptions): string;
+}
+
+export async function readStatus(root: string | undefined): Promise<ShownStatus> {
+  const { about, facts, host } = await gatherStatus(await canonicalRoot(root), systemClock.nowMs());
+  const report = reportOf(facts, about);
+  const { process } = facts;
+  return {
+    document: { ...host, ...report },
+    installed: about.installed,
+    code: exitCodeOf(report),
+    problems:
+      process.state === 'known'
+        ? [...process.value.kubernetes.skew.map((each) => `warning: version skew: ${each}`), ...process.value.failures]
+        : [process.reason],
+    text: (options) =>
+      textOf(
+        report,
+        process.state === 'known' ? { process: process.value } : { reason: process.reason },
+        about,
+        options,
+      ),
+  };
+}
