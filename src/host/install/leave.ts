@@ -6,13 +6,13 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import type { Progress } from '../../base/progress.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { StoreAccess } from '../../store/administration/port.ts';
 import type { Settings } from '../config/settings.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process/process.ts';
-import type { Progress } from '../run/progress.ts';
 import { etcdAccess } from '../store/access.ts';
 
 export interface LeaveOptions {

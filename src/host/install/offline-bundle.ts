@@ -34,6 +34,8 @@ export interface OfflineOptions {
   readonly images: readonly string[];
   readonly manifests: readonly string[];
   readonly join: JoinParameters | undefined;
+  /** Called with the number of bytes that were read from the files. */
+  readonly onBytes?: (bytes: number) => void;
 }
 
 const PACKAGE_ARCHITECTURES: Readonly<Record<string, Architecture>> = { amd64: 'x64', arm64: 'arm64' };
@@ -49,7 +51,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineMan
     if (sources.has(name))
       throw new CodedError('bad-flag', `${path}: the bundle has a file ${name} already; rename it`);
     sources.set(name, path);
-    const each = { name, role, size: found.size, sha256: await digestOf(path) };
+    const each = { name, role, size: found.size, sha256: await digestOf(path, options.onBytes) };
     files.push(architecture === undefined ? each : { ...each, architecture });
   };
   for (const architecture of ARCHITECTURES) {
@@ -75,7 +77,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineMan
   const checked = parseOfflineManifest(text);
   if (typeof checked === 'string') throw new CodedError('bad-flag', `${options.bundle}: ${checked}`);
   const mode = options.join === undefined ? 0o644 : 0o600;
-  await writeSigned(options.bundle, { text, files, sources, key: options.key, mode });
+  await writeSigned(options.bundle, { text, files, sources, key: options.key, mode, onBytes: options.onBytes });
   return manifest;
 }
 

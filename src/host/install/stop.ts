@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import type { Progress } from '../../base/progress.ts';
 import {
   type CgroupPath,
   directoryName,
@@ -24,7 +25,6 @@ import { networkRecordOf } from '../network/host-network.ts';
 import { chooseCgroupDriver } from '../node/cgroup-driver.ts';
 import { startRuntime } from '../node/runtime.ts';
 import { useHelpers } from '../process/helpers.ts';
-import type { Progress } from '../run/progress.ts';
 import { SERVICE } from './layout.ts';
 import { systemctl, systemdRuns } from './service.ts';
 

@@ -2,11 +2,11 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
+import { createProgress, type Progress } from '../../base/progress.ts';
 import { canonicalRoot, loadSettings, pathsBelow, type Settings } from '../config/settings.ts';
 import { removeOfferKeys } from '../join/offer-keys.ts';
 import { unlinkDriverRoot } from '../node/volumes.ts';
 import { cacheDirectory } from '../process/assets.ts';
-import { createProgress, type Progress } from '../run/progress.ts';
 import { backUpData } from './data-backup.ts';
 import { disableService, hasFiles, removeFiles } from './layout.ts';
 import { leaveCluster } from './leave.ts';

@@ -20,6 +20,7 @@ import type { OfflineManifest } from '../../api/releases/offline.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import { adding, counted, type OnProgress } from '../../base/progress.ts';
 import { compareReleases, isReleaseVersion } from '../../base/versions/release-version.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { ApiClient } from '../../client/index.ts';
@@ -55,7 +56,7 @@ export interface CreateOptions {
 const PROGRESS_MS = 20_000;
 
 /** Resolves with the manifest. Throws CodedErrors with the flag or file. */
-export async function createBundle(options: CreateOptions): Promise<ReleaseManifest> {
+export async function createBundle(options: CreateOptions, onProgress?: OnProgress): Promise<ReleaseManifest> {
   const key = await keyFrom(options.key, parseSigningKey);
   const own = options.executables.get(process.arch);
   const shown = own === undefined ? undefined : await versionOf(own);
@@ -67,6 +68,7 @@ export async function createBundle(options: CreateOptions): Promise<ReleaseManif
     throw new CodedError('bad-flag', `--version: ${own} is version ${version}`);
   const files = [];
   const sources = new Map<string, string>();
+  const onBytes = adding(await workOf(options.executables.values()), onProgress);
   for (const architecture of ARCHITECTURES) {
     const path = options.executables.get(architecture);
     if (path === undefined) continue;
@@ -76,13 +78,26 @@ export async function createBundle(options: CreateOptions): Promise<ReleaseManif
     await checkMachine(path, architecture);
     const name = releaseFileName(architecture);
     sources.set(name, path);
-    files.push({ name, architecture, size, sha256: await digestOf(path) });
+    files.push({ name, architecture, size, sha256: await digestOf(path, onBytes) });
   }
   const manifest: ReleaseManifest = { version, kubernetes, channels: options.channels, files, ...levelOf(version) };
   const checked = parseManifest(JSON.stringify({ apiVersion: 'hyperedge.dev/v1', kind: 'ReleaseBundle', ...manifest }));
   if (typeof checked === 'string') throw new CodedError('bad-flag', checked);
-  await writeBundle(options.bundle, manifest, sources, key);
+  await writeBundle(options.bundle, manifest, sources, key, onBytes);
   return manifest;
+}
+
+/** Bytes to read for a bundle of these files: each is read for its digest and for the bundle. */
+async function workOf(paths: Iterable<string>): Promise<number> {
+  const sizes = await Promise.all(
+    [...paths].map((path) =>
+      stat(path).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + 2 * size, 0);
 }
 
 /** The store level of executables of this release; that of others is not known. */
@@ -104,12 +119,15 @@ async function versionOf(path: string): Promise<{ readonly version: string; read
 
 /** An offline bundle of executables of this release. Throws CodedErrors with the flag or file. */
 export async function createOfflineBundle(
-  options: Omit<OfflineOptions, 'key' | 'version'> & { readonly key: string },
+  options: Omit<OfflineOptions, 'key' | 'version' | 'onBytes'> & { readonly key: string },
+  onProgress?: OnProgress,
 ): Promise<OfflineManifest> {
   const key = await keyFrom(options.key, parseSigningKey);
   const own = options.executables.get(process.arch);
   const version = own === undefined ? PRODUCT_VERSION : (await versionOf(own)).version;
-  return createOffline({ ...options, key, version });
+  const { executables, packages, images, manifests } = options;
+  const onBytes = adding(await workOf([...executables.values(), ...packages, ...images, ...manifests]), onProgress);
+  return createOffline({ ...options, key, version, onBytes });
 }
 
 export interface Comparison {
@@ -147,19 +165,25 @@ async function readEither(
 export async function verifyBundle(
   bundle: string,
   options: { readonly key: string | undefined; readonly root: string | undefined },
+  onProgress?: OnProgress,
 ): Promise<ReadBundle> {
   const keys = await trustedKeys(options);
+  let onBytes = adding(0, onProgress);
   return readBundle(
     bundle,
     keys,
-    async () => {},
+    async ({ manifest }) => {
+      onBytes = adding(bytesOf(manifest), onProgress);
+    },
     async ({ sha256 }, content) => {
       const hash = createHash('sha256');
-      for await (const chunk of content) hash.update(chunk);
+      for await (const chunk of counted(content, onBytes)) hash.update(chunk);
       if (hash.digest('hex') !== sha256) throw new CodedError('bad-file', 'its content does not have its SHA-256');
     },
   );
 }
+
+const bytesOf = ({ files }: ReleaseManifest): number => files.reduce((sum, { size }) => sum + size, 0);
 
 export interface ImportOptions {
   readonly root: string | undefined;
@@ -168,7 +192,11 @@ export interface ImportOptions {
 }
 
 /** Stores the files on this master, then announces the release to the cluster. */
-export async function importBundle(bundle: string, { root, force }: ImportOptions): Promise<ReadBundle> {
+export async function importBundle(
+  bundle: string,
+  { root, force }: ImportOptions,
+  onProgress?: OnProgress,
+): Promise<ReadBundle> {
   return onMaster(root, async ({ client, store, ownKeys }) => {
     const map = await client
       .resource(resources.configMaps)
@@ -179,20 +207,23 @@ export async function importBundle(bundle: string, { root, force }: ImportOption
       });
     const keys = [...ownKeys, ...keysOf(map, () => {})];
     const current = await currentVersion(client);
+    let onBytes = adding(0, onProgress);
     const read = await readBundle(
       bundle,
       keys,
-      async ({ manifest: { version, files } }) => {
+      async ({ manifest }) => {
+        const { version } = manifest;
         if (!force && current !== undefined && compareReleases(version, current) < 0) {
           throw new CodedError(
             'downgrade',
             `${bundle}: release ${version} is older than ${current}, the cluster's; --force takes it`,
           );
         }
-        await store.checkSpace(files.reduce((sum, { size }) => sum + size, 0));
+        await store.checkSpace(bytesOf(manifest));
+        onBytes = adding(bytesOf(manifest), onProgress);
       },
       async (file, content) => {
-        await store.add(file, content);
+        await store.add(file, counted(content, onBytes));
       },
     );
     const name = announcementName(read.manifest);

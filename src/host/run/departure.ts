@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Progress } from '../../base/progress.ts';
 import type { Settings } from '../config/settings.ts';
 import { writeBootstrap } from '../install/bootstrap-flags.ts';
 import { backUpData } from '../install/data-backup.ts';
@@ -15,7 +16,6 @@ import { removeTraces } from '../install/stop.ts';
 import { followRelease } from '../join/offer.ts';
 import { followHandover, writeComplete } from './handover.ts';
 import type { Host } from './host.ts';
-import type { Progress } from './progress.ts';
 
 export interface Departure {
   /** Deletes the data instead of keeping a copy. */

@@ -12,6 +12,7 @@ import { resources } from '../../api/resources.ts';
 import { type Decoded, decodeJson, list, number, object, text as string } from '../../base/decode.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import { type Log, silentLog } from '../../base/log.ts';
+import type { Progress } from '../../base/progress.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { masterFiles, writeWhole } from '../../pki/index.ts';
 import type { Settings } from '../config/settings.ts';
@@ -21,7 +22,6 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 import { etcdAccess } from '../store/access.ts';
 import { clusterReport } from '../store/administration.ts';
 import { readyMasters } from './handover-state.ts';
-import type { Progress } from './progress.ts';
 
 const POLL_MS = 2_000;
 const RELEASE_MS = 20_000;

@@ -1,6 +1,7 @@
 /** `hyperedge run`: starts the services of this host in the order that follows from their needs, and stops them. */
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Progress } from '../../base/progress.ts';
 import { type StartStage, serviceList, startServices } from '../../base/services.ts';
 import { raiseWatchLimits } from '../../kubelet/io/host-facts/index.ts';
 import { masterFiles } from '../../pki/index.ts';
@@ -8,11 +9,11 @@ import type { Settings } from '../config/settings.ts';
 import type { LogTap } from '../logging/log-tap.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { isMachineShuttingDown, stopInTime } from './host-stop.ts';
-import { type Progress, slowStages } from './progress.ts';
 import { clusterAccess } from './services/cluster-access.ts';
 import { extensions } from './services/extensions.ts';
 import { node } from './services/node.ts';
 import { preparation } from './services/preparation.ts';
+import { slowStages } from './start-stages.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */

@@ -2,6 +2,7 @@
 import { access } from 'node:fs/promises';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Progress } from '../../base/progress.ts';
 import { createHostFacts } from '../../kubelet/io/host-facts/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import { checkPrivateFiles } from '../certificates/private-files.ts';
@@ -9,7 +10,6 @@ import type { Settings } from '../config/settings.ts';
 import { joinCluster, mustJoin } from '../join/join.ts';
 import { offerUntilClaimed } from '../join/offer.ts';
 import { systemClock as clock } from '../process/process.ts';
-import type { Progress } from './progress.ts';
 
 export interface JoiningHost {
   readonly settings: Settings;

@@ -1,5 +1,6 @@
 /** The host process: start, progress output, signals, stop. */
 import type { LogSink } from '../../base/log.ts';
+import { createProgress } from '../../base/progress.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { createLogTap, noLogTap } from '../logging/log-tap.ts';
 import { selfCommand } from '../process/assets.ts';
@@ -18,7 +19,6 @@ import {
 import { depart, watchDeparture } from './departure.ts';
 import { startHost } from './host.ts';
 import { nextSteps } from './next-steps.ts';
-import { createProgress } from './progress.ts';
 
 export interface RunHostOptions {
   readonly root: string | undefined;

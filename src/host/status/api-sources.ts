@@ -1,4 +1,4 @@
-/** What the API server reports about the cluster. */
+/** Facts about the cluster from the API server. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Node } from '../../api/generated/core/v1.ts';

@@ -1,4 +1,5 @@
 /** Store administration for commands: the component's operations with this host's files. */
+import type { OnProgress } from '../../base/progress.ts';
 import type { EtcdAdmin } from '../../store/administration/port.ts';
 import * as restore from '../../store/administration/restore.ts';
 import * as snapshots from '../../store/administration/snapshots.ts';
@@ -8,10 +9,12 @@ export { clusterReport, type MemberReport, memberNamed } from '../../store/admin
 export type { EtcdAdmin, EtcdMember, StoreAccess } from '../../store/administration/port.ts';
 export { pruneSnapshots } from '../../store/administration/snapshots.ts';
 
-type Progress = (done: number, of: number) => void;
-
-export const saveSnapshot = (admin: EtcdAdmin, target: snapshots.SnapshotTarget, nowMs: number) =>
-  snapshots.saveSnapshot(admin, target, storeFiles, nowMs);
+export const saveSnapshot = (
+  admin: EtcdAdmin,
+  target: snapshots.SnapshotTarget,
+  nowMs: number,
+  onProgress?: OnProgress,
+) => snapshots.saveSnapshot(admin, target, storeFiles, nowMs, onProgress);
 
 export const listSnapshots = (directory: string, verify: boolean) =>
   snapshots.listSnapshots(directory, verify, storeFiles);
@@ -20,11 +23,15 @@ export const isUnchanged = (admin: EtcdAdmin, directory: string) => snapshots.is
 
 export const snapshotStatus = (path: string) => snapshots.snapshotStatus(path, storeFiles);
 
-export const restoreSnapshot = (path: string, target: restore.RestoreTarget, options: restore.RestoreOptions) =>
-  restore.restoreSnapshot(path, target, options, storeFiles);
+export const restoreSnapshot = (
+  path: string,
+  target: restore.RestoreTarget,
+  options: restore.RestoreOptions,
+  onProgress?: OnProgress,
+) => restore.restoreSnapshot(path, target, options, storeFiles, onProgress);
 
-export const restoreFromEtcd = (admin: EtcdAdmin, target: restore.RestoreTarget, progress: Progress) =>
+export const restoreFromEtcd = (admin: EtcdAdmin, target: restore.RestoreTarget, progress: OnProgress) =>
   restore.restoreFromEtcd(admin, target, storeFiles, progress);
 
-export const pushSnapshot = (path: string, admin: EtcdAdmin, overwrite: boolean, progress: Progress) =>
+export const pushSnapshot = (path: string, admin: EtcdAdmin, overwrite: boolean, progress: OnProgress) =>
   restore.pushSnapshot(path, admin, overwrite, storeFiles, progress);

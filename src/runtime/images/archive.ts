@@ -3,10 +3,11 @@
  * tar's members, then layers are read in place.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { messageOf } from '../../base/errors.ts';
+import { adding, counted, type OnProgress } from '../../base/progress.ts';
 import { RuntimeError } from '../port.ts';
 import { MAX_DOCUMENT_BYTES, objectOf, type ParsedConfig, parseImageConfig, parseManifest } from './image-config.ts';
 import type { LayerSource } from './layers/layers.ts';
@@ -31,8 +32,13 @@ interface Member {
 }
 
 /** Opens an archive; a compressed one is first decompressed to `scratch`. Throws RuntimeError 'image-pull'. */
-export async function readArchive(path: string, scratch: string, host: Platform): Promise<readonly ArchivedImage[]> {
-  const plain = await decompressed(path, scratch);
+export async function readArchive(
+  path: string,
+  scratch: string,
+  host: Platform,
+  onDecompressed?: OnProgress,
+): Promise<readonly ArchivedImage[]> {
+  const plain = await decompressed(path, scratch, onDecompressed);
   const file = await open(plain, 'r');
   try {
     const members = await indexMembers(file, path);
@@ -223,7 +229,7 @@ function paxRecords(bytes: Buffer): ReadonlyMap<string, string> {
 
 const cleanName = (name: string): string => name.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
 
-async function decompressed(path: string, scratch: string): Promise<string> {
+async function decompressed(path: string, scratch: string, onProgress?: OnProgress): Promise<string> {
   let file: FileHandle;
   try {
     file = await open(path, 'r');
@@ -240,7 +246,8 @@ async function decompressed(path: string, scratch: string): Promise<string> {
   if (!gzip && magic.readUInt32LE(0) !== 0xfd2fb528) return path;
   try {
     const inflate = gzip ? createGunzip() : createZstdDecompress();
-    await pipeline(createReadStream(path), inflate, createWriteStream(scratch, { flags: 'wx', mode: 0o600 }));
+    const source = counted(createReadStream(path), adding((await stat(path)).size, onProgress));
+    await pipeline(source, inflate, createWriteStream(scratch, { flags: 'wx', mode: 0o600 }));
   } catch (error) {
     throw bad(path, messageOf(error));
   }

@@ -10,6 +10,7 @@ import { mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '../../base/errors.ts';
+import { adding, counted, type OnProgress } from '../../base/progress.ts';
 import { sha256Hex } from '../../wire/digest.ts';
 import { RuntimeError } from '../port.ts';
 import { objectOf } from './image-config.ts';
@@ -30,6 +31,7 @@ export async function exportImages(
   images: readonly ExportedImage[],
   path: string,
   architecture: string,
+  onProgress?: OnProgress,
 ): Promise<void> {
   const work = join(layout.tmp, temporaryName(layout));
   // Never overwrites an existing file.
@@ -40,8 +42,13 @@ export async function exportImages(
   try {
     await mkdir(work, { mode: 0o700 });
     const diffIds = new Map<string, string>();
+    // Bytes of packed layers. Those of a layer that images share are counted once in `done`, so `total` is the most.
+    const packed = adding(
+      images.reduce((sum, { image }) => sum + image.sizeBytes, 0),
+      onProgress,
+    );
     for (const chain of new Set(images.flatMap(({ image }) => image.layers))) {
-      diffIds.set(chain, await packLayer(join(layout.layers, chain), work, chain));
+      diffIds.set(chain, await packLayer(join(layout.layers, chain), work, chain, packed));
     }
     const manifest = [];
     for (const { image, names } of images) {
@@ -66,7 +73,7 @@ export async function exportImages(
 }
 
 /** Packs a layer into `<chain>.tar` in `work` and returns its digest. */
-async function packLayer(root: string, work: string, chain: string): Promise<string> {
+async function packLayer(root: string, work: string, chain: string, onBytes: (bytes: number) => void): Promise<string> {
   const tar = join(work, `${chain}.tar`);
   const found = await walk(root);
   const lists = { members: join(work, 'members'), whiteouts: join(work, 'whiteouts') };
@@ -91,7 +98,7 @@ async function packLayer(root: string, work: string, chain: string): Promise<str
   await rm(lists.members);
   await rm(lists.whiteouts, { force: true });
   const hash = createHash('sha256');
-  for await (const chunk of createReadStream(tar)) hash.update(chunk as Buffer);
+  for await (const chunk of counted(createReadStream(tar), onBytes)) hash.update(chunk);
   return `sha256:${hash.digest('hex')}`;
 }
 

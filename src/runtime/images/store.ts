@@ -5,6 +5,7 @@ import { isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import { decodeJson, fields, own } from '../../base/decode.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { adding } from '../../base/progress.ts';
 import { contentDigest } from '../../wire/digest.ts';
 import type { Trees } from '../directory-removal/port.ts';
 import type { HeldImage, ImageConfig, ImageStorePort } from '../oci/port.ts';
@@ -61,12 +62,15 @@ export interface ImportedImage {
   readonly names: readonly string[];
 }
 
+/** A compressed archive is decompressed first. The amounts of each stage are bytes of the archive. */
+export type OnImportProgress = (stage: 'decompressing' | 'unpacking', done: number, total: number) => void;
+
 export interface ImageStore extends ImageStorePort {
   /**
    * Imports every image of a docker-archive or oci-archive file (plain, gzip or zstd). `name` overrides the names
    * inside and is required if there are none. Throws RuntimeError 'image-pull' or 'image-invalid-name'.
    */
-  importArchive(path: string, name?: string): Promise<readonly ImportedImage[]>;
+  importArchive(path: string, name?: string, onProgress?: OnImportProgress): Promise<readonly ImportedImage[]>;
   /** Reads every file of every image (or of one) and compares it with the unpacked files; one line per fault. */
   verify(image?: string): Promise<readonly string[]>;
   /** Original configuration of an image without its layers; undefined if the image is not in the store. */
@@ -76,7 +80,7 @@ export interface ImageStore extends ImageStorePort {
   /** Sets whether garbage collection keeps the image under this name. Throws RuntimeError 'image-not-found'. */
   pin(image: string, pinned: boolean): Promise<void>;
   /** Writes a docker-archive; `path` must not exist. Layers are packed again, so ids may differ after an import. */
-  exportArchive(images: readonly string[], path: string): Promise<void>;
+  exportArchive(images: readonly string[], path: string, onProgress?: OnPullProgress): Promise<void>;
   /**
    * Removes unreferenced images and layers, and the remains of crashed imports. Returns the number of removed layers.
    */
@@ -227,23 +231,28 @@ class EmbeddedImageStore implements ImageStore {
     if (typeof held === 'string' && (await readImage(layout, held)) === undefined) await layers.collect();
   }
 
-  async importArchive(path: string, name: string | undefined): Promise<ImportedImage[]> {
+  async importArchive(path: string, name: string | undefined, onProgress?: OnImportProgress): Promise<ImportedImage[]> {
     const { layout } = await this.#opened();
     const work = join(layout.tmp, temporaryName(layout));
     await mkdir(work, { mode: 0o700 });
     try {
       const platform = await this.#platform();
-      const images = await readArchive(path, join(work, 'archive.tar'), platform);
+      const images = await readArchive(path, join(work, 'archive.tar'), platform, (done, total) =>
+        onProgress?.('decompressing', done, total),
+      );
       for (const { parsed, names: given } of images)
         checkPlatform(parsed.platform, platform, `${path}: image ${given[0] ?? name ?? 'without a name'}`);
       if (name !== undefined && images.length !== 1)
         throw new RuntimeError('image-pull', `${path} holds ${images.length} images; a name fits only one`);
       const imported: ImportedImage[] = [];
+      const total = images.flatMap(({ layers }) => layers).reduce((sum, { length }) => sum + length, 0);
+      const onBytes = adding(total, (done, of) => onProgress?.('unpacking', done, of));
       for (const image of images) {
         const given = name === undefined ? image.names : [name];
         if (given.length === 0) throw new RuntimeError('image-invalid-name', `${path} names no image; give it a name`);
         const refNames = given.map((each) => ownReference(each).name);
-        const id = await this.#install(image.configBytes, image.parsed.config, image.layers, refNames);
+        const layers = image.layers.map((layer) => ({ ...layer, onBytes }));
+        const id = await this.#install(image.configBytes, image.parsed.config, layers, refNames);
         this.#log.info('image imported', { names: refNames.join(','), id });
         imported.push({ id, names: refNames });
       }
@@ -310,7 +319,7 @@ class EmbeddedImageStore implements ImageStore {
     else await removeFile(pinFile(layout, name));
   }
 
-  async exportArchive(images: readonly string[], path: string): Promise<void> {
+  async exportArchive(images: readonly string[], path: string, onProgress?: OnPullProgress): Promise<void> {
     const { layout } = await this.#opened();
     const holder = `export-${temporaryName(layout)}`;
     const chosen: ExportedImage[] = [];
@@ -324,7 +333,7 @@ class EmbeddedImageStore implements ImageStore {
         const named = isDigest(image) ? refs.map((ref) => ref.name) : [parseReference(image).name];
         chosen.push({ image: stored, names: named });
       }
-      await exportImages(layout, chosen, path, this.#architecture);
+      await exportImages(layout, chosen, path, this.#architecture, onProgress);
     } finally {
       for (const index of images.keys()) await this.release(`${holder}-${index}`);
     }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { CodedError } from '../../base/errors.ts';
+import { adding, counted, type OnProgress } from '../../base/progress.ts';
 import type { LogState, StoreLog } from '../disk/port.ts';
 import { contentOf, importInto, type Restored, restoreAs } from '../membership/offline.ts';
 import { flushDirectory } from './durable-files.ts';
@@ -40,16 +41,19 @@ export async function restoreSnapshot(
   target: RestoreTarget,
   options: RestoreOptions,
   files: StoreFiles,
+  onProgress?: OnProgress,
 ): Promise<Restored> {
   const file = resolve(path);
   files.checkKind(file, options.skipHashCheck);
+  // The file is read for its digest and again for the copy.
+  const read = adding((await stat(file)).size * (options.skipHashCheck ? 1 : 2), onProgress);
   const { bytes, sha256 } = options.skipHashCheck
     ? { bytes: await wholePages(file), sha256: '' }
-    : await checkDigest(file, files);
+    : await checkDigest(file, files, read);
   // Members that restore the same file must derive the same cluster ID.
   const token = target.anyToken ? `${target.token}-${sha256.slice(0, 16)}` : target.token;
   return intoNew(target.dataDirectory, async (directory) => {
-    await copy(file, join(directory, FILE_NAME), bytes);
+    await copy(file, join(directory, FILE_NAME), bytes, read);
     return opened(files, directory, (state, storage) => restoreAs(state, storage, { ...target, ...options, token }));
   });
 }
@@ -83,8 +87,14 @@ async function wholePages(file: string): Promise<number> {
   return size - (size % 512);
 }
 
-async function copy(from: string, to: string, bytes: number): Promise<void> {
-  await pipeline(createReadStream(from, { end: bytes - 1 }), createWriteStream(to, { mode: 0o600 }));
+async function copy(
+  from: string,
+  to: string,
+  bytes: number,
+  onBytes: (bytes: number) => void = () => undefined,
+): Promise<void> {
+  const source = createReadStream(from, { end: bytes - 1 });
+  await pipeline(counted(source, onBytes), createWriteStream(to, { mode: 0o600 }));
 }
 
 async function intoNew<T>(dataDirectory: string, fill: (directory: string) => Promise<T>): Promise<T> {

@@ -4,6 +4,7 @@ import { closeSync, createReadStream, fsyncSync, openSync, writeSync } from 'nod
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { adding, type OnProgress } from '../../base/progress.ts';
 import { flushDirectory } from './durable-files.ts';
 import type { EtcdAdmin, SnapshotSummary, StoreFiles } from './port.ts';
 
@@ -31,13 +32,14 @@ export async function saveSnapshot(
   target: SnapshotTarget,
   files: StoreFiles,
   nowMs: number,
+  onProgress?: OnProgress,
 ): Promise<SavedSnapshot> {
   const directory = 'file' in target ? dirname(resolve(target.file)) : target.directory;
   if (!('file' in target)) await makeDirectory(directory);
   await removeParts(directory, nowMs);
   const part = join(directory, `.snapshot-${process.pid}-${randomBytes(4).toString('hex')}.part`);
   try {
-    const { storeRevision, bytes, sha256 } = await receive(admin, part);
+    const { storeRevision, bytes, sha256 } = await receive(admin, part, onProgress);
     const revision = (await revisionOf(part, files)) ?? storeRevision;
     const file = 'file' in target ? resolve(target.file) : join(directory, `etcd-${revision}-${stampOf(nowMs)}.db`);
     await rename(part, file);
@@ -62,7 +64,10 @@ async function removeParts(directory: string, nowMs: number): Promise<void> {
 async function receive(
   admin: EtcdAdmin,
   part: string,
+  onProgress: OnProgress | undefined,
 ): Promise<{ readonly storeRevision: number; readonly bytes: number; readonly sha256: string }> {
+  // The snapshot is the database without free pages, so that this is its largest size.
+  const received = onProgress && adding((await admin.status()).dbBytes, onProgress);
   const file = openSync(part, 'wx', 0o600);
   try {
     const hash = createHash('sha256');
@@ -72,6 +77,7 @@ async function receive(
       if (last !== undefined) hash.update(last);
       for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
       bytes += piece.length;
+      received?.(piece.length);
       last = Buffer.from(piece);
     });
     const sha256 = hash.digest('hex');
@@ -199,6 +205,7 @@ export async function pruneSnapshots(directory: string, keep: number, newestFile
 export async function checkDigest(
   file: string,
   files: StoreFiles,
+  onBytes: (bytes: number) => void = () => undefined,
 ): Promise<{ readonly bytes: number; readonly sha256: string }> {
   files.checkKind(file, true);
   const { size } = await stat(file);
@@ -210,6 +217,7 @@ export async function checkDigest(
     hash.update(piece.subarray(0, Math.max(0, bytes - at)));
     if (at + piece.length > bytes) tail.push(piece.subarray(Math.max(0, bytes - at)));
     at += piece.length;
+    onBytes(piece.length);
   }
   const sha256 = hash.digest('hex');
   if (bytes <= 0 || bytes % 512 !== 0) {

@@ -4,8 +4,8 @@ import { silentLog } from '../../../src/base/log.ts';
 import { startServices } from '../../../src/base/services.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { HOST_SERVICES } from '../../../src/host/run/host.ts';
-import { slowStages } from '../../../src/host/run/progress.ts';
 import type { HostContext, HostServices, HostStop } from '../../../src/host/run/services/values.ts';
+import { slowStages } from '../../../src/host/run/start-stages.ts';
 
 type Name = keyof HostServices;
 

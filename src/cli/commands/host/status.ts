@@ -30,7 +30,7 @@ export const statusCommand: Command = {
     const intervalMs = watchInterval(interval);
     if (watch) return repeat(flags, intervalMs, out);
     const { text, problems, code, installed } = await shown(flags);
-    // On a blank host the reason on stderr says it all.
+    // A blank host has no facts; the reason is on stderr.
     if (installed || flags['output'] !== undefined) out.stdout(text);
     for (const problem of problems) out.stderr(`hyperedge: ${problem}\n`);
     return code;

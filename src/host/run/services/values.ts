@@ -1,6 +1,7 @@
 /** The services of a host by name, and what they share. */
 import type { ReservedPort } from '../../../api/kinds/nodes/nodes/host-ports.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Progress } from '../../../base/progress.ts';
 import { type AnyService, type StartStage, type StopMode, serviceDefiner } from '../../../base/services.ts';
 import type { EventRecorder, InformerFactory, LastKnown } from '../../../client/index.ts';
 import type { CgroupFileSystem } from '../../../kubelet/core/cgroups/port.ts';
@@ -33,7 +34,6 @@ import type { ControlPlaneRevisions } from '../../openshift/revisions.ts';
 import type { OpenedClient } from '../../process/api-access.ts';
 import type { DiskReserve } from '../disk-reserve.ts';
 import type { InstanceLock } from '../instance-lock.ts';
-import type { Progress } from '../progress.ts';
 import type { TrustedTime } from '../trusted-time.ts';
 import type { VersionFollower } from '../version-skew.ts';
 

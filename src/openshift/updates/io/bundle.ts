@@ -19,6 +19,7 @@ import {
   SIGNATURE_NAME,
 } from '../../../api/releases/manifest.ts';
 import { CodedError, ignore, messageOf } from '../../../base/errors.ts';
+import { counted } from '../../../base/progress.ts';
 import { flushDirectory } from './files.ts';
 import { signatureOf, verifyManifest } from './keys.ts';
 
@@ -172,7 +173,8 @@ export const writeBundle = (
   manifest: ReleaseManifest,
   sources: ReadonlyMap<string, string>,
   key: KeyObject,
-): Promise<void> => writeSigned(path, { text: manifestText(manifest), files: manifest.files, sources, key });
+  onBytes?: (bytes: number) => void,
+): Promise<void> => writeSigned(path, { text: manifestText(manifest), files: manifest.files, sources, key, onBytes });
 
 export interface BundleToWrite {
   /** Text of the manifest. */
@@ -183,11 +185,13 @@ export interface BundleToWrite {
   readonly key: KeyObject;
   /** Mode of the bundle, by default readable by all. */
   readonly mode?: number;
+  /** Called with the number of bytes that were read from the files. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
 /** Writes a temporary file and renames it. Throws CodedError 'unwritable'. */
 export async function writeSigned(path: string, bundle: BundleToWrite): Promise<void> {
-  const { text, files, sources, key, mode = 0o644 } = bundle;
+  const { text, files, sources, key, mode = 0o644, onBytes = () => undefined } = bundle;
   const temporary = `${path}.new`;
   const tar = pack();
   const add = (name: string, content: string): void => {
@@ -198,7 +202,7 @@ export async function writeSigned(path: string, bundle: BundleToWrite): Promise<
     add(SIGNATURE_NAME, `${signatureOf(text, key)}\n`);
     for (const { name, size } of files) {
       const header = { name, size, type: 'file', mode: 0o755, mtime: EPOCH, uid: 0, gid: 0 } as const;
-      await pipeline(createReadStream(sources.get(name) ?? ''), tar.entry(header));
+      await pipeline(counted(createReadStream(sources.get(name) ?? ''), onBytes), tar.entry(header));
     }
     tar.finalize();
   };

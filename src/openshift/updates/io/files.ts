@@ -5,6 +5,7 @@ import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import { isDigest, type ReleaseFile } from '../../../api/releases/manifest.ts';
 import { CodedError } from '../../../base/errors.ts';
+import { counted } from '../../../base/progress.ts';
 
 /** Disk space reserved for the store and for logs. */
 const RESERVE_BYTES = 256 * 1024 * 1024;
@@ -101,9 +102,9 @@ export class DigestStore {
   }
 }
 
-export async function digestOf(path: string): Promise<string> {
+export async function digestOf(path: string, onBytes: (bytes: number) => void = () => undefined): Promise<string> {
   const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk);
+  for await (const chunk of counted(createReadStream(path, { highWaterMark: 1 << 20 }), onBytes)) hash.update(chunk);
   return hash.digest('hex');
 }
 

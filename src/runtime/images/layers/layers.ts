@@ -14,6 +14,7 @@ import { promisify } from 'node:util';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { counted } from '../../../base/progress.ts';
 import { contentDigest } from '../../../wire/digest.ts';
 import { RuntimeError } from '../../port.ts';
 import {
@@ -47,6 +48,8 @@ export interface LayerSource {
   readonly path: string;
   readonly offset: number;
   readonly length: number;
+  /** Called with the number of bytes of the file that were read, or are not needed. */
+  readonly onBytes?: (bytes: number) => void;
 }
 
 export interface LayerStore {
@@ -102,7 +105,8 @@ class UnpackedLayers implements LayerStore {
       let sizeBytes = 0;
       for (const [index, source] of sources.entries()) {
         const chain = chains[index] ?? '';
-        if (!(await this.#exists(chain))) await this.#unpack(chain, source, chains.slice(0, index).reverse());
+        if (await this.#exists(chain)) source.onBytes?.(source.length);
+        else await this.#unpack(chain, source, chains.slice(0, index).reverse());
         sizeBytes += await this.#sizeOf(chain);
       }
       await record({ layers: chains.toReversed(), sizeBytes });
@@ -177,9 +181,12 @@ class UnpackedLayers implements LayerStore {
         source.length === 0
           ? Readable.from([])
           : createReadStream(source.path, { start: source.offset, end: source.offset + source.length - 1 });
-      const reading = pipeline(compressed, await decompressor(source), hashing).catch((error: unknown) => {
-        hashing.destroy(error instanceof Error ? error : new Error(String(error)));
-      });
+      const { onBytes = () => undefined } = source;
+      const reading = pipeline(counted(compressed, onBytes), await decompressor(source), hashing).catch(
+        (error: unknown) => {
+          hashing.destroy(error instanceof Error ? error : new Error(String(error)));
+        },
+      );
       const unpacked = await unpackLayer(hashing, work, this.#layout.trees, this.#log, undefined, {
         layers: below.map((name) => join(this.#layout.layers, name)),
         whiteoutDevice: this.#layout.whiteoutDevice,
