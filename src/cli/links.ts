@@ -63,7 +63,7 @@ export const CLIENT_VERBS: readonly string[] = [
   ...['get', 'describe', 'create', 'apply', 'replace', 'patch', 'edit', 'delete', 'logs', 'exec', 'attach', 'cp'],
   ...['port-forward', 'run', 'expose', 'scale', 'rollout', 'wait', 'label', 'annotate', 'cordon', 'uncordon', 'drain'],
   ...['taint', 'top', 'events', 'explain', 'api-resources', 'api-versions', 'cluster-info', 'auth'],
-  ...['set', 'autoscale', 'certificate'],
+  ...['set', 'autoscale', 'certificate', 'diff', 'kustomize', 'debug'],
 ];
 
 const CLIENT_CONFIG_VERBS: readonly string[] = [

@@ -8,7 +8,7 @@ import type { VerbContext } from './port.ts';
 export const FILE_FLAGS: FlagSpecs = {
   filename: { type: 'list', short: 'f', value: 'FILE', help: 'file, directory, URL, or - for stdin' },
   recursive: { type: 'bool', short: 'R', help: 'include sub-directories' },
-  kustomize: { type: 'string', short: 'k', value: 'DIR', help: 'not supported: render with kustomize and use -f -' },
+  kustomize: { type: 'string', short: 'k', value: 'DIR', help: 'directory with a kustomization' },
 };
 
 export interface Manifest {
@@ -22,10 +22,12 @@ const MAX_BYTES = 64 << 20;
 /** Objects in the order of the flags. Throws ClientError with the file for one that cannot be read. */
 export async function manifestsOf(context: VerbContext): Promise<Manifest[]> {
   const { flags, system, io } = context;
-  if (flags.has('kustomize'))
-    throw new ClientError(
-      '-k is not supported by the built-in client; use: kustomize build DIR | hyperedge apply -f -',
-    );
+  if (flags.has('kustomize')) {
+    if (flags.has('filename')) throw new ClientError('only one of -f or -k can be specified');
+    const directory = flags.text('kustomize');
+    const { buildKustomization } = await import('./kustomize/build.ts');
+    return (await buildKustomization(system, directory, io.err)).map((object) => ({ source: directory, object }));
+  }
   const manifests: Manifest[] = [];
   for (const source of flags.list('filename')) {
     if (source === '-') manifests.push(...(await parse('STDIN', await io.readAll())));
@@ -45,14 +47,14 @@ async function parse(source: string, text: string): Promise<Manifest[]> {
   return documents.flatMap((document) => objectsIn(document, source).map((object) => ({ source, object })));
 }
 
-export async function documentsIn(source: string, text: string): Promise<unknown[]> {
+export async function documentsIn(source: string, text: string, version: '1.1' | '1.2' = '1.1'): Promise<unknown[]> {
   try {
     if (text.trimStart().startsWith('{') && !/^---/m.test(text)) return [JSON.parse(text)];
   } catch {
     // The text may be YAML in flow style.
   }
   const { parseAllDocuments } = await import('yaml');
-  const documents = parseAllDocuments(text, { version: '1.1', uniqueKeys: true, merge: true });
+  const documents = parseAllDocuments(text, { version, uniqueKeys: true, merge: true });
   return [...documents].map((document) => {
     const [error] = document.errors ?? [];
     if (error !== undefined)

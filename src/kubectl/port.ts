@@ -66,6 +66,15 @@ export interface System {
   absolutePath(path: string): string;
   /** Runs a program with this terminal and these additional variables. Resolves with its exit code. */
   runProgram(file: string, args: readonly string[], variables?: Readonly<Record<string, string>>): Promise<number>;
+  /**
+   * Writes files below two directories with these names and runs `diff` or another program with both. Resolves with its
+   * exit code.
+   */
+  compareFiles(
+    program: string,
+    args: readonly string[],
+    directories: Readonly<Record<string, ReadonlyMap<string, string>>>,
+  ): Promise<number>;
   /** Executables on PATH whose name starts so, in order; directories that cannot be read are reported. */
   programs(prefix: string, onUnreadable: (directory: string, reason: string) => void): Promise<readonly string[]>;
   /** Manifest files of a directory in order, or the path itself. */
@@ -115,6 +124,20 @@ export interface LocalListener {
   close(): void;
 }
 
+export interface ApiProxyOptions {
+  readonly address: string;
+  /** 0 chooses a free port. */
+  readonly port: number;
+  /** Path of a socket, instead of address and port. */
+  readonly unixSocket?: string;
+  /** Prefix of paths that are passed on, with slashes at both ends. */
+  readonly apiPrefix: string;
+  readonly appendServerPath: boolean;
+  /** Files that are served below a prefix. */
+  readonly www?: { readonly directory: string; readonly prefix: string };
+  accepts(method: string, host: string, path: string): boolean;
+}
+
 export interface KubeconfigFile {
   readonly path: string;
   /** The parsed document, an empty configuration if there is no file. */
@@ -156,5 +179,7 @@ export interface Connection {
   readonly tlsServerName: string | undefined;
   /** Agent for streams that do not use the client; undefined without a proxy. */
   readonly agent: Agent | undefined;
+  /** Serves the API on a local port, with the credentials of this connection. */
+  serve(options: ApiProxyOptions): Promise<LocalListener>;
   close(): void;
 }

@@ -223,7 +223,7 @@ function connectionLine(error: ConnectionError): string {
 
 function invalidLines(error: ApiError): string {
   const { kind = '', name = '' } = error.details ?? {};
-  const what = `${kind} "${name}"`;
+  const what = kind === '' && name === '' ? 'request' : `${kind} "${name}"`;
   const causes = [
     ...new Set((error.details?.causes ?? []).map(({ field = '', message = '' }) => `${field}: ${message}`)),
   ];

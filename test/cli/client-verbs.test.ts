@@ -4,7 +4,7 @@ import { bundleOf, CLIENT_VERBS, isClientVerb } from '../../src/cli/links.ts';
 import { VERBS } from '../../src/kubectl/verbs.ts';
 
 test('the launcher knows the verbs of the built-in client', () => {
-  const own = ['version', 'config', 'plugin'];
+  const own = ['version', 'config', 'plugin', 'proxy'];
   assert.deepEqual(
     CLIENT_VERBS.toSorted(),
     VERBS.map(({ name }) => name)

@@ -361,6 +361,7 @@ export function comparable({ code, stdout, stderr }: Outcome, places: readonly s
       .replaceAll(/127-0-0-1-\d+/g, '<server>')
       .replaceAll(/X509SHA256=[\da-f]{64}/g, 'X509SHA256=<digest>')
       .replaceAll(/kube-api-access-\w{5}/g, 'kube-api-access-<suffix>')
+      .replaceAll(/(debugger-(?:node-a-)?)[a-z\d]{5}\b/g, '$1<suffix>')
       .replaceAll(/(?<!averageValue: )\b(?:\d+[smhd]){1,2}(?=\s|$)/gm, '<age>')
       .replaceAll(/(<age>|\bAGE|\bLAST SEEN)(?: {2,})/g, '$1  ')
       .replaceAll(/^(?:[EWI]\d{4} |Unable to read directory ).*\n/gm, '');

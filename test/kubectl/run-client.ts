@@ -1,5 +1,6 @@
 /** Runs the built-in client in this process, with captured output. */
 import { spawnSync } from 'node:child_process';
+import { compareFiles } from '../../src/host/kubectl/compare-files.ts';
 import { nodeSystem } from '../../src/host/kubectl/node-system.ts';
 import { runVerb } from '../../src/kubectl/run.ts';
 import { VERBS } from '../../src/kubectl/verbs.ts';
@@ -8,6 +9,13 @@ import type { Outcome } from './calls.ts';
 export async function runClient(args: readonly string[], input = ''): Promise<Outcome> {
   let stdout = '';
   let stderr = '';
+  const runProgram = async (file: string, rest: readonly string[]): Promise<number> => {
+    const ran = spawnSync(file, [...rest], { encoding: 'utf8' });
+    if (ran.error !== undefined) throw ran.error;
+    stdout += ran.stdout;
+    stderr += ran.stderr;
+    return ran.status ?? 1;
+  };
   const code = await runVerb({
     verbs: VERBS,
     program: 'kubectl',
@@ -15,12 +23,8 @@ export async function runClient(args: readonly string[], input = ''): Promise<Ou
     signal: new AbortController().signal,
     system: {
       ...nodeSystem({ variable: undefined, hostFile: '/nonexistent' }),
-      runProgram: async (file, rest) => {
-        const ran = spawnSync(file, [...rest], { encoding: 'utf8' });
-        stdout += ran.stdout;
-        stderr += ran.stderr;
-        return ran.status ?? 1;
-      },
+      runProgram,
+      compareFiles: (...rest) => compareFiles(...rest, runProgram),
     },
     io: {
       out: (text) => {

@@ -153,6 +153,13 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
     insecure,
     tlsServerName: tlsServerName || undefined,
     agent: proxy === undefined ? undefined : agentFor(requests, proxy),
+    serve: async (options) => {
+      const { serveApiProxy } = await import('./api-proxy.ts');
+      const { token } = credentials;
+      const own = { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
+      const isPlain = proxy === undefined && server.startsWith('http:');
+      return serveApiProxy({ server, headers: own, agent: isPlain ? undefined : agentFor(requests, proxy) }, options);
+    },
     close: () => client.close(),
   };
 }

@@ -56,6 +56,7 @@ export function nodeSystem(places: KubeconfigPlaces): System {
       ),
     absolutePath: (path) => resolvePath(path),
     runProgram,
+    compareFiles: async (...args) => (await import('./compare-files.ts')).compareFiles(...args, runProgram),
     programs,
     manifestFiles,
     filesIn,

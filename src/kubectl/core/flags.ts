@@ -59,6 +59,12 @@ export class Flags {
     return this.all(name).flatMap((value) => (value === '' ? [] : value.split(',')));
   }
 
+  /** The flags with the values of some replaced. */
+  with(values: Readonly<Record<string, string>>): Flags {
+    const given = Object.entries(values).map(([name, value]): [string, string[]] => [name, [value]]);
+    return new Flags(this.#specs, new Map([...this.#values, ...given]));
+  }
+
   /** The flags without the values of some. */
   without(names: readonly string[]): Flags {
     if (names.length === 0) return this;

@@ -1,5 +1,6 @@
 /** Verbs that read and write objects of any kind. */
 
+import type { FlagSpec } from '../core/flags.ts';
 import { FILE_FLAGS } from '../manifests.ts';
 import type { Verb } from '../port.ts';
 import { DRY_RUN_FLAG, OUTPUT_FLAGS } from '../printing.ts';
@@ -115,7 +116,15 @@ export const OBJECT_VERBS: readonly Verb[] = [
       'server-side': bool('report conflicts with other owners of a field'),
       'force-conflicts': bool('take fields over from other owners'),
       overwrite: bool('accepted for compatibility'),
-      prune: bool('not supported'),
+      prune: bool('delete objects of former applies that are in no file; needs -l or --all'),
+      'prune-allowlist': list('GROUP/VERSION/KIND', 'kinds to prune; may be repeated'),
+      all: bool('prune without a selector'),
+      cascade: text('MODE', 'background, foreground or orphan: dependents of pruned objects', {
+        default: 'background',
+        bare: 'background',
+      }),
+      'grace-period': GRACE,
+      timeout: TIMEOUT,
       wait: bool('accepted for compatibility'),
     },
     examples: [
@@ -124,6 +133,33 @@ export const OBJECT_VERBS: readonly Verb[] = [
     ],
     verbs: LAST_APPLIED_VERBS,
     load: () => import('../verbs/apply.ts'),
+  },
+  {
+    name: 'diff',
+    group: 'advanced',
+    summary: 'compare objects with files; 1: something differs',
+    usage: '-f FILE',
+    flags: {
+      ...FILE_FLAGS,
+      selector: SELECTOR_FLAGS['selector'] as FlagSpec,
+      'field-manager': text('NAME', 'name of the owner of the fields'),
+      'server-side': bool('as apply --server-side'),
+      'force-conflicts': bool('take fields over from other owners'),
+      'show-managed-fields': bool('keep managedFields'),
+      'show-secrets': bool('show values of secrets'),
+      prune: bool('show objects that apply --prune would delete'),
+      'prune-allowlist': list('GROUP/VERSION/KIND', 'kinds to prune; may be repeated'),
+      concurrency: int('COUNT', 'accepted for compatibility', { default: '1' }),
+    },
+    load: () => import('../verbs/diff.ts'),
+  },
+  {
+    name: 'kustomize',
+    group: 'advanced',
+    summary: 'print the objects of a kustomization',
+    usage: 'DIRECTORY',
+    flags: { output: text('FILE', 'write to a file', { short: 'o' }) },
+    load: () => import('../verbs/kustomize.ts'),
   },
   {
     name: 'replace',

@@ -10,14 +10,15 @@ import { dryRunOf, objectPrinter, printOutcome, validationOf, writeQuery } from 
 import { errorLine, withSession } from '../run.ts';
 import type { Session } from '../session.ts';
 import { applyHere, CreationError, readIfPresent } from './client-side-apply.ts';
+import { checkPrune, prune } from './prune.ts';
 
 const CLIENT_SIDE_MANAGERS: ReadonlySet<string> = new Set(['kubectl-client-side-apply', 'before-first-apply']);
 
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io } = context;
-    if (flags.has('prune'))
-      throw new ClientError('--prune is not supported by the built-in client; delete objects by label instead');
+    const isPruning = flags.bool('prune');
+    if (isPruning) await checkPrune(session);
     if (flags.bool('force-conflicts') && !flags.bool('server-side'))
       throw new ClientError('--force-conflicts only works with --server-side');
     if (flags.bool('server-side') && dryRunOf(flags) === 'client')
@@ -51,6 +52,8 @@ export const run = (context: VerbContext): Promise<number> =>
             : { apiVersion: 'v1', items: applied, kind: 'List', metadata: {} },
         ),
       );
+    // A file that failed could be the reason why an object seems to be in no file.
+    if (isPruning && errors.length === 0) await prune(session, applied);
     for (const line of errors) io.err(`${line}\n`);
     return errors.length === 0 ? 0 : 1;
   });

@@ -26,7 +26,7 @@ export const run = (context: VerbContext): Promise<number> =>
       }
       return 0;
     }
-    if (args.length === 0 && !flags.has('filename')) throw withoutType(context);
+    if (args.length === 0 && !flags.has('filename') && !flags.has('kustomize')) throw withoutType(context);
     const requests = await requestsOf(session, args);
     const printer = await objectPrinter(context);
     if (flags.bool('watch') || flags.bool('watch-only')) return watch(session, requests, printer);
@@ -52,7 +52,7 @@ interface Request {
 
 async function requestsOf(session: Session, args: readonly string[]): Promise<Request[]> {
   const { flags } = session.context;
-  if (flags.has('filename'))
+  if (flags.has('filename') || flags.has('kustomize'))
     return Promise.all(
       (await manifestsOf(session.context)).map(async ({ object }) => ({
         ...(await session.place(object)),

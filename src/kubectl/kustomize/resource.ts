@@ -1,0 +1,62 @@
+/** Objects during a build, with the names that they had. */
+import type { AnyObject } from '../core/objects.ts';
+
+export interface Resource {
+  object: AnyObject;
+  /** Former names, the first one first. References may use each of them. */
+  readonly names: string[];
+  /** The content decides about a suffix of the name. */
+  needsHash: boolean;
+}
+
+export const nameOfResource = ({ object }: Resource): string => object.metadata?.name ?? '';
+
+export function groupVersionOf({ apiVersion = '' }: AnyObject): { readonly group: string; readonly version: string } {
+  const [first = '', second] = apiVersion.split('/');
+  return second === undefined ? { group: '', version: first } : { group: first, version: second };
+}
+
+/** True for a name that the resource has or had. */
+export const isNamed = (resource: Resource, name: string): boolean =>
+  nameOfResource(resource) === name || resource.names.includes(name);
+
+/** Kinds without a namespace. Source: sigs.k8s.io/kustomize/kyaml/openapi. */
+const CLUSTER_KINDS: ReadonlySet<string> = new Set([
+  ...['APIService', 'CSIDriver', 'CSINode', 'CertificateSigningRequest', 'ClusterRole', 'ClusterRoleBinding'],
+  ...['ClusterTrustBundle', 'ComponentStatus', 'CustomResourceDefinition', 'DeviceClass', 'FlowSchema', 'IPAddress'],
+  ...['IngressClass', 'MutatingAdmissionPolicy', 'MutatingAdmissionPolicyBinding', 'MutatingWebhookConfiguration'],
+  ...['Namespace', 'Node', 'PersistentVolume', 'PriorityClass', 'PriorityLevelConfiguration', 'ResourceSlice'],
+  ...['RuntimeClass', 'ServiceCIDR', 'StorageClass', 'StorageVersion', 'ValidatingAdmissionPolicy'],
+  ...[
+    'ValidatingAdmissionPolicyBinding',
+    'ValidatingWebhookConfiguration',
+    'VolumeAttachment',
+    'VolumeAttributesClass',
+  ],
+]);
+
+export const isClusterKind = ({ kind = '' }: AnyObject): boolean => CLUSTER_KINDS.has(kind);
+
+/** Names of a pod template's path in the kinds that have one. */
+export const TEMPLATE_PATHS: Readonly<Record<string, readonly string[]>> = {
+  ...{ Deployment: ['spec', 'template'], ReplicaSet: ['spec', 'template'], DaemonSet: ['spec', 'template'] },
+  ...{ StatefulSet: ['spec', 'template'], ReplicationController: ['spec', 'template'], Job: ['spec', 'template'] },
+  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
+};
+
+type Fields = Record<string, unknown>;
+export const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The mapping at the path; missing ones are created with `create`. */
+export function mappingAt(object: object, path: readonly string[], create: boolean): Fields | undefined {
+  let value = object as Fields;
+  for (const key of path) {
+    if (!isFields(value[key])) {
+      if (!create) return undefined;
+      value[key] = {};
+    }
+    value = value[key] as Fields;
+  }
+  return value;
+}
