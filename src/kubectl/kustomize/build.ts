@@ -95,7 +95,7 @@ function add(resources: Resource[], more: readonly Resource[]): void {
 }
 
 /** Files of a kustomization are in or below its directory. */
-function read(system: System, directory: string, path: string, field: string): Promise<Uint8Array> {
+async function read(system: System, directory: string, path: string, field: string): Promise<Uint8Array> {
   const full = system.absolutePath(path.startsWith('/') ? path : `${directory}/${path}`);
   if (!full.startsWith(`${directory}/`))
     throw new ClientError(
