@@ -1,5 +1,6 @@
 /** Commands of the executable: flags, usage and errors. */
 import type { ParseArgsOptionsConfig } from 'node:util';
+import type { Progress } from '../base/progress.ts';
 
 export type FlagValues = Readonly<Record<string, string | boolean | (string | boolean)[] | undefined>>;
 
@@ -9,6 +10,8 @@ export interface Invocation {
   /** All commands; empty for a command with a bundle of its own. */
   readonly table: readonly CommandGroup[];
   readonly out: Output;
+  /** Prints to stderr; nothing with --quiet. */
+  readonly progress: Progress;
 }
 
 export interface Output {
@@ -85,6 +88,7 @@ export class UsageError extends Error {
 /** Flags that all commands have. */
 export const COMMON_FLAGS: Readonly<Record<string, Flag>> = {
   help: { type: 'boolean', short: 'h', help: 'show this help' },
+  quiet: { type: 'boolean', short: 'q', help: 'print results and errors only, no progress' },
   verbose: { type: 'boolean', help: 'print the stack of an error' },
 };
 

@@ -4,9 +4,19 @@
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
 import { nearest } from '../base/nearest.ts';
-import { COMMON_FLAGS, type Command, type CommandGroup, type Output, toParseArgs, UsageError } from './command.ts';
+import {
+  COMMON_FLAGS,
+  type Command,
+  type CommandGroup,
+  type FlagValues,
+  type Output,
+  toParseArgs,
+  UsageError,
+} from './command.ts';
 import { helpOf, listing, usageOf } from './help.ts';
 import { CLIENT_VERBS, type Invocation, isClientCall, linkOf } from './links.ts';
+import { checkFormat, OUTPUT_FLAG } from './printers.ts';
+import { progressOf } from './progress.ts';
 import { withoutSystemErrors } from './system-errors.ts';
 
 /**
@@ -99,7 +109,8 @@ async function runCommand(
   out: Output,
   table: readonly CommandGroup[] = [],
 ): Promise<number> {
-  if (command.arguments === 'own') return command.run({ flags: {}, positionals: argv, table, out });
+  if (command.arguments === 'own')
+    return command.run({ flags: {}, positionals: argv, table, out, progress: progressFor({}, out) });
   const flags = { ...command.flags, ...COMMON_FLAGS };
   let parsed: { values: Record<string, string | boolean | (string | boolean)[] | undefined>; positionals: string[] };
   try {
@@ -125,8 +136,12 @@ async function runCommand(
   if (parsed.positionals.length < fewest || parsed.positionals.length > most) {
     throw new UsageError(`usage: ${usageOf(command)}`);
   }
-  return command.run({ flags: parsed.values, positionals: parsed.positionals, table, out });
+  const { values: given, positionals } = parsed;
+  if (command.flags['output'] === OUTPUT_FLAG) checkFormat(given);
+  return command.run({ flags: given, positionals, table, out, progress: progressFor(given, out) });
 }
+
+const progressFor = (flags: FlagValues, out: Output) => progressOf(flags, out, out === processOutput);
 
 function stackOf(error: Error): string {
   const cause = error.cause instanceof Error ? `\ncaused by: ${stackOf(error.cause)}` : '';

@@ -57,6 +57,7 @@ Examples:
 Flags:
       --root DIR  root of all paths (default /)
   -h, --help      show this help
+  -q, --quiet     print results and errors only, no progress
       --verbose   print the stack of an error
 `,
   );

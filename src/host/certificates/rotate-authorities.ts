@@ -35,6 +35,7 @@ export async function rotateAuthorities(
   phase: RotationPhase,
   signers: readonly Signer[],
   force: boolean,
+  onStep: (text: string) => void,
 ): Promise<Rotated> {
   const settings = await loadSettings({ root });
   if (!settings.roles.has('master'))
@@ -49,6 +50,7 @@ export async function rotateAuthorities(
   for (const signer of signers) {
     if (signer === 'etcd' && !ownsStore(settings)) continue;
     await rotate(settings, signer, phase, nowMs);
+    onStep(`phase ${phase} of ${signer} is done`);
   }
   const issued: string[] = [];
   await issueCertificates(settings, {
@@ -56,10 +58,12 @@ export async function rotateAuthorities(
     lifeMs: settings.certificateLifeMs,
     onIssued: (path) => void issued.push(path),
   });
+  onStep(`${issued.length} certificates and kubeconfigs are written`);
   const after = (await sealingSecrets(settings)).filter(({ id }) => secrets.every((before) => before.id !== id));
   const { client, close } = await open();
   try {
     await publishAuthorities(client, settings, [...secrets, ...after], nowMs);
+    onStep('the other masters can fetch the authorities');
   } catch (error) {
     throw new CodedError(
       'unreachable',

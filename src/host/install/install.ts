@@ -40,6 +40,8 @@ export interface InstallOptions extends BootstrapFlags {
   readonly ignore: readonly string[];
   readonly timeoutMs: number;
   readonly write: (text: string) => void;
+  /** Print neither steps nor notes. */
+  readonly quiet: boolean;
 }
 
 const POLL_MS = 250;
@@ -61,6 +63,7 @@ export async function install(options: InstallOptions): Promise<number> {
     write: options.write,
     terminal: process.stdout.isTTY === true,
     nowMs: () => performance.now(),
+    quiet: options.quiet,
   });
   const previous = await readFile(path, 'utf8').catch(() => undefined);
   const configured = await writeBootstrap(path, text);

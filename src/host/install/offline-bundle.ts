@@ -15,6 +15,7 @@ import {
   parseOfflineManifest,
 } from '../../api/releases/offline.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { counted } from '../../base/progress.ts';
 import {
   type BundleKind,
   digestOf,
@@ -116,6 +117,8 @@ export interface FilePlace {
   /** Called after the signature was verified, before the first file. */
   prepare(manifest: OfflineManifest): Promise<void>;
   add(file: OfflineFile, content: AsyncIterable<Uint8Array>): Promise<void>;
+  /** Called with the number of bytes that were read from the files, wanted or not. */
+  onBytes?(bytes: number): void;
 }
 
 /** Verifies the signature and every file; passes the wanted ones on. Throws CodedErrors of one line. */
@@ -128,7 +131,10 @@ export function readOffline(
     path,
     offlineKind(keys),
     async ({ manifest }) => place?.prepare(manifest),
-    async (file, content) => (place?.wants(file) === true ? place.add(file, content) : checkContent(file, content)),
+    async (file, content) => {
+      const read = counted(content, (bytes) => place?.onBytes?.(bytes));
+      return place?.wants(file) === true ? place.add(file, read) : checkContent(file, read);
+    },
   );
 }
 

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { ARCHITECTURES } from '../../api/releases/manifest.ts';
 import type { OfflineFile, OfflineManifest } from '../../api/releases/offline.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { adding, type Progress, transferring } from '../../base/progress.ts';
 import { DigestStore, digestOf } from '../../openshift/updates/io/index.ts';
 import { canonicalRoot, type Settings } from '../config/settings.ts';
 import { openImportStore } from '../node/images.ts';
@@ -22,6 +23,8 @@ export interface OfflineInstallOptions extends Omit<InstallOptions, 'payload'> {
   readonly key: string | undefined;
   /** Arguments of this call, for the bundle's executable if it is another one. */
   readonly argv: readonly string[];
+  /** Shows how much of the bundle is verified, and the import of its images. */
+  readonly progress: Progress;
 }
 
 const STAGING = 'var/cache/hyperedge';
@@ -36,15 +39,27 @@ export async function installFrom(options: OfflineInstallOptions): Promise<numbe
   const directory = await mkdtemp(join(root, STAGING, '.offline-'));
   try {
     const store = new DigestStore(directory);
+    const { progress } = options;
+    const transfer = progress.transfer(`verifying ${options.from}`);
+    let onBytes = adding(0, undefined);
     const { manifest } = await readOffline(options.from, keys, {
       wants: (file) => isWanted(file, own),
       prepare: async (given) => {
         executableOf(options.from, given);
         const wanted = given.files.filter((file) => isWanted(file, own));
         await store.checkSpace(wanted.reduce((sum, { size }) => sum + size, 0));
+        onBytes = adding(
+          given.files.reduce((sum, { size }) => sum + size, 0),
+          transfer.update,
+        );
       },
       add: async (file, content) => void (await store.add(file, content)),
+      onBytes: (bytes) => onBytes(bytes),
+    }).catch((error: unknown) => {
+      transfer.abandon();
+      throw error;
     });
+    transfer.end();
     options.write(`${options.from}: release ${manifest.version}, ${manifest.files.length} files are verified\n`);
     const executable = executableOf(options.from, manifest);
     if (executable.sha256 !== own) return await runOther(join(directory, executable.sha256), options.argv);
@@ -52,7 +67,7 @@ export async function installFrom(options: OfflineInstallOptions): Promise<numbe
     return await install({
       ...options,
       join: given === undefined ? manifest.join : options.join,
-      payload: (settings) => placePayload(settings, manifest, directory, options.write),
+      payload: (settings) => placePayload(settings, manifest, directory, options),
     });
   } finally {
     await rm(directory, { recursive: true, force: true });
@@ -88,11 +103,13 @@ async function placePayload(
   settings: Settings,
   { files }: OfflineManifest,
   directory: string,
-  write: (text: string) => void,
+  { write, progress }: Pick<OfflineInstallOptions, 'write' | 'progress'>,
 ): Promise<void> {
   const store = await openImportStore(settings.root, undefined);
   for (const { sha256, name } of files.filter(({ role }) => role === 'image')) {
-    const images = await store.importArchive(join(directory, sha256), undefined).catch((error: unknown) => {
+    const images = await transferring(progress, `importing ${name}`, (onProgress) =>
+      store.importArchive(join(directory, sha256), undefined, (_stage, done, total) => onProgress(done, total)),
+    ).catch((error: unknown) => {
       const why = messageOf(error).replaceAll(join(directory, sha256), 'it');
       throw new CodedError('bad-archive', `${name}: ${why}`, { cause: error });
     });

@@ -24,6 +24,8 @@ export interface RemovalOptions {
   readonly force: boolean;
   readonly drainTimeoutMs: number;
   readonly write: (text: string) => void;
+  /** Print no steps. */
+  readonly quiet: boolean;
 }
 
 /** Throws CodedErrors of one line; the host then still belongs to its cluster. */
@@ -83,7 +85,8 @@ async function begin(
   if (process.geteuid?.() !== 0) throw new CodedError('not-root', `${command}: needs root; run it with sudo`);
   const root = await canonicalRoot(options.root);
   const terminal = process.stdout.isTTY === true;
-  const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
+  const { write, quiet } = options;
+  const progress = createProgress({ write, terminal, quiet, nowMs: () => performance.now() });
   if (!(await hasInstallation(root)))
     throw new CodedError(
       'not-found',

@@ -10,6 +10,8 @@ import { registryOptions } from '../config/registries.ts';
 import { canonicalRoot, loadSettings, pathsBelow } from '../config/settings.ts';
 import { useHelpers } from '../process/helpers.ts';
 
+export type ImageStore = ReturnType<typeof createImageStore>;
+
 export async function openImageStore(root: string | undefined) {
   return createImageStore({ root: pathsBelow(await canonicalRoot(root)).images, trees, log: silentLog });
 }

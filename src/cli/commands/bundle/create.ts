@@ -1,9 +1,11 @@
+import { transferring } from '../../../base/progress.ts';
 import { type Command, stringFlag, UsageError } from '../../command.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { load, required } from './releases.ts';
 
 export const bundleCreateCommand: Command = {
   name: 'bundle create',
-  usage: 'FILE --key KEY [--x64 EXECUTABLE] [--arm64 EXECUTABLE]',
+  usage: 'FILE --key KEY [--x64 EXECUTABLE] [--arm64 EXECUTABLE] [-o json|yaml]',
   summary: 'write a release: a tar of executables with a signed manifest',
   description:
     'KEY is an Ed25519 private key in PEM: openssl genpkey -algorithm ed25519 -out release.key\n' +
@@ -15,11 +17,12 @@ export const bundleCreateCommand: Command = {
     channel: { type: 'string', multiple: true, value: 'NAME', help: 'a channel that has the release; default: all' },
     version: { type: 'string', value: 'VERSION', help: 'of executables that this host cannot run' },
     kubernetes: { type: 'string', value: 'VERSION', help: 'of executables that this host cannot run' },
+    output: OUTPUT_FLAG,
   },
   arguments: [1, 1],
   values: ['file'],
   examples: [['A release for x64', 'bundle create release.bundle --key release.key --x64 dist/hyperedge-linux-x64']],
-  run: async ({ flags, positionals: [bundle = ''], out }) => {
+  run: async ({ flags, positionals: [bundle = ''], out, progress }) => {
     const executables = new Map<string, string>();
     for (const architecture of ['x64', 'arm64']) {
       const path = stringFlag(flags, architecture);
@@ -27,15 +30,21 @@ export const bundleCreateCommand: Command = {
     }
     if (executables.size === 0) throw new UsageError('--x64, --arm64: give an executable');
     const channels = flags['channel'];
-    const { version, files } = await (await load()).createBundle({
+    const { createBundle } = await load();
+    const options = {
       bundle,
       key: required(flags, 'key'),
       executables,
       channels: Array.isArray(channels) ? channels.map(String) : [],
       version: stringFlag(flags, 'version'),
       kubernetes: stringFlag(flags, 'kubernetes'),
-    });
-    out.stdout(`${bundle}: release ${version} for ${files.map((each) => each.architecture).join(', ')}\n`);
+    };
+    const manifest = await transferring(progress, `writing ${bundle}`, (onProgress) =>
+      createBundle(options, onProgress),
+    );
+    const { version, files } = manifest;
+    const line = `${bundle}: release ${version} for ${files.map((each) => each.architecture).join(', ')}\n`;
+    out.stdout((await printDocument(flags, manifest)) ?? line);
     return 0;
   },
 };

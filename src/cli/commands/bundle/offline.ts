@@ -1,4 +1,6 @@
+import { transferring } from '../../../base/progress.ts';
 import { type Command, stringFlag, UsageError } from '../../command.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { load, required } from './releases.ts';
 
 export const bundleOfflineCommand: Command = {
@@ -23,6 +25,7 @@ export const bundleOfflineCommand: Command = {
     join: { type: 'string', value: 'URL', help: 'API server of the cluster to which the hosts belong' },
     token: { type: 'string', value: 'TOKEN', help: 'token of hyperedge token create; makes the bundle a secret' },
     'ca-hash': { type: 'string', value: 'HASH', help: 'hash of the cluster’s CA' },
+    output: OUTPUT_FLAG,
   },
   arguments: [1, 1],
   values: ['file'],
@@ -32,7 +35,7 @@ export const bundleOfflineCommand: Command = {
       'bundle offline site.bundle --key release.key --x64 hyperedge --images app.tar --manifests app.yaml',
     ],
   ],
-  run: async ({ flags, positionals: [bundle = ''], out }) => {
+  run: async ({ flags, positionals: [bundle = ''], out, progress }) => {
     const list = (name: string): string[] => {
       const value = flags[name];
       return Array.isArray(value) ? value.map(String) : [];
@@ -48,7 +51,7 @@ export const bundleOfflineCommand: Command = {
     if (given !== 0 && given !== 3)
       throw new UsageError('give --join, --token and --ca-hash together, as hyperedge token create prints them');
     const { createOfflineBundle } = await load();
-    const { version, files } = await createOfflineBundle({
+    const options = {
       bundle,
       key: required(flags, 'key'),
       executables,
@@ -56,10 +59,14 @@ export const bundleOfflineCommand: Command = {
       images: list('images'),
       manifests: list('manifests'),
       join: server === undefined ? undefined : { server, token: token ?? '', caHash: caHash ?? '' },
-    });
-    out.stdout(
-      `${bundle}: release ${version}, ${files.length} files${given === 0 ? '' : ', with a join token: keep it secret'}\n`,
+    };
+    const { version, files } = await transferring(progress, `writing ${bundle}`, (onProgress) =>
+      createOfflineBundle(options, onProgress),
     );
+    const secret = given === 0 ? '' : ', with a join token: keep it secret';
+    // The token of the manifest is not printed.
+    const document = await printDocument(flags, { version, files, hasToken: given > 0 });
+    out.stdout(document ?? `${bundle}: release ${version}, ${files.length} files${secret}\n`);
     return 0;
   },
 };

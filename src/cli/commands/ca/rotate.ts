@@ -1,4 +1,5 @@
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 
 /**
  * Same values as in src/pki/rotation.ts and src/host/certificates/rotate-authorities.ts, which are only loaded when the
@@ -24,7 +25,7 @@ function oneOf<T extends string>(flag: string, text: string, allowed: readonly T
 
 export const caRotateCommand: Command = {
   name: 'ca rotate',
-  usage: '--phase new-ca|reissue|finish [--signer SIGNER]',
+  usage: '--phase new-ca|reissue|finish [--signer SIGNER] [-o json|yaml]',
   summary: 'rotate the cluster’s authorities and service account keys, one phase at a time',
   description:
     'Run the phases in order on one master. Certificates and tokens of both generations are accepted until the last\n' +
@@ -34,6 +35,7 @@ export const caRotateCommand: Command = {
     phase: { type: 'string', value: 'PHASE', help: `${PHASES.join(', ')}` },
     signer: { type: 'string', value: 'SIGNER', help: `${SIGNERS.join(', ')} (default all)` },
     force: { type: 'boolean', help: 'also while a master is behind; it must reset and join again' },
+    output: OUTPUT_FLAG,
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
@@ -42,7 +44,7 @@ export const caRotateCommand: Command = {
     ['Second phase', 'ca rotate --phase reissue'],
     ['Last phase', 'ca rotate --phase finish'],
   ],
-  run: async ({ flags, out }) => {
+  run: async ({ flags, out, progress }) => {
     const text = stringFlag(flags, 'phase');
     if (text === undefined) throw new UsageError(`--phase is missing: give ${PHASES.join(', ')}, in this order`);
     const phase = oneOf('phase', text, PHASES);
@@ -54,13 +56,14 @@ export const caRotateCommand: Command = {
       phase,
       signers,
       flags['force'] === true,
+      progress.step,
     );
     if (!wasInProgress) {
       out.stderr('hyperedge: ca rotate: no rotation is in progress; begin with hyperedge ca rotate --phase new-ca\n');
       return 1;
     }
-    out.stdout(`${issued.length} certificates issued\n`);
-    out.stdout(`${NEXT[phase]}\n`);
+    const document = await printDocument(flags, { phase, signers, issued, next: NEXT[phase] });
+    out.stdout(document ?? `${issued.length} certificates issued\n${NEXT[phase]}\n`);
     return 0;
   },
 };

@@ -1,5 +1,5 @@
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { CONFIG_FLAG } from './flags.ts';
 
 export const configShowCommand: Command = {
@@ -14,7 +14,6 @@ export const configShowCommand: Command = {
     ['One document for a program', 'config show -o json'],
   ],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const [{ loadWithOrigins }, { effectiveFields, nestedFields }] = await Promise.all([
       import('../../../host/config/settings.ts'),
       import('../../../host/config/effective.ts'),

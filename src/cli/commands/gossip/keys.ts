@@ -1,6 +1,6 @@
 import type { KeyReport } from '../../../host/network/ring.ts';
 import { type Command, ROOT_FLAG, UsageError } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { ask } from './agent.ts';
 
 export const gossipKeysCommand: Command = {
@@ -16,7 +16,6 @@ export const gossipKeysCommand: Command = {
     ['Encrypt with an installed key', 'gossip keys use KEY'],
   ],
   run: async ({ flags, positionals, out }) => {
-    checkFormat(flags);
     const [action = '', key] = positionals;
     if (!['list', 'install', 'use', 'remove'].includes(action))
       throw new UsageError(`gossip keys ${action}: give list, install, use or remove`);

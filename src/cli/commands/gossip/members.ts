@@ -1,6 +1,6 @@
 import type { AgentMember } from '../../../host/network/ring.ts';
 import { type Command, ROOT_FLAG } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { ask } from './agent.ts';
 
 export const gossipMembersCommand: Command = {
@@ -11,7 +11,6 @@ export const gossipMembersCommand: Command = {
   arguments: [0, 0],
   examples: [['Members with their store and clock', 'gossip members -o wide']],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const members = await ask<AgentMember[]>(flags, 'members', {});
     members.sort((left, right) => left.name.localeCompare(right.name));
     const document = await printDocument(flags, members);

@@ -1,6 +1,6 @@
 import type { HostAlertReport } from '../../../host/alerts/alerts.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const alertsCommand: Command = {
   name: 'alerts',
@@ -20,7 +20,6 @@ export const alertsCommand: Command = {
     ['Rules for a Prometheus', 'alerts --rules'],
   ],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     if (flags['rules'] === true) {
       const { rulesFile } = await import('../../../host/alerts/alerts.ts');
       out.stdout(rulesFile());

@@ -1,6 +1,7 @@
 import type { CheckReport, DoctorReport, Result } from '../../../doctor/port.ts';
+import { usesColours } from '../../colours.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const doctorCommand: Command = {
   name: 'doctor',
@@ -23,7 +24,6 @@ export const doctorCommand: Command = {
     ['Names of the checks', 'doctor --list'],
   ],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const { chosenChecks, exitCodeOf, runDoctor } = await import('../../../host/doctor/doctor.ts');
     const only = Array.isArray(flags['check']) ? flags['check'].map(String) : [];
     const chosen = { only, preflight: flags['preflight'] === true };
@@ -34,7 +34,7 @@ export const doctorCommand: Command = {
       return 0;
     }
     const report = await runDoctor({ ...chosen, root: stringFlag(flags, 'root') });
-    const colours = process.stdout.isTTY === true && (process.env['NO_COLOR'] ?? '') === '';
+    const colours = usesColours(process.stdout, process.env);
     out.stdout((await printDocument(flags, report)) ?? printReport(report, flags['output'] === 'wide', colours));
     return exitCodeOf(report);
   },

@@ -64,7 +64,7 @@ export const installCommand: Command = {
     ],
     ['Install without a network from an offline bundle', 'install --from site.bundle --key release.pub'],
   ],
-  run: async ({ flags, out }) => {
+  run: async ({ flags, out, progress }) => {
     const timeoutMs = (integerFlag(flags, 'timeout', 1, 86_400) ?? DEFAULT_TIMEOUT_S) * 1000;
     if (flags['bootstrap-wait'] === true) {
       const { waitForHandover } = await import('../../../host/install/bootstrap-wait.ts');
@@ -88,10 +88,11 @@ export const installCommand: Command = {
       ignore: Array.isArray(flags['ignore']) ? flags['ignore'].map(String) : [],
       timeoutMs,
       write: out.stdout,
+      quiet: flags['quiet'] === true,
     };
     if (from === undefined) return (await import('../../../host/install/install.ts')).install(options);
     const { installFrom } = await import('../../../host/install/offline-install.ts');
-    return installFrom({ ...options, from, key, argv: process.argv.slice(2) });
+    return installFrom({ ...options, from, key, progress, argv: process.argv.slice(2) });
   },
 };
 

@@ -14,4 +14,5 @@ export const optionsOf = ({ flags, out }: Invocation) => ({
   force: flags['force'] === true,
   drainTimeoutMs: (integerFlag(flags, 'drain-timeout', 0, 3600) ?? DEFAULT_DRAIN_S) * 1000,
   write: out.stdout,
+  quiet: flags['quiet'] === true,
 });

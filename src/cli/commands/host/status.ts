@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { usesColours } from '../../colours.ts';
 import { type Command, type FlagValues, type Output, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { watchFrames, watchInterval } from '../../watch.ts';
 
 export const statusCommand: Command = {
@@ -24,7 +24,6 @@ export const statusCommand: Command = {
     ['For a program', 'status -o json'],
   ],
   run: async ({ flags, positionals: [interval], out }) => {
-    checkFormat(flags);
     const watch = flags['watch'] === true;
     if (interval !== undefined && !watch) throw new UsageError('usage: hyperedge status [--watch [INTERVAL]]');
     const intervalMs = watchInterval(interval);

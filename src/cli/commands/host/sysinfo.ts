@@ -1,6 +1,6 @@
 import type { Disk, SystemInformation } from '../../../host/hardware/sysinfo.ts';
 import type { Command } from '../../command.ts';
-import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const sysinfoCommand: Command = {
   name: 'sysinfo',
@@ -16,7 +16,6 @@ export const sysinfoCommand: Command = {
     ['With the SMART attributes of the disks', 'sysinfo -o wide'],
   ],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const { readSystemInformation } = await import('../../../host/hardware/sysinfo.ts');
     const information = await readSystemInformation();
     out.stdout((await printDocument(flags, information)) ?? printSystem(information, flags['output'] === 'wide'));

@@ -1,6 +1,6 @@
 import { compareReleases } from '../../../base/versions/release-version.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../../base/versions/version.ts';
-import { type Command, type Output, stringFlag } from '../../command.ts';
+import { type Command, type FlagValues, type Output, stringFlag } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 
 export const versionCommand: Command = {
@@ -25,7 +25,7 @@ export const versionCommand: Command = {
       return 0;
     }
     const bundle = stringFlag(flags, 'check');
-    if (bundle !== undefined) return checkBundle(bundle, stringFlag(flags, 'key'), out);
+    if (bundle !== undefined) return checkBundle(bundle, flags, out);
     const versions = {
       hyperedge: PRODUCT_VERSION,
       kubernetes: KUBERNETES_VERSION.gitVersion,
@@ -41,11 +41,19 @@ export const versionCommand: Command = {
   },
 };
 
-async function checkBundle(bundle: string, key: string | undefined, out: Output): Promise<number> {
+async function checkBundle(bundle: string, flags: FlagValues, out: Output): Promise<number> {
+  const key = stringFlag(flags, 'key');
   const { compareBundle } = await import('../../../host/openshift/release-bundles.ts');
   const { version, architectures, isSame } = await compareBundle(bundle, process.execPath, { key, root: undefined });
   const order = compareReleases(version, PRODUCT_VERSION);
   const relation = order > 0 ? 'newer' : order < 0 ? 'older' : isSame ? 'same' : 'another build of the same version';
-  out.stdout(`executable ${PRODUCT_VERSION}\nbundle     ${version} (${architectures.join(', ')}): ${relation}\n`);
+  const document = await printDocument(flags, {
+    executable: PRODUCT_VERSION,
+    bundle: { version, architectures },
+    relation,
+    isSame,
+  });
+  const text = `executable ${PRODUCT_VERSION}\nbundle     ${version} (${architectures.join(', ')}): ${relation}\n`;
+  out.stdout(document ?? text);
   return isSame ? 0 : 1;
 }

@@ -1,3 +1,4 @@
+import { transferring } from '../../../base/progress.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
 import { openStore } from './store.ts';
 
@@ -10,10 +11,11 @@ export const imageExportCommand: Command = {
   arguments: [1, 1000],
   values: ['image'],
   examples: [['Export an image', 'image export registry.example/app:1 --output app.tar']],
-  run: async ({ flags, positionals, out }) => {
+  run: async ({ flags, positionals, out, progress }) => {
     const file = stringFlag(flags, 'output');
     if (file === undefined) throw new UsageError('--output: name the file to write');
-    await (await openStore(flags)).exportArchive(positionals, file);
+    const store = await openStore(flags);
+    await transferring(progress, `packing ${file}`, (onProgress) => store.exportArchive(positionals, file, onProgress));
     out.stdout(`exported ${positionals.join(', ')} to ${file}\n`);
     return 0;
   },

@@ -1,4 +1,6 @@
 import { CodedError, messageOf } from '../../../base/errors.ts';
+import type { Progress, Transfer } from '../../../base/progress.ts';
+import type { ImageStore } from '../../../host/node/images.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { PLATFORM_FLAG, shortId } from './store.ts';
@@ -22,14 +24,15 @@ export const imageImportCommand: Command = {
     ['Import an archive', 'image import app.tar'],
     ['Import under another name', 'image import app.tar --name registry.example/app:1'],
   ],
-  run: async ({ flags, positionals, out }) => {
+  run: async ({ flags, positionals, out, progress }) => {
     const name = stringFlag(flags, 'name');
     if (name !== undefined && positionals.length > 1) throw new UsageError('--name: give one file');
     const { openImportStore } = await import('../../../host/node/images.ts');
     const store = await openImportStore(stringFlag(flags, 'root'), stringFlag(flags, 'platform'));
     const imported: { id: string; names: readonly string[] }[] = [];
     for (const file of positionals) {
-      for (const image of await store.importArchive(file, name).catch((error: unknown) => throwFrom(file, error))) {
+      const images = await importing(progress, file, (onProgress) => store.importArchive(file, name, onProgress));
+      for (const image of images) {
         imported.push({ id: image.id, names: image.names });
         if (flags['output'] === undefined) out.stdout(`imported ${image.names.join(', ')} (${shortId(image.id)})\n`);
       }
@@ -38,6 +41,33 @@ export const imageImportCommand: Command = {
     return 0;
   },
 };
+
+type OnImportProgress = NonNullable<Parameters<ImageStore['importArchive']>[2]>;
+
+/** Shows one transfer for each stage of an import. */
+async function importing<T>(
+  progress: Progress,
+  file: string,
+  work: (onProgress: OnImportProgress) => Promise<T>,
+): Promise<T> {
+  let stage: string | undefined;
+  let transfer: Transfer | undefined;
+  try {
+    const result = await work((next, done, total) => {
+      if (next !== stage) {
+        transfer?.end();
+        transfer = progress.transfer(`${next} ${file}`);
+        stage = next;
+      }
+      transfer?.update(done, total);
+    });
+    transfer?.end();
+    return result;
+  } catch (error) {
+    transfer?.abandon();
+    return throwFrom(file, error);
+  }
+}
 
 function throwFrom(file: string, error: unknown): never {
   const message = messageOf(error);

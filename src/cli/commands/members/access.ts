@@ -1,6 +1,6 @@
 import type { EtcdAdmin, EtcdMember } from '../../../host/store/administration.ts';
 import type { Flag, FlagValues } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG } from '../../printers.ts';
+import { OUTPUT_FLAG } from '../../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
 
 export const FLAGS: Readonly<Record<string, Flag>> = { output: OUTPUT_FLAG, ...STORE_FLAGS };
@@ -15,7 +15,6 @@ export async function named(admin: EtcdAdmin, wanted: string): Promise<EtcdMembe
 }
 
 export async function withStore(flags: FlagValues, use: (admin: EtcdAdmin) => Promise<number>): Promise<number> {
-  checkFormat(flags);
   const admin = (await storeAccess(flags)).open();
   try {
     return await kept(use(admin));

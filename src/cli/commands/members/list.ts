@@ -1,6 +1,6 @@
 import type { MemberReport } from '../../../host/store/administration.ts';
 import type { Command, Invocation } from '../../command.ts';
-import { checkFormat, humanBytes, printDocument, printTable } from '../../printers.ts';
+import { humanBytes, printDocument, printTable } from '../../printers.ts';
 import { kept, storeAccess } from '../../store-flags.ts';
 import { FLAGS } from './access.ts';
 
@@ -16,7 +16,6 @@ export const membersListCommand: Command = {
 };
 
 async function list({ flags, out }: Invocation): Promise<number> {
-  checkFormat(flags);
   const { clusterReport } = await import('../../../host/store/administration.ts');
   const { members, quorum } = await clusterReport(await storeAccess(flags));
   out.stdout((await printDocument(flags, members)) ?? tableOf(members, flags['output'] === 'wide'));

@@ -1,6 +1,6 @@
 import type { RecoveryPlan, Survivor } from '../../../host/store/recover.ts';
 import { type Command, stringFlag } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { kept, STORE_FLAGS, storeAccessOptions } from '../../store-flags.ts';
 
 export const membersRecoverCommand: Command = {
@@ -23,7 +23,6 @@ directories. See docs/runbooks/quorum-loss.md.`,
     ['Recover from this member', 'members recover'],
   ],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const { planMemberRecovery, recoverMember } = await import('../../../host/store/recover.ts');
     const options = {
       ...storeAccessOptions(flags),

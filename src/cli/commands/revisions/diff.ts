@@ -1,12 +1,13 @@
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { revisionOf } from './number.ts';
 
 export const revisionsDiffCommand: Command = {
   name: 'revisions diff',
-  usage: 'COMPONENT REVISION [REVISION]',
+  usage: 'COMPONENT REVISION [REVISION] [-o json|yaml]',
   summary: 'show how the input files of two revisions differ',
   description: 'Without a second revision: how the files of now differ. The content of keys is not shown.',
-  flags: { root: ROOT_FLAG },
+  flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [2, 3],
   values: ['operand', 'revision', 'revision'],
   examples: [
@@ -22,8 +23,10 @@ export const revisionsDiffCommand: Command = {
       revisionOf(from),
       newer,
     );
-    for (const { name, change, lines = [] } of differences)
-      out.stdout([`${name}: ${change}`, ...lines.map((line) => `  ${line}`), ''].join('\n'));
+    const text = differences.map(({ name, change, lines = [] }) =>
+      [`${name}: ${change}`, ...lines.map((line) => `  ${line}`), ''].join('\n'),
+    );
+    out.stdout((await printDocument(flags, differences)) ?? text.join(''));
     return 0;
   },
 };

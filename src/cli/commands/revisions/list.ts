@@ -1,5 +1,5 @@
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const revisionsListCommand: Command = {
   name: 'revisions list',
@@ -14,7 +14,6 @@ export const revisionsListCommand: Command = {
     ['One component', 'revisions list kube-apiserver'],
   ],
   run: async ({ flags, positionals: [component], out }) => {
-    checkFormat(flags);
     const { listRevisions, operandNamed } = await import('../../../host/openshift/revision-archive.ts');
     const only = component === undefined ? undefined : operandNamed(component);
     const listed = await listRevisions(stringFlag(flags, 'root'), only);

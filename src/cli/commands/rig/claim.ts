@@ -1,9 +1,10 @@
 import { type Command, stringFlag, UsageError } from '../../command.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { ACCESS, accessOf, NAMESPACE, namespaceOf } from './access.ts';
 
 export const rigClaimCommand: Command = {
   name: 'rig claim',
-  usage: 'RIG [--name NAME] [-n NAMESPACE] [--duration D] [--wait]',
+  usage: 'RIG [--name NAME] [-n NAMESPACE] [--duration D] [--wait] [-o json|yaml]',
   summary: 'claim a rig: create a RigClaim',
   description: 'Instead of RIG, --selector names labels of rigs, any of which will do.',
   flags: {
@@ -12,6 +13,7 @@ export const rigClaimCommand: Command = {
     selector: { type: 'string', short: 'l', value: 'K=V,…', help: 'labels of rigs, instead of a name' },
     duration: { type: 'string', value: 'D', help: 'length of the lease, such as 30m' },
     wait: { type: 'boolean', help: 'wait until the rig is granted' },
+    output: OUTPUT_FLAG,
     ...ACCESS,
   },
   arguments: [0, 1],
@@ -35,7 +37,8 @@ export const rigClaimCommand: Command = {
     );
     const { phase = 'Queued', rig: granted, expiresAt } = claim.status ?? {};
     const until = expiresAt === undefined ? '' : ` (${granted ?? ''} until ${expiresAt})`;
-    out.stdout(`rigclaim ${claim.metadata?.name ?? ''} ${phase}${until}\n`);
+    const line = `rigclaim ${claim.metadata?.name ?? ''} ${phase}${until}\n`;
+    out.stdout((await printDocument(flags, claim)) ?? line);
     return 0;
   },
 };

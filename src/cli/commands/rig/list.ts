@@ -1,5 +1,5 @@
 import type { Command } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { ACCESS, accessOf } from './access.ts';
 
 const NONE = '<none>';
@@ -12,7 +12,6 @@ export const rigListCommand: Command = {
   arguments: [0, 0],
   examples: [['All rigs', 'rig list']],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const { listRigs } = await import('../../../host/commands/rigs.ts');
     const rigs = await listRigs(accessOf(flags));
     const rows = rigs.map(({ metadata, spec, status }) => [

@@ -1,14 +1,16 @@
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 
 export const secretsEncryptReencryptCommand: Command = {
   name: 'secrets-encrypt reencrypt',
-  usage: '[--drop-old-keys]',
+  usage: '[--drop-old-keys] [-o json|yaml]',
   summary: 'rewrite every object that is not stored with the current write key',
   flags: {
     'drop-old-keys': {
       type: 'boolean',
       help: 'then remove the former keys from the file; snapshots encrypted with them cannot be read with it',
     },
+    output: OUTPUT_FLAG,
     root: ROOT_FLAG,
   },
   arguments: [0, 0],
@@ -17,7 +19,8 @@ export const secretsEncryptReencryptCommand: Command = {
     const { dropOldKeys, surveyStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
     const root = stringFlag(flags, 'root');
     const report = await surveyStore(root, true);
-    out.stdout(`${report.rewritten} objects rewritten\n`);
+    const { rewritten, unreadable, file } = report;
+    out.stdout((await printDocument(flags, { file, rewritten, unreadable })) ?? `${rewritten} objects rewritten\n`);
     for (const key of report.unreadable) out.stderr(`no key for ${key}: not rewritten\n`);
     if (report.unreadable.length > 0) return 1;
     if (flags['drop-old-keys'] === true) {
@@ -29,7 +32,7 @@ export const secretsEncryptReencryptCommand: Command = {
         return 1;
       }
       await dropOldKeys(root);
-      out.stdout(`former keys removed from ${report.file}\n`);
+      if (flags['output'] === undefined) out.stdout(`former keys removed from ${report.file}\n`);
     }
     return 0;
   },

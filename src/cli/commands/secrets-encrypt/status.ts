@@ -1,5 +1,5 @@
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const secretsEncryptStatusCommand: Command = {
   name: 'secrets-encrypt status',
@@ -9,7 +9,6 @@ export const secretsEncryptStatusCommand: Command = {
   arguments: [0, 0],
   examples: [['Encryption of stored objects', 'secrets-encrypt status']],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const { surveyStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
     const report = await surveyStore(stringFlag(flags, 'root'), false);
     const document = await printDocument(flags, report);

@@ -10,9 +10,3 @@ export async function directoryOf(flags: FlagValues): Promise<string> {
   const { snapshotDirectory } = await import('../../../host/store/restore-target.ts');
   return stringFlag(flags, 'directory') ?? snapshotDirectory(stringFlag(flags, 'root'));
 }
-
-/** Prints progress, on terminals only. */
-export function progressOf(write: (text: string) => void): (done: number, of: number) => void {
-  if (!process.stderr.isTTY) return () => {};
-  return (done, of) => write(`\r${done} of ${of} keys${done >= of ? '\n' : ''}`);
-}

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
-import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { DIRECTORY_FLAG, directoryOf } from './directory.ts';
 
 export const snapshotListCommand: Command = {
@@ -11,7 +11,6 @@ export const snapshotListCommand: Command = {
   arguments: [0, 0],
   examples: [['Snapshots of this host', 'snapshot list']],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const { listSnapshots } = await import('../../../host/store/administration.ts');
     const directory = await directoryOf(flags);
     if (stringFlag(flags, 'directory') !== undefined && !existsSync(directory))

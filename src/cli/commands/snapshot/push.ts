@@ -1,7 +1,7 @@
+import { transferring } from '../../../base/progress.ts';
 import { type Command, stringFlag, UsageError } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
-import { progressOf } from './directory.ts';
 
 export const snapshotPushCommand: Command = {
   name: 'snapshot push',
@@ -17,14 +17,18 @@ export const snapshotPushCommand: Command = {
   arguments: [1, 1],
   values: ['snapshot'],
   examples: [['Fill an empty etcd', 'snapshot push /backup/store.db --endpoints https://10.0.0.9:2379']],
-  run: async ({ flags, positionals, out }) => {
-    checkFormat(flags);
+  run: async ({ flags, positionals: [file = ''], out, progress }) => {
     if (stringFlag(flags, 'endpoints') === undefined) throw new UsageError('snapshot push: give --endpoints');
     const { pushSnapshot } = await import('../../../host/store/administration.ts');
     const admin = (await storeAccess(flags)).open();
     try {
       const overwrite = flags['overwrite'] === true;
-      const pushed = await kept(pushSnapshot(positionals[0] ?? '', admin, overwrite, progressOf(out.stderr)));
+      const pushed = await transferring(
+        progress,
+        `pushing ${file}`,
+        (onProgress) => kept(pushSnapshot(file, admin, overwrite, onProgress)),
+        'keys',
+      );
       const document = await printDocument(flags, pushed);
       out.stdout(document ?? `${pushed.keys} keys and ${pushed.leases} leases written; revision ${pushed.revision}\n`);
       return 0;

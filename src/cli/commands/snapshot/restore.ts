@@ -1,7 +1,7 @@
+import { transferring } from '../../../base/progress.ts';
 import { type Command, integerFlag, stringFlag, UsageError } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
-import { progressOf } from './directory.ts';
 
 export const snapshotRestoreCommand: Command = {
   name: 'snapshot restore',
@@ -34,8 +34,7 @@ earlier history, users and roles are not kept.`,
     ['Restore the store of this host', 'snapshot restore /backup/store.db'],
     ['Import from a running etcd', 'snapshot restore --from-etcd --endpoints https://10.0.0.9:2379'],
   ],
-  run: async ({ flags, positionals, out }) => {
-    checkFormat(flags);
+  run: async ({ flags, positionals, out, progress }) => {
     const [file] = positionals;
     const fromEtcd = flags['from-etcd'] === true;
     if (fromEtcd === (file !== undefined)) throw new UsageError('snapshot restore: give a file, or --from-etcd');
@@ -58,7 +57,10 @@ earlier history, users and roles are not kept.`,
     const { dataDirectory, name } = target;
     if (file !== undefined) {
       const skipHashCheck = flags['skip-hash-check'] === true;
-      const restored = await kept(restoreSnapshot(file, target, { skipHashCheck, bumpRevision }));
+      const options = { skipHashCheck, bumpRevision };
+      const restored = await transferring(progress, `restoring ${file}`, (onProgress) =>
+        kept(restoreSnapshot(file, target, options, onProgress)),
+      );
       const document = await printDocument(flags, { ...restored, name, dataDirectory });
       out.stdout(
         document ??
@@ -68,7 +70,12 @@ earlier history, users and roles are not kept.`,
     }
     const admin = (await storeAccess(flags)).open();
     try {
-      const restored = await kept(restoreFromEtcd(admin, target, progressOf(out.stderr)));
+      const restored = await transferring(
+        progress,
+        'importing',
+        (onProgress) => kept(restoreFromEtcd(admin, target, onProgress)),
+        'keys',
+      );
       const document = await printDocument(flags, { ...restored, name, dataDirectory });
       out.stdout(
         document ??

@@ -1,5 +1,6 @@
+import { type OnProgress, transferring } from '../../../base/progress.ts';
 import { type Command, integerFlag, UsageError } from '../../command.ts';
-import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument } from '../../printers.ts';
+import { humanBytes, OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
 import { DIRECTORY_FLAG, directoryOf } from './directory.ts';
 
@@ -21,8 +22,7 @@ export const snapshotSaveCommand: Command = {
     ['Save into the snapshot directory and keep eight', 'snapshot save --keep 8'],
     ['Save to a file', 'snapshot save /backup/store.db'],
   ],
-  run: async ({ flags, positionals, out }) => {
-    checkFormat(flags);
+  run: async ({ flags, positionals, out, progress }) => {
     const { isUnchanged, pruneSnapshots, saveSnapshot } = await import('../../../host/store/administration.ts');
     const [file] = positionals;
     const keep = integerFlag(flags, 'keep', 1, 1000);
@@ -37,7 +37,8 @@ export const snapshotSaveCommand: Command = {
         out.stdout('unchanged since the newest snapshot\n');
         return 0;
       }
-      const saved = await kept(saveSnapshot(admin, target, Date.now()));
+      const save = (onProgress: OnProgress) => kept(saveSnapshot(admin, target, Date.now(), onProgress));
+      const saved = await transferring(progress, 'saving the snapshot', save);
       if (keep !== undefined) await pruneSnapshots(directory, keep, saved.file);
       const document = await printDocument(flags, saved);
       out.stdout(document ?? `${saved.file}: revision ${saved.revision}, ${humanBytes(saved.bytes)}\n`);

@@ -1,5 +1,5 @@
 import { type Command, integerFlag, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { DIRECTORY_FLAG } from './directory.ts';
 
 export const snapshotScheduleCommand: Command = {
@@ -23,7 +23,6 @@ the start. Default: one a day, and three are kept.`,
     ['Save every six hours, keep eight', 'snapshot schedule --every 6h --keep 8'],
   ],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const [{ EVERY_FORMAT, parseEvery, readSchedule, writeSchedule }, { canonicalRoot, pathsBelow }] =
       await Promise.all([
         import('../../../store/config/snapshot-schedule.ts'),

@@ -1,5 +1,5 @@
 import type { Command } from '../../command.ts';
-import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const snapshotStatusCommand: Command = {
   name: 'snapshot status',
@@ -10,7 +10,6 @@ export const snapshotStatusCommand: Command = {
   values: ['snapshot'],
   examples: [['Check a snapshot', 'snapshot status /backup/store.db']],
   run: async ({ flags, positionals, out }) => {
-    checkFormat(flags);
     const { snapshotStatus } = await import('../../../host/store/administration.ts');
     const status = await snapshotStatus(positionals[0] ?? '');
     const { revision, compacted, keys, revisions, hash, bytes, sha256, memberId } = status;

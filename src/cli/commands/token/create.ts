@@ -1,5 +1,5 @@
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -35,7 +35,6 @@ export const tokenCreateCommand: Command = {
     ['A token for another master', 'token create --roles master,etcd,node --ttl 1h'],
   ],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const ttlMs = ttlOf(stringFlag(flags, 'ttl'));
     const { createToken } = await import('../../../host/join/tokens.ts');
     const created = await createToken({

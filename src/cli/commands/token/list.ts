@@ -1,6 +1,6 @@
 import type { ListedToken } from '../../../host/join/tokens.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
-import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const tokenListCommand: Command = {
   name: 'token list',
@@ -10,7 +10,6 @@ export const tokenListCommand: Command = {
   arguments: [0, 0],
   examples: [['Tokens of the cluster', 'token list']],
   run: async ({ flags, out }) => {
-    checkFormat(flags);
     const { listTokens } = await import('../../../host/join/tokens.ts');
     const tokens = await listTokens(stringFlag(flags, 'root'));
     out.stdout((await printDocument(flags, tokens)) ?? tableOf(tokens));

@@ -1,0 +1,17 @@
+/** The progress of a command: on stderr, because stdout has its result. */
+import { createProgress, type Progress } from '../base/progress.ts';
+import { usesColours } from './colours.ts';
+import type { FlagValues, Output } from './command.ts';
+
+/** `isProcess`: the output is that of the process, whose stderr may be a terminal. */
+export function progressOf(flags: FlagValues, out: Output, isProcess: boolean): Progress {
+  const { stderr, env } = process;
+  return createProgress({
+    write: out.stderr,
+    terminal: isProcess && stderr.isTTY === true && env['TERM'] !== 'dumb',
+    colours: usesColours(stderr, env),
+    columns: () => stderr.columns,
+    nowMs: () => performance.now(),
+    quiet: flags['quiet'] === true,
+  });
+}
