@@ -76,9 +76,24 @@ const CLIENT_CONFIG_VERBS: readonly string[] = [
   ...['delete-cluster', 'delete-context', 'delete-user', 'rename-context'],
 ];
 
+/** Flags with a value that may precede a verb of the client, as in kubectl. */
+const LEADING_FLAGS: readonly string[] = [
+  ...['-n', '--namespace', '--kubeconfig', '--context', '--cluster', '--user', '-s', '--server', '--as'],
+];
+
 /** True for a verb of the built-in client, its help included. */
 export const isClientCall = (argv: readonly string[]): boolean =>
-  isClientVerb(argv) || argv[0] === 'kubectl' || (argv[0] === 'help' && isClientVerb(argv.slice(1)));
+  isClientVerb(withoutLeadingFlags(argv)) ||
+  argv[0] === 'kubectl' ||
+  (argv[0] === 'help' && isClientVerb(argv.slice(1)));
+
+function withoutLeadingFlags(argv: readonly string[]): readonly string[] {
+  for (let at = 0; ; ) {
+    const [name = '', value] = (argv[at] ?? '').split('=', 2);
+    if (!LEADING_FLAGS.includes(name)) return argv.slice(at);
+    at += value === undefined ? 2 : 1;
+  }
+}
 
 /**
  * True for a call of the built-in client. `run` is the host process unless an image is given, and `config` has verbs of

@@ -29,6 +29,8 @@ test('the client has a bundle of its own', () => {
   assert.equal(bundleOf({ argv: ['kubectl', 'version'], argv0: 'hyperedge' }), 'kubectl');
   assert.equal(bundleOf({ argv: ['get', 'pods'], argv0: '/usr/local/bin/kubectl' }), 'kubectl');
   assert.equal(bundleOf({ argv: ['help', 'get'], argv0: 'hyperedge' }), 'kubectl');
+  assert.equal(bundleOf({ argv: ['-n', 'web', '--context=lab', 'logs', 'x'], argv0: 'hyperedge' }), 'kubectl');
+  assert.equal(bundleOf({ argv: ['-n', 'web', 'status'], argv0: 'hyperedge' }), 'others');
   assert.equal(bundleOf({ argv: ['get', 'pods'], argv0: 'kubelet' }), 'run');
   assert.equal(bundleOf({ argv: ['__complete', 'get', ''], argv0: 'hyperedge' }), 'complete');
   assert.equal(bundleOf({ argv: ['run'], argv0: 'hyperedge' }), 'run');

@@ -146,13 +146,13 @@ describe('usage history', { timeout: 900_000 }, () => {
     await appliance.start(240_000);
     const answer = await eventually('history', 30_000, () => read('scope=pod&namespace=default&metric=cpu&since=24h'));
     assert.ok(highest(seriesOf(answer, 'busy')?.['cpu']?.average) > 0.01);
-    await writeFile(
-      join(appliance.root, 'var/lib/origin/usage-history', names[0] ?? ''),
-      'HEUSAGE9 of a newer version',
-    );
     await appliance.halt('SIGKILL');
+    const path = join(appliance.root, 'var/lib/origin/usage-history', names[0] ?? '');
+    await writeFile(path, 'HEUSAGE9 of a newer version');
     await appliance.start(240_000);
-    assert.match(appliance.output, /history file ignored and removed .*unknown format/);
+    await eventually('the log line', 30_000, () =>
+      /history file ignored and removed .*unknown format/.test(appliance.output) ? true : undefined,
+    );
     const damaged = await eventually('history', 30_000, () => read('scope=pod&metric=cpu&since=24h'));
     assert.equal(seriesOf(damaged, 'busy'), undefined);
   });

@@ -18,11 +18,11 @@ import { clusterReport, listSnapshots } from '../store/administration.ts';
 import { openApiSource } from './api-sources.ts';
 
 /** The handler of the host process waits for its own probes up to 3 s. */
-const PROCESS_MS = 4000;
-const API_MS = 4000;
+const PROCESS_MS = 3500;
+const API_MS = 3500;
 const LOCAL_MS = 3000;
 const AGENT_MS = 1500;
-const STORE_MS = 4000;
+const STORE_MS = 3500;
 const STORE_LIMITS = { quorumMs: 1500, memberMs: 1200 };
 const MAX_PROBLEMS = 10;
 

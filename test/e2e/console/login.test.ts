@@ -62,7 +62,7 @@ describe('console', { timeout: 560_000, skip }, () => {
     await withTab(async (tab) => {
       const { page, context, tokens } = tab;
       await logIn(tab, 'kubeadmin', password);
-      await page.waitForFunction("document.querySelector('.user').textContent === 'kube:admin'");
+      await page.waitForSelector('.user:text-is("kube:admin")');
       assert.equal(page.url(), CONSOLE);
       const [first = ''] = tokens;
       assert.match(first, /^sha256~/);
@@ -97,7 +97,7 @@ describe('console', { timeout: 560_000, skip }, () => {
       await page.goto(link);
       await page.waitForSelector('.frame h1');
       assert.doesNotMatch(page.url(), /login|#/);
-      await page.waitForFunction("document.querySelector('.user').textContent === 'kube:admin'");
+      await page.waitForSelector('.user:text-is("kube:admin")');
     });
     await withTab(async ({ page }) => {
       await page.goto(link);
