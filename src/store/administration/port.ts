@@ -76,10 +76,10 @@ export interface EtcdAdmin {
   /** Log level as this member knows it. */
   level(timeoutMs?: number): Promise<LogLevelReport>;
   /**
-   * Streams a snapshot to `piece`. The last piece is the SHA-256 of the preceding ones. Resolves with the store's
-   * revision.
+   * Streams a snapshot to `piece`. `remaining`: bytes of the database that follow. The last piece is the SHA-256 of the
+   * preceding ones. Resolves with the store's revision.
    */
-  snapshot(piece: (bytes: Buffer) => void): Promise<number>;
+  snapshot(piece: (bytes: Buffer, remaining: number) => void): Promise<number>;
   range(request: Partial<RangeRequest> & { readonly key: string }): Promise<WireRangeResponse>;
   /** Values of keys at a revision, in the order of `keys`; missing keys are omitted. */
   getAll(keys: readonly string[], revision: number): Promise<readonly WireKeyValue[]>;

@@ -4,7 +4,7 @@ import { closeSync, createReadStream, fsyncSync, openSync, writeSync } from 'nod
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import { adding, type OnProgress } from '../../base/progress.ts';
+import type { OnProgress } from '../../base/progress.ts';
 import { flushDirectory } from './durable-files.ts';
 import type { EtcdAdmin, SnapshotSummary, StoreFiles } from './port.ts';
 
@@ -66,18 +66,16 @@ async function receive(
   part: string,
   onProgress: OnProgress | undefined,
 ): Promise<{ readonly storeRevision: number; readonly bytes: number; readonly sha256: string }> {
-  // The snapshot is the database without free pages, so that this is its largest size.
-  const received = onProgress && adding((await admin.status()).dbBytes, onProgress);
   const file = openSync(part, 'wx', 0o600);
   try {
     const hash = createHash('sha256');
     let last: Buffer | undefined;
     let bytes = 0;
-    const storeRevision = await admin.snapshot((piece) => {
+    const storeRevision = await admin.snapshot((piece, remaining) => {
       if (last !== undefined) hash.update(last);
       for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
       bytes += piece.length;
-      received?.(piece.length);
+      onProgress?.(bytes, bytes + remaining);
       last = Buffer.from(piece);
     });
     const sha256 = hash.digest('hex');

@@ -110,7 +110,7 @@ class Admin implements EtcdAdmin {
     return { level, supported };
   }
 
-  async snapshot(piece: (bytes: Buffer) => void): Promise<number> {
+  async snapshot(piece: (bytes: Buffer, remaining: number) => void): Promise<number> {
     // A stream has no deadline, so this call detects a store that does not answer.
     await this.status(REACH_MS);
     const token = await this.#authenticated(CALL_MS);
@@ -133,7 +133,7 @@ class Admin implements EtcdAdmin {
           try {
             const part = decodeSnapshotPiece(message);
             revision ||= part.revision;
-            piece(part.blob);
+            piece(part.blob, part.remaining);
             wait();
           } catch (error) {
             fail(error as Error);
@@ -362,16 +362,22 @@ function decodeLogEnd(bytes: Buffer): EtcdLogEnd {
   return { memberId, name, term, lastIndex, lastTerm, commit, revision, lastRevision };
 }
 
-function decodeSnapshotPiece(bytes: Buffer): { readonly revision: number; readonly blob: Buffer } {
+function decodeSnapshotPiece(bytes: Buffer): {
+  readonly revision: number;
+  readonly remaining: number;
+  readonly blob: Buffer;
+} {
   const reader = new Reader(bytes);
   let revision = 0;
+  let remaining = 0;
   let blob: Buffer = Buffer.alloc(0);
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) revision = decodeHeader(reader.bytes());
+    else if (field === 2) remaining = reader.int();
     else if (field === 3) blob = reader.bytes();
     else reader.skip();
   }
-  return { revision, blob };
+  return { revision, remaining, blob };
 }
 
 function idOf(bytes: Buffer): bigint {

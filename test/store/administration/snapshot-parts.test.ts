@@ -1,6 +1,6 @@
 /** Partial files of interrupted snapshot saves. */
 import assert from 'node:assert/strict';
-import { readdir, utimes, writeFile } from 'node:fs/promises';
+import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
@@ -9,6 +9,26 @@ import { saveSnapshot } from '../../../src/store/administration/snapshots.ts';
 import { createEtcdAdmin } from '../../../src/store/client/etcd-admin.ts';
 import { type ClusterMember, cluster } from '../cluster-harness.ts';
 import { clock, remove, temporaryDirectory } from '../harness.ts';
+
+it('reports progress with the size of the snapshot', { timeout: 60_000 }, async () => {
+  const directory = await temporaryDirectory();
+  const [one] = (await cluster(directory, 1)) as [ClusterMember];
+  await one.start();
+  const admin = createEtcdAdmin({ endpoints: [one.endpoint], log: silentLog, clock });
+  try {
+    const seen: (readonly [number, number])[] = [];
+    const file = join(directory, 'a.db');
+    await saveSnapshot(admin, { file }, storeFiles, clock.nowMs(), (done, total) => seen.push([done, total]));
+    const { size } = await stat(file);
+    assert.deepEqual(seen.at(-1), [size, size]);
+    const DIGEST = 32;
+    assert.ok(seen.every(([done, total]) => done <= total && total >= size - DIGEST && total <= size));
+  } finally {
+    admin.close();
+    await one.stop();
+    await remove(directory);
+  }
+});
 
 it('removes the partial file of a killed save, but not that of a running save', { timeout: 60_000 }, async () => {
   const directory = await temporaryDirectory();
