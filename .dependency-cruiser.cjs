@@ -84,7 +84,7 @@ module.exports = {
     rule('core-parts-apart', { path: '^src/(store|apiserver|kubelet)/core/([^/]+)/' }, { path: '^src/$1/core/', pathNot: ['^src/$1/core/$2/', '^src/store/core/messages/', PORT] }, 'the parts of these cores never import each other'),
     rule('plans-are-pure', { path: PLANS, pathNot: [CONTROLLER, PORT, SURVEY] }, { pathNot: ['^src/(?:base|api)/', FRAMEWORK_CORE, PLANS, PORT] }, 'plans import base, api and the pure part of the framework'),
     rule('plans-not-controllers', { path: PLANS, pathNot: [CONTROLLER, PORT] }, { path: CONTROLLER }, 'a controller calls its plan'),
-    rule('io-knows-ports-only', { path: '^src/(.+?)/io/' }, { path: SRC, pathNot: ['^src/(?:base|wire|api)/', KINDS, PORT, '^src/$1/io/'] }, 'adapters import base, wire, api and port types'),
+    rule('io-knows-ports-only', { path: '^src/(.+?)/io/' }, { path: SRC, pathNot: ['^src/(?:base|wire|api)/', KINDS, PORT, '^src/$1/(?:io|core)/'] }, 'adapters import base, wire, api, port types and the core of their feature'),
     rule('io-apart', { path: '^src/(.+?)/io/([^/]+)/', pathNot: '^src/network/pods/io/' }, { path: '^src/$1/io/', pathNot: ['^src/$1/io/$2/', PORT] }, 'an adapter never imports another adapter'),
     rule('adapters-know-ports-only', { path: ADAPTERS }, { path: SRC, pathNot: ['^src/(?:base|wire|api)/', KINDS, PORT, '^src/store/core/messages/', '^src/$1/'] }, 'adapters import base, wire, api and port types'),
     rule('domains-no-io', { path: `^src/(?:${DOMAINS})/`, pathNot: [PORT, ADAPTERS, '/(?:io|config)/', ...OWN_IO.map((path) => `^${path}$`)] }, { path: IO }, 'I/O is behind a port, implemented by an adapter'),

@@ -1,8 +1,8 @@
 /** Objects from `-f`: files, directories, stdin and URLs. */
-import { messageOf } from '../base/errors.ts';
 import { ClientError } from './core/errors.ts';
 import type { FlagSpecs } from './core/flags.ts';
 import { type AnyObject, objectsIn } from './core/objects.ts';
+import { documentsIn } from './documents.ts';
 import type { VerbContext } from './port.ts';
 
 export const FILE_FLAGS: FlagSpecs = {
@@ -45,24 +45,6 @@ export async function manifestsOf(context: VerbContext): Promise<Manifest[]> {
 async function parse(source: string, text: string): Promise<Manifest[]> {
   const documents = await documentsIn(source, text);
   return documents.flatMap((document) => objectsIn(document, source).map((object) => ({ source, object })));
-}
-
-export async function documentsIn(source: string, text: string, version: '1.1' | '1.2' = '1.1'): Promise<unknown[]> {
-  try {
-    if (text.trimStart().startsWith('{') && !/^---/m.test(text)) return [JSON.parse(text)];
-  } catch {
-    // The text may be YAML in flow style.
-  }
-  const { parseAllDocuments } = await import('yaml');
-  const documents = parseAllDocuments(text, { version, uniqueKeys: true, merge: true });
-  return [...documents].map((document) => {
-    const [error] = document.errors ?? [];
-    if (error !== undefined)
-      throw new ClientError(
-        `error parsing ${source}: error converting YAML to JSON: yaml: ${messageOf(error).split('\n')[0]}`,
-      );
-    return document.toJS({ maxAliasCount: 100 });
-  });
 }
 
 /** Throws ClientError unless `-f` was given. */

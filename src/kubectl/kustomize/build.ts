@@ -2,7 +2,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, objectsIn } from '../core/objects.ts';
-import { documentsIn } from '../manifests.ts';
+import { documentsIn } from '../documents.ts';
 import type { System } from '../port.ts';
 import { generate } from './content.ts';
 import { type Kustomization, readKustomization } from './kustomization.ts';

@@ -1,6 +1,6 @@
 /** Reads and checks a kustomization file. Source: sigs.k8s.io/kustomize/api/types. */
 import { ClientError } from '../core/errors.ts';
-import { documentsIn } from '../manifests.ts';
+import { documentsIn } from '../documents.ts';
 import type { System } from '../port.ts';
 
 export interface PatchTarget {

@@ -1,7 +1,7 @@
 /** `patches`, `patchesStrategicMerge` and `patchesJson6902`. */
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, at } from '../core/objects.ts';
-import { documentsIn } from '../manifests.ts';
+import { documentsIn } from '../documents.ts';
 import type { PatchEntry, PatchTarget } from './kustomization.ts';
 import { patchText } from './patching.ts';
 import { groupVersionOf, isFields, isNamed, nameOfResource, type Resource } from './resource.ts';

@@ -4,7 +4,7 @@ import { jsonDocument } from '../core/encode.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, withoutManagedFields } from '../core/objects.ts';
 import { yamlText } from '../core/yaml-writer.ts';
-import { documentsIn } from '../manifests.ts';
+import { documentsIn } from '../documents.ts';
 import type { VerbContext } from '../port.ts';
 import { nameOf, writeQuery } from '../printing.ts';
 import { errorLine, withSession } from '../run.ts';

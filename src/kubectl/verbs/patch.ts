@@ -1,6 +1,7 @@
 /** `patch`: strategic, merge or JSON patch of an object or subresource. */
 import { ClientError } from '../core/errors.ts';
-import { documentsIn, requiredManifests } from '../manifests.ts';
+import { documentsIn } from '../documents.ts';
+import { requiredManifests } from '../manifests.ts';
 import type { VerbContext } from '../port.ts';
 import { dryRunOf, printOutcome, writeQuery } from '../printing.ts';
 import { withSession } from '../run.ts';
