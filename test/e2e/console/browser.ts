@@ -112,10 +112,10 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   );
 }
 
-/** Writes a picture for the documents if the environment names their directory. */
+/** Writes a JPEG picture for the documents if the environment names their directory. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (PICTURES === undefined) return;
   const path = join(projectRoot, PICTURES, name);
-  const bytes = await page.screenshot({ path });
+  const bytes = await page.screenshot({ path, quality: 80 });
   assert.ok(bytes.length <= MAX_PICTURE_BYTES, `${path}: ${bytes.length} bytes, at most ${MAX_PICTURE_BYTES}`);
 }

@@ -144,7 +144,7 @@ describe('console', { timeout: 560_000, skip }, () => {
           assert.deepEqual(faults, []);
           await page.click(`nav a[href="${links[0]}"]`);
           await page.waitForTimeout(2_000);
-          await picture(page, `console-${colorScheme}.png`);
+          await picture(page, `console-${colorScheme}.jpg`);
           await page.keyboard.press('/');
           await page.waitForSelector('dialog.palette[open]');
           assert.deepEqual(await accessibilityFaults(page), []);
