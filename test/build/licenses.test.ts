@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { bundleConsole } from '../../build/console.ts';
 import { thirdPartyNotices } from '../../build/licenses.ts';
 import { bundle } from '../../esbuild.config.mjs';
 
@@ -12,7 +13,8 @@ test('includes the license of every bundled package, Node, SQLite and the add-on
   const directory = await mkdtemp(join(tmpdir(), 'he-licenses-'));
   try {
     const { modules } = await bundle(directory);
-    const text = await thirdPartyNotices(root, modules);
+    const web = await bundleConsole(join(directory, 'console'));
+    const text = await thirdPartyNotices(root, [...modules, ...web.modules]);
     const [list = ''] = text.split('='.repeat(80));
     const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
     for (const name of Object.keys(dependencies)) {
