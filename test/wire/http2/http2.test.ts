@@ -298,7 +298,11 @@ describe('requests of one turn', () => {
     });
     const connection = new Http2Connection(socket, { client: true, events: { goingAway: () => {}, closed: () => {} } });
     connection.start();
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    // The connection's first frames are written at the end of a turn.
+    for (let turns = 0; written.length === 0 || socket.writableLength > 0; turns += 1) {
+      assert.ok(turns < 1000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     written.length = 0;
     const ids = Array.from({ length: 20 }, () => {
       const stream = connection.open({ data: () => {}, lost: () => {} });
