@@ -47,10 +47,13 @@ export async function rotateAuthorities(
   await requireFollowed(settings, phase, force, open);
   const secrets = await sealingSecrets(settings);
   const predecessors = await Promise.all(signers.map((signer) => hasPredecessor(settings.root, signer)));
+  const wasInProgress = phase !== 'finish' || predecessors.includes(true);
+  // A repeated last phase only publishes again, which is not a step of a rotation.
+  const step = wasInProgress ? onStep : (): void => {};
   for (const signer of signers) {
     if (signer === 'etcd' && !ownsStore(settings)) continue;
     await rotate(settings, signer, phase, nowMs);
-    onStep(`phase ${phase} of ${signer} is done`);
+    step(`phase ${phase} of ${signer} is done`);
   }
   const issued: string[] = [];
   await issueCertificates(settings, {
@@ -58,12 +61,12 @@ export async function rotateAuthorities(
     lifeMs: settings.certificateLifeMs,
     onIssued: (path) => void issued.push(path),
   });
-  onStep(`${issued.length} certificates and kubeconfigs are written`);
+  step(`${issued.length} certificates and kubeconfigs are written`);
   const after = (await sealingSecrets(settings)).filter(({ id }) => secrets.every((before) => before.id !== id));
   const { client, close } = await open();
   try {
     await publishAuthorities(client, settings, [...secrets, ...after], nowMs);
-    onStep('the other masters can fetch the authorities');
+    step('the other masters can fetch the authorities');
   } catch (error) {
     throw new CodedError(
       'unreachable',
@@ -73,7 +76,7 @@ export async function rotateAuthorities(
   } finally {
     await close();
   }
-  return { issued, wasInProgress: phase !== 'finish' || predecessors.includes(true) };
+  return { issued, wasInProgress };
 }
 
 /**
