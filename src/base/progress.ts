@@ -4,6 +4,8 @@
  * See docs/decisions/0023-progress-without-a-library.md.
  */
 
+import { bytesText } from './bytes-text.ts';
+
 export interface Progress {
   /** Reports a completed step with the time since the start. */
   step(text: string): void;
@@ -136,18 +138,8 @@ function lineOf(title: string, unit: Unit, { done, total, rate }: Measured): str
   return `${title}: ${amountText(done, unit)}${share}${speed}${left}`;
 }
 
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
-
-function amountText(amount: number, unit: Unit): string {
-  if (unit !== 'bytes') return `${Math.round(amount)} ${unit}`;
-  let value = amount;
-  let at = 0;
-  while (value >= 1024 && at < UNITS.length - 1) {
-    value /= 1024;
-    at += 1;
-  }
-  return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)}${UNITS[at]}`;
-}
+const amountText = (amount: number, unit: Unit): string =>
+  unit === 'bytes' ? bytesText(amount) : `${Math.round(amount)} ${unit}`;
 
 /** Seconds as `45 s`, `3 min 20 s` or `2 h 5 min`. */
 function durationText(seconds: number): string {

@@ -44,15 +44,3 @@ export function printTable(header: readonly string[], rows: readonly (readonly s
     )
     .join('');
 }
-
-/** Size with a unit, for example `1.5MiB`. */
-export function humanBytes(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)}${units[unit]}`;
-}

@@ -24,13 +24,13 @@ describe('completion scripts', () => {
     return stdout;
   };
   const answer = (text: string): Promise<void> => writeFile(join(directory, 'answer'), text);
-  const asked = async (): Promise<string[]> =>
-    (await readFile(join(directory, 'asked'), 'utf8')).split('\n').slice(0, -1);
+  const received = async (): Promise<string[]> =>
+    (await readFile(join(directory, 'received'), 'utf8')).split('\n').slice(0, -1);
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'he-shells-'));
     const stub = join(directory, 'hyperedge');
-    await writeFile(stub, `#!/bin/sh\nprintf '%s\\n' "$@" > ${directory}/asked\ncat ${directory}/answer\n`);
+    await writeFile(stub, `#!/bin/sh\nprintf '%s\\n' "$@" > ${directory}/received\ncat ${directory}/answer\n`);
     await chmod(stub, 0o755);
     await writeFile(join(directory, 'bundle file.tar'), '');
     for (const shell of ['bash', 'zsh', 'fish'] as const)
@@ -57,9 +57,9 @@ for line in "\${lines[@]}"; do complete_line "$line"; done
     );
     await answer('pods\tPod\npodtemplates\tPodTemplate\n:\n');
     assert.equal(run('bash', ['--norc'], 'bash.sh', 'hyperedge get -n a po'), '[pods][podtemplates]\n');
-    assert.deepEqual(await asked(), ['__complete', 'get', '-n', 'a', 'po']);
+    assert.deepEqual(await received(), ['__complete', 'get', '-n', 'a', 'po']);
     run('bash', ['--norc'], 'bash.sh', 'hyperedge get ');
-    assert.deepEqual(await asked(), ['__complete', 'get', '']);
+    assert.deepEqual(await received(), ['__complete', 'get', '']);
     await answer('registry.example/app:1\n:\n');
     assert.equal(run('bash', ['--norc'], 'bash.sh', 'hyperedge image pin registry.example/app:'), '[1]\n');
     await answer('--output=json\n:\n');
@@ -107,7 +107,7 @@ zpty -d z
     await answer('registry.example/app:1\tan image\n:\n');
     const line = 'hyperedge image pin regi';
     assert.equal(run('zsh', ['-f'], 'zsh.zsh', '', [line]), 'hyperedge image pin registry.example/app:1 \n');
-    assert.deepEqual(await asked(), ['__complete', 'image', 'pin', 'regi']);
+    assert.deepEqual(await received(), ['__complete', 'image', 'pin', 'regi']);
   });
 
   test('fish offers the values with their help, and files', { skip: isMissing('fish') }, async () => {
@@ -119,7 +119,7 @@ complete -C (cat)
     );
     await answer('pods\tPod\nregistry.example/app:1\n:\n');
     assert.equal(run('fish', ['--no-config'], 'fish.fish', 'hyperedge get -n a po'), 'pods\tPod\n');
-    assert.deepEqual(await asked(), ['__complete', 'get', '-n', 'a', 'po']);
+    assert.deepEqual(await received(), ['__complete', 'get', '-n', 'a', 'po']);
     await answer(':file\n');
     assert.match(run('fish', ['--no-config'], 'fish.fish', 'hyperedge bundle verify bund'), /bundle\\? file\.tar/);
   });

@@ -5,9 +5,10 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { bytesText } from '../../src/base/bytes-text.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../src/base/versions/version.ts';
 import { main } from '../../src/cli/index.ts';
-import { humanBytes, printTable } from '../../src/cli/printers.ts';
+import { printTable } from '../../src/cli/printers.ts';
 
 interface Ran {
   readonly code: number;
@@ -187,7 +188,10 @@ test('reports a missing configuration in one line, with a stack trace for --verb
 
 test('formats tables and sizes', () => {
   assert.equal(printTable(['A', 'LONGER'], [['value', 'x']]), 'A       LONGER\nvalue   x\n');
-  assert.deepEqual([0, 1023, 1536, 5 * 1024 ** 3].map(humanBytes), ['0B', '1023B', '1.5KiB', '5.0GiB']);
+  assert.deepEqual(
+    [0, 1023, 1536, 5 * 1024 ** 3].map((bytes) => bytesText(bytes)),
+    ['0B', '1023B', '1.5KiB', '5.0GiB'],
+  );
 });
 
 test('takes the component from the first argument of hyperkube and from the name of other links', async () => {

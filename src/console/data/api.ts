@@ -19,7 +19,6 @@ export interface ApiRequest {
 
 export const MERGE_PATCH = 'application/merge-patch+json';
 export const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
-export const JSON_PATCH = 'application/json-patch+json';
 
 export class Api {
   readonly #sendRequest: Send;

@@ -2,7 +2,7 @@
 import { collectionPath } from '../../client/resource-path.ts';
 import type { Api } from './api.ts';
 import { quantityNumber } from './format.ts';
-import { type AnyObject, at, listAt } from './resources.ts';
+import { type AnyObject, at } from './resources.ts';
 
 export interface Usage {
   readonly name: string;
@@ -19,12 +19,6 @@ export async function usageOfNodes(api: Api, signal: AbortSignal): Promise<reado
   const path = collectionPath({ ...METRICS, kind: 'NodeMetrics', plural: 'nodes', namespaced: false });
   const list = await api.json<{ readonly items?: readonly AnyObject[] }>(path, { signal });
   return (list.items ?? []).map((each) => usageOf(each, [each]));
-}
-
-export async function usageOfPods(api: Api, namespace: string, signal: AbortSignal): Promise<readonly Usage[]> {
-  const path = collectionPath({ ...METRICS, kind: 'PodMetrics', plural: 'pods', namespaced: true }, namespace);
-  const list = await api.json<{ readonly items?: readonly AnyObject[] }>(path, { signal });
-  return (list.items ?? []).map((each) => usageOf(each, listAt(each, 'containers')));
 }
 
 function usageOf({ metadata }: AnyObject, parts: readonly unknown[]): Usage {

@@ -1,4 +1,5 @@
 /** Definition of a check, and helpers for its findings. */
+import { bytesText as joinedBytesText } from '../../base/bytes-text.ts';
 import type { FactName, Facts, Finding, Group, Result } from '../port.ts';
 
 export interface Check {
@@ -50,16 +51,6 @@ export function shell(text: string): string {
 /** Argument that names the root in commands of this program; empty for `/`. */
 export const rootFlag = (root: string): string => (root === '/' ? '' : ` --root ${shell(root)}`);
 
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
-
-export function bytesText(bytes: number): string {
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
-}
+export const bytesText = (bytes: number): string => joinedBytesText(bytes, ' ');
 
 export const percent = (share: number): string => `${Math.round(share * 100)} %`;

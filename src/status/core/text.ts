@@ -1,5 +1,7 @@
 /** The report as text: the host first, then the cluster, alarms and the next commands. */
+
 import { humanDuration } from '../../api/printing/duration.ts';
+import { bytesText } from '../../base/bytes-text.ts';
 import { dateText, timeMs } from '../../base/times.ts';
 import type { About, ClusterStatus, HostProcess, MemberStatus, NodeStatus, Pool, State } from '../port.ts';
 
@@ -210,16 +212,4 @@ function plain(text: string): string {
       .trim(),
   ];
   return characters.length <= MAX_TEXT ? characters.join('') : `${characters.slice(0, MAX_TEXT).join('')}…`;
-}
-
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
-
-function bytesText(bytes: number): string {
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)}${UNITS[unit]}`;
 }

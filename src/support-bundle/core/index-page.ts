@@ -1,4 +1,5 @@
 /** The page `index.html` of a bundle: its sections with links to their files. It has no scripts and loads nothing. */
+import { bytesText } from '../../base/bytes-text.ts';
 import type { BundleReport, EntryReport, SectionReport } from '../port.ts';
 
 const STYLE =
@@ -20,7 +21,7 @@ export function indexPage({ host, version, time, since, knownSecrets, sections }
 <body>
 <h1>Support bundle of ${escapeHtml(host)}</h1>
 <table>
-${row('Time', time)}${row('Logs since', since)}${row('hyperedge', version)}${row('Files', `${files.length} with ${sizeText(bytes)}`)}${row('Known secrets', `${knownSecrets} values were searched and removed`)}</table>
+${row('Time', time)}${row('Logs since', since)}${row('hyperedge', version)}${row('Files', `${files.length} with ${bytesText(bytes, ' ')}`)}${row('Known secrets', `${knownSecrets} values were searched and removed`)}</table>
 <h2>Sections</h2>
 <ul>
 ${sections.map(({ id, title, problems }) => `<li><a href="#${anchor(id)}">${escapeHtml(title)}</a>${problems.length === 0 ? '' : ` <span class="p">incomplete</span>`}</li>\n`).join('')}</ul>
@@ -39,7 +40,7 @@ ${entries.map(entryHtml).join('')}</table>
 }
 
 const entryHtml = ({ path, bytes, cut }: EntryReport): string =>
-  `<tr><td><a href="${path.split('/').map(encodeURIComponent).join('/')}">${escapeHtml(path)}</a></td><td class="n">${sizeText(bytes)}</td><td class="p">${escapeHtml(cut ?? '')}</td></tr>\n`;
+  `<tr><td><a href="${path.split('/').map(encodeURIComponent).join('/')}">${escapeHtml(path)}</a></td><td class="n">${bytesText(bytes, ' ')}</td><td class="p">${escapeHtml(cut ?? '')}</td></tr>\n`;
 
 const row = (name: string, value: string): string =>
   `<tr><th>${escapeHtml(name)}</th><td>${escapeHtml(value)}</td></tr>\n`;
@@ -53,10 +54,4 @@ export function escapeHtml(text: string): string {
     .replaceAll('>', '&gt;')
     .replaceAll('"', '&quot;')
     .replaceAll("'", '&#39;');
-}
-
-function sizeText(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`;
-  if (bytes < 1024 * 1024) return `${(bytes / 1024).toFixed(1)} KiB`;
-  return `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }

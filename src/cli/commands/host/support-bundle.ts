@@ -1,7 +1,7 @@
+import { bytesText } from '../../../base/bytes-text.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { parseBytes } from '../../../base/quantity.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
-import { humanBytes } from '../../printers.ts';
 
 const DEFAULT_SINCE = '24h';
 const MAX_SINCE_MS = 365 * 24 * 3_600_000;
@@ -41,7 +41,7 @@ export const supportBundleCommand: Command = {
     const written = await createBundle({ ...options, sinceMs: Date.now() - sinceMs, maxBytes, signal: stop.signal });
     const incomplete = written.report.sections.filter(({ problems }) => problems.length > 0);
     for (const { title, problems } of incomplete) out.stderr(`hyperedge: ${title}: ${problems[0]}${more(problems)}\n`);
-    out.stdout(`${written.path} (${humanBytes(written.bytes)})\n`);
+    out.stdout(`${written.path} (${bytesText(written.bytes)})\n`);
     return 0;
   },
 };

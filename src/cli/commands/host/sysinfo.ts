@@ -1,6 +1,7 @@
+import { bytesText } from '../../../base/bytes-text.ts';
 import type { Disk, SystemInformation } from '../../../host/hardware/sysinfo.ts';
 import type { Command } from '../../command.ts';
-import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const sysinfoCommand: Command = {
   name: 'sysinfo',
@@ -45,14 +46,14 @@ export function printSystem({ hardware, cgroups, kernel }: SystemInformation, wi
       ['virtualization', YES_NO(processor.virtualization)],
     ]),
     fields('MEMORY', [
-      ['total', humanBytes(memory.totalBytes)],
-      ['swap', humanBytes(memory.swapBytes)],
+      ['total', bytesText(memory.totalBytes)],
+      ['swap', bytesText(memory.swapBytes)],
     ]),
     table(
       ['MODULE', 'SIZE', 'TYPE', 'MHZ', 'MANUFACTURER', 'PART', 'SERIAL'],
       memory.modules.map((each) => [
         each.slot,
-        humanBytes(each.bytes),
+        bytesText(each.bytes),
         each.type,
         each.megahertz,
         each.manufacturer,
@@ -65,7 +66,7 @@ export function printSystem({ hardware, cgroups, kernel }: SystemInformation, wi
       hardware.disks.map((each) => [
         each.device,
         each.type,
-        humanBytes(each.bytes),
+        bytesText(each.bytes),
         each.model,
         each.serial,
         each.firmware,
@@ -97,7 +98,7 @@ export function printSystem({ hardware, cgroups, kernel }: SystemInformation, wi
       hardware.graphics.map((each) => [
         each.busAddress,
         each.vendor,
-        each.memoryBytes === undefined ? undefined : humanBytes(each.memoryBytes),
+        each.memoryBytes === undefined ? undefined : bytesText(each.memoryBytes),
         each.model,
       ]),
     ),

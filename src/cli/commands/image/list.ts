@@ -1,5 +1,6 @@
+import { bytesText } from '../../../base/bytes-text.ts';
 import { type Command, ROOT_FLAG } from '../../command.ts';
-import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { openStore, shortId } from './store.ts';
 
 export const imageListCommand: Command = {
@@ -23,7 +24,7 @@ export const imageListCommand: Command = {
       return names.map((name) => [
         name,
         wide ? image.id : shortId(image.id),
-        humanBytes(image.sizeBytes),
+        bytesText(image.sizeBytes),
         ...(wide ? [image.repoDigests.join(',') || '<none>', image.pinned === true ? 'yes' : 'no'] : []),
       ]);
     });

@@ -1,6 +1,7 @@
+import { bytesText } from '../../../base/bytes-text.ts';
 import type { MemberReport } from '../../../host/store/administration.ts';
 import type { Command, Invocation } from '../../command.ts';
-import { humanBytes, printDocument, printTable } from '../../printers.ts';
+import { printDocument, printTable } from '../../printers.ts';
 import { kept, storeAccess } from '../../store-flags.ts';
 import { FLAGS } from './access.ts';
 
@@ -38,7 +39,7 @@ async function list({ flags, out }: Invocation): Promise<number> {
 
 function tableOf(members: readonly MemberReport[], wide: boolean): string {
   const known = (value: number | string | undefined): string => (value === undefined ? '-' : String(value));
-  const bytes = (value: number | undefined): string => (value === undefined ? '-' : humanBytes(value));
+  const bytes = (value: number | undefined): string => (value === undefined ? '-' : bytesText(value));
   return printTable(
     [
       'NAME',

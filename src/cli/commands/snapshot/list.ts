@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
+import { bytesText } from '../../../base/bytes-text.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
-import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { DIRECTORY_FLAG, directoryOf } from './directory.ts';
 
 export const snapshotListCommand: Command = {
@@ -24,7 +25,7 @@ export const snapshotListCommand: Command = {
       file,
       String(revision),
       ageOf(Date.now() - takenMs),
-      humanBytes(bytes),
+      bytesText(bytes),
       problem === '' ? 'yes' : 'NO',
     ]);
     out.stdout(document ?? printTable(['FILE', 'REVISION', 'AGE', 'SIZE', 'VERIFIED'], rows));

@@ -1,6 +1,7 @@
+import { bytesText } from '../../../base/bytes-text.ts';
 import { type OnProgress, transferring } from '../../../base/progress.ts';
 import { type Command, integerFlag, UsageError } from '../../command.ts';
-import { humanBytes, OUTPUT_FLAG, printDocument } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
 import { DIRECTORY_FLAG, directoryOf } from './directory.ts';
 
@@ -41,7 +42,7 @@ export const snapshotSaveCommand: Command = {
       const saved = await transferring(progress, 'saving the snapshot', save);
       if (keep !== undefined) await pruneSnapshots(directory, keep, saved.file);
       const document = await printDocument(flags, saved);
-      out.stdout(document ?? `${saved.file}: revision ${saved.revision}, ${humanBytes(saved.bytes)}\n`);
+      out.stdout(document ?? `${saved.file}: revision ${saved.revision}, ${bytesText(saved.bytes)}\n`);
       return 0;
     } finally {
       admin.close();

@@ -1,5 +1,6 @@
+import { bytesText } from '../../../base/bytes-text.ts';
 import type { Command } from '../../command.ts';
-import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
 export const snapshotStatusCommand: Command = {
   name: 'snapshot status',
@@ -15,7 +16,7 @@ export const snapshotStatusCommand: Command = {
     const { revision, compacted, keys, revisions, hash, bytes, sha256, memberId } = status;
     const lines = printTable(
       ['REVISION', 'COMPACTED', 'KEYS', 'ROWS', 'HASH', 'SIZE', 'FROM MEMBER'],
-      [[...[revision, compacted, keys, revisions].map(String), hash, humanBytes(bytes), memberId]],
+      [[...[revision, compacted, keys, revisions].map(String), hash, bytesText(bytes), memberId]],
     );
     out.stdout((await printDocument(flags, status)) ?? `${lines}sha256 ${sha256}\n`);
     return 0;
