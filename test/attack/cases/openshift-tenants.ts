@@ -198,12 +198,14 @@ const reservedHosts: AttackCase = {
     await eventually('the refusal of the wildcard', 20_000, async () =>
       (await condition(lab, 'wild', tenant.namespace)).includes('RouteNotAdmitted') ? true : undefined,
     );
-    const redirect = encodeURIComponent(`https://console-openshift-console.${DOMAIN}/auth/callback`);
+    const authorize = (redirect: string, type: string): Promise<{ code: number; body: string }> => {
+      const query = `client_id=console&response_type=${type}&redirect_uri=${encodeURIComponent(redirect)}`;
+      return lab.curl(`https://127.0.0.1:8443/oauth/authorize?${query}`);
+    };
     for (const type of ['code', 'token']) {
-      const query = `client_id=console&response_type=${type}&redirect_uri=${redirect}`;
-      const answer = await lab.curl(`https://127.0.0.1:8443/oauth/authorize?${query}`);
-      assert.equal(answer.code, 401, answer.body);
-      assert.match(answer.body, /no such client/);
+      const answer = await authorize(`https://console-openshift-console.${DOMAIN}/auth/callback`, type);
+      assert.equal(answer.code, 400, answer.body);
+      assert.match(answer.body, /redirect_uri: is not registered for the client/);
     }
     await lab.pods.kubectl('delete', 'namespace', tenant.namespace, '--wait=false');
   },
