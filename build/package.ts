@@ -28,6 +28,7 @@ import { basename, join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { bundle } from '../esbuild.config.mjs';
 import { appendFiles } from './appended.ts';
+import { writeCodeCache } from './code-cache.ts';
 import { bundleConsole } from './console.ts';
 import { helperBundle } from './helpers.ts';
 import { thirdPartyNotices } from './licenses.ts';
@@ -153,8 +154,7 @@ async function commandFiles(architecture: Architecture): Promise<Record<string, 
     if (architecture !== host) continue;
     const code = file.replace(/\.cjs$/, '.code');
     // The bundle `others` contains many commands, and most calls need only one of them.
-    const how = name === 'others' ? [] : ['--evaluate'];
-    await run(process.execPath, ['--random-seed=1', join(root, 'build/code-cache.ts'), file, code, ...how]);
+    await writeCodeCache(file, code, { evaluate: name !== 'others' });
     files[`${name}.code`] = code;
   }
   return files;

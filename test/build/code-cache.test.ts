@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { promisify } from 'node:util';
 import { Script } from 'node:vm';
+import { writeCodeCache } from '../../build/code-cache.ts';
 
-const SCRIPT = join(import.meta.dirname, '../../build/code-cache.ts');
 /** Long enough for V8 to store its file name as a part of the path. */
 const NAME = 'a-long-name-of-a-bundle.cjs';
 const SOURCE = `(function(exports,require,module){
@@ -15,8 +13,10 @@ const SOURCE = `(function(exports,require,module){
   module.exports.evaluateAll = () => Object.values(table).reduce((sum, each) => each(sum), 0);
 })`;
 
-test('depends neither on the checkout nor on chance, and is accepted', async () => {
+test('depends neither on the checkout nor on the environment, and is accepted', async () => {
   const work = await mkdtemp(join(tmpdir(), 'he-code-cache-'));
+  const compileCache = process.env['NODE_COMPILE_CACHE'];
+  process.env['NODE_COMPILE_CACHE'] = join(work, 'compiled');
   try {
     await writeFile(join(work, NAME), SOURCE);
     const caches: Buffer[] = [];
@@ -25,8 +25,7 @@ test('depends neither on the checkout nor on chance, and is accepted', async () 
       await mkdir(directory);
       await copyFile(join(work, NAME), join(directory, NAME));
       const output = join(directory, 'code');
-      const args = ['--random-seed=1', SCRIPT, join(directory, NAME), output, '--evaluate'];
-      await promisify(execFile)(process.execPath, args);
+      await writeCodeCache(join(directory, NAME), output, { evaluate: true });
       caches.push(await readFile(output));
     }
     assert.deepEqual(caches[1], caches[0]);
@@ -35,6 +34,8 @@ test('depends neither on the checkout nor on chance, and is accepted', async () 
     const script = new Script(SOURCE, { filename: NAME, cachedData: caches[0] });
     assert.equal(script.cachedDataRejected, false);
   } finally {
+    if (compileCache === undefined) delete process.env['NODE_COMPILE_CACHE'];
+    else process.env['NODE_COMPILE_CACHE'] = compileCache;
     await rm(work, { recursive: true, force: true });
   }
 });
