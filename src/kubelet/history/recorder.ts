@@ -222,7 +222,10 @@ export class UsageRecorder {
   }
 }
 
-/** Rates of the components, which are read less often than the rest. */
+/**
+ * Rates of the components, which are read less often than the rest. A reading without the counters of a component is
+ * repeated in the next round, so that a component that starts or is slow does not cost a whole interval.
+ */
 class ComponentSource {
   private counters: ComponentCounters | undefined;
   private atMs = Number.NEGATIVE_INFINITY;
@@ -233,9 +236,13 @@ class ComponentSource {
     // Rounds are not exactly as long as their interval.
     if (elapsedMs < COMPONENTS_MS - STEP_MS / 2) return this.latest;
     const counters = await host.components();
-    const isRecent = elapsedMs < 3 * COMPONENTS_MS;
-    this.latest =
-      this.counters === undefined || !isRecent ? NO_RATES : componentRates(this.counters, counters, elapsedMs);
+    const before = elapsedMs < 3 * COMPONENTS_MS ? this.counters : undefined;
+    const isStoreMissing = before?.store !== undefined && counters.store === undefined;
+    if (counters.api === undefined || isStoreMissing) {
+      this.latest = NO_RATES;
+      return NO_RATES;
+    }
+    this.latest = before === undefined ? NO_RATES : componentRates(before, counters, elapsedMs);
     this.counters = counters;
     this.atMs = nowMs;
     return this.latest;

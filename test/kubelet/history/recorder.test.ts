@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
-import type { HistoryFiles, HostCounters } from '../../../src/kubelet/history/port.ts';
+import type { ComponentCounters, HistoryFiles, HostCounters } from '../../../src/kubelet/history/port.ts';
 import { UsageRecorder } from '../../../src/kubelet/history/recorder.ts';
 
 const HOUR = 3_600_000;
@@ -77,8 +77,10 @@ interface Answer {
   readonly series: readonly { readonly metrics: Record<string, { readonly average: (number | null)[] }> }[];
 }
 
+const noComponents = async (): Promise<ComponentCounters> => ({ api: undefined, store: undefined });
+
 /** `load`: used cores of the node at a time. */
-function host(clock: TestClock, files: HistoryFiles, load: () => number) {
+function host(clock: TestClock, files: HistoryFiles, load: () => number, components = noComponents) {
   let [seconds, before] = [1_000, clock.monotonic];
   const counters: HostCounters = {
     network: { receivedBytes: 0, sentBytes: 0 },
@@ -93,7 +95,7 @@ function host(clock: TestClock, files: HistoryFiles, load: () => number) {
   };
   const recorder = new UsageRecorder({
     ...{ nodeName: 'n', cgroupRoot: '/', clock, files, log: silentLog },
-    host: { counters: async () => counters, components: async () => ({ api: undefined, store: undefined }) },
+    host: { counters: async () => counters, components },
     measure: async () => {
       seconds += (load() * (clock.monotonic - before)) / 1_000;
       before = clock.monotonic;
@@ -104,9 +106,9 @@ function host(clock: TestClock, files: HistoryFiles, load: () => number) {
       activity: async () => ({ diskReadBytes: undefined, diskWrittenBytes: undefined, pressure: counters.pressure }),
     },
   });
-  const read = (query: string): (number | null)[] => {
-    const answer: Answer = JSON.parse([...recorder.answer(new URLSearchParams(`metric=cpu&${query}`))].join(''));
-    return answer.series[0]?.metrics['cpu']?.average ?? [];
+  const read = (query: string, metric = 'cpu'): (number | null)[] => {
+    const answer: Answer = JSON.parse([...recorder.answer(new URLSearchParams(`metric=${metric}&${query}`))].join(''));
+    return answer.series[0]?.metrics[metric]?.average ?? [];
   };
   return { recorder, read };
 }
@@ -125,6 +127,27 @@ describe('recorder of the usage history', () => {
     await clock.advance(5 * STEP);
     const after = read('since=4m&points=16');
     assert.ok(after.filter((value) => value === null).length >= 8, after.join());
+    await recorder.stop();
+  });
+
+  it('repeats a reading of the components that failed in the next round', async () => {
+    const clock = new TestClock();
+    let rounds = 0;
+    const components = async (): Promise<ComponentCounters> => {
+      rounds += 1;
+      const counters = { requests: clock.monotonic / 100, errors: 0 };
+      // The API server is not yet up at first, and does not answer once later.
+      const isUp = rounds !== 1 && rounds !== 4;
+      return { api: isUp ? counters : undefined, store: { flushes: clock.monotonic, flushSeconds: 1 } };
+    };
+    const { recorder, read } = host(clock, new MemoryFiles(), () => 1, components);
+    await recorder.start();
+    await clock.advance(7 * STEP);
+    const values = known(read('since=2m&points=8', 'apiRequests'));
+    assert.ok(values.length > 0 && values.every((value) => Math.abs(value - 10) < 0.5), values.join());
+    await clock.advance(5 * STEP);
+    const after = read('since=5m&points=20', 'apiRequests');
+    assert.equal(known(after.slice(-5)).length >= 3, true, after.join());
     await recorder.stop();
   });
 
