@@ -35,7 +35,7 @@ test('formats random times like an independent formatter of calendar fields', ()
   }
 });
 
-test('keeps microseconds and cuts off what is below', () => {
+test('keeps microseconds and truncates smaller fractions', () => {
   assert.equal(microTimestamp(1_700_000_000_123.25), '2023-11-14T22:13:20.123250Z');
   assert.equal(microTimestamp(1_700_000_000_000 + 123.9995), '2023-11-14T22:13:20.123999Z');
 });
@@ -45,7 +45,7 @@ test('ends with the last time that RFC 3339 can express', () => {
   assert.equal(timestamp(Number.POSITIVE_INFINITY), '9999-12-31T23:59:59Z');
 });
 
-test('reads absent and invalid times as the fallback', () => {
+test('returns the fallback for absent and invalid times', () => {
   assert.equal(timeMs(undefined), 0);
   assert.equal(timeMs('soon', 7), 7);
   assert.equal(timeMs('1970-01-01T00:00:01Z', 7), 1000);

@@ -19,7 +19,7 @@ test('run is the host process unless an image is given', () => {
   assert.equal(isClientVerb(['run', 'web', '--image', 'nginx']), true);
 });
 
-test('config has verbs of the client beside those for the bootstrap file', () => {
+test('config has verbs of the client in addition to those for the bootstrap file', () => {
   assert.equal(isClientVerb(['config', 'view']), true);
   assert.equal(isClientVerb(['config', 'check']), false);
 });

@@ -38,7 +38,9 @@ describe('completion scripts', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  test('bash passes on the words and takes the values', { skip: isMissing('bash') }, async () => {
+  test('bash passes the words of the line to the executable and offers the values that it prints', {
+    skip: isMissing('bash'),
+  }, async () => {
     await writeFile(
       join(directory, 'bash.sh'),
       `source ${directory}/script.bash

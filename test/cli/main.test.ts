@@ -57,7 +57,7 @@ test('prints the version in each format', async () => {
   assert.equal((await hyperedge(['version', '-o', 'xml'])).code, 2);
 });
 
-test('refers to the executable for version --licenses from source', async () => {
+test('version --licenses of a source checkout refers to the packaged executable', async () => {
   const { code, stdout, stderr } = await hyperedge(['version', '--licenses']);
   assert.deepEqual([code, stdout], [1, '']);
   assert.match(stderr, /^hyperedge: licenses: only the packaged executable .*npm run build\n$/);

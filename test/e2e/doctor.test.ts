@@ -53,7 +53,7 @@ async function apply(fix: string): Promise<void> {
   assert.equal(ran.code, 0, `${fix}: ${ran.stderr}`);
 }
 
-test('a healthy appliance has no errors, and nothing hides behind a time limit', async () => {
+test('a healthy appliance has no errors, and no check is unknown because of a time limit', async () => {
   // A new cluster reports its operators after its first minute.
   const checks = await eventually('a doctor without errors', HEALTHY_MS, async () => {
     const report = await doctor();
@@ -67,7 +67,7 @@ test('a healthy appliance has no errors, and nothing hides behind a time limit',
   }
 });
 
-test('a rule that drops packets of pods is deleted by its fix', async () => {
+test('the fix of a finding deletes a rule that drops packets of pods', async () => {
   await apply(
     "nft add table ip foreign; nft 'add chain ip foreign f { type filter hook forward priority 0; }'; nft add rule ip foreign f drop",
   );
@@ -76,21 +76,21 @@ test('a rule that drops packets of pods is deleted by its fix', async () => {
   assert.equal((await one('firewall-forward')).result, 'ok');
 });
 
-test('a firewall that drops by policy is opened by its fix', async () => {
+test('the fix of a finding opens a firewall that drops packets by its policy', async () => {
   await apply("nft 'add chain ip foreign g { type filter hook forward priority 1; policy drop; }'");
   await apply(await reports('firewall-forward', /chain ip foreign g has the policy drop/));
   assert.equal((await one('firewall-forward')).result, 'ok');
   await apply('nft delete table ip foreign');
 });
 
-test('a readable key is closed by its fix', async () => {
+test('the fix of a finding restricts the mode of a readable key', async () => {
   const key = join(host.root, 'etc/origin/master/admin.key');
   await chmod(key, 0o644);
   await apply(await reports('private-files', /admin\.key/));
   assert.equal((await one('private-files')).result, 'ok');
 });
 
-test('a bad manifest of the deploy directory is named', async () => {
+test('reports the name of an invalid manifest in the deploy directory', async () => {
   const listed = await one('deploy-directory');
   const directory = / files in (\/\S+)$/.exec(listed.findings[0]?.evidence ?? '')?.[1];
   assert.ok(directory !== undefined, JSON.stringify(listed));
@@ -105,14 +105,14 @@ test('a bad manifest of the deploy directory is named', async () => {
   assert.equal((await one('deploy-directory')).result, 'ok');
 });
 
-test('a missing snapshot is saved by its fix', async () => {
+test('the fix of a finding saves a missing snapshot', async () => {
   await reports('snapshots', /has no snapshot/);
   const saved = await host.hyperedge(['snapshot', 'save', '--root', host.root]);
   assert.equal(saved.code, 0, saved.stderr);
   assert.equal((await one('snapshots')).result, 'ok');
 });
 
-test('a kubeconfig with a wrong server is named', async () => {
+test('reports a kubeconfig with a wrong server', async () => {
   const text = await readFile(host.kubeconfig, 'utf8');
   // The host process restores the file when it checks its certificates, so the fault is repeated until it is seen.
   await eventually('the wrong server', 30_000, async () => {
@@ -124,7 +124,7 @@ test('a kubeconfig with a wrong server is named', async () => {
   assert.equal((await one('kubeconfig')).result, 'ok');
 });
 
-test('a damaged certificate is named', async () => {
+test('reports a damaged certificate', async () => {
   const file = join(host.root, 'etc/origin/master/kube-scheduler.crt');
   const text = await readFile(file, 'utf8');
   await writeFile(file, await readFile(join(host.root, 'etc/origin/master/admin.crt'), 'utf8'));
@@ -133,7 +133,7 @@ test('a damaged certificate is named', async () => {
   assert.equal((await one('certificates')).result, 'ok');
 });
 
-test('an invalid bootstrap file is named with its line', async () => {
+test('reports an invalid bootstrap file with its line', async () => {
   const file = join(host.root, 'etc/origin/bootstrap.yaml');
   const text = await readFile(file, 'utf8').catch(() => undefined);
   await writeFile(file, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nrolls: [node]\n');
@@ -142,7 +142,7 @@ test('an invalid bootstrap file is named with its line', async () => {
   assert.equal((await one('bootstrap-file')).result, 'ok');
 });
 
-test('a file system without space is named with its sizes', async () => {
+test('reports a full file system with its sizes', async () => {
   const directory = join(host.root, 'var/log');
   const mounted = await host.inside('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]);
   assert.equal(mounted.code, 0, mounted.stderr);
@@ -153,7 +153,7 @@ test('a file system without space is named with its sizes', async () => {
   }
 });
 
-test('a stopped host process is named, also while its port is taken', async () => {
+test('reports a stopped host process, also while another program uses its port', async () => {
   await host.halt('SIGTERM');
   const report = await doctor('host-process', 'ports', 'control-plane');
   assert.equal(report.code, 1);

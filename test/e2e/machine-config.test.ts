@@ -135,7 +135,7 @@ test('waits while the pool is paused, and reports unsupported parts as Unreconci
   assert.equal(await motd(), 'hello');
 });
 
-test('restores the original after a removal', { timeout: 120_000 }, async () => {
+test('restores the original file when the MachineConfig is deleted', { timeout: 120_000 }, async () => {
   await kubectl(['delete', 'mc', '50-motd']);
   await eventually('original', CONFIG_MS, async () => ((await motd()) === 'original' ? true : undefined));
   await stateIs('Done');

@@ -34,7 +34,7 @@ async function refused(): Promise<string> {
 
 const has = async (name: string): Promise<boolean> => (await host.kubectl(['get', 'configmap', name])).code === 0;
 
-test('uses data that reappear', { timeout: 240_000 }, async () => {
+test('starts with the existing data when the missing data directory reappears', { timeout: 240_000 }, async () => {
   await host.start();
   const id = (await readFile(join(host.root, 'etc/etcd/cluster-id'), 'utf8')).trim();
   assert.match(id, /^[0-9a-f]{10,16}$/);
@@ -56,7 +56,7 @@ test('uses data that reappear', { timeout: 240_000 }, async () => {
   assert.equal(await has('kept'), true);
 });
 
-test('restores a snapshot', { timeout: 240_000 }, async () => {
+test('restores a snapshot when the data directory is missing', { timeout: 240_000 }, async () => {
   await host.halt('SIGTERM');
   await rm(store(), { recursive: true });
   assert.match(await refused(), /is missing/);
@@ -66,7 +66,7 @@ test('restores a snapshot', { timeout: 240_000 }, async () => {
   assert.equal(await has('kept'), true);
 });
 
-test('creates a new cluster on request only', { timeout: 240_000 }, async () => {
+test('creates a new cluster only on request when the data directory is missing', { timeout: 240_000 }, async () => {
   const early = await host.hyperedge(['members', 'new-cluster', '--root', host.root]);
   assert.notEqual(early.code, 0);
   assert.match(early.stderr, /this host has a store; run hyperedge reset/);

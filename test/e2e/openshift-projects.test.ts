@@ -97,7 +97,9 @@ test('shows the settings of this cluster in its configuration', async () => {
   assert.equal(await value('networks', '.status.serviceNetwork[0]'), '172.30.0.0/16');
 });
 
-test('does the same with oc', { skip: oc === undefined ? 'HYPEREDGE_OC names no oc' : false }, async () => {
+test('oc supports project requests, permissions, tokens and the cluster configuration', {
+  skip: oc === undefined ? 'HYPEREDGE_OC names no oc' : false,
+}, async () => {
   const run = (...args: string[]) => appliance.kubectl(args, { path: oc ?? 'oc' });
   const listed = await run(...DEV, 'get', 'projects');
   assert.match(listed.stdout, /^NAME +DISPLAY NAME +STATUS\nshop +Active\n$/, listed.stderr);

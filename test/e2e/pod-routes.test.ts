@@ -48,7 +48,9 @@ async function podOn(node: string): Promise<string[]> {
   return (status?.podIPs ?? []).map(({ ip }) => ip ?? '');
 }
 
-test("by IPv4 through a route, and by IPv6 through a tunnel over the hosts' IPv4", { timeout: 180_000 }, async () => {
+test("pods of two hosts connect by IPv4 through a route, and by IPv6 through a tunnel over the hosts' IPv4", {
+  timeout: 180_000,
+}, async () => {
   const { items } = JSON.parse(await first.must(['get', 'nodes', '-o', 'json'])) as { items: Node[] };
   assert.deepEqual(
     items.map(({ spec }) => spec?.podCIDRs?.length),

@@ -70,7 +70,7 @@ test('reports within five seconds what is known while the API server is stopped'
   await eventually('a Ready host', 60_000, async () => ((await status()).ready === true ? true : undefined));
 });
 
-test('shows what the files know without the host process', async () => {
+test('shows the state that files contain when the host process is stopped', async () => {
   await host.halt('SIGTERM');
   const { code, stdout, stderr } = await host.hyperedge(['status', '--root', host.root]);
   assert.equal(code, 1);

@@ -19,7 +19,7 @@ const file = (name: string, cores: number, more: Partial<Candidate> = {}): File 
 const next = (waiting: readonly File[], running: readonly File[], busy = 0): string | undefined =>
   nextFile(waiting, running, { busy, nowMs: NOW_MS }, LIMITS)?.name;
 
-test('starts the first file whose cores fit beside the running files', () => {
+test('starts the first test file whose cores are free beside the running files', () => {
   const waiting = [file('heavy', 1), file('light', 0.2)];
   assert.equal(next(waiting, [file('a', 1.5)]), 'heavy');
   assert.equal(next(waiting, [file('a', 2)]), 'light');
@@ -30,13 +30,13 @@ test('starts a file of any size when no other runs', () => {
   assert.equal(next([file('huge', 9)], []), 'huge');
 });
 
-test('does not start a file beside one with the same lock', () => {
+test('does not start a test file beside one with the same lock', () => {
   const waiting = [file('one', 0.1, { locks: ['bridge'] }), file('two', 0.1)];
   assert.equal(next(waiting, [file('a', 0.1, { locks: ['bridge'] })]), 'two');
   assert.equal(next(waiting, [file('a', 0.1, { locks: ['disk'] })]), 'one');
 });
 
-test('starts no file on a busy host, unless a core has no running file', () => {
+test('starts no test file on a busy host while every core has a running file', () => {
   const running = [file('a', 0.1), file('b', 0.1)];
   assert.equal(next([file('x', 0.1)], running, 0.95), undefined);
   assert.equal(next([file('x', 0.1)], running.slice(1), 0.95), 'x');
@@ -47,7 +47,7 @@ test('starts at most the given number of files', () => {
   assert.equal(next([file('x', 0)], running), undefined);
 });
 
-test('does not let other files pass one that has waited for a minute', () => {
+test('starts no other test file before one that has waited for a minute', () => {
   const waiting = [file('heavy', 1.5, { waitsSinceMs: NOW_MS - 61_000 }), file('light', 0.2)];
   assert.equal(next(waiting, [file('a', 1.5)]), undefined);
   assert.equal(next(waiting, [file('a', 1)]), 'heavy');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { bundleTests } from './bundle.ts';
 
-test('bundles files with many modules, which keep the place of their source', async () => {
+test('bundles test files with many modules, which keep the path of their source file', async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-bundle-'));
   try {
     const place = 'export const place: readonly string[] = [import.meta.dirname, import.meta.filename];\n';

@@ -118,7 +118,7 @@ for (const kind of storedKinds.map(sampleNameOf)) {
   });
 }
 
-test('no golden file is left of a kind that is gone', () => {
+test('has no golden file of a removed kind', () => {
   const kinds = storedKinds.map((kind) => `${sampleNameOf(kind)}.json`).sort();
   assert.deepEqual(readdirSync(directory).sort(), kinds);
 });

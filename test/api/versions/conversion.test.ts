@@ -135,7 +135,7 @@ for (const kind of builtinKinds) {
     // Random references of OpenShift's bindings are not valid subjects; projects.test.ts covers valid ones.
     if (alias.group === 'authorization.openshift.io') continue;
 
-    test(`${kind.kind}: converts ${alias.group}/${alias.version} to the stored form once and for all`, () => {
+    test(`${kind.kind}: a converted ${alias.group}/${alias.version} object is valid and does not change in further conversions`, () => {
       const stored = schemaOfType(kind.schemaName);
       assert.ok(stored);
       const served = schemaFor(kind, alias);
@@ -184,7 +184,7 @@ test('converts v1beta1 ingresses like upstream', () => {
   });
 });
 
-test('keeps fields that autoscalers of v1 lack in annotations', () => {
+test('stores fields that autoscalers do not have in v1 in annotations', () => {
   const alias = aliasOf('HorizontalPodAutoscaler', 'autoscaling', 'v1');
   const shown = alias.convertFrom(defaulted('HorizontalPodAutoscaler')) as unknown as {
     spec: Record<string, JsonValue>;
@@ -213,7 +213,7 @@ test('keeps fields that autoscalers of v1 lack in annotations', () => {
   assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
 });
 
-test('reads an empty selector of a disruption budget as none in v1beta1 and all in v1', () => {
+test('an empty selector of a disruption budget selects no pod in v1beta1 and every pod in v1', () => {
   const alias = aliasOf('PodDisruptionBudget', 'policy', 'v1beta1');
   const selectorOf = (object: KubeObject) => (object as unknown as { spec: { selector: unknown } }).spec.selector;
   const budget = (selector: object) => ({ spec: { selector } }) as unknown as KubeObject;

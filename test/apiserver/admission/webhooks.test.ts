@@ -148,7 +148,7 @@ describe('admission webhooks', () => {
     );
   });
 
-  it('admission webhooks are called over kept connections', async () => {
+  it('admission webhooks are called over kept-alive connections', async () => {
     const sockets = new Set<unknown>();
     hooks.on('/kept', (_review, response) => {
       sockets.add(response.socket);

@@ -77,7 +77,7 @@ describe('an aggregated API server', () => {
     assert.deepEqual(flunders.take(FLUNDERS), []);
   });
 
-  it('receives bodies and serves watches over kept connections', async () => {
+  it('receives bodies and serves watches over kept-alive connections', async () => {
     const { main, flunders } = extended;
     flunders.take('/');
     const events: string[] = [];
@@ -394,7 +394,7 @@ it('a server without front proxies publishes only its client authority', async (
   }
 });
 
-it('several masters with different proxy certificates are trusted and proxy alike', async () => {
+it('several masters with different proxy certificates can all forward requests to an aggregated server', async () => {
   const config = { soleWriter: false };
   const one = await startMain({ config });
   const other = await startMain({ config, store: one.store });

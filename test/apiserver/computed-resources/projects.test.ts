@@ -36,7 +36,7 @@ describe('projects', { concurrency: false }, () => {
       type: 'application/merge-patch+json',
     });
 
-  test('a cluster has the deployment that oc adm upgrade status reads, without pods', async () => {
+  test('an administrator of a project can get it by name, and access reviews may omit the API group of projects', async () => {
     const path = '/apis/apps/v1/namespaces/openshift-machine-config-operator/deployments/machine-config-operator';
     const { body } = await server.call<Deployment>('GET', path);
     const [container] = body.spec?.template.spec?.containers ?? [];

@@ -51,7 +51,7 @@ async function sent(parts: readonly Buffer[], flushes: () => number): Promise<La
   return target;
 }
 
-it('sends the given bytes, however late the buffers are read', async () => {
+it('sends the given bytes even if the buffers are read late', async () => {
   for (let seed = 0; seed < 40; seed++) {
     const choices = new Choices(seed);
     const parts = Array.from({ length: choices.below(600) }, (_, n) =>
@@ -62,7 +62,7 @@ it('sends the given bytes, however late the buffers are read', async () => {
   }
 });
 
-it('uses two buffers for a list of any length, however slowly it is read', async () => {
+it('uses two buffers for a list of any length, even if it is read slowly', async () => {
   const part = Buffer.alloc(1000, 'x');
   const target = await sent(Array<Buffer>(20_000).fill(part), () => 1);
   assert.equal(

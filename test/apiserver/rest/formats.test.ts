@@ -224,7 +224,7 @@ describe('formats', () => {
     assert.ok(groups.raw.includes('autoscaling/v2beta2'));
   });
 
-  it('virtual kinds have no tables', async () => {
+  it('kinds that are not stored have no tables', async () => {
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectAccessReview',

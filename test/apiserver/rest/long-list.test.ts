@@ -106,7 +106,7 @@ it('a list is the same in pieces of any size', () => {
   }
 });
 
-it('an object is not read before its turn', () => {
+it('an object of a list is read only when its bytes are due', () => {
   const touched = new Set<number>();
   const source = new ListSource(kind, things(10_000, touched), HEAD, TAIL);
   assert.equal(source.fill(Buffer.alloc(10_000)), 10_000);

@@ -30,7 +30,7 @@ async function becomes(server: TestServer, expected: string): Promise<void> {
   assert.equal(last, expected);
 }
 
-test('follows servers that start, stop and fail', { timeout: 60_000 }, async () => {
+test('publishes the addresses of running servers when servers start, stop and fail', { timeout: 60_000 }, async () => {
   const store = createMemoryStore();
   const one = await start(store, '192.0.2.1');
   try {

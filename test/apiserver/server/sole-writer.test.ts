@@ -24,7 +24,7 @@ async function until(what: string, met: () => boolean): Promise<void> {
   }
 }
 
-test('the only server has the claim until another one starts, and again after that has stopped', {
+test('the only server has the sole-writer claim until another one starts, and again after that has stopped', {
   timeout: 30_000,
 }, async () => {
   const store = createMemoryStore();
@@ -42,7 +42,7 @@ test('the only server has the claim until another one starts, and again after th
   assert.equal((await store.range('/registry/soleapiserver/', '/registry/soleapiserver0')).count, 0);
 });
 
-test('of two servers that start together at most one has the claim, and none after both have started', {
+test('of two servers that start together at most one has the sole-writer claim, and none after both have started', {
   timeout: 30_000,
 }, async () => {
   for (let round = 0; round < 20; round++) {
@@ -58,7 +58,7 @@ test('of two servers that start together at most one has the claim, and none aft
   }
 });
 
-test('an upstream server, known by its master lease, prevents the claim', {
+test('an upstream server, known by its master lease, prevents the sole-writer claim', {
   timeout: 30_000,
 }, async () => {
   const store = createMemoryStore();
@@ -70,7 +70,7 @@ test('an upstream server, known by its master lease, prevents the claim', {
   await one.stop();
 });
 
-test('a server with the claim sees writes of a new second server at once, and publishes both endpoints', {
+test('a server with the sole-writer claim sees writes of a new second server at once, and publishes both endpoints', {
   timeout: 60_000,
 }, async () => {
   const store = createMemoryStore();

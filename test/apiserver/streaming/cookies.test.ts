@@ -27,7 +27,7 @@ test('lets no backend set the cookies of logins', () => {
   assert.equal(switchingHead(answer(raw, {})), 'HTTP/1.1 101 OK\r\nUpgrade: x\r\nset-cookie: theme=dark\r\n\r\n');
 });
 
-test('gives a page that anonymous users can open an origin of its own', async (t) => {
+test('serves a page that anonymous users can open with an opaque origin', async (t) => {
   const http = createHttp();
   const { backends } = http;
   // Nodes at loopback addresses are refused otherwise.

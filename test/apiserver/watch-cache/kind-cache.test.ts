@@ -124,7 +124,7 @@ describe('metadata of a cached object', () => {
 });
 
 describe('kind cache', () => {
-  it('keeps no more bytes alive than those of its objects', () => {
+  it('keeps no larger buffer in memory than the bytes of its objects', () => {
     const cache = newCache();
     cache.applyPut(toStoreKey(`${PREFIX}a/b`), storedValue('a', 'b', 'c'), 2, 2);
     const kept = cache.get('a', 'b')?.bytes;

@@ -25,7 +25,7 @@ function watched(store: Store, range: Store['range']): Store {
   });
 }
 
-it('reads all keys at one revision, whatever is written meanwhile', async () => {
+it('reads all keys at one revision, although keys are written meanwhile', async () => {
   for (const count of [0, 1, 999, 1000, 1001, 2500]) {
     const store = await filled(count);
     let pages = 0;

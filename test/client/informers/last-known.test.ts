@@ -45,7 +45,7 @@ beforeEach(() => {
   state = open();
 });
 
-test('restores a set; one that was never written is unknown and an empty one is not', async () => {
+test('distinguishes a set that was never written from an empty one', async () => {
   assert.equal(await state.read('pods'), undefined);
   const objects = [{ metadata: { name: 'a' }, data: { text: 'line\nbreak, ümlaut' } }];
   state.keep('pods', () => objects, 'soon');
@@ -55,7 +55,7 @@ test('restores a set; one that was never written is unknown and an empty one is 
   assert.deepEqual(await open().read('services'), []);
 });
 
-test('batches writes: a soon set after 1 s and every 5 s, a calm one after 5 s and every minute', async () => {
+test('batches writes: with the pace soon after 1 s and every 5 s, with the pace calm after 5 s and every minute', async () => {
   let name = 'a';
   const touch = (pace: 'soon' | 'calm'): void => state.keep(pace, () => named(name), pace);
   for (const next of ['a', 'b', 'c']) {

@@ -103,7 +103,7 @@ const podOf = (name: string, more: object = {}): Pod => ({
   spec: { containers: [] },
 });
 
-suite('a drain', () => {
+suite('keeps static pods and pods of daemon sets, and warns about data that would be lost', () => {
   test('keeps static pods and pods of daemon sets, and warns about lost data', () => {
     const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true };
     const scratch = podOf('scratch');
@@ -307,7 +307,7 @@ suite('health and other views', () => {
     );
   });
 
-  test('who can names the subjects of matching roles', () => {
+  test('who can lists the subjects of matching roles', () => {
     const objects = {
       clusterRoles: [{ metadata: { name: 'all' }, rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
       roles: [

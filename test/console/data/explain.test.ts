@@ -181,7 +181,7 @@ suite('a pod that does not run is explained', () => {
     assert.equal(findings.length, 2);
   });
 
-  test('hostile texts of the API stay text of the finding', () => {
+  test('texts of API objects with markup are shown as text in a finding', () => {
     const html = '<img src=x onerror=alert(1)>';
     const [first] = explain(placed({ state: { waiting: { reason: 'ErrImagePull', message: html } } }));
     assert.equal(first?.detail, html);

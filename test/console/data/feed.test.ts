@@ -157,7 +157,7 @@ suite('a live collection', () => {
 });
 
 suite('shared feeds', () => {
-  test('open one watch for two views, which ends after both are left', async () => {
+  test('two views of one collection share a watch, which ends when both are closed', async () => {
     const context = scene();
     context.server.answer = () => json(podList('10'));
     const pool = new FeedPool(context);

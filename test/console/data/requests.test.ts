@@ -118,7 +118,7 @@ suite('tables', () => {
     object: { metadata: { name, namespace: 'n', resourceVersion: version } },
   });
 
-  test('of any kind are live', async () => {
+  test('are updated live for every kind', async () => {
     const context = scene();
     let seen: readonly TableColumn[] = [];
     context.server.answer = () =>

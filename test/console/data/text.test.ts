@@ -73,7 +73,7 @@ suite('text of logs', () => {
     assert.equal(sanitizeText('tab\tand ümläut 漢字 🙂'), 'tab\tand ümläut 漢字 🙂');
   });
 
-  test('has a level', () => {
+  test('are assigned a level', () => {
     assert.equal(levelOf('2026 ERROR: broken'), 'error');
     assert.equal(levelOf('{"level":"warn","msg":"x"}'), 'warning');
     assert.equal(levelOf('W0102 03:04:05 file.go:1] slow'), 'warning');
@@ -102,7 +102,7 @@ suite('lines of a stream', () => {
     assert.match(line, /\[10484760 characters cut\]$/);
   });
 
-  test('fail if nothing may be lost', () => {
+  test('fail at the limit if no text may be dropped', () => {
     assert.throws(() => new LineSplitter(3, 'fail').push(bytes('abcd')), LineTooLong);
   });
 });

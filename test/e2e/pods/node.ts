@@ -305,7 +305,7 @@ export function submittedTests(lab: () => PodLab): void {
   };
 
   test(
-    'static pods of the submit API and of the key in the store run, and end when they are taken away',
+    'runs static pods that were submitted or stored under the key of the node, and ends them when they are removed',
     LIMIT,
     async () => {
       const file = join(lab().scratch, 'submitted.json');

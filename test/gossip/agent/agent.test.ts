@@ -142,7 +142,7 @@ test('limits concurrent connections and requests', async () => {
   }
 });
 
-test('distributes facts of stores: the leader at once, progress later, and both kinds of end', async () => {
+test('publishes a change of leader at once, progress later, and the regular and unexpected end of a store', async () => {
   await using dir = await directory();
   await using a = await startAgent('a', { directory: dir.path });
   await using b = await startAgent('b', { directory: dir.path, peers: [address(a)] });
@@ -222,7 +222,7 @@ test('combines frequent updates into few messages', async () => {
   }
 });
 
-test('returns no hints without a host process, and hints again after its restart', async () => {
+test('returns no gossip hints without an agent, and returns them again after its restart', async () => {
   await using dir = await directory();
   const printed: (readonly GossipMember[])[] = [];
   const last = (): readonly GossipMember[] | undefined => printed.at(-1);

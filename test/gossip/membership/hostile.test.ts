@@ -41,7 +41,7 @@ function hostilePeer(): { send(to: PeerAddress, bytes: Uint8Array): void; readon
   };
 }
 
-test('ignores a replayed old death, and refutes a current one', async () => {
+test('ignores a replayed message of an earlier death, and refutes one about the current incarnation', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });

@@ -60,7 +60,7 @@ test('a host creates its keyring, forms a ring of one member, and publishes its 
     assert.equal(JSON.parse(await readFile(given.gossip.keyringFile, 'utf8')).length, 1);
   }));
 
-test('a port in use prevents the start only if the bootstrap file configures gossip', () =>
+test('an interruption of the command ends a section that hangs', () =>
   withRoot(async (settings) => {
     const { port, close } = await portInUse();
     try {

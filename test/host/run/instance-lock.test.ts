@@ -54,7 +54,7 @@ test('gives the lock to exactly one of many simultaneous starts', () =>
     assert.equal(outcomes.filter((each) => each.status === 'fulfilled').length, 1);
   }));
 
-test('reports a port in use with its component and the field to set', async () => {
+test('reports a port in use with its component and the field to change', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };

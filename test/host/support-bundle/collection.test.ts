@@ -140,7 +140,7 @@ test('follows no links, reads no devices and skips nothing else', async () => {
   assert.match(report?.problems[1] ?? '', /pipe\.txt: is not a regular file/);
 });
 
-test('reports programs that are missing, fail or do not end', async () => {
+test('reports programs that are missing, fail or exceed the time limit', async () => {
   const { place, spool } = await spoolFor();
   const program = (to: string, ...command: string[]) => ({ to, command });
   const [report] = await collectSections(

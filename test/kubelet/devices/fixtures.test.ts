@@ -34,7 +34,7 @@ async function lab(found: readonly Fixture[] = [board]) {
   return { manager, fixtures };
 }
 
-test('gives a fixture to one claim, and to a pod as extended resource after its release', async () => {
+test('assigns a fixture to one claim, and as an extended resource to a pod after the claim has released it', async () => {
   const { manager, fixtures } = await lab();
   try {
     assert.deepEqual(fixtures.prepare(claim('one'), result).env, [{ name: 'RIG_BOARD_1', value: '/dev/ttyUSB0' }]);
@@ -67,7 +67,7 @@ test('grants admin access without waiting for the holder and without becoming on
   }
 });
 
-test('prepares the fixture in the slice when several have the same device name', async () => {
+test('prepares the fixture that the ResourceSlice describes when several have the same device name', async () => {
   const at = (name: string, path: string): Fixture => ({
     ...{ name, type: 'serial', attributes: {} },
     node: { hostPath: path, containerPath: path },

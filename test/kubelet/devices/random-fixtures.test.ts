@@ -15,7 +15,7 @@ const serial = (name: string): Fixture => ({
   node: { hostPath: `/dev/${name}`, containerPath: `/dev/${name}` },
 });
 
-test('takes no capacity from other fixtures and plug-ins, and keeps claimed devices', async () => {
+test('fixtures take no capacity from other plug-ins, and claimed devices are kept after random changes', async () => {
   const manager = new DeviceManager({
     ...{ clock, log, directory: '/nowhere', onChanged: () => {}, warn: () => {} },
     sockets: {} as never,

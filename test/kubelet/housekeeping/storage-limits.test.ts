@@ -103,7 +103,7 @@ test('evicts a pod whose volume exceeds its limit', async () => {
   assert.equal(calls.length, 1);
 });
 
-test('measures a pod with too many files alone and rarely, without delaying other pods', async () => {
+test('measures a pod with too many files separately and rarely, without delaying other pods', async () => {
   const crowded = worker('crowded', '1Mi');
   const over = worker('over', '1Mi');
   const { calls, round } = rig(

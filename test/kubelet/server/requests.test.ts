@@ -96,13 +96,13 @@ describe('status patches', () => {
     assert.equal(statusPatch(result, to), undefined);
   });
 
-  it('keeps the immutable QoS class, which the kubelet does not know of a pod without its manifest', () => {
+  it('keeps the immutable QoS class, which the kubelet cannot compute for a pod without its manifest', () => {
     const from: PodStatus = { phase: 'Running', qosClass: 'Burstable' };
     assert.deepEqual(statusPatch(from, { phase: 'Failed', qosClass: 'BestEffort' }), { phase: 'Failed' });
     assert.deepEqual(statusPatch({}, { qosClass: 'Burstable' }), { qosClass: 'Burstable' });
   });
 
-  it('writes a condition again for a new generation, and keeps one where none is known', () => {
+  it('writes a condition again for a new generation, and keeps it if the new status has no generation', () => {
     const of = (observedGeneration?: number): PodStatus => ({
       conditions: [
         { type: 'Ready', status: 'True', ...(observedGeneration === undefined ? {} : { observedGeneration }) },
@@ -164,7 +164,7 @@ describe('static pods', () => {
   });
 });
 
-describe('what containers find around them', () => {
+describe('environment and files of a container', () => {
   const pod: Pod = { metadata: { name: 'p', namespace: 'ns' }, spec: { containers: [] } };
 
   const budget = (limit = 4096): ExpansionBudget => new ExpansionBudget('a text', limit);

@@ -296,7 +296,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.ok(median < 1_000, `${median} ms`);
     });
 
-    it('prepares the root of the first container beside the sandbox, and removes an unused one', async () => {
+    it('prepares the root directory of the first container while the sandbox is created, and removes an unused one', async () => {
       const containers = join(lab.directory, 'state/containers');
       const held = join(lab.directory, 'images/holds');
       const before = new Set(await readdir(containers));

@@ -14,7 +14,7 @@ const victims = (decision: Decision): string[] =>
 const named = (name: string, on: string, cpu: string, priority: number, more: { startTime?: string } = {}): Pod =>
   pod({ name, node: on, cpu, priority, ...more });
 
-test('evicts as few pods as possible, the least important first', () => {
+test('evicts as few pods as possible, those with the lowest priority first', () => {
   const made = cluster(
     [node('a', { cpu: '3' })],
     [named('low', 'a', '1', 1), named('mid', 'a', '1', 5), named('high', 'a', '1', 50)],
@@ -24,7 +24,7 @@ test('evicts as few pods as possible, the least important first', () => {
   assert.deepEqual(victims(decide(pod({ cpu: '3', priority: 10 }), made)), []);
 });
 
-test('selects the node with the least important victims', () => {
+test('selects the node whose victims have the lowest priority', () => {
   const made = cluster(
     [node('a', { cpu: '1' }), node('b', { cpu: '1' }), node('c', { cpu: '1' })],
     [named('x', 'a', '1', 5), named('y', 'b', '1', 2), named('z', 'c', '1', 20)],
@@ -57,7 +57,7 @@ test('respects a disruption budget if there is a choice', () => {
   assert.equal(preemptionOf(decide(wanted, made, { budgets: [budget] }))?.node, 'b');
 });
 
-test('evicts no pod for a pod that never preempts, or if it would not help', () => {
+test('does not preempt for a pod that never preempts, or if evictions would not make room', () => {
   const made = cluster([node('a', { cpu: '1' })], [named('x', 'a', '1', 1)]);
   const never = decide(pod({ cpu: '1', priority: 10, spec: { preemptionPolicy: 'Never' } }), made);
   assert.equal(preemptionOf(never), undefined);
@@ -67,7 +67,7 @@ test('evicts no pod for a pod that never preempts, or if it would not help', () 
   assert.equal(preemptionOf(elsewhere), undefined);
 });
 
-test('reserves the freed resources against less important pods, but not against more important ones', () => {
+test('reserves the freed resources against pods of lower priority, but not against those of higher priority', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const preemptor = pod({ cpu: '1', priority: 10 });
   made.nominate(podInfoOf(preemptor), toNodeName('a'));
@@ -76,7 +76,7 @@ test('reserves the freed resources against less important pods, but not against 
   assert.equal(boundTo(decide(preemptor, made)), 'a');
 });
 
-test('does not preempt again while its victims terminate', () => {
+test('does not preempt again while the victims of the first preemption terminate', () => {
   const running = named('x', 'a', '1', 1);
   const victim: Pod = {
     ...running,
@@ -91,7 +91,7 @@ test('does not preempt again while its victims terminate', () => {
   assert.match(messageOf(decision), /terminating pod on the nominated node/);
 });
 
-test('clears nominations of less important pods on the node', () => {
+test('clears nominations of pods with lower priority on the node', () => {
   const made = cluster([node('a', { cpu: '1' })], [named('x', 'a', '1', 1)]);
   const weaker = podInfoOf(pod({ cpu: '1', priority: 5 }));
   made.nominate(weaker, toNodeName('a'));

@@ -15,7 +15,7 @@ const left: ClusterEvent = { kind: 'PodLeft', pod: podInfoOf(pod({ node: 'n', cp
 const labels: ClusterEvent = { kind: 'NodeLabelsChanged', node: node('n') };
 const filters = (...names: FilterName[]): ReadonlySet<FilterName> => new Set(names);
 
-test('returns important pods first, then in order of arrival', () => {
+test('returns pods by priority, then in order of arrival', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.add(entry('b', 5), 0);

@@ -99,7 +99,7 @@ test('a leave is not reported as a failure', () => {
   assert.deepEqual(seen, new Array(7).fill('left'));
 });
 
-test('members with short pauses are not declared dead with Lifeguard, but are without it', () => {
+test('members with short pauses are not declared dead with Lifeguard, but are declared dead without it', () => {
   const faults: Fault[] = [];
   for (let i = 0; i < 30; i++)
     for (const node of [0, 1]) faults.push({ atMs: 5000 + i * 2000 + node * 700, kind: 'pause', node, forMs: 1900 });

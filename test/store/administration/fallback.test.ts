@@ -76,7 +76,7 @@ const database = (): string => join(data, 'revisions.db');
 const kept = async (): Promise<string[]> =>
   (await readdir(data)).filter((name) => /^revisions\.db\.damaged-\w+$/.test(name));
 
-test('restores the newest valid snapshot, raises revisions far above and reports damaged file and lost revisions', {
+test('restores the newest valid snapshot, raises the revisions, and reports the damaged file and the lost revisions', {
   timeout: 120_000,
 }, async () => {
   const first = await begin();

@@ -155,7 +155,7 @@ test('ends the process of a running snapshot when the schedule stops, and logs n
   }
 });
 
-test('snapshot intervals', () => {
+test('parses snapshot intervals with a unit, and rejects others', () => {
   assert.deepEqual(['30m', '6h', '7d', '1m', '365d'].map(parseEvery), [
     30 * 60_000,
     6 * HOUR,

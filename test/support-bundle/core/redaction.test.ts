@@ -139,7 +139,7 @@ test('removes values of items of a list of Secrets, which have no kind', () => {
   assert.ok(!text.includes(SECRET), text);
 });
 
-test('survives deep and self-named fields without changing prototypes', () => {
+test('redacts deeply nested values, and treats field names of prototypes as plain data', () => {
   let deep: unknown = SECRET;
   for (let depth = 0; depth < 5000; depth += 1) deep = { a: deep };
   assert.ok(!JSON.stringify(redactObject(deep, none)).includes(SECRET));

@@ -170,7 +170,7 @@ function operations(): string {
   );
 }
 
-it('blocks the event loop for at most a few passes, whatever is sent', async () => {
+it('blocks the event loop for at most the time of a few scans of the body, for every type of body', async () => {
   const found: string[] = [];
   for (const [name, [code, method, path, body, type]] of Object.entries(kinds).filter(([each]) => isSent(each))) {
     const bytes = body();

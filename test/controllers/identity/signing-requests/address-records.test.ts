@@ -61,7 +61,7 @@ test('does not record addresses without a proof, of services, of pods or of othe
   assert.match(claim('192.0.2.7', { source: '192.0.2.8', apiServers: ['192.0.2.7'] }) ?? '', /belongs to another host/);
 });
 
-test('judges a Node of an earlier release, and keeps it trusted while nothing is known about its address', () => {
+test('trusts a Node of an earlier release until the source of its writes shows another address', () => {
   assert.deepEqual(plan({ source: '192.0.2.7' }), ['192.0.2.7', undefined]);
   assert.deepEqual(plan({ source: '192.0.2.8', ring: '192.0.2.7' }), ['192.0.2.7', undefined]);
   assert.deepEqual(plan({ source: '192.0.2.7', apiServers: ['192.0.2.7'] }), ['192.0.2.7', undefined]);

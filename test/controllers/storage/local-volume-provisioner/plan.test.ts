@@ -63,7 +63,7 @@ describe('local volume provisioner', () => {
     assert.equal(planned(claim(), node({})).kind, 'fail');
   });
 
-  it('deselects a deleted node, so that the scheduler selects another', () => {
+  it('removes the selected node from a claim when the node is deleted, so that the scheduler selects another', () => {
     const plan = planLocalClaim(claim(), localStorageClass, () => undefined);
     assert.ok(plan.kind === 'deselect');
     assert.equal(plan.claim.metadata?.annotations?.['volume.kubernetes.io/selected-node'], undefined);

@@ -48,7 +48,7 @@ describe('thresholds', () => {
     assert.equal(parseThresholds({ hard: {} }).length, 0);
   });
 
-  test('thresholds are exceeded by a margin on a calm node', () => {
+  test('a node is calm only if its measurements exceed the thresholds by a margin', () => {
     const memory = settings({ hard: { 'memory.available': '100Mi' } });
     const disk = settings({ hard: { 'nodefs.available': '10%' } });
     const of = (signal: Signal, available: number) => seen({ [signal]: [available * MI, 1000 * MI] });

@@ -9,7 +9,7 @@ const nodes = [
 ];
 const block = (size: number, ...numaAffinity: number[]) => ({ numaAffinity, type: 'memory', size });
 
-test('takes a block of several nodes from the first ones with free memory', () => {
+test('assigns a memory block that spans several NUMA nodes to the first of them that has free memory', () => {
   const free = freeOf(nodes, 'memory', [block(60, 0), block(90, 0, 1), { ...block(5, 2), type: 'hugepages-2Mi' }]);
   assert.deepEqual(
     [...free],
@@ -22,7 +22,7 @@ test('takes a block of several nodes from the first ones with free memory', () =
   assert.equal(sumIn(free, 0b110), 150);
 });
 
-test('keeps single nodes out of groups, and nodes of a group in that group', () => {
+test('combines no NUMA node that is used alone, and a grouped node only with its group', () => {
   assert.equal(mayGroup(0b011, nodes, [block(1, 0)]), false);
   assert.equal(mayGroup(0b001, nodes, [block(1, 0)]), true);
   assert.equal(mayGroup(0b011, nodes, [block(1, 0, 1)]), true);

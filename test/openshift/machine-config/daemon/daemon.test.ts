@@ -335,7 +335,7 @@ test('keeps boot loader entries that a kernel package rewrites', root, () =>
   }),
 );
 
-test('completes the reboot after a power failure before the boot loader had the arguments', root, () =>
+test('repeats the reboot after a power failure before the boot loader file was written', root, () =>
   withWorld(async (world) => {
     await world.write('boot/cmdline.txt', 'console=tty1\n');
     world.configs.set('rendered-worker-1', { ...fileConfig({}), kernelArguments: ['nosmt'] });

@@ -173,7 +173,7 @@ function check(given: Play): void {
   assert.equal(disk.record?.phase, running === '0.2.0' ? 'done' : 'failed', what);
 }
 
-test('ends the update if an executable was installed manually meanwhile', () => {
+test('ends the update if an executable was installed manually in the meantime', () => {
   const record = {
     ...WANTED,
     from: '0.1.0',

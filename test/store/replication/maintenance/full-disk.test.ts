@@ -15,7 +15,7 @@ for (const { name, recoverSpace, room, full } of [
     full: false,
   },
 ])
-  test(`answers for a member ${name} whether it may lead`, async () => {
+  test(`reports for a member ${name} whether it may lead`, async () => {
     const engine = {
       full: false,
       diskFull(now: boolean) {

@@ -67,7 +67,7 @@ test('merges equal copies of different origin into one version', () => {
 });
 
 /** Masters edit, are offline, and fetch in random order. Only ancestors of the fetched version may disappear. */
-test('loses only edits that are ancestors of their replacement', () => {
+test('replaces only copies whose edits the replacing copy descends from', () => {
   for (let seed = 1; seed <= 300; seed++) {
     let state = seed;
     const next = (below: number): number => {
