@@ -206,6 +206,9 @@ const MALLOC = [
   { name: 'MALLOC_TRIM_THRESHOLD_', value: String(4 << 20) },
 ] as const;
 
+/** As kubeadm's manifests. A restart of a component that is only slow, on a host without free CPU, makes it slower. */
+const LIVENESS_FAILURES = 8;
+
 interface ComponentPod {
   readonly diagnostics: string;
   readonly component: 'etcd' | 'api' | 'controllers';
@@ -242,7 +245,7 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
     env: [...MALLOC],
     ports: spec.ports.map(({ protocol, port }) => ({ containerPort: port, hostPort: port, protocol })),
     resources: { requests: spec.requests },
-    livenessProbe: probe(spec.livenessProbe, 20),
+    livenessProbe: { ...probe(spec.livenessProbe, 20), failureThreshold: LIVENESS_FAILURES },
     ...(spec.readinessProbe === undefined
       ? {}
       : { readinessProbe: { ...probe(spec.readinessProbe, 0), periodSeconds: 5 } }),

@@ -43,6 +43,12 @@ export interface ProberOptions {
   readonly event: (pod: Pod, container: string, reason: 'Unhealthy' | 'ProbeWarning', message: string) => void;
 }
 
+/**
+ * A probe over the network ends at its timeout. If it ended this much later, this process did not run in time, and an
+ * answer may wait unread: the failure says nothing about the container. On a starved host, restarts for such failures
+ * would add to the load.
+ */
+const LATE_MS = 500;
 const CAPITALISED = { liveness: 'Liveness', readiness: 'Readiness', startup: 'Startup' } as const;
 
 /** Runs the probes of running containers, with one timer per probe. Source: pkg/kubelet/prober. */
@@ -197,6 +203,12 @@ export class Prober {
     );
     loop.running = false;
     if (target.stopped) return;
+    const elapsedMs = this.options.clock.monotonicMs() - startedMs;
+    const isLate = loop.probe.exec === undefined && elapsedMs > timing.timeoutMs + LATE_MS;
+    if (result.outcome === 'failure' && isLate) {
+      this.schedule(target, loop, timing.periodMs);
+      return;
+    }
     loop.counts[result.outcome] += 1;
     const { pod, container } = target;
     const probe = `${CAPITALISED[loop.kind]} probe`;
@@ -213,8 +225,7 @@ export class Prober {
       }
       return;
     }
-    const elapsed = this.options.clock.monotonicMs() - startedMs;
-    this.schedule(target, loop, Math.max(0, timing.periodMs - elapsed));
+    this.schedule(target, loop, Math.max(0, timing.periodMs - elapsedMs));
   }
 }
 

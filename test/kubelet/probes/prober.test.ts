@@ -41,3 +41,53 @@ test('passes a probe with a redirect to another host without following it, and r
     'c ProbeWarning: Liveness probe warning: Probe terminated redirects, Response body: Found',
   ]);
 });
+
+test('does not count a failure if this process ran too late to read the answer', async () => {
+  const verdicts: string[] = [];
+  for (const lateMs of [100, 4_000]) {
+    const httpGet = { path: '/livez', port: 80 };
+    const pod: Pod = {
+      metadata: { name: 'p', uid: `late by ${lateMs} ms` },
+      spec: {
+        containers: [
+          { name: 'c', livenessProbe: { httpGet, periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 1 } },
+        ],
+      },
+    };
+    const status = { id: 'i', name: 'c', state: 'running', startedAtMs: 0 } as unknown as ContainerStatus;
+    let monotonicMs = 0;
+    let attempts = 0;
+    const timers: (() => void)[] = [];
+    const prober = new Prober({
+      runtime: {} as Runtime,
+      network: {
+        connect: () => Promise.reject(new Error('not called')),
+        grpcHealth: () => Promise.reject(new Error('not called')),
+        httpGet: () => {
+          attempts += 1;
+          monotonicMs += 2_000 + lateMs;
+          return Promise.reject(new Error('timeout'));
+        },
+      },
+      clock: {
+        ...realClock,
+        nowMs: () => 100_000,
+        monotonicMs: () => monotonicMs,
+        setTimer: (_delayMs, act) => {
+          timers.push(act);
+          return { cancel: () => {} };
+        },
+      },
+      random: { random: () => 0, uuid: () => 'u', bytes: (length) => new Uint8Array(length) },
+      onVerdict: (uid) => verdicts.push(uid),
+      event: () => {},
+    });
+    prober.sync(pod, [status], '192.0.2.9', new Set());
+    for (let turn = 0; turn < 20 && attempts < 2; turn += 1) {
+      timers.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    prober.stop();
+  }
+  assert.deepEqual(verdicts, ['late by 100 ms']);
+});
