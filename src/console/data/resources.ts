@@ -70,6 +70,7 @@ export const CONFIG_POOLS = type<AnyObject>(
   'machineconfigpools',
   false,
 );
+export const BARE_METAL_HOSTS = type<AnyObject>('metal3.io', 'v1alpha1', 'BareMetalHost', 'baremetalhosts');
 export const CATALOGS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'CatalogSource', 'catalogsources');
 export const SUBSCRIPTIONS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'Subscription', 'subscriptions');
 export const INSTALL_PLANS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'InstallPlan', 'installplans');

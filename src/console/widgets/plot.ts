@@ -1,10 +1,11 @@
-/** Plots over time. */
+/** Plots over time, in a chunk of their own: load it with `import()`. */
 import uPlot from 'uplot';
 
 export interface Series {
   readonly label: string;
   /** One value for each time; null where there is none. */
   readonly values: readonly (number | null)[];
+  readonly isDashed?: boolean;
 }
 
 export interface PlotOptions {
@@ -23,17 +24,29 @@ export interface OpenPlot {
 }
 
 const HEIGHT = 140;
+const DAY_SECONDS = 86_400;
+const DASH = [6, 4];
 
 const dataOf = ({ times, series }: PlotOptions): uPlot.AlignedData => [
   [...times],
   ...series.map(({ values }) => [...values]),
 ];
 
+/** Time of day, with the date in plots of more than a day. */
+function timeText(seconds: number, isLong: boolean): string {
+  const date = new Date(seconds * 1000);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  return isLong ? `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}` : time;
+}
+
 /** Draws a plot as wide as `parent`. Its colours are those of the theme at the call: open it again after a switch. */
 export function openPlot(parent: HTMLElement, options: PlotOptions): OpenPlot {
   const styles = getComputedStyle(parent);
   const colour = (name: string): string => styles.getPropertyValue(name).trim();
   const { format, height = HEIGHT } = options;
+  const { times } = options;
+  const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > 1.1 * DAY_SECONDS;
   const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
   const plot = new uPlot(
     {
@@ -41,11 +54,15 @@ export function openPlot(parent: HTMLElement, options: PlotOptions): OpenPlot {
       height,
       cursor: { drag: { x: false, y: false } },
       scales: { y: { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } } },
-      axes: [axis, { ...axis, size: 60, values: (_, values) => values.map(format) }],
+      axes: [
+        { ...axis, space: isLong ? 130 : 60, values: (_, values) => values.map((each) => timeText(each, isLong)) },
+        { ...axis, size: 60, values: (_, values) => values.map(format) },
+      ],
       series: [
-        {},
-        ...options.series.map(({ label }, index) => ({
+        { label: 'time', value: (_: uPlot, value: number | null) => (value === null ? '–' : timeText(value, isLong)) },
+        ...options.series.map(({ label, isDashed }, index) => ({
           label,
+          ...(isDashed === true ? { dash: DASH, points: { show: false } } : {}),
           stroke: colour(`--series-${(index % 6) + 1}`),
           width: 1.5,
           spanGaps: false,

@@ -19,7 +19,7 @@ const CHROMIUM = process.env['HYPEREDGE_CHROMIUM'] ?? '/usr/bin/chromium';
 const skip = existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed (apt-get install chromium)`;
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
-  "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+  "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'";
 const HOSTILE = '<img src=x onerror="document.title=1">';
 const PATHS = [
   '/',
@@ -73,7 +73,7 @@ const OBJECTS: Readonly<Record<string, readonly object[]>> = {
     {
       metadata: { name: 'n1', uid: 'n1' },
       spec: {},
-      status: { conditions: [READY], allocatable: { cpu: '4', memory: '8Gi' } },
+      status: { conditions: [READY], allocatable: { cpu: '4', memory: '8Gi' }, capacity: { cpu: '4', memory: '8Gi' } },
     },
   ],
   deployments: [
@@ -90,6 +90,40 @@ const OBJECTS: Readonly<Record<string, readonly object[]>> = {
   secrets: [{ metadata: metadata('s'), type: 'Opaque', data: { password: 'Z2VoZWlt' } }],
   resourcequotas: [{ metadata: metadata('q'), status: { hard: { pods: '10' }, used: { pods: '3' } } }],
 };
+
+const HISTORY_UNITS: Readonly<Record<string, string>> = {
+  cpu: 'cores',
+  memory: 'bytes',
+  pressureCpu: 'ratio',
+  networkReceive: 'bytes/s',
+};
+
+/** A response of `/metrics/history` with the metrics that have samples. */
+function historyOf(url: URL): object {
+  const count = Number(url.searchParams.get('points'));
+  const values = Array.from({ length: count }, (_, index) => (index === 5 ? null : 1 + Math.sin(index / 9)));
+  const wanted = (url.searchParams.get('metric') ?? '').split(',');
+  const metrics = Object.fromEntries(
+    wanted.map((name) => {
+      const unit = HISTORY_UNITS[name];
+      const known = unit === undefined ? values.map(() => null) : values;
+      return [name, { unit: unit ?? 'celsius', average: known, max: known }];
+    }),
+  );
+  return { from: new Date(Date.now() - count * 30_000).toISOString(), stepSeconds: 30, series: [{ metrics }] };
+}
+
+/** Pixels of the first plot that have the colour of the first line in the current theme. */
+const DRAWN = `(() => {
+  const canvas = document.querySelector('.plot canvas');
+  const text = getComputedStyle(document.documentElement).getPropertyValue('--series-1').trim();
+  const wanted = [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16));
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let at = 0; at < data.length; at += 4)
+    if (data[at + 3] > 200 && wanted.every((each, index) => Math.abs(data[at + index] - each) < 12)) count++;
+  return count;
+})()`;
 
 class ApiServer {
   readonly #files = new Map<string, { readonly type: string; readonly body: Buffer }>();
@@ -129,6 +163,7 @@ class ApiServer {
     else if (url.pathname.startsWith('/console/')) this.#file(url.pathname.slice('/console/'.length), response);
     else if (url.pathname.endsWith('selfsubjectaccessreviews')) send({ status: { allowed: false } });
     else if (url.pathname.endsWith('selfsubjectreviews')) send({ status: { userInfo: { username: 'viewer' } } });
+    else if (url.pathname.endsWith('/proxy/metrics/history')) send(historyOf(url));
     else if (url.searchParams.get('watch') === 'true') {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.flushHeaders();
@@ -214,6 +249,27 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
         faults.push(`${path}: ${id}: ${nodes[0]?.html.slice(0, 200)} ${nodes[0]?.failureSummary}`);
       assert.equal(await page.evaluate("document.querySelectorAll('main img').length"), 0, path);
     }
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+
+  test('plot the usage of a node in both themes, with the same facts as text', async () => {
+    const { page, faults } = await opened(1_200);
+    await page.goto(`${server.url}/console/nodes/n1`);
+    await page.waitForSelector('figure >> text=/used: average .* cores?, highest 2 cores, latest/');
+    await page.waitForSelector('figure:has-text("Temperature") >> text=This host has no samples of it.');
+    for (const theme of ['light', 'dark']) {
+      await page.waitForSelector(`html[data-theme=${theme}] .plot canvas`);
+      await page.waitForTimeout(500);
+      assert.equal(await page.locator('.plot canvas').count(), 4);
+      const drawn = Number(await page.evaluate(DRAWN));
+      assert.ok(drawn > 50, `${theme}: ${drawn} pixels have the colour of the first line`);
+      await page.click('button[aria-label$=" colours"]');
+    }
+    const label = await page.locator('.plot').first().getAttribute('aria-label');
+    assert.match(label ?? '', /^Plot: CPU\. used: average .*capacity: 4 cores$/);
+    await page.click('button:text-is("24h")');
+    await page.waitForSelector('.plot canvas');
     assert.deepEqual(faults, []);
     await page.close();
   });

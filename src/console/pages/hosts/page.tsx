@@ -2,6 +2,7 @@
 import { objectPath } from '../../../client/resource-path.ts';
 import { questionOf } from '../../data/access.ts';
 import { MERGE_PATCH } from '../../data/api.ts';
+import { hostConfigOf } from '../../data/host.ts';
 import { getCommand } from '../../data/kubectl.ts';
 import { CLUSTER_VERSIONS, CONFIG_POOLS, conditionOf, listAt, NODES, textAt } from '../../data/resources.ts';
 import { useCommand } from '../../shell/command-line.tsx';
@@ -9,8 +10,6 @@ import { api } from '../../ui/context.ts';
 import { useFeed, useNow } from '../../ui/hooks.ts';
 import { Lists, listView } from '../../ui/lists.tsx';
 import { Action, Conditions, State } from '../../ui/parts.tsx';
-
-const PREFIX = 'machineconfiguration.openshift.io/';
 
 const VIEWS = [
   { name: 'version', label: 'Version', render: () => <Version /> },
@@ -41,17 +40,14 @@ const VIEWS = [
     { name: 'Configuration', text: (pool) => textAt(pool, 'status', 'configuration', 'name') },
   ]),
   listView(NODES, [
-    { name: 'State', text: ({ metadata }) => metadata?.annotations?.[`${PREFIX}state`] ?? 'not managed' },
-    { name: 'Configuration', text: ({ metadata }) => metadata?.annotations?.[`${PREFIX}currentConfig`] ?? '' },
     {
-      name: 'Drift',
-      text: ({ metadata }) => {
-        const { [`${PREFIX}currentConfig`]: current, [`${PREFIX}desiredConfig`]: desired } =
-          metadata?.annotations ?? {};
-        return current === desired ? 'none' : `to ${desired ?? ''}`;
-      },
+      name: 'State',
+      text: (node) => hostConfigOf(node).state,
+      view: (node) => <State level={hostConfigOf(node).level} text={hostConfigOf(node).state} />,
     },
-    { name: 'Reason', text: ({ metadata }) => metadata?.annotations?.[`${PREFIX}reason`] ?? '' },
+    { name: 'Configuration', text: (node) => hostConfigOf(node).current },
+    { name: 'Drift', text: (node) => hostConfigOf(node).drift },
+    { name: 'Reason', text: (node) => hostConfigOf(node).reason },
   ]),
 ];
 

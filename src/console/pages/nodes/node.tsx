@@ -1,19 +1,31 @@
-/** One node: conditions, hardware, pods, cordon and drain. */
+/** One node: machine configuration, hardware, usage, conditions, pods, cordon and drain. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { questionOf } from '../../data/access.ts';
 import { type DrainPlan, type DrainProgress, drain, planDrain, podsOfNode, setCordoned } from '../../data/drain.ts';
 import { quantityNumber, resourceText } from '../../data/format.ts';
 import { nodeState } from '../../data/health.ts';
+import { NODE_PLOTS, readHistory } from '../../data/history.ts';
+import { bareMetalHostOf, hardwareFacts, hostConfigOf } from '../../data/host.ts';
 import { describeCommand } from '../../data/kubectl.ts';
-import { NODES, PODS } from '../../data/resources.ts';
+import { BARE_METAL_HOSTS, NODES, PODS } from '../../data/resources.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api, clock } from '../../ui/context.ts';
-import { useNow, useObject } from '../../ui/hooks.ts';
+import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
 import { Action, Conditions, Dialog, Missing, State } from '../../ui/parts.tsx';
+import { Plots } from '../../ui/plots.tsx';
 import { PodTable } from '../../ui/pod-table.tsx';
+
+const METRICS = NODE_PLOTS.flatMap(({ lines }) => lines.map(({ metric }) => metric));
+
+/** Capacity of the node in the units of the metrics. */
+function limitsOf({ status }: Node): Readonly<Record<string, number>> {
+  const cpu = quantityNumber(status?.capacity?.['cpu']);
+  const memory = quantityNumber(status?.capacity?.['memory']);
+  return { ...(cpu === undefined ? {} : { cpu }), ...(memory === undefined ? {} : { memory }) };
+}
 
 export default function NodePage({ params }: PageProps) {
   const { name = '' } = params;
@@ -36,7 +48,15 @@ export default function NodePage({ params }: PageProps) {
         />
         <Drain name={name} />
       </div>
+      <MachineConfig node={node} />
       <Hardware node={node} />
+      <Plots
+        label="Usage"
+        plots={NODE_PLOTS}
+        of={name}
+        limits={limitsOf(node)}
+        read={(since, signal) => readHistory(api, name, { metrics: METRICS, since }, signal)}
+      />
       <Conditions object={node} nowMs={nowMs} />
       <h2>Pods</h2>
       <PodTable scope={{ fieldSelector: `spec.nodeName=${name}` }} />
@@ -44,19 +64,26 @@ export default function NodePage({ params }: PageProps) {
   );
 }
 
-function Hardware({ node }: { readonly node: Node }) {
-  const info = node.status?.nodeInfo;
-  const facts: readonly (readonly [string, string | undefined])[] = [
-    ['Operating system', info?.osImage],
-    ['Kernel', info?.kernelVersion],
-    ['Architecture', info?.architecture],
-    ['Runtime', info?.containerRuntimeVersion],
-    ['Addresses', node.status?.addresses?.map(({ type, address }) => `${type} ${address}`).join(', ')],
-    ['Taints', node.spec?.taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`).join(', ')],
-    ...Object.entries(node.status?.capacity ?? {}).map(
-      ([resource, amount]) => [resource, resourceText(resource, quantityNumber(amount) ?? 0)] as const,
-    ),
-  ];
+function MachineConfig({ node }: { readonly node: Node }) {
+  const { level, state, current, desired, drift, reason } = hostConfigOf(node);
+  return (
+    <section aria-label="Machine configuration">
+      <h2>Machine configuration</h2>
+      <p>
+        <State level={level} text={state} /> {reason}
+      </p>
+      <Facts
+        facts={[
+          ['Configuration', current],
+          ['Desired', desired === current ? '' : desired],
+          ['Drift', current === '' ? '' : drift],
+        ]}
+      />
+    </section>
+  );
+}
+
+function Facts({ facts }: { readonly facts: readonly (readonly [string, string | undefined])[] }) {
   return (
     <dl class="keys">
       {facts
@@ -68,6 +95,35 @@ function Hardware({ node }: { readonly node: Node }) {
           </div>
         ))}
     </dl>
+  );
+}
+
+function Hardware({ node }: { readonly node: Node }) {
+  const info = node.status?.nodeInfo;
+  const bareMetal = bareMetalHostOf(node);
+  const { items } = useFeed(bareMetal === undefined ? undefined : BARE_METAL_HOSTS, {
+    namespace: bareMetal?.namespace,
+    fieldSelector: `metadata.name=${bareMetal?.name ?? ''}`,
+  });
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ...hardwareFacts(items[0]),
+    ['Machine ID', info?.machineID],
+    ['Firmware ID', info?.systemUUID],
+    ['Operating system', info?.osImage],
+    ['Kernel', info?.kernelVersion],
+    ['Architecture', info?.architecture],
+    ['Runtime', info?.containerRuntimeVersion],
+    ['Addresses', node.status?.addresses?.map(({ type, address }) => `${type} ${address}`).join(', ')],
+    ['Taints', node.spec?.taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`).join(', ')],
+    ...Object.entries(node.status?.capacity ?? {}).map(
+      ([resource, amount]) => [resource, resourceText(resource, quantityNumber(amount) ?? 0)] as const,
+    ),
+  ];
+  return (
+    <section aria-label="Hardware">
+      <h2>Hardware</h2>
+      <Facts facts={facts} />
+    </section>
   );
 }
 

@@ -1,9 +1,9 @@
 /** Overview: health in one sentence, problems, capacity and usage, recent events, operators and update state. */
-
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { ageText, quantityNumber, resourceText, shareText } from '../../data/format.ts';
 import { clusterHealth, nodeState } from '../../data/health.ts';
+import { type History, readHistory, type Span, sumOf, USAGE_PLOTS } from '../../data/history.ts';
 import {
-  at,
   CLUSTER_OPERATORS,
   CLUSTER_VERSIONS,
   conditionOf,
@@ -19,8 +19,12 @@ import { api } from '../../ui/context.ts';
 import { Freshness } from '../../ui/data-table.tsx';
 import { useFeed, useNow, usePoll } from '../../ui/hooks.ts';
 import { Link, pathOf, State } from '../../ui/parts.tsx';
+import { Plots } from '../../ui/plots.tsx';
 
 const MAX_EVENTS = 10;
+/** Nodes whose history is read. */
+const MAX_NODES = 20;
+const METRICS = USAGE_PLOTS.flatMap(({ lines }) => lines.map(({ metric }) => metric));
 
 export default function Overview() {
   useCommand('kubectl get nodes,clusterversion,clusteroperators');
@@ -63,6 +67,7 @@ export default function Overview() {
           </ul>
         </section>
       </div>
+      <Usage nodes={nodes.items} />
       <RecentEvents />
     </>
   );
@@ -94,14 +99,12 @@ function Update() {
 function Capacity() {
   const { items: nodes } = useFeed(NODES);
   const usage = usePoll((signal) => usageOfNodes(api, signal), 15_000, 'nodes');
-  const total = (resource: string): number =>
-    nodes.reduce((sum, node) => sum + (quantityNumber(at(node, 'status', 'allocatable', resource)) ?? 0), 0);
   return (
     <section class="card" aria-label="Capacity and usage">
       <h2>Capacity and usage</h2>
       {(['cpu', 'memory'] as const).map((resource) => {
         const used = usage?.reduce((sum, each) => sum + each[resource], 0);
-        const all = total(resource);
+        const all = total(nodes, resource);
         return (
           <p key={resource}>
             {resource === 'cpu' ? 'CPU' : 'Memory'}{' '}
@@ -116,6 +119,30 @@ function Capacity() {
     </section>
   );
 }
+
+/** Capacity and usage over time. Nodes that do not answer are missing in the sums. */
+function Usage({ nodes }: { readonly nodes: readonly Node[] }) {
+  if (nodes.length === 0) return null;
+  const shown = nodes.slice(0, MAX_NODES);
+  const names = shown.map(({ metadata }) => metadata?.name ?? '');
+  const limits = { cpu: total(shown, 'cpu'), memory: total(shown, 'memory') };
+  const label = shown.length === nodes.length ? 'Usage' : `Usage of ${MAX_NODES} of ${nodes.length} nodes`;
+  const read = async (since: Span, signal: AbortSignal): Promise<History | undefined> => {
+    const results = await Promise.allSettled(
+      names.map((name) => readHistory(api, name, { metrics: METRICS, since }, signal)),
+    );
+    const failed = results.find((each) => each.status === 'rejected');
+    const found = results.flatMap((each) =>
+      each.status === 'fulfilled' && each.value !== undefined ? [each.value] : [],
+    );
+    if (found.length === 0 && failed !== undefined) throw failed.reason;
+    return sumOf(found);
+  };
+  return <Plots label={label} plots={USAGE_PLOTS} of={names.join()} limits={limits} read={read} />;
+}
+
+const total = (nodes: readonly Node[], resource: string): number =>
+  nodes.reduce((sum, node) => sum + (quantityNumber(node.status?.allocatable?.[resource]) ?? 0), 0);
 
 function RecentEvents() {
   const { items, error } = useFeed(EVENTS);

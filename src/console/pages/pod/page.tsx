@@ -4,6 +4,7 @@ import type { Pod } from '../../../api/generated/core/v1.ts';
 import { questionOf } from '../../data/access.ts';
 import { explainPod, podStatusText } from '../../data/explain.ts';
 import { ageText } from '../../data/format.ts';
+import { readHistory, USAGE_PLOTS } from '../../data/history.ts';
 import { describeCommand } from '../../data/kubectl.ts';
 import { EVENTS, NODES, PODS } from '../../data/resources.ts';
 import { remove } from '../../data/workloads.ts';
@@ -13,10 +14,12 @@ import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
 import { Action, Conditions, Findings, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
+import { Plots } from '../../ui/plots.tsx';
 import { podLevel } from '../../ui/pod-table.tsx';
 import { Logs } from './logs.tsx';
 import { TerminalView } from './terminal.tsx';
 
+const METRICS = USAGE_PLOTS.flatMap(({ lines }) => lines.map(({ metric }) => metric));
 const VIEWS = ['State', 'Logs', 'Terminal'] as const;
 
 export default function PodPage({ params }: PageProps) {
@@ -102,6 +105,9 @@ function PodState({ pod }: { readonly pod: Pod }) {
           </tbody>
         </table>
       </section>
+      {pod.spec?.nodeName === undefined ? null : (
+        <PodUsage node={pod.spec.nodeName} namespace={namespace} name={name} />
+      )}
       <Conditions object={pod} nowMs={nowMs} />
       <h2>Events</h2>
       <ul>
@@ -113,5 +119,24 @@ function PodState({ pod }: { readonly pod: Pod }) {
         ))}
       </ul>
     </>
+  );
+}
+
+function PodUsage({
+  node,
+  namespace,
+  name,
+}: {
+  readonly node: string;
+  readonly namespace: string;
+  readonly name: string;
+}) {
+  return (
+    <Plots
+      label="Usage"
+      plots={USAGE_PLOTS}
+      of={`${node} ${namespace}/${name}`}
+      read={(since, signal) => readHistory(api, node, { metrics: METRICS, since, pod: { namespace, name } }, signal)}
+    />
   );
 }
