@@ -45,7 +45,7 @@ export interface ProberOptions {
 
 /**
  * A probe over the network ends at its timeout. If it ended this much later, this process did not run in time, and an
- * answer may wait unread: the failure says nothing about the container. On a starved host, restarts for such failures
+ * answer may wait unread: the failure is no evidence about the container. On a starved host, restarts for such failures
  * would add to the load.
  */
 const LATE_MS = 500;
