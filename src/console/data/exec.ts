@@ -3,6 +3,7 @@
  * channel. Source: KEP-4006.
  */
 import { query } from '../../client/resource-path.ts';
+import { sanitizeText } from './logs.ts';
 
 export const EXEC_PROTOCOLS = ['v5.channel.k8s.io'];
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
@@ -15,19 +16,31 @@ export interface ExecTarget {
   readonly container: string;
   readonly command: readonly string[];
   readonly tty: boolean;
+  /** Default: true. */
+  readonly stdin?: boolean;
 }
 
-export function execPath({ namespace, pod, container, command, tty }: ExecTarget): string {
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/exec`;
+const podPath = (namespace: string, pod: string, subresource: string): string =>
+  `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/${subresource}`;
+
+export function execPath({ namespace, pod, container, command, tty, stdin = true }: ExecTarget): string {
   const flags = query({
     container,
-    stdin: true,
+    stdin: stdin ? true : undefined,
     stdout: true,
     stderr: tty ? undefined : true,
     tty: tty ? true : undefined,
   });
-  return path + flags + command.map((argument) => `&command=${encodeURIComponent(argument)}`).join('');
+  return (
+    podPath(namespace, pod, 'exec') +
+    flags +
+    command.map((argument) => `&command=${encodeURIComponent(argument)}`).join('')
+  );
 }
+
+/** Path that connects to the terminal of the first process of a container. */
+export const attachPath = (namespace: string, pod: string, container: string): string =>
+  podPath(namespace, pod, 'attach') + query({ container, stdin: true, stdout: true, tty: true });
 
 /** The parts of a WebSocket that are used. */
 export interface Socket {
@@ -49,6 +62,7 @@ export interface ExecEvents {
 }
 
 const OPEN = 1;
+const MAX_ERROR_LENGTH = 2_000;
 
 export class ExecSession {
   readonly #socket: Socket;
@@ -72,6 +86,15 @@ export class ExecSession {
   /** Returns false if the input was refused because the connection is closed or too slow. */
   write(text: string): boolean {
     return this.#send(CHANNEL.stdin, new TextEncoder().encode(text));
+  }
+
+  /** As `write`, for bytes. */
+  writeBytes(bytes: Uint8Array): boolean {
+    return this.#send(CHANNEL.stdin, bytes);
+  }
+
+  get isOpen(): boolean {
+    return this.#socket.readyState === OPEN;
   }
 
   /** Ends the input. */
@@ -130,4 +153,72 @@ function outcomeOf(text: string): { readonly message: string; readonly exitCode:
   } catch {
     return { message: text, exitCode: undefined };
   }
+}
+
+/** Input that waits in the socket before more is read from its source. */
+const RESUME_BELOW = 1 << 20;
+const BUFFER_CHECK_MS = 20;
+/** Output that waits for its consumer; a WebSocket cannot be slowed down. */
+const MAX_WAITING = 64 << 20;
+
+interface Streams {
+  readonly input?: AsyncIterable<Uint8Array>;
+  readonly onOutput?: (bytes: Uint8Array) => void | Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+/** Runs a command without a terminal. Rejects with the end of its error output if it fails or `onOutput` throws. */
+export async function runCommand(socket: Socket, { input, onOutput, signal }: Streams): Promise<void> {
+  signal.throwIfAborted();
+  const ended = Promise.withResolvers<void>();
+  let errors = '';
+  let failure: unknown;
+  let outputs = Promise.resolve();
+  let waiting = 0;
+  const fail = (error: unknown): void => {
+    failure ??= error;
+    session.close();
+    ended.resolve();
+  };
+  const decoder = new TextDecoder();
+  const session = new ExecSession(socket, {
+    onOpen: () => {
+      if (input !== undefined) void send(input).catch(fail);
+    },
+    onOutput: (bytes, stream) => {
+      if (stream === 'stderr') errors = (errors + decoder.decode(bytes, { stream: true })).slice(-MAX_ERROR_LENGTH);
+      else if (failure === undefined) {
+        waiting += bytes.length;
+        if (waiting > MAX_WAITING) fail(new Error('the output arrives faster than it can be processed'));
+        outputs = outputs
+          .then(() => onOutput?.(bytes))
+          .catch(fail)
+          .finally(() => {
+            waiting -= bytes.length;
+          });
+      }
+    },
+    onEnd: (message, exitCode) => {
+      if (failure === undefined && exitCode !== 0)
+        failure = new Error(sanitizeText(`${message}${errors === '' ? '' : `: ${errors.trim()}`}`));
+      ended.resolve();
+    },
+  });
+  const send = async (chunks: AsyncIterable<Uint8Array>): Promise<void> => {
+    for await (const chunk of chunks) {
+      while (socket.bufferedAmount > RESUME_BELOW && session.isOpen)
+        await new Promise((resolve) => setTimeout(resolve, BUFFER_CHECK_MS));
+      if (!session.writeBytes(chunk)) throw new Error('the connection was closed');
+    }
+    session.endInput();
+  };
+  const abort = (): void => fail(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    await ended.promise;
+    await outputs;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+  if (failure !== undefined) throw failure;
 }

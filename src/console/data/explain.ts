@@ -254,7 +254,10 @@ function explainContainers(facts: PodFacts): Finding[] {
   const { status } = facts.pod;
   const init = (status?.initContainerStatuses ?? []).map((each) => explainContainer(each, 'Init container', facts));
   const main = (status?.containerStatuses ?? []).map((each) => explainContainer(each, 'Container', facts));
-  return [...init, ...main].filter((each) => each !== undefined);
+  const debug = (status?.ephemeralContainerStatuses ?? [])
+    .filter(({ state }) => state?.waiting !== undefined)
+    .map((each) => explainContainer(each, 'Debug container', facts));
+  return [...init, ...main, ...debug].filter((each) => each !== undefined);
 }
 
 function explainContainer(container: ContainerStatus, kind: string, facts: PodFacts): Finding | undefined {

@@ -15,12 +15,14 @@ export interface ApplicationForm {
 
 export type FormErrors = Partial<Readonly<Record<keyof ApplicationForm, string>>>;
 
+export const isImageName = (image: string): boolean =>
+  /^[\w.-]+(?::\d+)?(?:\/[\w.-]+)*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?$/.test(image);
+
 export function validateForm({ name, image, replicas, port, host }: ApplicationForm): FormErrors {
   const errors: { -readonly [Field in keyof FormErrors]: string } = {};
   if (dns1123LabelErrors(name).length > 0)
     errors.name = 'Use 1 to 63 lower-case letters, digits and hyphens; begin and end with a letter or digit.';
-  if (!/^[\w.-]+(?::\d+)?(?:\/[\w.-]+)*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?$/.test(image))
-    errors.image = 'Use an image such as registry.example/app:1.0.';
+  if (!isImageName(image)) errors.image = 'Use an image such as registry.example/app:1.0.';
   if (!Number.isInteger(replicas) || replicas < 0 || replicas > 1_000) errors.replicas = 'Use a number from 0 to 1000.';
   if (port !== undefined && (!Number.isInteger(port) || port < 1 || port > 65_535))
     errors.port = 'Use a port from 1 to 65535.';

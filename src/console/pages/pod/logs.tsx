@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { containerNames } from '../../data/debug.ts';
 import { logsCommand } from '../../data/kubectl.ts';
 import { followLog, LogBuffer, type LogLine } from '../../data/logs.ts';
 import { FrameBatcher } from '../../data/watch/frames.ts';
@@ -8,15 +9,10 @@ import { api, clock, random } from '../../ui/context.ts';
 
 const SHOWN_LINES = 1_000;
 
-export const containersOf = ({ spec }: Pod): readonly string[] =>
-  [...(spec?.containers ?? []), ...(spec?.initContainers ?? []), ...(spec?.ephemeralContainers ?? [])].map(
-    ({ name = '' }) => name,
-  );
-
 /** Live log with search, level colours and download. */
 export function Logs({ pod }: { readonly pod: Pod }) {
   const { namespace = '', name = '' } = pod.metadata ?? {};
-  const containers = containersOf(pod);
+  const containers = containerNames(pod);
   const [container, setContainer] = useState(containers[0] ?? '');
   const [previous, setPrevious] = useState(false);
   const [search, setSearch] = useState('');

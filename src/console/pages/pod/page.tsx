@@ -13,14 +13,17 @@ import type { PageProps } from '../../shell/page.ts';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
+import { Later } from '../../ui/later.tsx';
 import { Action, Conditions, Findings, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 import { podLevel } from '../../ui/pod-table.tsx';
+import { Debug } from './debug.tsx';
 import { Logs } from './logs.tsx';
 import { TerminalView } from './terminal.tsx';
 
 const METRICS = USAGE_PLOTS.flatMap(({ lines }) => lines.map(({ metric }) => metric));
-const VIEWS = ['State', 'Logs', 'Terminal'] as const;
+const VIEWS = ['State', 'Logs', 'Terminal', 'Files', 'Debug'] as const;
+const loadFiles = () => import('./files.tsx');
 
 export default function PodPage({ params }: PageProps) {
   const { namespace = '', name = '' } = params;
@@ -55,6 +58,8 @@ export default function PodPage({ params }: PageProps) {
       {view === 'State' ? <PodState pod={pod} /> : null}
       {view === 'Logs' ? <Logs pod={pod} /> : null}
       {view === 'Terminal' ? <TerminalView pod={pod} /> : null}
+      {view === 'Files' ? <Later load={loadFiles} props={{ pod }} /> : null}
+      {view === 'Debug' ? <Debug pod={pod} /> : null}
     </>
   );
 }
@@ -67,7 +72,8 @@ function PodState({ pod }: { readonly pod: Pod }) {
   const { items: events } = useFeed(EVENTS, { namespace, fieldSelector: `involvedObject.name=${name}` });
   const own = events.filter(({ involvedObject }) => involvedObject?.uid === pod.metadata?.uid);
   const findings = explainPod({ pod, events: own, nodes, nowMs });
-  const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
+  const statuses = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
   return (
     <>
       <Findings findings={findings} />

@@ -1,0 +1,69 @@
+/** Terminal on a stream of the API: exec, attach, or the serial console of a rig. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { EXEC_PROTOCOLS, ExecSession } from '../data/exec.ts';
+import { sanitizeText } from '../data/logs.ts';
+import { openSocket } from '../session/request.ts';
+import { showFailure } from '../shell/toasts.tsx';
+
+export interface StreamTerminalProps {
+  /** Path of the stream. */
+  readonly path: string;
+  /** A terminal whose size the other side cannot use. */
+  readonly hasSize?: boolean;
+  readonly children?: preact.ComponentChildren;
+}
+
+/** Output goes to the terminal only, never into the page. */
+export function StreamTerminal({ path, hasSize = true, children }: StreamTerminalProps) {
+  const [attempt, setAttempt] = useState(0);
+  const [status, setStatus] = useState('connecting');
+  const parent = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    let isShown = true;
+    let close = (): void => undefined;
+    setStatus('connecting');
+    void import('../widgets/terminal.ts').then(({ openTerminal }) => {
+      if (!isShown || parent.current === null) return;
+      const opened = openTerminal(parent.current);
+      const { terminal } = opened;
+      const session = new ExecSession(openSocket(path, EXEC_PROTOCOLS), {
+        onOpen: () => {
+          setStatus('connected');
+          if (hasSize) session.resize(terminal.cols, terminal.rows);
+          terminal.focus();
+        },
+        onOutput: (bytes) => terminal.write(bytes),
+        onEnd: (message, exitCode) => {
+          if (isShown)
+            setStatus(
+              `ended${exitCode === undefined ? '' : ` with exit code ${exitCode}`}${message === '' ? '' : `: ${sanitizeText(message)}`}`,
+            );
+        },
+      });
+      terminal.onData((text) => void session.write(text));
+      if (hasSize) terminal.onResize(({ cols, rows }) => session.resize(cols, rows));
+      close = () => {
+        session.close();
+        opened.close();
+      };
+    }, showFailure);
+    return () => {
+      isShown = false;
+      close();
+    };
+  }, [path, hasSize, attempt]);
+  return (
+    <>
+      <div class="row">
+        {children}
+        <button type="button" onClick={() => setAttempt(attempt + 1)}>
+          Connect again
+        </button>
+        <span class="muted" aria-live="polite">
+          {status}
+        </span>
+      </div>
+      <div ref={parent} class="terminal" />
+    </>
+  );
+}
