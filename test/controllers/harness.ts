@@ -27,6 +27,9 @@ import type { SchedulerDeps } from '../../src/scheduler/deps.ts';
 import { createScheduler, SCHEDULER_LEASE, type Scheduler } from '../../src/scheduler/index.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
 
+/** Nodes of these tests do not report. They would become unreachable during a test file on a slow machine. */
+const SILENT_NODES = { nodeMonitorGracePeriodMs: 3_600_000, nodeStartupGracePeriodMs: 3_600_000 };
+
 export interface ControlPlane {
   readonly api: TestServer;
   /** Client with the identity system:admin. */
@@ -115,7 +118,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       ? {}
       : { clusterFacts: { ...options.clusterFacts, caPem: api.ca.certPem, kubeletCaPem: api.ca.certPem } }),
     ...(options.machines === undefined ? {} : { machines: options.machines }),
-    options: { namespaceGraceMs: 0, ...options.controllers },
+    options: { namespaceGraceMs: 0, ...SILENT_NODES, ...options.controllers },
     ...(options.catalogs === undefined
       ? {}
       : { catalogFiles: createCatalogFiles({ directory: options.catalogs, findImage: async () => undefined }) }),

@@ -10,7 +10,6 @@ import { type ControlPlane, eventually, startControlPlane } from '../controllers
 const namespace = 'default';
 const LAMP = 'example.com/lamp';
 const SOON_MS = 30_000;
-const HOUR_MS = 3_600_000;
 let plane: ControlPlane;
 /** Bindings of pods with a lamp by an extender. Each waits until the test decides. */
 const bindings: { readonly pod: string; end(error: string): void }[] = [];
@@ -29,12 +28,7 @@ before(async () => {
     close: async () => {},
   };
   const settings = { profiles: [DEFAULT_PROFILE], extenders, initialBackoffMs: 100, maxBackoffMs: 1_000 };
-  plane = await startControlPlane({
-    kubelets: false,
-    scheduler: { settings, extenders: caller },
-    // No kubelet reports, so that the nodes would become unreachable on a slow machine.
-    controllers: { nodeMonitorGracePeriodMs: HOUR_MS, nodeStartupGracePeriodMs: HOUR_MS },
-  });
+  plane = await startControlPlane({ kubelets: false, scheduler: { settings, extenders: caller } });
   await plane.addNode('n1', ({ status }) => {
     for (const amounts of [status?.allocatable, status?.capacity])
       if (amounts !== undefined) Object.assign(amounts, { [LAMP]: '10' });
