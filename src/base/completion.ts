@@ -28,7 +28,10 @@ export type CursorPlace =
   /** After `--`. */
   | { readonly kind: 'rest'; readonly positionals: readonly string[] };
 
-/** Finds out what `current`, the word at the cursor, is. `words` are the words between the command and it. */
+/**
+ * Determines whether `current`, the word at the cursor, is a flag, a value or an argument. `words` are the words
+ * between the command and `current`.
+ */
 export function cursorPlace(
   flags: Readonly<Record<string, CompletedFlag>>,
   words: readonly string[],

@@ -1,4 +1,7 @@
-/** Table that only this program's transactions name. */
+/**
+ * Name of a table that never exists after a transaction: each transaction of this program creates and deletes it, so
+ * that events of the packet filter show whose transaction they belong to.
+ */
 export const OWN_MARK = 'inet hyperedge-own';
 
 /** nft program with a mark by which the packet filter's watch recognizes the transaction as this program's own. */

@@ -109,7 +109,7 @@ export interface StartStage {
 export interface StartOptions<Mode extends StopMode> {
   readonly clock: Clock;
   readonly log: Log;
-  /** How the services stop that have started before one fails. */
+  /** Stop mode of the services that have started before one fails to start. */
   readonly onFailure: Mode;
   /** Called after each start. */
   readonly started?: (stage: StartStage) => void;

@@ -94,7 +94,7 @@ function validateInitiator({ name, iscsi }: Volume, first: string, path: string)
 /** Rules of a source. `at` is the path of the source, `path` the path of the volume. */
 type SourceRule = (volume: Volume, at: string, path: string, context: PodContext) => FieldError[];
 
-/** Sources whose rules, if any, are those of drivers (`volumes/drivers.ts`). */
+/** Sources without rules in this file: `volumes/drivers.ts` validates them. */
 const byDriver: SourceRule = () => [];
 
 /** Volume sources and their rules in order of precedence: if several are set, the first one counts. */

@@ -8,7 +8,7 @@ export interface ScopeSelector {
   readonly values?: readonly string[];
 }
 
-/** All of them must match. */
+/** Scopes of the quota. An object must match all of them to be counted. */
 export function scopesOf({ spec }: ResourceQuota): readonly ScopeSelector[] {
   return [
     ...(spec?.scopes ?? []).map((scopeName) => ({ scopeName, operator: 'Exists' })),

@@ -45,7 +45,10 @@ export interface WriteStrategy<T extends KubeObject> {
   validateCreate?(object: T): FieldError[];
   /** Runs after `validate` on updates. Immutability and transitions. */
   validateUpdate?(object: T, old: T): FieldError[];
-  /** Runs after these. Rules of a single API version, the one of the request. `old` is undefined on creates. */
+  /**
+   * Runs after the other `validate…` functions. Rules of a single API version, the one of the request. `old` is
+   * undefined on creates.
+   */
   validateVersion?(apiVersion: string, object: T, old: T | undefined): FieldError[];
   /**
    * Runs last, and only if all types are correct. For expensive checks: the iterator is advanced step by step, and
@@ -156,7 +159,7 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly essentialUpdates?: readonly ('object' | 'status')[];
   /** Time to live of objects in seconds, for events. */
   readonly ttlSeconds?: number;
-  /** As for an alias, for a kind that has no other version. */
+  /** Like `deprecated` of an alias, for the version in which the objects are stored. */
   readonly deprecated?: { readonly since: string; readonly removed: string };
   /** Other versions of the kind. All are stored in this version. */
   readonly aliases?: readonly KindAlias<T>[];

@@ -162,12 +162,15 @@ export class EventWindow {
     return true;
   }
 
-  /** Evicts the oldest event on behalf of the budget, unless the window has already evicted it. */
+  /**
+   * Called by the shared budget to evict the oldest event of its list. Does nothing more if the window evicted it
+   * before.
+   */
   evictOldest(): void {
     if (!this.takeBack()) this.#dropOldest();
   }
 
-  /** Returns true if the oldest event in the budget's list was already evicted by the window. */
+  /** Takes one event that the window evicted itself off the count. Returns false if there is none. */
   takeBack(): boolean {
     if (this.#ahead === 0) return false;
     this.#ahead -= 1;

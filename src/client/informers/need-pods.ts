@@ -17,7 +17,7 @@ export type NeedPods = (service: Service) => void;
 export function createNeedPods(recorder: EventRecorder, clock: Clock): NeedPods {
   const reported = new BoundedMap<string, number>(MAX_REPORTED);
   return (service) => {
-    // The resource version makes a service that is idled again a new case.
+    // With the resource version in the key, a service that is idled again is reported again.
     const key = `${objectKey(service)} ${service.metadata?.resourceVersion ?? ''}`;
     const nowMs = clock.monotonicMs();
     const last = reported.get(key);

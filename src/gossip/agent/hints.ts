@@ -64,7 +64,7 @@ class AgentGossipHints implements GossipHints {
     void this.#connect();
   }
 
-  // Fields instead of methods, because the store wraps its hints by spreading them.
+  // Properties instead of methods, because the store copies this object with the spread operator, which omits methods.
   readonly subscribe = (listener: (members: readonly GossipMember[]) => void): (() => void) => {
     this.#listeners.add(listener);
     if (this.#ring.size > 0) listener(storesOf(this.#ring.values(), this.#clock.monotonicMs(), this.#heardWithinMs));

@@ -155,7 +155,10 @@ function parsed(content: Buffer | undefined): unknown {
   }
 }
 
-/** Applies settings of the operator's object to a configuration file of a component. */
+/**
+ * Applies `logLevel` and `unsupportedConfigOverrides` of an operator.openshift.io object to a configuration file of the
+ * component.
+ */
 function overlaid(name: string, text: string, overlay: string): string {
   if (overlay === '' || (name !== ENV && name !== CONFIG)) return text;
   const { logLevel, unsupportedConfigOverrides } = decodeJson(OVERLAY, overlay, 'overlay');

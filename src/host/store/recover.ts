@@ -14,7 +14,10 @@ export interface RecoverOptions extends EtcdAccessOptions {
   readonly dataDir?: string | undefined;
 }
 
-/** Read-only. Throws CodedErrors with the data directory or the endpoint. */
+/**
+ * Computes the steps of a recovery without changing anything. Throws CodedErrors with the data directory or the
+ * endpoint.
+ */
 export async function planMemberRecovery(options: RecoverOptions): Promise<RecoveryPlan> {
   return planRecovery(await depsOf(options));
 }

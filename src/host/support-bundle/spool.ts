@@ -270,7 +270,9 @@ class EntryFile {
     if (late !== undefined) this.#cut = late;
   }
 
-  /** The end of the older segment comes before the current one. */
+  /**
+   * Joins both segments to one file: the end of the older segment, as far as the limit allows, then the current one.
+   */
   async #joinSegments(): Promise<void> {
     const older = `${this.#path}.older`;
     const { size } = await stat(older);

@@ -106,7 +106,7 @@ async function read(
   }
 }
 
-/** The response of a server is not trusted: what has another form is left out. */
+/** The response of a server is not trusted: fields of another type are ignored. */
 function answerOf(node: string, document: Record<string, unknown>): Answer {
   const series = listOf(document['series']).map((each) => {
     const { namespace, pod, container, metrics } = recordOf(each);

@@ -25,7 +25,7 @@ export interface AuthState {
   import(state: Uint8Array): void;
 }
 
-/** Names of the documents of the applied state. */
+/** Names under which the cluster membership and the users with their permissions are stored. */
 export const Document = { cluster: 'cluster', auth: 'auth' } as const;
 
 export interface ApplierDeps {

@@ -4,7 +4,7 @@ import { TextRedactor } from './redact-text.ts';
 
 const SECRET_FIELD =
   /(?:password|passwd|passphrase|pwd|tokens?|secrets?|apikey|accesskey(?:id)?|secretkey|privatekey|keydata|signingkey|encryptionkey|credentials?|authorization|cookie|psk|privkey)$/;
-/** Fields whose whole name is one of these. */
+/** Names of fields with secret values. A name must match as a whole. */
 const SECRET_NAME = new Set(['auth', 'dockerconfigjson', 'dockercfg', 'keyring', 'rigpower', 'additionalsecrets']);
 const ENVIRONMENT = new Set(['env', 'environment', 'environmentvariables', 'defaultenv']);
 const PRIVATE_ANNOTATION = /last-applied-configuration$|token-secret\.value$|[./-]password$/;

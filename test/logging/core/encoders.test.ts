@@ -102,7 +102,7 @@ describe('names of log files', () => {
     assert.equal(of('kube-system', 'master-api-edge-1', 'side'), '');
   });
 
-  it('severities are those of the lines of components', () => {
+  it('severity comes from the level letter of component log lines, and is info otherwise', () => {
     assert.equal(severityOf('2026-01-02T03:04:05.678Z E api failed'), 'error');
     assert.equal(severityOf('2026-01-02T03:04:05.678Z W api slow'), 'warning');
     assert.equal(severityOf('E api'), 'info');

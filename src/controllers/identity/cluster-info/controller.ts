@@ -31,7 +31,7 @@ export const clusterInfoController: ControllerSpec = {
   uses: ['clusterFacts'],
   prepare: (handle) => {
     const facts = handle.use('clusterFacts');
-    // No host can join this control plane: tests, and foreign API servers.
+    // Without these facts no host can join: in tests, and with an API server of another distribution.
     if (facts === undefined) return () => {};
     const info = handle.informer(resources.configMaps, only(INFO_MAP));
     const settings = handle.informer(resources.configMaps, only(SETTINGS_MAP));

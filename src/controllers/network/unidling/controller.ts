@@ -49,7 +49,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       return;
     }
     const scale = await read<Scale>(`${path}/${name}/scale`, signal);
-    // It has been scaled up by other means.
+    // The workload runs already: another client has scaled it up.
     if ((scale.spec?.replicas ?? 0) > 0) return;
     await updateScale(`${path}/${name}/scale`, { ...scale, spec: { ...scale.spec, replicas } });
     handle.log.info('idled workload scaled up', { namespace, kind, name, replicas });

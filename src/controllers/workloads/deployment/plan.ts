@@ -23,7 +23,7 @@ export const TEMPLATE_HASH_LABEL = 'pod-template-hash';
 export interface DeploymentSnapshot {
   readonly deployment: Deployment;
   readonly replicaSets: readonly ReplicaSet[];
-  /** Pods of those replica sets by the set's UID; used only for Recreate. */
+  /** Pods of the deployment's replica sets, by UID of the set; used only for Recreate. */
   readonly podsBySet: ReadonlyMap<string, readonly Pod[]>;
 }
 

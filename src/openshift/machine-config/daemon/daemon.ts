@@ -96,7 +96,7 @@ class Daemon implements MachineConfigDaemon {
     if (this.#running !== undefined || this.#rebooting || this.#stopping.signal.aborted) return;
     this.#running = this.#work().finally(() => {
       this.#running = undefined;
-      // Woken between the last check and this point.
+      // `wake` was called after the last check, so another round is required.
       if (this.#again) this.#wake();
     });
   }

@@ -22,7 +22,9 @@ export interface HostFiles {
    * Differing files are then restored.
    */
   takeForce(): Promise<boolean>;
-  /** Calls the listener when a file of the applied tree may have changed. Follows `apply`. Does not poll. */
+  /**
+   * Calls the listener when a file of the tree that was last applied may have changed. Uses inotify and does not poll.
+   */
   watch(listener: () => void): { close(): void };
   /** Facts about the host, such as home directories and unit files, that are needed to compute a tree of files. */
   facts(units: readonly string[]): Promise<HostFileFacts>;

@@ -52,7 +52,8 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
     `  map bound_udp_zones { typeof ${ip} daddr . udp dport : ct zone; }`,
     '  set reserved_ports { type inet_proto . inet_service; }',
     '  chain host_port_lookup {',
-    // Applies regardless of the maps' contents, also while no process of this program runs.
+    // Reserved ports of the host are never forwarded to a pod, whatever the maps contain, also while no process of this
+    // program runs.
     '    meta l4proto { tcp, udp, sctp } meta l4proto . th dport @reserved_ports return',
     ...(service === '' ? [] : [`    ${ip} daddr { ${service} } return`]),
     // The kernel does not route IPv6 loopback addresses to a link.
