@@ -116,7 +116,10 @@ function suggestion(word: string, verbs: readonly Verb[]): string {
   return meant === undefined ? '' : `; did you mean ${meant}?`;
 }
 
-/** Counts warnings, and hides values of flags of the verb that have the name of a global flag, such as `--user`. */
+/**
+ * Reports warnings to `onWarning`. A verb may have a flag with the name of a global flag, such as `--user`; such a
+ * value is hidden from the connection, which would otherwise use it as the global flag.
+ */
 function connected(system: System, own: FlagSpecs, onWarning: () => void): System {
   const hidden = Object.keys(own).filter((name) => Object.hasOwn(GLOBAL_FLAGS, name));
   return {

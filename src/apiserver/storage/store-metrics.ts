@@ -15,7 +15,7 @@ class Figures {
 export class StoreMetrics {
   /** Figures by kind and operation. The number of kinds bounds the size. */
   readonly #kinds = new Map<string, Map<StoreOperation, Figures>>();
-  /** The same figures by definition, so that no label text is built per operation. */
+  /** Figures by definition of the kind, in addition to those by name, so that no label text is built per operation. */
   readonly #known = new WeakMap<KindDefinition, Map<StoreOperation, Figures>>();
 
   observe(definition: KindDefinition, operation: StoreOperation, seconds: number, isError: boolean): void {

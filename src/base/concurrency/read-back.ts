@@ -13,9 +13,9 @@ export interface ReadBackOptions {
 }
 
 export interface ReadBack {
-  /** Call before an application starts. */
+  /** Call before an application of the desired state starts. */
   applying(): void;
-  /** Call after a successful application. */
+  /** Call after a successful application of the desired state. */
   applied(): void;
   /** Whether the state is incomplete or differs from the last result. Rejects if it cannot be read. */
   differs(): Promise<boolean>;

@@ -28,7 +28,10 @@ export interface ImageDrops {
   readonly log: Log;
 }
 
-/** Returns the function that stops it. */
+/**
+ * Starts to import images of the drop directory and, after a boot, to verify stored ones. Returns the function that
+ * stops it.
+ */
 export function startImageWork(drops: ImageDrops): () => Promise<void> {
   const abort = new AbortController();
   const work = (async () => {
@@ -84,7 +87,7 @@ async function allPresent(images: ImageStore, names: readonly string[]): Promise
   return found.every((each) => each !== undefined);
 }
 
-/** Once per boot of the machine, because power failures are what damages files. */
+/** Verifies stored images once per boot of the machine, because power failures can damage files. */
 async function verifyAfterBoot(drops: ImageDrops, signal: AbortSignal): Promise<void> {
   const { settings, log } = drops;
   const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();

@@ -29,7 +29,10 @@ export interface NodeGroupOptions {
   readonly log: Log;
 }
 
-/** Returns the function that stops it. */
+/**
+ * Follows the node group of this host; a master also maintains the groups of all hosts. Returns the function that stops
+ * both.
+ */
 export async function followHostGroup(options: NodeGroupOptions): Promise<() => void> {
   const { settings, informers, client, nodeName, clock, random, log } = options;
   const closers: (() => void)[] = [];

@@ -145,7 +145,7 @@ class CatalogFollower {
   }
 }
 
-/** Also true for an empty directory. */
+/** Whether the path does not exist or is an empty directory. */
 const isAbsent = async (path: string): Promise<boolean> => {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return true;

@@ -11,7 +11,7 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 
 const LEASE = { namespace: 'kube-system', name: 'hyperedge-manifests' } as const;
 
-/** Returns the function that stops it. */
+/** Starts to apply the deploy directory of a master to the cluster. Returns the function that stops it. */
 export async function deployManifests(settings: Settings, log: Log): Promise<() => Promise<void>> {
   const path = settings.embedded.manifests;
   if (path === undefined || !settings.roles.has('master')) return async () => {};

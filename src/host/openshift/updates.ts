@@ -52,7 +52,7 @@ export interface UpdatedHost {
   readonly log: Log;
 }
 
-/** Returns the function that stops it. */
+/** Starts the update agent of this host and its probes of other hosts. Returns the function that stops them. */
 export function startUpdates(host: UpdatedHost): () => Promise<void> {
   const { settings, runtime, nodeName, api, informers, verify, prober } = host;
   const log = host.log.named('updates');

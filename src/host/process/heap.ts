@@ -62,7 +62,7 @@ const WORTH_SHARE = 0.15;
  * released with their objects; V8 does not account for it.
  */
 const WORTH_NATIVE_BYTES = 16 << 20;
-/** The same limit for a busy process: collections make its requests a fifth slower while they are repeated. */
+/** Limit of garbage for a busy process: collections make its requests a fifth slower while they are repeated. */
 const WORTH_NATIVE_BUSY_BYTES = 128 << 20;
 /** Amount of new external memory at which V8 starts to mark. */
 const EXTERNAL_PRESSURE = 80 << 20;

@@ -22,7 +22,7 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 const LEASE_NAMESPACE = 'kube-node-lease';
 const ROLE_PREFIX = 'node-role.kubernetes.io/';
 const PRESSURES = new Set(['DiskPressure', 'MemoryPressure', 'PIDPressure', 'ClockWrong']);
-/** The own API server must be ready in this time; then the balancer is tried. */
+/** Time limit for this host's own API server to become ready; afterwards the balancer is tried. */
 const OWN_MS = 1200;
 
 export interface ApiSource {

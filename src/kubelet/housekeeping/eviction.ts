@@ -79,7 +79,7 @@ export class EvictionManager {
     return this.#pressures;
   }
 
-  /** Returns undefined when the pod may start here. */
+  /** Reason for which node pressure prevents the pod from starting; undefined when it may start. */
   rejection(pod: Pod, critical: boolean): Rejection | undefined {
     const arrival = {
       critical,

@@ -41,7 +41,7 @@ export interface AdmissionInput {
  */
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
-/** Returns undefined when the pod is admitted. */
+/** Reason for which the node rejects the pod; undefined when it is admitted. */
 export function admissionRejection(input: AdmissionInput): Rejection | undefined {
   return (
     input.underPressure ??

@@ -57,7 +57,7 @@ export class ShutdownManager {
     return this.#shuttingDown ? 'node is shutting down' : undefined;
   }
 
-  /** Returns undefined when pods may start here. */
+  /** Reason for which new pods are rejected during a node shutdown; undefined when pods may start. */
   rejection(): Rejection | undefined {
     return this.#shuttingDown ? REJECTION : undefined;
   }

@@ -9,7 +9,7 @@ import { fitsOnTheWire } from './core/index.ts';
 import type { UpstreamServer } from './port.ts';
 
 export const CONFIG_NAMESPACE = 'kube-system';
-/** Also the name of the Service. */
+/** Name of the ConfigMap with the settings of cluster DNS, and of its Service. */
 export const CONFIG_NAME = 'kube-dns';
 
 export interface ClusterDnsConfig {

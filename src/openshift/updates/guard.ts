@@ -10,7 +10,7 @@ import type { HostExecutables } from './port.ts';
 
 const POLL_MS = 500;
 
-/** Resolves when the trial has ended. */
+/** Guards the trial of a new executable and rolls back if it fails. Resolves when the trial has ended. */
 export async function runGuard(executables: HostExecutables, clock: Clock, log: Log): Promise<void> {
   const beganMs = clock.monotonicMs();
   let restarted = false;

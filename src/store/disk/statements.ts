@@ -43,7 +43,7 @@ export interface Statements {
   readonly removeReserve: Database.Statement<[]>;
 }
 
-/** Prefix of the names of these documents. */
+/** Prefix of the names of the documents that only reserve free pages. */
 export const RESERVE = '.aside';
 
 export function prepare(db: Database.Database): Statements {

@@ -70,7 +70,10 @@ export class WatchService implements WatchHub {
     else this.deliverHeld();
   }
 
-  /** Must run before any progress report. */
+  /**
+   * Delivers changes that were held back. Must run before any progress report, after which no earlier change may
+   * follows.
+   */
   deliverHeld(): void {
     const held = this.#held;
     if (held.length === 0) return;

@@ -69,7 +69,10 @@ export interface WatchHub {
   readonly upToDate: Watchers<Watch>;
   /** Number of events sent since the start. */
   eventCount: number;
-  /** Must run before any progress report. */
+  /**
+   * Delivers changes that were held back. Must run before any progress report, after which no earlier change may
+   * follows.
+   */
   deliverHeld(): void;
   /** Call when the number of watches has changed. */
   counted(difference: number): void;

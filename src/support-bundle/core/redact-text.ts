@@ -1,7 +1,7 @@
 /** Removal of secrets from lines of text by their form: keys, tokens, passwords in pairs, flags and URLs. */
 import { type KnownValues, REMOVED } from './known-values.ts';
 
-/** Only lines with one of these are examined closely. */
+/** Pattern of lines that may contain a secret. Other lines are not examined, which saves most of the time. */
 const SUSPICIOUS =
   /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|AKIA|gh[pousr]_|glpat-|xox|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
 

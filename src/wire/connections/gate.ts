@@ -45,12 +45,12 @@ const MIN_QUEUED = 512;
 const CROWD_FACTOR = 4;
 /** Idle time after which connections above the unauthenticated limit are closed. */
 const CROWDED_IDLE_MS = 5_000;
-/** The same while a flood was detected recently. */
+/** Idle time after which such connections are closed while a flood was detected recently. */
 const FLOOD_IDLE_MS = 1_000;
 const FLOOD_MEMORY_MS = 10_000;
 /** Minimum idle time of a connection before a full port closes it in favour of waiting ones. */
 const PATIENCE_MS = 1_000;
-/** The same during a flood, or if the waiting connection's address holds fewer connections. */
+/** Minimum idle time during a flood, or if the address of the waiting connection holds fewer connections. */
 const FLOOD_PATIENCE_MS = 100;
 /** A flood is detected when this many times the unauthenticated limit are waiting. */
 const FLOOD_FACTOR = 4;

@@ -134,7 +134,9 @@ export class Series {
     return false;
   }
 
-  /** Removes the block of a period and returns its memory. Returns the number of blocks of the pool. */
+  /**
+   * Removes the block of a period. The result is the number of blocks that were given back to the memory pool, 0 or 1.
+   */
   expire(column: number, level: LevelIndex, period: number): number {
     const entry = entryOf(column, level, period);
     const id = this.ids[entry] ?? NONE;
@@ -144,7 +146,7 @@ export class Series {
     return 1;
   }
 
-  /** Returns all memory of the pool. */
+  /** Gives all blocks back to the memory pool. */
   dispose(): void {
     for (let entry = 0; entry < this.ids.length; entry++) {
       const id = this.ids[entry] ?? NONE;

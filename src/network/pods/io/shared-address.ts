@@ -21,7 +21,7 @@ export interface SharedAddress {
   add(): Promise<void>;
   /** Extends the lifetime, and adds the address again if it is missing. */
   extend(): Promise<void>;
-  /** Never rejects. */
+  /** Removes the address from the link. Never rejects. */
   remove(): Promise<void>;
 }
 

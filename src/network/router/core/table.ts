@@ -123,7 +123,8 @@ export class RoutingTable implements RoutingView {
     for (const level of this.#levels(host)) {
       const holder = level[0]?.host === '' ? undefined : level[0]?.backend.namespace;
       owner ??= holder;
-      // All rows of a name or wildcard belong to one namespace; rows of every host may not.
+      // All rows of one host name or wildcard belong to one namespace. Rows without a host, which match every host, may
+      // be of several namespaces and are filtered by the owner.
       const rows =
         owner === undefined || owner === holder ? level : level.filter(({ backend }) => backend.namespace === owner);
       if (rows.length > 0) yield rows;

@@ -1,4 +1,4 @@
-/** Host part of node groups: watches the ConfigMap of its group and claims the group for its Node. */
+/** Node groups on each host: watches the ConfigMap of the host's group and claims the group for the Node. */
 import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { GROUP_BY_POOLS, GROUP_CLAIM } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { resources } from '../../../api/resources.ts';
@@ -22,7 +22,7 @@ export interface GroupFollowerOptions {
   readonly log: Log;
 }
 
-/** Returns a function that stops it. */
+/** Follows the configuration of a group and claims the group for the Node. Returns a function that stops it. */
 export function followNodeGroup(options: GroupFollowerOptions): () => void {
   const { informers, client, nodeName, group, log } = options;
   const groups = informers.informer(resources.configMaps, {

@@ -28,7 +28,7 @@ export interface GroupKeeperOptions {
   readonly log: Log;
 }
 
-/** Returns a function that stops it. */
+/** Maintains the ConfigMaps of the node groups and the labels of their Nodes. Returns a function that stops it. */
 export function keepNodeGroups(options: GroupKeeperOptions): () => void {
   const { clock, log } = options;
   const nodes = options.informers.informer(resources.nodes);

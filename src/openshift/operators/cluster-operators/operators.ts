@@ -63,7 +63,7 @@ export class Operators {
     return this.#objects.list().map((each) => this.#newest(each.metadata?.name ?? '') ?? each);
   }
 
-  /** Resolves when the objects match `facts`. */
+  /** Writes the conditions that follow from `facts`. Resolves when the ClusterOperator objects match. */
   async apply(facts: ProbeFacts): Promise<void> {
     const states = operatorStates(facts);
     const settled = this.#deps.clock.monotonicMs() - this.#startedMs > SETTLED_MS;

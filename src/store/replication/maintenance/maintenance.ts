@@ -79,7 +79,7 @@ export class Maintenance {
     }
   }
 
-  /** Call after a write. */
+  /** Schedules the check of the quota. Call it after a write. */
   wrote(): void {
     if (this.#quotaTimer === undefined) this.#armQuota(QUOTA_CHECK_MS);
   }

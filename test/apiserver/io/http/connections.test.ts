@@ -148,7 +148,7 @@ describe('a connection', () => {
     assert.equal(answers, 19);
   });
 
-  it('keeps its streams with an identity, and may carry unauthenticated requests of others', async () => {
+  it('an authenticated connection is not closed after many requests; an unauthenticated HTTP/2 connection is closed after a 401', async () => {
     for (const identity of [session(token), session({}, { cert: pair.certPem, key: pair.keyPem })]) {
       const codes = await Promise.all(Array.from({ length: 200 }, () => identity.get('/api')));
       assert.ok(codes.every((code) => code === 200));

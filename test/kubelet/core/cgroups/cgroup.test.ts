@@ -207,7 +207,7 @@ describe('the tree', () => {
     );
   });
 
-  it('the tree is also set as properties of systemd slices', () => {
+  it('limits of a cgroup tree are converted to properties of systemd slices', () => {
     const limits = { cpuShares: 1024, cpuQuotaUs: 25_000, cpuPeriodUs: 100_000, memoryLimitBytes: 5, pidsLimit: -1 };
     const infinity = 0xffff_ffff_ffff_ffffn;
     const quota = [
