@@ -58,6 +58,8 @@ export interface ControlPlaneOptions {
   readonly catalogs?: string;
   /** Whether certificates of services are issued. Default false. */
   readonly router?: boolean;
+  /** Whether the console of the API server gets a route. Requires `router`. Default false. */
+  readonly console?: boolean;
   /** Configuration of the scheduler, and the caller of its extenders. */
   readonly scheduler?: Pick<SchedulerDeps, 'settings' | 'extenders'>;
   /** Clock of the controllers. Default: the system's. */
@@ -123,7 +125,12 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       ? {}
       : { catalogFiles: createCatalogFiles({ directory: options.catalogs, findImage: async () => undefined }) }),
     ...(options.router === true
-      ? { router: routerFacts({ domain: 'apps.lab.example' }, loadAuthority(api.ca.certPem, api.ca.keyPem)) }
+      ? {
+          router: routerFacts(
+            { domain: 'apps.lab.example', hasConsole: options.console === true },
+            loadAuthority(api.ca.certPem, api.ca.keyPem),
+          ),
+        }
       : {}),
   });
   const scheduler = createScheduler({

@@ -45,6 +45,13 @@ export class Console {
     return path === BASE || path.startsWith(`${BASE}/`);
   }
 
+  /** Whether a browser opens the server's address without a path. Other clients read the list of API paths there. */
+  leadsTo(path: string, { method, headers }: HttpRequest): boolean {
+    if (path !== '/' || method !== 'GET' || !/\btext\/html\b/.test(headers.accept ?? '')) return false;
+    this.#files ??= this.#load() ?? null;
+    return this.#files !== null;
+  }
+
   answer(path: string, request: HttpRequest, response: HttpResponse): void {
     for (const [name, value] of Object.entries(SECURITY)) response.setHeader(name, value);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -52,9 +59,9 @@ export class Console {
       end(response, 405);
       return;
     }
-    if (path === BASE) {
+    if (path === BASE || path === '/') {
       response.setHeader('location', `${BASE}/`);
-      end(response, 308);
+      end(response, path === BASE ? 308 : 302);
       return;
     }
     this.#files ??= this.#load() ?? null;

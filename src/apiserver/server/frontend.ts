@@ -85,8 +85,8 @@ export class Frontend {
       const info = parseRequestInfo(request.method ?? '', request.url ?? '');
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
       if (!isLongRunning(info)) exchange.deadlineMs = startedMs + requestLimit(info, this.#timeoutMs);
-      if (this.#open.handles(info.path)) {
-        connection.identified?.(this.#open.isPublic(info.path) ? 'public' : 'anonymous');
+      if (this.#open.handles(info.path, request)) {
+        connection.identified?.(this.#open.isPublic(info.path, request) ? 'public' : 'anonymous');
         this.#admit(exchange, ANONYMOUS, startedMs);
         return;
       }
@@ -149,9 +149,9 @@ export class Frontend {
   }
 
   #authorize(exchange: Exchange): void {
-    const { user, info, audit } = exchange;
+    const { user, info, audit, request } = exchange;
     const { authorization } = this.#context;
-    if (this.#open.handles(info.path)) {
+    if (this.#open.handles(info.path, request)) {
       const pending = this.#open.answer(exchange);
       if (pending === undefined) this.#book(exchange);
       else this.#follow(exchange, pending);

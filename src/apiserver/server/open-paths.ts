@@ -3,6 +3,7 @@ import type { IdentitySettings } from '../config/server-config.ts';
 import type { Console } from '../console/console.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RequestInfo } from '../http/request-info.ts';
+import type { HttpRequest } from '../port.ts';
 import type { LoginServer } from './login-port.ts';
 
 /** Joining hosts read this before they trust the server. RBAC decides whether an anonymous client may read it. */
@@ -31,18 +32,18 @@ export class OpenPaths {
     this.#console = console;
   }
 
-  handles(path: string): boolean {
-    return this.#login?.handles(path) === true || this.#console?.handles(path) === true;
+  handles(path: string, request: HttpRequest): boolean {
+    return this.#login?.handles(path) === true || this.isPublic(path, request);
   }
 
   /** Whether a path for which `handles` is true is a file that needs no credentials. */
-  isPublic(path: string): boolean {
-    return this.#console?.handles(path) === true;
+  isPublic(path: string, request: HttpRequest): boolean {
+    return this.#console?.handles(path) === true || this.#console?.leadsTo(path, request) === true;
   }
 
   /** Answers a request for which `handles` is true. Returns undefined if the response is complete or on its way. */
   answer({ info, audit, request, response, connection }: Exchange): Promise<void> | undefined {
-    if (this.#console?.handles(info.path) === true) {
+    if (this.#console !== undefined && this.isPublic(info.path, request)) {
       audit?.decided({ allowed: true, reason: 'the files of the console are public' });
       this.#console.answer(info.path, request, response);
       return undefined;

@@ -52,6 +52,7 @@ import { replicationControllerController } from '../../controllers/workloads/rep
 import { statefulSetController } from '../../controllers/workloads/stateful-set/controller.ts';
 import { ttlAfterFinishedController } from '../../controllers/workloads/ttl-after-finished/controller.ts';
 import { ingressRouterController } from '../../network/router/controllers/ingress-router.ts';
+import { consoleRouteController } from '../../openshift/console-route/controllers/console-route.ts';
 import { imageStreamImportController } from '../../openshift/image-streams/controllers/image-stream-import.ts';
 import { imageTriggerController } from '../../openshift/image-streams/controllers/image-trigger.ts';
 import { machineConfigDaemonSetController } from '../../openshift/machine-config/controllers/daemon-set.ts';
@@ -122,6 +123,7 @@ export const controllers: readonly ControllerSpec[] = [
   tokenCleanerController,
   serviceLbController,
   ingressRouterController,
+  consoleRouteController,
   serviceCaController,
   resourceClaimController,
   legacyTokenCleanerController,

@@ -27,7 +27,11 @@ export function routerFacts(
     domain,
     wildcardRoutes,
     clusterDomain = 'cluster.local',
-  }: Pick<OpenShiftSettings, 'domain' | 'wildcardRoutes'> & { readonly clusterDomain?: string | undefined },
+    hasConsole = false,
+  }: Pick<OpenShiftSettings, 'domain' | 'wildcardRoutes'> & {
+    readonly clusterDomain?: string | undefined;
+    readonly hasConsole?: boolean;
+  },
   authority: ReturnType<typeof loadAuthority>,
   installed: () => Promise<KeyPair | undefined> = async () => undefined,
   names: readonly string[] = [],
@@ -50,6 +54,7 @@ export function routerFacts(
     wildcardRoutes: wildcardRoutes === true,
     names,
     clusterDomain,
+    hasConsole,
     judge: createCertificateJudge(),
     issue: async (dns) => {
       const present = await installed().catch(() => undefined);

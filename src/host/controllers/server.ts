@@ -143,7 +143,11 @@ export async function startControllers({
     machines: machineProvisioner(configFile),
     ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
     router: routerFacts(
-      { ...openshiftOf(config.openshift), clusterDomain: config.clusterSettings?.get('clusterDomain') },
+      {
+        ...openshiftOf(config.openshift),
+        clusterDomain: config.clusterSettings?.get('clusterDomain'),
+        hasConsole: openshiftOf(config.openshift).profile === 'okd' && (config.console?.enabled ?? true),
+      },
       loadAuthority(certPem, keyPem),
       () => installedPair(dirname(at(signer.certFile))),
       config.masterPublicURL === undefined ? [] : [new URL(config.masterPublicURL).hostname],

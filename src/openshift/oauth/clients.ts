@@ -3,11 +3,11 @@
 import { isApiError } from '../../api/meta/status.ts';
 import type { LoginObjects } from '../../apiserver/server/login-port.ts';
 import type { Route } from '../../network/router/kinds/routes/types.ts';
+import { CONSOLE_NAME, CONSOLE_NAMESPACE, consoleHost, MANAGED_LABEL } from '../console-route/core/plan.ts';
 import type { OAuthClient } from './kinds/oauth/types.ts';
 
 export const CLIENTS = 'oauthclients.oauth.openshift.io';
 const ROUTES = 'routes.route.openshift.io';
-const CONSOLE_NAMESPACE = 'openshift-console';
 export const CONSOLE_CLIENT = 'console';
 export const BROWSER_CLIENT = 'openshift-browser-client';
 export const CHALLENGING_CLIENT = 'openshift-challenging-client';
@@ -51,10 +51,11 @@ function defaultClients(address: string, secret: string): readonly OAuthClient[]
   ];
 }
 
-/** Host of the console's route. Undefined when the cluster has no console. */
-function consoleHost(objects: LoginObjects): string | undefined {
-  const host = objects.get<Route>(ROUTES, CONSOLE_CLIENT, CONSOLE_NAMESPACE)?.spec?.host ?? '';
-  return host === '' ? undefined : host;
+/** Route of the console. `isOwn`: it leads to the console of the API servers. Undefined without a route. */
+function consoleRoute(objects: LoginObjects): { readonly host: string; readonly isOwn: boolean } | undefined {
+  const route = objects.get<Route>(ROUTES, CONSOLE_NAME, CONSOLE_NAMESPACE);
+  const host = route?.spec?.host ?? '';
+  return host === '' ? undefined : { host, isOwn: route?.metadata?.labels?.[MANAGED_LABEL] === 'true' };
 }
 
 /**
@@ -66,43 +67,66 @@ export const isOwnConsole = (id: string, secret: string, redirect: string, origi
 
 export interface ConsoleClientOptions {
   readonly domain: string;
-  /** This server's URL if it serves the console itself. */
-  readonly address: string | undefined;
+  /** This server's URL. */
+  readonly address: string;
+  /** Whether this server serves the console itself. */
+  readonly isServed: boolean;
   readonly newSecret: () => string;
 }
 
 /**
- * Creates the client of the console: for the one that this server has, and for one with a route. Without a console, a
- * client whose only redirect is the default one is deleted, because earlier releases created it for a host without an
- * owner. The secret is for a console with a route; this server's own console has none and must send a proof key.
+ * Maintains the client of the console: for the one that this server has, and for one with a route. Redirects of a
+ * console that does not exist any more are removed, because their host may get another owner. The secret is for a
+ * console with pods; this server's own console has none and must send a proof key.
  */
 export async function ensureConsoleClient(objects: LoginObjects, options: ConsoleClientOptions): Promise<void> {
-  const { domain, address, newSecret } = options;
-  const host = consoleHost(objects);
+  const { newSecret } = options;
+  const route = consoleRoute(objects);
   const present = objects.get<OAuthClient>(CLIENTS, CONSOLE_CLIENT);
-  if (host === undefined) {
-    const orphan = `https://console-openshift-console.${domain}/auth/callback`;
-    if (present?.redirectURIs?.join() === orphan) {
-      await objects.remove(CLIENTS, CONSOLE_CLIENT);
-      await objects.freshen();
-    } else if (present !== undefined || address === undefined) return;
-  }
-  if (objects.get<OAuthClient>(CLIENTS, CONSOLE_CLIENT) !== undefined || (host ?? address) === undefined) return;
+  const redirectURIs = consoleRedirects(present?.redirectURIs, route, options);
+  if (redirectURIs.join() === (present?.redirectURIs ?? []).join()) return;
   try {
-    await objects.create<OAuthClient>(CLIENTS, {
-      metadata: { name: CONSOLE_CLIENT },
-      secret: newSecret(),
-      grantMethod: 'auto',
-      // The redirect of this server's own console is accepted for each of its names (`ownRedirects`).
-      redirectURIs: [
-        ...(host === undefined ? [] : [`https://${host}/auth/callback`]),
-        ...(address === undefined ? [] : [consoleCallback(address)]),
-      ],
-    });
+    if (redirectURIs.length === 0) await objects.remove(CLIENTS, CONSOLE_CLIENT);
+    else if (present !== undefined)
+      await objects.update<OAuthClient>(CLIENTS, CONSOLE_CLIENT, (current) => ({
+        ...current,
+        redirectURIs: [...consoleRedirects(current.redirectURIs, route, options)],
+      }));
+    else
+      await objects.create<OAuthClient>(CLIENTS, {
+        metadata: { name: CONSOLE_CLIENT },
+        secret: newSecret(),
+        grantMethod: 'auto',
+        redirectURIs: [...redirectURIs],
+      });
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error;
   }
   await objects.freshen();
+}
+
+/** Redirects that the client must have. `present`: those that it has; undefined if there is no client. */
+function consoleRedirects(
+  present: readonly string[] | undefined,
+  route: ReturnType<typeof consoleRoute>,
+  { domain, address, isServed }: ConsoleClientOptions,
+): readonly string[] {
+  const usual = `https://${consoleHost(domain)}`;
+  const byRoute = isServed && route?.isOwn === true ? consoleCallback(`https://${route.host}`) : undefined;
+  const stale = [
+    // Earlier releases created this redirect for a host without an owner.
+    ...(route === undefined && present?.length === 1 ? [`${usual}/auth/callback`] : []),
+    ...(isServed ? [] : [consoleCallback(address)]),
+    ...(byRoute === consoleCallback(usual) ? [] : [consoleCallback(usual)]),
+  ];
+  const kept = present?.filter((each) => !stale.includes(each)) ?? [];
+  // The redirect of this server's own console is accepted for each of its names (`ownRedirects`).
+  const first = [
+    ...(route === undefined || route.isOwn ? [] : [`https://${route.host}/auth/callback`]),
+    ...(isServed ? [consoleCallback(address)] : []),
+  ];
+  const wanted = [...(kept.length === 0 ? first : kept), ...(byRoute === undefined ? [] : [byRoute])];
+  return [...new Set(wanted)];
 }
 
 /** Creates missing clients, and adds this server's redirects to those of the other servers. */

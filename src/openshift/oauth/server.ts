@@ -179,8 +179,7 @@ class OAuthServer implements LoginServer {
   #ensureConsoleClient(): Promise<void> {
     const { address, domain, console } = this.#options;
     const { objects, random } = this.#room;
-    const own = console === true ? address : undefined;
-    return ensureConsoleClient(objects, { domain, address: own, newSecret: random });
+    return ensureConsoleClient(objects, { domain, address, isServed: console === true, newSecret: random });
   }
 
   #exchange() {

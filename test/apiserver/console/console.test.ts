@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer, request, type Server } from 'node:http';
+import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -106,11 +106,24 @@ describe('files of the console', () => {
   it('redirects to its page and rejects writes', async () => {
     const moved = await get('/console');
     assert.deepEqual([moved.status, moved.headers['location']], [308, '/console/']);
+    const led = await get('/');
+    assert.deepEqual([led.status, led.headers['location']], [302, '/console/']);
     assert.equal((await get('/console/', {}, 'POST')).status, 405);
   });
 
   it('has no page if it is switched off', async () => {
     assert.equal((await get('/console/', { 'x-absent': '1' })).status, 404);
+  });
+
+  it('leads browsers from the address of the server to its page, and no other client', async () => {
+    const html = 'text/html,application/xhtml+xml';
+    const get = (accept: string, method = 'GET') => ({ method, headers: { accept } }) as IncomingMessage;
+    assert.equal(served.leadsTo('/', get(html)), true);
+    assert.equal(served.leadsTo('/', get('application/json')), false);
+    assert.equal(served.leadsTo('/', get('*/*')), false);
+    assert.equal(served.leadsTo('/', get(html, 'POST')), false);
+    assert.equal(served.leadsTo('/api', get(html)), false);
+    assert.equal(absent.leadsTo('/', get(html)), false);
   });
 
   it('handles its own paths only', () => {

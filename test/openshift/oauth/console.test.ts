@@ -140,6 +140,36 @@ describe('login of the console', () => {
     assert.doesNotMatch((await server.call('GET', then, { as: null })).text, /evil/);
   });
 
+  it('sends codes to the host of its own route while the route exists', async () => {
+    const { cookie } = await login();
+    const { challenge } = newVerifier();
+    const uri = 'https://console-openshift-console.apps.example.com/console/callback';
+    const ask = async (fields: Record<string, string> = {}): Promise<number> => {
+      const key = { code_challenge: challenge, code_challenge_method: 'S256' };
+      return (await authorize(cookie, { redirect_uri: uri, ...key, ...fields })).code;
+    };
+    const registered = async (): Promise<readonly string[]> => {
+      const path = '/apis/oauth.openshift.io/v1/oauthclients/console';
+      return (await server.call<{ redirectURIs: string[] }>('GET', path)).body.redirectURIs;
+    };
+    assert.equal(await ask(), 400);
+    const routes = '/apis/route.openshift.io/v1/namespaces/openshift-console/routes';
+    await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'openshift-console' } } });
+    const labels = { 'console.hyperedge.dev/managed': 'true' };
+    const body = {
+      metadata: { name: 'console', labels },
+      spec: { host: new URL(uri).hostname, to: { kind: 'Service', name: 'console' } },
+    };
+    assert.equal((await server.call('POST', routes, { body })).code, 201);
+    assert.equal(await ask(), 302);
+    const own = 'https://192.0.2.10:6443/console/callback';
+    assert.deepEqual(await registered(), [own, uri]);
+    assert.equal(await ask({ redirect_uri: uri.replace('/console/', '/auth/') }), 400);
+    assert.equal((await server.call('DELETE', `${routes}/console`)).code, 200);
+    assert.equal(await ask(), 400);
+    assert.deepEqual(await registered(), [own]);
+  });
+
   it('exchanges no code without its proof key', async () => {
     const { cookie } = await login();
     const { verifier, challenge } = newVerifier();

@@ -7,6 +7,8 @@ export interface RouterFacts {
   /** Whether routes with `wildcardPolicy: Subdomain` are admitted. */
   readonly wildcardRoutes: boolean;
   readonly clusterDomain: string;
+  /** Whether the console of the API servers gets a route. */
+  readonly hasConsole: boolean;
   /** Names of the cluster's API. */
   readonly names: readonly string[];
   /** Returns a sentence that describes the fault of a route's certificate, or undefined when it is valid. */

@@ -24,6 +24,7 @@ const NODES = group('system:nodes');
 /** Separate from OpenShift's `system:router`, which may also write status; nodes may not. */
 const ROUTER = 'system:node-router';
 const CONTROLLER = 'system:controller:ingress-router';
+const CONSOLE_CONTROLLER = 'system:controller:console-route';
 const AGGREGATE = 'system:openshift:aggregate-routes-to';
 
 /** Namespace of the default certificate of routes. */
@@ -67,6 +68,14 @@ export const routeClusterRoles: readonly ClusterRole[] = [
     rule('patch update', GATEWAYS, 'gatewayclasses/status gateways/status httproutes/status'),
     eventsRule,
   ]),
+  clusterRole(CONSOLE_CONTROLLER, [
+    rule('create', 'core', 'namespaces'),
+    rule(READ, 'core', 'endpoints'),
+    rule('create delete get list patch watch', 'core', 'services'),
+    rule('create delete get list patch watch', 'discovery.k8s.io', 'endpointslices'),
+    rule('create delete get list patch watch', ROUTES, 'routes'),
+    rule('create update', ROUTES, 'routes/custom-host'),
+  ]),
   clusterRole(`${AGGREGATE}-edit`, [rule(`${READ} ${WRITE}`, GATEWAYS, 'httproutes')], aggregateTo('edit')),
   clusterRole(`${AGGREGATE}-view`, [rule(READ, GATEWAYS, 'gateways httproutes')], aggregateTo('view')),
 ];
@@ -74,6 +83,7 @@ export const routeClusterRoles: readonly ClusterRole[] = [
 export const routeClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding(ROUTER, [NODES], 'system:node-routers'),
   clusterRoleBinding(CONTROLLER, [user('system:kube-controller-manager')]),
+  clusterRoleBinding(CONSOLE_CONTROLLER, [user('system:kube-controller-manager')]),
 ];
 
 export const routeRoles: readonly Role[] = [
