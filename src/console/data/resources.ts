@@ -71,6 +71,13 @@ export const CONFIG_POOLS = type<AnyObject>(
   false,
 );
 export const BARE_METAL_HOSTS = type<AnyObject>('metal3.io', 'v1alpha1', 'BareMetalHost', 'baremetalhosts');
+export const MACHINE_CONFIGS = type<AnyObject>(
+  'machineconfiguration.openshift.io',
+  'v1',
+  'MachineConfig',
+  'machineconfigs',
+  false,
+);
 export const CATALOGS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'CatalogSource', 'catalogsources');
 export const SUBSCRIPTIONS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'Subscription', 'subscriptions');
 export const INSTALL_PLANS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'InstallPlan', 'installplans');

@@ -22,6 +22,6 @@ export const PAGES: readonly Page[] = [
   storage,
   ...configuration,
   hosts,
-  rigs,
+  ...rigs,
   ...resources,
 ];

@@ -40,7 +40,13 @@ const PATHS = [
   '/secrets/n/s',
   '/who-can',
   '/rigs',
+  '/rigs/bench',
+  '/rigclaims/n/claim',
   '/hosts',
+  '/hosts?view=join',
+  '/hosts?view=store',
+  '/hosts?view=revisions',
+  '/hosts?view=differences',
   '/operators',
   '/resources',
   '/resources/core/v1/pods',
@@ -124,6 +130,30 @@ const DRAWN = `(() => {
     if (data[at + 3] > 200 && wanted.every((each, index) => Math.abs(data[at + index] - each) < 12)) count++;
   return count;
 })()`;
+
+Object.assign(OBJECTS, {
+  rigs: [
+    { metadata: { ...metadata('bench'), namespace: undefined }, spec: { console: {}, power: { on: {} } }, status: {} },
+  ],
+  rigclaims: [
+    { metadata: metadata('claim'), spec: { rigName: 'bench' }, status: { phase: 'Granted', requester: HOSTILE } },
+  ],
+  kubeapiservers: [
+    {
+      metadata: { name: 'cluster' },
+      status: {
+        nodeStatuses: [
+          { nodeName: 'n1', currentRevision: 2, lastFailedRevision: 3, lastFailedRevisionErrors: [HOSTILE] },
+        ],
+      },
+    },
+  ],
+  configmaps: [1, 2].map((number) => ({
+    metadata: metadata(`revision-status-${number}`),
+    data: { status: 'good', reason: HOSTILE, settings: JSON.stringify({ number, text: HOSTILE }) },
+  })),
+  machineconfigs: [1, 2].map((number) => ({ metadata: { name: `m${number}` }, spec: { number, text: HOSTILE } })),
+});
 
 class ApiServer {
   readonly #files = new Map<string, { readonly type: string; readonly body: Buffer }>();

@@ -5,11 +5,18 @@ import { MERGE_PATCH } from '../../data/api.ts';
 import { hostConfigOf } from '../../data/host.ts';
 import { getCommand } from '../../data/kubectl.ts';
 import { CLUSTER_VERSIONS, CONFIG_POOLS, conditionOf, listAt, NODES, textAt } from '../../data/resources.ts';
+import { tookText } from '../../data/revisions.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow } from '../../ui/hooks.ts';
+import { Later } from '../../ui/later.tsx';
 import { Lists, listView } from '../../ui/lists.tsx';
 import { Action, Conditions, State } from '../../ui/parts.tsx';
+
+const loadConfigurations = () => import('./configurations.tsx');
+const loadJoin = () => import('./join.tsx');
+const loadRevisions = () => import('./revisions.tsx');
+const loadStore = () => import('./revisions.tsx').then(({ Store }) => ({ default: Store }));
 
 const VIEWS = [
   { name: 'version', label: 'Version', render: () => <Version /> },
@@ -49,6 +56,14 @@ const VIEWS = [
     { name: 'Drift', text: (node) => hostConfigOf(node).drift },
     { name: 'Reason', text: (node) => hostConfigOf(node).reason },
   ]),
+  { name: 'join', label: 'Join a host', render: () => <Later load={loadJoin} props={{}} /> },
+  { name: 'store', label: 'Store', render: () => <Later load={loadStore} props={{}} /> },
+  { name: 'revisions', label: 'Revisions', render: () => <Later load={loadRevisions} props={{}} /> },
+  {
+    name: 'differences',
+    label: 'Configuration differences',
+    render: () => <Later load={loadConfigurations} props={{}} />,
+  },
 ];
 
 export default function Hosts() {
@@ -103,6 +118,9 @@ function Version() {
         {listAt(version, 'status', 'history').map((each) => (
           <li key={textAt(each, 'startedTime')}>
             {textAt(each, 'version')}: {textAt(each, 'state')}, started {textAt(each, 'startedTime')}
+            {textAt(each, 'completionTime') === ''
+              ? ', not completed'
+              : `, took ${tookText(textAt(each, 'startedTime'), textAt(each, 'completionTime'))}`}
           </li>
         ))}
       </ul>

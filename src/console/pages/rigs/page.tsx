@@ -1,13 +1,42 @@
 /** Rigs with their holder and queue, and claims. */
-import { collectionPath } from '../../../client/resource-path.ts';
+import { useState } from 'preact/hooks';
 import { questionOf } from '../../data/access.ts';
 import { listAt, RIG_CLAIMS, RIGS, textAt } from '../../data/resources.ts';
+import { claimRig } from '../../data/rigs.ts';
 import { remove } from '../../data/workloads.ts';
+import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
 import { Lists, listView } from '../../ui/lists.tsx';
-import { Action, currentNamespace, State } from '../../ui/parts.tsx';
+import { Action, currentNamespace, Link, pathOf, State } from '../../ui/parts.tsx';
 
 const namespaceForClaims = (): string => currentNamespace() || 'default';
+
+function RigActions({ name }: { readonly name: string }) {
+  const [duration, setDuration] = useState('');
+  const namespace = namespaceForClaims();
+  return (
+    <div class="row">
+      <label>
+        <span class="hidden">Duration of the claim of {name}</span>
+        <input
+          class="short"
+          placeholder="1h"
+          value={duration}
+          onInput={({ currentTarget }) => setDuration(currentTarget.value.trim())}
+        />
+      </label>
+      <Action
+        label={`Claim ${name}`}
+        question={questionOf('create', RIG_CLAIMS, namespace)}
+        run={async () => {
+          const claim = await claimRig(api, name, namespace, duration);
+          navigate(pathOf('rigclaims', namespace, claim));
+        }}
+      />
+      <Link to={pathOf('rigs', name)}>Queue, console and power</Link>
+    </div>
+  );
+}
 
 const VIEWS = [
   listView(RIGS, [
@@ -33,28 +62,7 @@ const VIEWS = [
     },
     { name: 'Queue', text: (rig) => textAt(rig, 'status', 'queue') || '0' },
     { name: 'Until', text: (rig) => textAt(rig, 'status', 'expiresAt') },
-    {
-      name: 'Actions',
-      text: () => '',
-      view: (rig) => (
-        <Action
-          label={`Claim ${rig.metadata?.name}`}
-          question={questionOf('create', RIG_CLAIMS, namespaceForClaims())}
-          done={`The rig is claimed in namespace ${namespaceForClaims()}.`}
-          run={() =>
-            api.json(collectionPath(RIG_CLAIMS, namespaceForClaims()), {
-              method: 'POST',
-              body: {
-                apiVersion: 'rig.hyperedge.dev/v1alpha1',
-                kind: 'RigClaim',
-                metadata: { generateName: 'console-' },
-                spec: { rigName: rig.metadata?.name },
-              },
-            })
-          }
-        />
-      ),
-    },
+    { name: 'Actions', text: () => '', view: (rig) => <RigActions name={rig.metadata?.name ?? ''} /> },
   ]),
   listView(RIG_CLAIMS, [
     { name: 'State', text: (claim) => textAt(claim, 'status', 'phase') },
@@ -67,13 +75,16 @@ const VIEWS = [
       view: (claim) => {
         const { name = '', namespace = '' } = claim.metadata ?? {};
         return (
-          <Action
-            label={`Release ${name}`}
-            question={questionOf('delete', RIG_CLAIMS, namespace)}
-            confirm={`The claim ${namespace}/${name} is deleted and its rig becomes free.`}
-            done="The rig is released."
-            run={() => remove(api, RIG_CLAIMS, name, namespace)}
-          />
+          <div class="row">
+            <Link to={pathOf('rigclaims', namespace, name)}>Console and power</Link>
+            <Action
+              label={`Release ${name}`}
+              question={questionOf('delete', RIG_CLAIMS, namespace)}
+              confirm={`The claim ${namespace}/${name} is deleted. Its pods are deleted, and the next claim has the rig.`}
+              done="The claim is released."
+              run={() => remove(api, RIG_CLAIMS, name, namespace)}
+            />
+          </div>
         );
       },
     },

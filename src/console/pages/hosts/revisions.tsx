@@ -1,0 +1,140 @@
+/** Revisions of the control plane by component and host, the store, and differences of settings. */
+import { useState } from 'preact/hooks';
+import type { ResourceType } from '../../../api/meta/object.ts';
+import { ageText } from '../../data/format.ts';
+import { kubectl } from '../../data/kubectl.ts';
+import { type AnyObject, CLUSTER_OPERATORS, CONFIG_MAPS } from '../../data/resources.ts';
+import { nodeRevisions, OPERANDS, revisionViews } from '../../data/revisions.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
+import { Conditions, State } from '../../ui/parts.tsx';
+import { DiffOf } from './diff.tsx';
+
+type Operand = (typeof OPERANDS)[number];
+
+const TYPES: ReadonlyMap<string, ResourceType<AnyObject>> = new Map(
+  OPERANDS.map(({ plural, kind }) => [
+    plural,
+    { group: 'operator.openshift.io', version: 'v1', kind, plural, namespaced: false },
+  ]),
+);
+
+export default function Revisions() {
+  const [operand, setOperand] = useState<Operand>(OPERANDS[1]);
+  useCommand(kubectl('get', `${operand.plural}.operator.openshift.io`, 'cluster', '-o', 'yaml'));
+  return (
+    <>
+      <div class="row">
+        <label>
+          Component{' '}
+          <select
+            value={operand.name}
+            onChange={({ currentTarget }) =>
+              setOperand(OPERANDS.find(({ name }) => name === currentTarget.value) ?? OPERANDS[1])
+            }
+          >
+            {OPERANDS.map(({ name }) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <Component key={operand.name} operand={operand} />
+    </>
+  );
+}
+
+/** Store: its hosts with their revisions, and the conditions of its cluster operator. */
+export function Store() {
+  useCommand('hyperedge members');
+  const nowMs = useNow();
+  const { object: operator } = useObject(CLUSTER_OPERATORS, 'etcd');
+  return (
+    <>
+      <Hosts operand={OPERANDS[0]} />
+      {operator === undefined || operator === null ? (
+        <p class="muted">The cluster operator etcd does not exist, or is being read.</p>
+      ) : (
+        <Conditions object={operator} nowMs={nowMs} />
+      )}
+      <p class="muted">
+        No API serves the leader of the store and the lag of its members. Run <code>hyperedge members</code> on a
+        master. The same applies to snapshots: <code>hyperedge snapshot list</code>.
+      </p>
+    </>
+  );
+}
+
+function Component({ operand }: { readonly operand: Operand }) {
+  const { items, error } = useFeed(CONFIG_MAPS, {
+    namespace: `openshift-${operand.name}`,
+    labelSelector: 'hyperedge.dev/revision-status=true',
+  });
+  const nowMs = useNow();
+  const revisions = revisionViews(items);
+  return (
+    <>
+      <Hosts operand={operand} />
+      <h2>Revisions</h2>
+      {error === undefined ? null : <p class="bad">{error.message}</p>}
+      <ul>
+        {revisions.map(({ number, state, reason, created }) => (
+          <li key={number}>
+            Revision {number}, {state}, {ageText(created, nowMs)} old: {reason}
+          </li>
+        ))}
+      </ul>
+      <h2>Settings of the operator</h2>
+      <DiffOf
+        sides={revisions.map(({ number, settings }) => ({ name: String(number), text: settings }))}
+        same="The settings are the same."
+      />
+      <p class="muted">
+        The files of a revision are on the disks of the masters only. Run{' '}
+        <code>hyperedge revisions diff {operand.name} REVISION</code> there.
+      </p>
+    </>
+  );
+}
+
+function Hosts({ operand }: { readonly operand: Operand }) {
+  const type = TYPES.get(operand.plural);
+  const { items, error } = useFeed(type);
+  const nodes = items.flatMap(nodeRevisions);
+  if (error !== undefined && items.length === 0) return <p class="bad">{error.message}</p>;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
+    <section class="scroll" aria-label="Hosts" tabIndex={0}>
+      <table>
+        <caption>Hosts of {operand.name}</caption>
+        <thead>
+          <tr>
+            {['Host', 'Revision', 'State', 'Errors'].map((each) => (
+              <th key={each} scope="col">
+                {each}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map(({ node, current, target, failed, errors }) => (
+            <tr key={node}>
+              <td>{node}</td>
+              <td>{current}</td>
+              <td>
+                {target > 0 ? (
+                  <State level="warn" text={`installs ${target}`} />
+                ) : failed > current ? (
+                  <State level="bad" text={`revision ${failed} failed`} />
+                ) : (
+                  <State level="good" text="installed" />
+                )}
+              </td>
+              <td>{errors.join(' ')}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
