@@ -208,8 +208,8 @@ export interface EventRecorder {
     message: string,
     options?: { readonly fieldPath?: string; readonly component?: string },
   ): void;
-  /** Writes queued events for at most a few seconds, then stops. */
-  stop(): Promise<void>;
+  /** Writes queued events for at most `flushMs` (default: two seconds), then stops and drops the others. */
+  stop(flushMs?: number): Promise<void>;
 }
 
 export interface LeaderElector {

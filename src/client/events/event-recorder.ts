@@ -29,7 +29,7 @@ const MAX_QUEUED = 1000;
 /** Maximum number of attempts for an event while the server is unreachable. Source: client-go's maxTriesPerEvent. */
 const MAX_TRIES = 12;
 const RETRY_MS = 2_000;
-/** Maximum time in which `stop` writes the queue. */
+/** Default time in which `stop` writes the queue. */
 const FLUSH_MS = 2_000;
 /** Upstream's limit for the message of an event. */
 const MAX_MESSAGE = 1024;
@@ -97,14 +97,11 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
           draining = undefined;
         });
     },
-    async stop() {
+    async stop(flushMs = FLUSH_MS) {
       flushing.abort();
       if (draining !== undefined) {
         const late = new AbortController();
-        await Promise.race([
-          draining,
-          sleep(clock, FLUSH_MS, late.signal).catch(ignore('an aborted pause ends early')),
-        ]);
+        await Promise.race([draining, sleep(clock, flushMs, late.signal).catch(ignore('an aborted pause ends early'))]);
         late.abort();
       }
       stopping.abort();

@@ -215,4 +215,16 @@ describe('event recorder', () => {
     await dead.clock.advance(2);
     await stopping;
   });
+
+  it('drops its queue on stop if there is no time to write it', async () => {
+    const dead = make(() => new ConnectionError('https://x', new Error('refused')));
+    dead.recorder.event(pod, 'Normal', 'Killing', 'bye');
+    dead.recorder.event(pod, 'Normal', 'Killing', 'bye again');
+    await settle();
+    const stopping = dead.recorder.stop(0);
+    await dead.clock.advance(0);
+    await stopping;
+    // Two attempts for the first event, none for the second.
+    assert.equal(dead.calls.length, 2);
+  });
 });

@@ -23,6 +23,7 @@ import { type HostService, hostService } from './values.ts';
 
 /** Delay of events, which leaves the CPU to the start of a pod. */
 const EVENTS_MS = 200;
+const EVENTS_FLUSH_MS = 1_500;
 
 export const clusterAccess: readonly HostService[] = [
   hostService({
@@ -78,9 +79,9 @@ export const clusterAccess: readonly HostService[] = [
         random,
         log,
       }),
-    stop: (recorder) => recorder.stop(),
-    // After the static pods have ended, the API server may not accept events.
-    stopMs: ({ keepPods }) => (keepPods ? 2_000 : 200),
+    // After the static pods have ended, this host's API server accepts no events.
+    stop: (recorder, { keepPods }) => recorder.stop(keepPods ? EVENTS_FLUSH_MS : 0),
+    stopMs: EVENTS_FLUSH_MS + 500,
   }),
   hostService({
     name: 'apiServers',
