@@ -16,7 +16,7 @@ const REQUEST_MS = 4000;
 const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
 
 /** Certificates that exist, and whether an authority of this host must have issued them. */
-function certificateFiles(
+export function certificateFiles(
   root: string,
 ): readonly { readonly file: string; readonly key?: string; readonly own: boolean }[] {
   const [master, etcd, node] = [masterFiles(root), etcdFiles(root), nodeFiles(root)];

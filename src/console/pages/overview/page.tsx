@@ -13,6 +13,7 @@ import {
   PODS,
   textAt,
 } from '../../data/resources.ts';
+import { alertsOf, expiriesOf, snapshotsOf } from '../../data/upkeep.ts';
 import { usageOfNodes } from '../../data/usage.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
@@ -52,8 +53,10 @@ export default function Overview() {
           ))}
         </ul>
       )}
+      <Alerts nodes={nodes.items} />
       <div class="cards">
         <Update />
+        <Maintenance nodes={nodes.items} />
         <Capacity />
         <section class="card" aria-label="Nodes">
           <h2>Nodes</h2>
@@ -73,24 +76,73 @@ export default function Overview() {
   );
 }
 
+function Alerts({ nodes }: { readonly nodes: readonly Node[] }) {
+  const alerts = alertsOf(nodes);
+  if (alerts.length === 0) return null;
+  return (
+    <section aria-label="Alerts">
+      <h2>Alerts</h2>
+      {alerts.map(({ name, node, severity, summary, fix }) => (
+        <div key={`${node} ${name}`} class={`card finding ${severity === 'critical' ? 'error' : 'warning'}`}>
+          <p>
+            <State level={severity === 'critical' ? 'bad' : 'warn'} text={`${name} (${severity})`} /> on{' '}
+            <Link to={pathOf('nodes', node)}>{node}</Link>: {summary}
+          </p>
+          <p>Fix: {fix}</p>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function Maintenance({ nodes }: { readonly nodes: readonly Node[] }) {
+  const parts = [
+    { title: 'Certificates', found: expiriesOf(nodes) },
+    { title: 'Snapshots', found: snapshotsOf(nodes) },
+  ];
+  if (parts.every(({ found }) => found.length === 0)) return null;
+  return (
+    <section class="card" aria-label="Maintenance">
+      <h2>Maintenance</h2>
+      {parts.map(({ title, found }) =>
+        found.map(({ node, text, needsAttention }) => (
+          <p key={`${title} ${node}`}>
+            <State level={needsAttention ? 'warn' : 'good'} text={title} />: {text} (
+            <Link to={pathOf('nodes', node)}>{node}</Link>)
+          </p>
+        )),
+      )}
+    </section>
+  );
+}
+
 function Update() {
   const { items, error } = useFeed(CLUSTER_VERSIONS);
   const [version] = items;
   if (error !== undefined || version === undefined) return null;
   const available = listAt(version, 'status', 'availableUpdates').map((each) => textAt(each, 'version'));
   const progressing = conditionOf(version, 'Progressing');
+  const failing = conditionOf(version, 'Failing');
+  const [latest] = listAt(version, 'status', 'history');
   return (
     <section class="card" aria-label="Version">
       <h2>Version</h2>
       <p>
         {textAt(version, 'status', 'desired', 'version')}{' '}
-        {progressing?.status === 'True' ? (
+        {failing?.status === 'True' ? (
+          <State level="bad" text={failing.message} />
+        ) : progressing?.status === 'True' ? (
           <State level="warn" text={progressing.message} />
         ) : (
           <State level="good" text="installed" />
         )}
       </p>
       <p>{available.length === 0 ? 'No update is available.' : `Available: ${available.join(', ')}`}</p>
+      {latest === undefined ? null : (
+        <p class="muted">
+          {textAt(latest, 'state')} since {textAt(latest, 'completionTime') || textAt(latest, 'startedTime')}
+        </p>
+      )}
       <Link to="/hosts">Hosts and updates</Link>
     </section>
   );

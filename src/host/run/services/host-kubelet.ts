@@ -28,6 +28,7 @@ import { historyDeps } from '../../node/usage-history.ts';
 import { foreignPaths } from '../../node/volume-calls.ts';
 import { linkDriverRoot, volumeDeps } from '../../node/volumes.ts';
 import { systemClock as clock, systemRandom as random } from '../../process/process.ts';
+import { createMaintenanceConditions } from '../maintenance-conditions.ts';
 import type { HostServices } from './values.ts';
 
 /** Services whose values the kubelet uses. */
@@ -79,6 +80,7 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
   const config = kubeletConfigOf(settings, nodeConfig, reserved, parts.nodeAddresses.current, places);
   await followSettings(settings, config, log);
   await runtime.followLogLevel();
+  const maintenance = createMaintenanceConditions(settings, log);
   return createKubelet({
     config,
     runtime: runtime.runtime,
@@ -110,6 +112,7 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
     conditions: async (present) => [
       ...(await trustedTime.conditions(present)),
       ...(await parts.alerts.conditions(present)),
+      ...(await maintenance(present)),
       ...networkConditions(restorer.forwarding(), present),
       ...(ownsStore(settings) ? await storeConditions(settings.paths.etcdData, present) : []),
     ],
