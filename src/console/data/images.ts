@@ -1,5 +1,5 @@
 /** Images that the nodes report. */
-import type { Node } from '../../api/generated/core/v1.ts';
+import type { Node, Pod } from '../../api/generated/core/v1.ts';
 
 export interface ImageView {
   readonly name: string;
@@ -27,4 +27,37 @@ export function imagesByName(nodes: readonly Node[]): readonly ImageView[] {
     nodes: [...on],
     missing: names.filter((node) => !on.has(node)),
   }));
+}
+
+export interface MissingImage {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+  readonly image: string;
+  readonly node: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const WAITS_FOR_IMAGE = /^(?:ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|ImageInspectError)$/;
+
+/** Containers that wait for an image that their node does not have. */
+export function missingImages(pods: readonly Pod[]): readonly MissingImage[] {
+  return pods.flatMap(({ metadata, spec, status }) =>
+    [
+      ...(status?.initContainerStatuses ?? []),
+      ...(status?.containerStatuses ?? []),
+      ...(status?.ephemeralContainerStatuses ?? []),
+    ]
+      .filter(({ state }) => WAITS_FOR_IMAGE.test(state?.waiting?.reason ?? ''))
+      .map(({ name = '', image = '', state }) => ({
+        namespace: metadata?.namespace ?? '',
+        pod: metadata?.name ?? '',
+        container: name,
+        image,
+        node: spec?.nodeName ?? '',
+        reason: state?.waiting?.reason ?? '',
+        message: state?.waiting?.message ?? '',
+      })),
+  );
 }

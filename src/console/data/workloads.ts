@@ -4,14 +4,12 @@ import type { CronJob, Job } from '../../api/generated/batch/v1.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';
 import { timestamp } from '../../base/times.ts';
-import { collectionPath, objectPath, query } from '../../client/resource-path.ts';
+import { objectPath, query } from '../../client/resource-path.ts';
 import { type Api, MERGE_PATCH, STRATEGIC_PATCH } from './api.ts';
 import { FIELD_MANAGER } from './apply.ts';
-import { at, conditionOf, DEPLOYMENTS, numberAt, REPLICA_SETS, textAt } from './resources.ts';
+import { at, conditionOf, numberAt, textAt } from './resources.ts';
 
-const REVISION = 'deployment.kubernetes.io/revision';
 const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt';
-const HASH = 'pod-template-hash';
 
 export type Health = 'good' | 'progressing' | 'bad' | 'idle';
 
@@ -124,57 +122,6 @@ export async function remove(api: Api, type: ResourceType, name: string, namespa
     method: 'DELETE',
     body: { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background' },
   });
-}
-
-export interface Revision {
-  readonly number: number;
-  readonly name: string;
-  readonly images: readonly string[];
-  readonly created: string;
-  readonly isCurrent: boolean;
-  readonly template: unknown;
-}
-
-/** Revisions of a deployment, the newest first. */
-export function revisionsOf(deployment: Deployment, sets: readonly ReplicaSet[]): readonly Revision[] {
-  const current = revisionNumber(deployment);
-  return sets
-    .filter(({ metadata }) => metadata?.ownerReferences?.some(({ uid }) => uid === deployment.metadata?.uid) === true)
-    .map((set) => ({
-      number: revisionNumber(set),
-      name: set.metadata?.name ?? '',
-      images: (set.spec?.template?.spec?.containers ?? []).map(({ image = '' }) => image),
-      created: set.metadata?.creationTimestamp ?? '',
-      isCurrent: revisionNumber(set) === current,
-      template: set.spec?.template,
-    }))
-    .sort((a, b) => b.number - a.number);
-}
-
-const revisionNumber = (object: KubeObject): number => Number(object.metadata?.annotations?.[REVISION] ?? 0);
-
-/** Makes the pod template of a former revision the current one, as `kubectl rollout undo` does. */
-export async function rollBack(api: Api, deployment: Deployment, revision: Revision): Promise<void> {
-  const { name = '', namespace = '', resourceVersion } = deployment.metadata ?? {};
-  const template = structuredClone(revision.template) as { metadata?: { labels?: Record<string, string> } };
-  delete template.metadata?.labels?.[HASH];
-  await api.json(objectPath(DEPLOYMENTS, name, namespace) + own, {
-    method: 'PATCH',
-    contentType: 'application/json-patch+json',
-    body: [
-      { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
-      { op: 'replace', path: '/spec/template', value: template },
-    ],
-  });
-}
-
-export async function readRevisions(api: Api, deployment: Deployment): Promise<readonly Revision[]> {
-  const { namespace = '' } = deployment.metadata ?? {};
-  const labels = Object.entries(deployment.spec?.selector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`);
-  const list = await api.json<{ readonly items?: readonly ReplicaSet[] }>(
-    collectionPath(REPLICA_SETS, namespace) + query({ labelSelector: labels.join(',') }),
-  );
-  return revisionsOf(deployment, list.items ?? []);
 }
 
 /** Label selector of the pods of a workload; undefined if it has none. */

@@ -6,11 +6,18 @@ import { drain, planDrain } from '../../../src/console/data/drain.ts';
 import { ExecSession, execPath, type Socket } from '../../../src/console/data/exec.ts';
 import { manifestsOf, validateForm } from '../../../src/console/data/form.ts';
 import { clusterHealth } from '../../../src/console/data/health.ts';
-import { imagesByName } from '../../../src/console/data/images.ts';
+import { imagesByName, missingImages } from '../../../src/console/data/images.ts';
 import { policyText, routeUrl } from '../../../src/console/data/network.ts';
-import { DEPLOYMENTS, decodeSecret } from '../../../src/console/data/resources.ts';
+import { type AnyObject, DEPLOYMENTS, decodeSecret } from '../../../src/console/data/resources.ts';
+import {
+  controllerRevisionsOf,
+  revisionsOf,
+  rollBack,
+  rolloutSteps,
+  setPaused,
+} from '../../../src/console/data/rollout.ts';
 import { whoCan } from '../../../src/console/data/who-can.ts';
-import { revisionsOf, rollBack, scaleTo, workloadState } from '../../../src/console/data/workloads.ts';
+import { scaleTo, workloadState } from '../../../src/console/data/workloads.ts';
 import { parseManifests } from '../../../src/console/data/yaml.ts';
 import { ManualClock, settle } from '../../client/clocks.ts';
 import { FakeApi, json } from './fake-api.ts';
@@ -85,10 +92,54 @@ suite('actions on a workload', () => {
     server.answer = () => json({});
     const [, first] = revisions;
     assert.ok(first !== undefined);
-    await rollBack(server.api, current, first);
+    await rollBack(server.api, DEPLOYMENTS, current, first);
     const [guard, change] = JSON.parse(String(server.requests[0]?.request.body));
     assert.deepEqual(guard, { op: 'test', path: '/metadata/resourceVersion', value: '7' });
     assert.deepEqual(change.value.metadata.labels, { app: 'web' });
+    const withPods = (each: ReplicaSet, replicas: number, readyReplicas: number): ReplicaSet => ({
+      ...each,
+      status: { replicas, readyReplicas },
+    });
+    assert.deepEqual(rolloutSteps(current, [withPods(set('1', 'a:1'), 2, 2), withPods(set('2', 'a:2'), 1, 0)]), [
+      { label: 'new revision 2', ready: 0, wanted: 3 },
+      { label: 'old revision 1', ready: 2, wanted: 2 },
+    ]);
+    assert.equal(rolloutSteps(current, [withPods(set('1', 'a:1'), 0, 0), withPods(set('2', 'a:2'), 3, 3)]).length, 1);
+  });
+
+  test('read the revisions of a stateful set from its controller revisions', () => {
+    const owner = { metadata: { name: 'db', uid: 'o' } };
+    const revision = (number: number, uid: string) =>
+      ({
+        metadata: {
+          name: `db-${number}`,
+          ownerReferences: [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid }],
+        },
+        revision: number,
+        data: {
+          spec: { template: { $patch: 'replace', spec: { containers: [{ name: 'c', image: `a:${number}` }] } } },
+        },
+      }) as unknown as AnyObject;
+    const found = controllerRevisionsOf(owner, [revision(1, 'o'), revision(10, 'o'), revision(3, 'other')]);
+    assert.deepEqual(
+      found.map(({ number, images, isCurrent, template }) => [
+        number,
+        images,
+        isCurrent,
+        Object.keys(template as object),
+      ]),
+      [
+        [10, ['a:10'], true, ['spec']],
+        [1, ['a:1'], false, ['spec']],
+      ],
+    );
+  });
+
+  test('pause the roll-out of a deployment', async () => {
+    const server = new FakeApi();
+    server.answer = () => json({});
+    await setPaused(server.api, 'web', 'n', true);
+    assert.deepEqual(JSON.parse(String(server.requests[0]?.request.body)), { spec: { paused: true } });
   });
 });
 
@@ -291,6 +342,19 @@ suite('health and other views', () => {
       { metadata: { name: 'b' }, status: {} },
     ]);
     assert.deepEqual(images, [{ name: 'r/x:1', bytes: 5, nodes: ['a'], missing: ['b'] }]);
+  });
+
+  test('missing images name the pod, the image and the node', () => {
+    const withState = (name: string, state: object): Pod => ({
+      metadata: { name, namespace: 'n' },
+      spec: { nodeName: 'n1', containers: [] },
+      status: { containerStatuses: [{ name: 'c', image: 'a:1', imageID: '', ready: false, restartCount: 0, state }] },
+    });
+    const waiting = { reason: 'ErrImageNeverPull', message: 'no' };
+    assert.deepEqual(
+      missingImages([withState('p', { waiting }), withState('q', { waiting: { reason: 'CrashLoopBackOff' } })]),
+      [{ namespace: 'n', pod: 'p', container: 'c', image: 'a:1', node: 'n1', ...waiting }],
+    );
   });
 
   test('routes have URLs and policies are explained in words', () => {

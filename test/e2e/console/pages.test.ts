@@ -35,6 +35,7 @@ const PATHS = [
   '/network?view=networkpolicies',
   '/storage',
   '/storage?view=images',
+  '/storage?view=missing',
   '/configuration',
   '/configuration?view=resourcequotas',
   '/secrets/n/s',

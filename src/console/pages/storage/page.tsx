@@ -1,13 +1,15 @@
 /** Claims, volumes, and images by node with the nodes that lack each. */
 import { useMemo } from 'preact/hooks';
 import { bytesText } from '../../data/format.ts';
-import { type ImageView, imagesByName } from '../../data/images.ts';
-import { CLAIMS, NODES, VOLUMES } from '../../data/resources.ts';
+import { type ImageView, imagesByName, type MissingImage, missingImages } from '../../data/images.ts';
+import { getCommand } from '../../data/kubectl.ts';
+import { CLAIMS, NODES, PODS, VOLUMES } from '../../data/resources.ts';
 import { useCommand } from '../../shell/command-line.tsx';
+import { place, setQuery } from '../../shell/router.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { useFeed } from '../../ui/hooks.ts';
 import { Lists, listView } from '../../ui/lists.tsx';
-import { State } from '../../ui/parts.tsx';
+import { currentNamespace, Link, NamespaceChoice, pathOf, State } from '../../ui/parts.tsx';
 
 const phase = (text: string | undefined) => (
   <State
@@ -37,6 +39,7 @@ const VIEWS = [
     { name: 'Reclaim', text: ({ spec }) => spec?.persistentVolumeReclaimPolicy ?? '' },
   ]),
   { name: 'images', label: 'Images', render: () => <Images /> },
+  { name: 'missing', label: 'Missing images', render: () => <Missing /> },
 ];
 
 export default function Storage() {
@@ -50,9 +53,64 @@ const COLUMNS: readonly Column<ImageView>[] = [
   { name: 'Missing on', text: ({ missing }) => missing.join(', ') },
 ];
 
+const MISSING: readonly Column<MissingImage>[] = [
+  {
+    name: 'Pod',
+    text: ({ namespace, pod }) => `${namespace}/${pod}`,
+    view: ({ namespace, pod }) => (
+      <Link to={pathOf('pods', namespace, pod)}>
+        {namespace}/{pod}
+      </Link>
+    ),
+  },
+  { name: 'Image', text: ({ image }) => image },
+  { name: 'Node without it', text: ({ node }) => node },
+  { name: 'Reason', text: ({ reason, message }) => (message === '' ? reason : `${reason}: ${message}`) },
+];
+
 function Images() {
   useCommand("kubectl get nodes -o 'jsonpath={.items[*].status.images[*].names}'");
   const snapshot = useFeed(NODES);
   const images = useMemo(() => imagesByName(snapshot.items), [snapshot.items]);
-  return <DataTable label="Images" columns={COLUMNS} items={images} keyOf={({ name }) => name} snapshot={snapshot} />;
+  const node = place.value.query.get('node') ?? '';
+  const shown = useMemo(
+    () => (node === '' ? images : images.filter(({ nodes }) => nodes.includes(node))),
+    [images, node],
+  );
+  return (
+    <>
+      <label>
+        Node{' '}
+        <select value={node} onChange={({ currentTarget }) => setQuery('node', currentTarget.value)}>
+          <option value="">all</option>
+          {snapshot.items.map(({ metadata }) => (
+            <option key={metadata?.name}>{metadata?.name}</option>
+          ))}
+        </select>
+      </label>
+      <DataTable label="Images" columns={COLUMNS} items={shown} keyOf={({ name }) => name} snapshot={snapshot} />
+    </>
+  );
+}
+
+function Missing() {
+  const namespace = currentNamespace();
+  useCommand(getCommand(PODS, { namespace }));
+  const snapshot = useFeed(PODS, { namespace });
+  const missing = useMemo(() => missingImages(snapshot.items), [snapshot.items]);
+  return (
+    <>
+      <NamespaceChoice />
+      <DataTable
+        label="Missing images"
+        columns={MISSING}
+        items={missing}
+        keyOf={({ namespace: ns, pod, container }) => `${ns}/${pod}/${container}`}
+        snapshot={snapshot}
+      />
+      <p class="muted">
+        Without a registry, run <code>hyperedge image import FILE</code> on the node. The pod starts by itself.
+      </p>
+    </>
+  );
 }

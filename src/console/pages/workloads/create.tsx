@@ -3,26 +3,29 @@ import { useState } from 'preact/hooks';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { questionOf } from '../../data/access.ts';
 import { applyManifest } from '../../data/apply.ts';
-import { kindOf, servedKinds } from '../../data/discovery.ts';
+import { kindOf, type ServedKind, servedKinds } from '../../data/discovery.ts';
 import { type ApplicationForm, manifestsOf, validateForm } from '../../data/form.ts';
-import { DEPLOYMENTS } from '../../data/resources.ts';
+import { DEPLOYMENTS, SERVICES } from '../../data/resources.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
+import { useAccess } from '../../ui/hooks.ts';
 import { Action, currentNamespace, pathOf } from '../../ui/parts.tsx';
 import { YamlEditor } from '../../ui/yaml-editor.tsx';
 
-/** Applies objects in order. Throws the first error with the object it concerns. */
-async function applyAll(manifests: readonly KubeObject[]): Promise<void> {
-  const kinds = await servedKinds(api);
-  for (const manifest of manifests) {
-    const label = `${manifest.kind} ${manifest.metadata?.name ?? ''}`;
-    const type = kindOf(kinds, manifest.apiVersion ?? '', manifest.kind ?? '');
-    if (type === undefined)
-      throw new Error(`${label}: the server does not serve ${manifest.apiVersion} ${manifest.kind}`);
-    const result = await applyManifest(api, type, manifest);
-    if (result.outcome !== 'applied') throw new Error(`${label}: ${result.message}`);
-  }
+/** Checks all objects by dry run, then applies them in order. Throws the first error with the object it concerns. */
+async function applyAll(kinds: readonly ServedKind[], manifests: readonly KubeObject[]): Promise<void> {
+  for (const manifest of manifests) await applyOne(kinds, manifest, true);
+  for (const manifest of manifests) await applyOne(kinds, manifest, false);
+}
+
+async function applyOne(kinds: readonly ServedKind[], manifest: KubeObject, dryRun: boolean): Promise<void> {
+  const label = `${manifest.kind} ${manifest.metadata?.name ?? ''}`;
+  const type = kindOf(kinds, manifest.apiVersion ?? '', manifest.kind ?? '');
+  if (type === undefined)
+    throw new Error(`${label}: the server does not serve ${manifest.apiVersion} ${manifest.kind}`);
+  const result = await applyManifest(api, type, manifest, { dryRun });
+  if (result.outcome !== 'applied') throw new Error(`${label}: ${result.message}`);
 }
 
 const EXAMPLE = `apiVersion: v1
@@ -69,9 +72,10 @@ function Form() {
     if (Object.keys(validateForm(form)).length > 0) throw new Error('The form has errors.');
     const kinds = await servedKinds(api);
     const hasRoutes = kindOf(kinds, 'route.openshift.io/v1', 'Route') !== undefined;
-    await applyAll(manifestsOf(form, hasRoutes));
+    await applyAll(kinds, manifestsOf(form, hasRoutes));
     navigate(pathOf('workloads', 'deployments', form.namespace, form.name));
   };
+  const service = useAccess(questionOf('patch', SERVICES, form.namespace));
   const fields: readonly (readonly [keyof ApplicationForm, string, string])[] = [
     ['name', 'Name', 'web'],
     ['namespace', 'Namespace', 'default'],
@@ -103,6 +107,7 @@ function Form() {
       <Action
         label="Create"
         question={questionOf('patch', DEPLOYMENTS, form.namespace)}
+        {...(form.port === undefined || service.allowed ? {} : { disabled: service.reason })}
         done={`${form.name} is created.`}
         run={create}
       />

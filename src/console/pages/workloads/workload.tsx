@@ -1,32 +1,21 @@
 /** One workload: live state, scale, restart, roll back, delete, and its pods. */
 import { useState } from 'preact/hooks';
-import type { Deployment } from '../../../api/generated/apps/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { questionOf } from '../../data/access.ts';
 import { explainMissingPods } from '../../data/explain.ts';
-import { ageText } from '../../data/format.ts';
 import { describeCommand } from '../../data/kubectl.ts';
-import { conditionsOf, DEPLOYMENTS, EVENTS, numberAt } from '../../data/resources.ts';
-import {
-  imagesOf,
-  podSelectorOf,
-  type Revision,
-  readRevisions,
-  remove,
-  restart,
-  rollBack,
-  scaleTo,
-  workloadState,
-} from '../../data/workloads.ts';
+import { conditionsOf, EVENTS, numberAt } from '../../data/resources.ts';
+import { imagesOf, podSelectorOf, remove, restart, scaleTo, workloadState } from '../../data/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
-import { Action, Conditions, Dialog, Findings, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
+import { Action, Conditions, Findings, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
 import { PodTable } from '../../ui/pod-table.tsx';
 import { canRestart, canScale, WORKLOADS } from './kinds.ts';
 import { levelOf } from './page.tsx';
+import { Pause, RollBack, RollOut } from './rollout.tsx';
 
 export default function WorkloadPage({ params }: PageProps) {
   const { kind = '', namespace = '', name = '' } = params;
@@ -61,6 +50,7 @@ function Workload(target: Target) {
       </p>
       <p class="muted">{imagesOf(object)}</p>
       <Actions target={target} object={object} />
+      {canRestart(type) ? <RollOut type={type} object={object} /> : null}
       <MissingPods object={object} namespace={namespace} name={name} />
       <Conditions object={object} nowMs={nowMs} />
       {selector === undefined || selector === '' ? null : (
@@ -110,7 +100,8 @@ function Actions({ target, object }: { readonly target: Target; readonly object:
           run={() => restart(api, target, Date.now())}
         />
       ) : null}
-      {type.plural === 'deployments' ? <RollBack deployment={object as Deployment} /> : null}
+      {canRestart(type) ? <RollBack type={type} object={object} /> : null}
+      {type.plural === 'deployments' ? <Pause object={object} /> : null}
       <Link
         to={`${pathOf('resources', type.group || 'core', type.version, type.plural, name)}?ns=${encodeURIComponent(namespace)}`}
       >
@@ -127,48 +118,6 @@ function Actions({ target, object }: { readonly target: Target; readonly object:
         }}
       />
     </div>
-  );
-}
-
-function RollBack({ deployment }: { readonly deployment: Deployment }) {
-  const [revisions, setRevisions] = useState<readonly Revision[]>();
-  const { namespace, name = '' } = deployment.metadata ?? {};
-  const question = questionOf('patch', DEPLOYMENTS, namespace, { name });
-  return (
-    <>
-      <Action
-        label="Roll back"
-        question={question}
-        run={async () => setRevisions(await readRevisions(api, deployment))}
-      />
-      {revisions === undefined ? null : (
-        <Dialog label={`Revisions of ${name}`} onClose={() => setRevisions(undefined)}>
-          <ul>
-            {revisions.map((revision) => (
-              <li key={revision.name}>
-                Revision {revision.number}, {ageText(revision.created, Date.now())} old: {revision.images.join(', ')}{' '}
-                {revision.isCurrent ? (
-                  <strong>current</strong>
-                ) : (
-                  <Action
-                    label={`Roll back to ${revision.number}`}
-                    question={question}
-                    done={`${name} is rolled back to revision ${revision.number}.`}
-                    run={async () => {
-                      await rollBack(api, deployment, revision);
-                      setRevisions(undefined);
-                    }}
-                  />
-                )}
-              </li>
-            ))}
-          </ul>
-          <button type="button" onClick={() => setRevisions(undefined)}>
-            Close
-          </button>
-        </Dialog>
-      )}
-    </>
   );
 }
 
