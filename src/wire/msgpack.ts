@@ -259,7 +259,7 @@ function decodeFirst(bytes: Uint8Array): unknown {
   try {
     return decoder.decode(bytes.subarray(0, end));
   } catch (error) {
-    throw new MsgpackError('undecodable', { cause: error });
+    throw new MsgpackError('the value cannot be decoded', { cause: error });
   }
 }
 

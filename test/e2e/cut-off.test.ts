@@ -123,7 +123,7 @@ test('runs pods with their secrets, services and policies on a rebooted host wit
   });
   const tookMs = Math.round(performance.now() - begin);
   await eventually('leaver runs again', 30_000, runs(leaver));
-  assert.match(reported(), /API server not in reach: running the last known pods pods=2/);
+  assert.match(reported(), /API server unreachable: running the last known pods pods=2/);
   assert.doesNotMatch(reported(), /pod admitted before network policies are known/);
   const volume = join(root, 'var/lib/origin/openshift.local.volumes/pods', keeper, 'volumes/kubernetes.io~secret/keys');
   assert.equal(await readFile(join(volume, 'password'), 'utf8'), 'correct-horse');

@@ -19,14 +19,14 @@ const file = (name: string, cores: number, more: Partial<Candidate> = {}): File 
 const next = (waiting: readonly File[], running: readonly File[], busy = 0): string | undefined =>
   nextFile(waiting, running, { busy, nowMs: NOW_MS }, LIMITS)?.name;
 
-test('starts the first test file whose cores are free beside the running files', () => {
+test('test runner starts the first file whose cores are free beside the running files', () => {
   const waiting = [file('heavy', 1), file('light', 0.2)];
   assert.equal(next(waiting, [file('a', 1.5)]), 'heavy');
   assert.equal(next(waiting, [file('a', 2)]), 'light');
   assert.equal(next(waiting, [file('a', 2.5)]), undefined);
 });
 
-test('starts a file of any size when no other runs', () => {
+test('test runner starts a file that needs any number of cores when no other runs', () => {
   assert.equal(next([file('huge', 9)], []), 'huge');
 });
 
@@ -42,7 +42,7 @@ test('starts no test file on a busy host while every core has a running file', (
   assert.equal(next([file('x', 0.1)], running.slice(1), 0.95), 'x');
 });
 
-test('starts at most the given number of files', () => {
+test('test runner starts at most the given number of files', () => {
   const running = Array.from({ length: 8 }, (_, index) => file(`${index}`, 0));
   assert.equal(next([file('x', 0)], running), undefined);
 });

@@ -103,7 +103,9 @@ export class IssuerTokens {
     };
     const document = await get(discoveryUrl ?? `${url.replace(/\/$/, '')}/.well-known/openid-configuration`);
     if (document['issuer'] !== url)
-      throw new Error(`the discovery document is that of ${JSON.stringify(document['issuer'])}`);
+      throw new Error(
+        `issuer in the discovery document is ${JSON.stringify(document['issuer'])}, not ${JSON.stringify(url)}`,
+      );
     const address = document['jwks_uri'];
     if (typeof address !== 'string' || !address.startsWith('https://'))
       throw new Error('jwks_uri is not an https address');

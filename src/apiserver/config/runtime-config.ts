@@ -99,9 +99,7 @@ export function runtimeConfigField(): Field<RuntimeConfig> {
       for (const name of switches.keys()) {
         const place = placeOf(name);
         if (STAGE_NAMES.includes(name) || (place !== undefined && isKnown(builtinKinds, place))) continue;
-        throw at.fail(
-          `"${name}" is not there; give ${STAGE_NAMES.join(', ')}, GROUP/VERSION or GROUP/VERSION/RESOURCE`,
-        );
+        throw at.fail(`"${name}" is unknown; give ${STAGE_NAMES.join(', ')}, GROUP/VERSION or GROUP/VERSION/RESOURCE`);
       }
       return switches;
     },

@@ -253,7 +253,7 @@ class LeaseElector implements FencedLeaderElector {
       if (!signal.aborted) await lead(signal);
     } catch (error) {
       if (!signal.aborted) throw error;
-      this.#log.v(4, 'work of the leader ended', { lock, error: messageOf(error) });
+      this.#log.v(4, 'task of the leader ended', { lock, error: messageOf(error) });
     } finally {
       over.abort(new Error('leadership has ended'));
       await renewing;

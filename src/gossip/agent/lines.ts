@@ -27,7 +27,7 @@ export class LineReader {
 
   #take(piece: Buffer): void {
     this.#length += piece.length;
-    if (this.#length > this.#limit) throw new CodedError('line-too-long', `a line has at most ${this.#limit} bytes`);
+    if (this.#length > this.#limit) throw new CodedError('line-too-long', `a line is longer than ${this.#limit} bytes`);
     this.#pieces.push(piece);
   }
 }

@@ -78,7 +78,7 @@ function serve(connection: Socket, service: AgentService, log: Log): void {
       const request = requestOf(line);
       id = request.id;
       if (typeof request.method !== 'string')
-        throw new CodedError('bad-request', 'method: give a text such as "members"');
+        throw new CodedError('bad-request', 'method: give a string such as "members"');
       if (pending >= MAX_PENDING) throw new CodedError('too-many', `at most ${MAX_PENDING} requests at a time`);
       pending++;
       try {

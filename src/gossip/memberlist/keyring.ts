@@ -66,7 +66,7 @@ export class Keyring {
   /** Returns version byte, nonce, ciphertext and tag. `authenticated` is covered by the tag and not included. */
   encrypt(plain: Uint8Array, authenticated: Uint8Array): Buffer {
     const [key] = this.#keys;
-    if (key === undefined) throw new Error('an empty keyring');
+    if (key === undefined) throw new Error('the keyring is empty');
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(algorithm(key), key, nonce);
     if (authenticated.length > 0) cipher.setAAD(authenticated);

@@ -78,7 +78,7 @@ export const serfCodec: SerfCodec = {
     if (meta.length > MAX_META_BYTES)
       throw new CodedError(
         'metadata-too-large',
-        `member metadata comes to ${meta.length} bytes, and the ring carries ${MAX_META_BYTES}: use fewer or shorter addresses`,
+        `member metadata has ${meta.length} bytes, more than the ${MAX_META_BYTES} of the ring; use fewer or shorter addresses`,
       );
     return meta;
   },

@@ -78,7 +78,7 @@ export class StreamReader {
     const received = this.#buffer.subarray(0, this.#length);
     if (!this.#labelled) {
       const rest = withoutLabel(received, this.#sealing.label);
-      if (rest === 'foreign') throw new StreamError('another ring');
+      if (rest === 'foreign') throw new StreamError('the label is that of another ring');
       if (rest === 'incomplete') return undefined;
       this.#labelled = true;
       this.#start = received.length - rest.length;
@@ -89,15 +89,15 @@ export class StreamReader {
       this.#body ??= new BodyReader(this.#limits);
       return this.#body.read(content);
     }
-    if (content[0] !== messageType.encrypt) throw new StreamError('not encrypted');
+    if (content[0] !== messageType.encrypt) throw new StreamError('the message is not encrypted');
     if (content.length < FRAME_HEAD) return undefined;
     const length = content.readUInt32BE(1);
-    if (length > this.#limits.maxBytes) throw new StreamError(`a message of ${length} bytes`);
+    if (length > this.#limits.maxBytes) throw new StreamError(`a message of ${length} bytes exceeds the limit`);
     if (content.length < FRAME_HEAD + length) return undefined;
     const sealed = content.subarray(FRAME_HEAD, FRAME_HEAD + length);
     const authenticated = Buffer.concat([content.subarray(0, FRAME_HEAD), this.#sealing.label]);
     const plain = this.#sealing.keyring.decrypt(sealed, authenticated);
-    if (plain === undefined) throw new StreamError('no key of ours fits');
+    if (plain === undefined) throw new StreamError('no key in the keyring decrypts the message');
     return whole(plain, this.#limits);
   }
 
@@ -153,7 +153,8 @@ class BodyReader {
       case messageType.compress: {
         if (msgpackEnd(content, 1) === undefined) return undefined;
         const plain = decompressed(content.subarray(1), this.#limits.maxBytes);
-        if (plain === undefined || plain[0] === messageType.compress) throw new StreamError('bad compression');
+        if (plain === undefined || plain[0] === messageType.compress)
+          throw new StreamError('the compressed content is damaged');
         return whole(plain, this.#limits);
       }
       default:
@@ -164,14 +165,14 @@ class BodyReader {
   #small(content: Uint8Array): ReturnType<typeof decodeFields> | undefined {
     const end = msgpackEnd(content, 1);
     if (end !== undefined) return decodeFields(content.subarray(1, end));
-    if (content.length > MAX_ROW_BYTES) throw new StreamError('an endless message');
+    if (content.length > MAX_ROW_BYTES) throw new StreamError('the message exceeds the length of a row');
     return undefined;
   }
 
   #user(content: Uint8Array): StreamMessage | undefined {
     const end = msgpackEnd(content, 1);
     if (end === undefined) {
-      if (content.length > MAX_ROW_BYTES) throw new StreamError('an endless header');
+      if (content.length > MAX_ROW_BYTES) throw new StreamError('the header exceeds the length of a row');
       return undefined;
     }
     const length = decodeFields(content.subarray(1, end)).uint('UserMsgLen', MAX_USER_BYTES);
@@ -183,7 +184,7 @@ class BodyReader {
     if (this.#header === undefined) {
       const end = msgpackEnd(content, 1);
       if (end === undefined) {
-        if (content.length > MAX_ROW_BYTES) throw new StreamError('an endless header');
+        if (content.length > MAX_ROW_BYTES) throw new StreamError('the header exceeds the length of a row');
         return undefined;
       }
       const fields = decodeFields(content.subarray(1, end));
@@ -198,7 +199,7 @@ class BodyReader {
     while (this.#rows.length < nodes) {
       const end = msgpackEnd(content, this.#at);
       if (end === undefined ? content.length - this.#at > MAX_ROW_BYTES : end - this.#at > MAX_ROW_BYTES)
-        throw new StreamError('an endless row');
+        throw new StreamError('a row exceeds its maximum length');
       if (end === undefined) return undefined;
       this.#rows.push(decodeRow(decodeFields(content.subarray(this.#at, end))));
       this.#at = end;

@@ -200,7 +200,7 @@ class MemberlistTransport implements RingTransport {
           resolve(message);
           socket.end();
         } catch (error) {
-          fail('peer-refused', `answered something else: ${messageOf(error)}`, error);
+          fail('peer-refused', `the response is not valid: ${messageOf(error)}`, error);
         }
       });
       socket.on('error', (error) => fail('peer-unreachable', `cannot be reached: ${messageOf(error)}`, error));
@@ -209,7 +209,10 @@ class MemberlistTransport implements RingTransport {
         this.#sockets.delete(socket);
         // Has no effect after a response.
         reject(
-          new CodedError('peer-refused', `${where} closed the stream without an answer: is its key or label another?`),
+          new CodedError(
+            'peer-refused',
+            `${where} closed the stream without a response; compare the keyrings and labels of both hosts`,
+          ),
         );
       });
     });

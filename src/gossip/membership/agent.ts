@@ -163,7 +163,7 @@ class RingAgent implements Agent {
           default:
             throw new CodedError(
               'unknown-method',
-              `"${method}" is none of members, subscribe, publish, retract, join, leave, keys`,
+              `"${method}" is unknown; use members, subscribe, publish, retract, join, leave or keys`,
             );
         }
       },
@@ -177,7 +177,7 @@ class RingAgent implements Agent {
 
   #running(): Membership {
     if (this.#membership === undefined)
-      throw new CodedError('not-a-member', 'this host has left the ring: hyperedge gossip join brings it back');
+      throw new CodedError('not-a-member', 'this host has left the ring; run hyperedge gossip join to return');
     return this.#membership;
   }
 

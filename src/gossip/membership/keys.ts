@@ -102,7 +102,7 @@ async function queryAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Arra
     for (const [name, bytes] of await membership.query(QUERY[action], payload, missing)) {
       const answer = serf.decodeKeyAnswer(bytes) ?? {
         done: false,
-        message: 'answered something else',
+        message: 'the response is not valid',
         keys: [],
         primary: '',
       };

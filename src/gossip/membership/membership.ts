@@ -178,7 +178,7 @@ class GossipMembership implements Membership {
     if (encoded.length > limit)
       throw new CodedError(
         'event-too-large',
-        `event "${name}" comes to ${encoded.length} bytes, and ${limit} fit a datagram`,
+        `event "${name}" has ${encoded.length} bytes; at most ${limit} fit into a datagram`,
       );
     this.#step({ kind: 'broadcast', payload: encoded });
   }

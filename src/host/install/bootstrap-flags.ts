@@ -77,7 +77,7 @@ export async function checkCluster(
   const refuse = (what: string): never => {
     throw new CodedError(
       'other-cluster',
-      `--${join === undefined ? 'offer' : 'join'}: ${what}; run hyperedge reset first, which keeps the data aside`,
+      `--${join === undefined ? 'offer' : 'join'}: ${what}; run hyperedge reset first, which moves the data to a backup`,
     );
   };
   const ca = await readFile(nodeFiles(root).clientCa, 'utf8').catch(() => undefined);

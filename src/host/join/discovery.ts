@@ -106,7 +106,7 @@ function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: num
         ),
       );
     const late = setTimeout(
-      () => outgoing.destroy(new Error(`no whole answer within ${ANSWER_MS / 1000} s`)),
+      () => outgoing.destroy(new Error(`no complete response within ${ANSWER_MS / 1000} s`)),
       ANSWER_MS,
     );
     // The response is not used before the token's signature and the CA's hash are verified.

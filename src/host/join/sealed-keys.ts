@@ -56,7 +56,7 @@ export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
     const opened = Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
     return decodeJson(KEYS, opened.toString('utf8'), 'keys');
   } catch (error) {
-    throw new CodedError('bad-token', 'join.token: does not open the keys that were sealed for it; copy it whole', {
+    throw new CodedError('bad-token', 'join.token: does not decrypt the keys of the cluster; copy the complete token', {
       cause: error,
     });
   }

@@ -27,7 +27,7 @@ export interface Token {
 export function parseToken(text: string, field: string): Token {
   const [, id, secret] = TOKEN.exec(text) ?? [];
   if (id === undefined || secret === undefined) {
-    throw new CodedError('bad-token', `${field}: is not a token; copy it whole from "hyperedge token create"`);
+    throw new CodedError('bad-token', `${field}: is not a token; copy the complete text from "hyperedge token create"`);
   }
   const stored = secret.slice(0, STORED_LENGTH);
   return { id, secret, stored, bearer: `${id}.${stored}`, sealing: secret.length > STORED_LENGTH, text };

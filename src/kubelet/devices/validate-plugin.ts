@@ -68,7 +68,7 @@ export function checkDevices(devices: readonly ListedDevice[]): void {
 export function checkAnswer(answers: readonly AllocateAnswer[]): AllocateAnswer {
   const [answer] = answers;
   if (answer === undefined || answers.length !== 1)
-    throw new Error(`${answers.length} container responses where 1 belongs`);
+    throw new Error(`${answers.length} container responses; expected 1`);
   const { env, mounts, devices, annotations, cdiDevices } = answer;
   if ([env.size, mounts.length, devices.length, annotations.size, cdiDevices.length].some((n) => n > MAX_ITEMS))
     throw new Error(`more than ${MAX_ITEMS} environment variables, mounts, devices or annotations`);

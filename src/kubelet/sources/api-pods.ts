@@ -63,7 +63,7 @@ export function followApiPods(options: ApiPodsOptions): ApiPods {
     }
     if (pods.hasListed) await companions;
     if (stopped) return;
-    if (!pods.hasListed) log.warn('API server not in reach: running the last known pods', { pods: pods.list().length });
+    if (!pods.hasListed) log.warn('API server unreachable: running the last known pods', { pods: pods.list().length });
     unsubscribe = pods.onChange({ added: take, updated: take, deleted: (pod) => manager.removeApiPod(pod) });
     await pods.listed;
     if (stopped) return;

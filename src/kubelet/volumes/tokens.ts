@@ -105,7 +105,7 @@ export class TokenSource {
       // a pod of a disconnected host could not start without it.
       if (nowMs >= known.expiresAtMs && !isApiError(error, 'ServiceUnavailable')) throw error;
       if (nowMs >= known.expiresAtMs && known.retryMs === undefined)
-        this.log.warn('expired token kept: no API server in reach', { pod: `${namespace}/${name}` });
+        this.log.warn('expired token kept: API server unreachable', { pod: `${namespace}/${name}` });
       this.log.v(4, 'token not renewed', { pod: `${namespace}/${name}`, error: messageOf(error) });
       this.cache.set(key, { ...known, retryMs: monotonicMs + RETRY_MS });
       return known;

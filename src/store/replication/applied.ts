@@ -1,6 +1,9 @@
 import type { AppliedChanges, LeaseRecord } from '../disk/port.ts';
 
-/** Changes by applied entries to the state besides the keys that have not been written to disk yet. */
+/**
+ * Collects changes by applied entries that are not on disk yet: those of leases, auth and membership, but not those of
+ * keys.
+ */
 export class AppliedState {
   #leases = new Map<bigint, LeaseRecord | undefined>();
   #documents = new Map<string, Uint8Array>();

@@ -72,7 +72,7 @@ export class WatchService implements WatchHub {
 
   /**
    * Delivers changes that were held back. Must run before any progress report, after which no earlier change may
-   * follows.
+   * follow.
    */
   deliverHeld(): void {
     const held = this.#held;

@@ -71,7 +71,7 @@ export interface WatchHub {
   eventCount: number;
   /**
    * Delivers changes that were held back. Must run before any progress report, after which no earlier change may
-   * follows.
+   * follow.
    */
   deliverHeld(): void;
   /** Call when the number of watches has changed. */

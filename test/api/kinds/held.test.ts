@@ -182,7 +182,7 @@ test('requires a numeric start of port ranges and one ingress class', () => {
   ]);
 });
 
-test('limits hints of slices and requires domains of two labels', () => {
+test('limits the hints of an EndpointSlice and requires FQDN addresses of at least two labels', () => {
   const hints = (forZones: string[], forNodes: string[] = []): Change =>
     put(
       { forZones: forZones.map((name) => ({ name })), forNodes: forNodes.map((name) => ({ name })) },

@@ -127,7 +127,7 @@ test('limits the number of findings', () => {
   assert.equal(decode('Pod', `{${fields}}`).unknownFields.length, 64);
 });
 
-test('is idempotent', () => {
+test('decoding is idempotent', () => {
   const text = '{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"0.1","memory":"0.1Gi"}}}]}}';
   const once = decode('Pod', text).object;
   assert.deepEqual(decode('Pod', JSON.stringify(once)).object, once);

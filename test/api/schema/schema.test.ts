@@ -107,7 +107,7 @@ test('matches the golden merge rules', () => {
   assert.deepEqual([servicePorts.mapKeys, servicePorts.patchMergeKey], [['port', 'protocol'], 'port']);
 });
 
-test('has the types of scalars', () => {
+test('schemas have the types of scalars', () => {
   const types: readonly [string[], string][] = [
     [['spec', 'containers', 'resources', 'limits', 'cpu'], 'quantity'],
     [['spec', 'overhead', 'cpu'], 'quantity'],
@@ -129,7 +129,7 @@ test('has the types of scalars', () => {
   assert.ok(secret?.kind === 'scalar' && secret.type === 'byte');
 });
 
-test('has every quantity of the encoded messages', () => {
+test('schemas have every quantity of the encoded protobuf messages', () => {
   const messages = Object.entries(MESSAGES);
   const quantity = messages.findIndex(([name]) => name === 'io.k8s.apimachinery.pkg.api.resource.Quantity');
   let found = 0;

@@ -6,19 +6,19 @@ import type { KubeletConfig } from '../../../src/kubelet/config/kubelet-config.t
 import { nodeAnnotations } from '../../../src/kubelet/node/node-status.ts';
 import { startServer } from '../../apiserver/harness.ts';
 
-test('is the version of package.json and of the lock file', async () => {
+test('product version is that of package.json and of the lock file', async () => {
   for (const name of ['package.json', 'package-lock.json']) {
     const { version } = JSON.parse(await readFile(new URL(`../../../${name}`, import.meta.url), 'utf8'));
     assert.equal(version, PRODUCT_VERSION, name);
   }
 });
 
-test('is an annotation of the Node', () => {
+test('product version is an annotation of the Node', () => {
   const config: Pick<KubeletConfig, 'reservedPorts'> = { reservedPorts: [] };
   assert.deepEqual(nodeAnnotations(config), { 'hyperedge.dev/version': PRODUCT_VERSION });
 });
 
-test('is in the version document of the API server', async () => {
+test('product version is in the version document of the API server', async () => {
   const server = await startServer();
   try {
     const document = JSON.parse((await server.call('GET', '/version')).text);

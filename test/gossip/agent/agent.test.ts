@@ -63,7 +63,7 @@ test('rejects invalid input with the field and a fix, without affecting other cl
     ['{', /"code":"bad-request".*not JSON/],
     ['[]', /id: give a whole number/],
     ['null', /id: give a whole number/],
-    ['{"id":1}', /"id":1.*method: give a text/],
+    ['{"id":1}', /"id":1.*method: give a string/],
     ['{"id":2,"method":"reboot"}', /"id":2.*unknown-method.*members, subscribe/],
     ['{"id":3,"method":"publish","params":{"memberId":"x"}}', /appliedIndex: give a number/],
     ['{"id":4,"method":"publish","params":{"memberId":"x","appliedIndex":1,"fsyncMs":1}}', /memberId: give 16/],

@@ -43,7 +43,7 @@ test('reports every error in one line with file, line, field and fix', () => {
     ],
     [
       `${HEAD}runtimeConfig: {storagemigration.k8s.io/v1: true}\n`,
-      /:3: runtimeConfig: "storagemigration.k8s.io\/v1" is not there; give api\/all/,
+      /:3: runtimeConfig: "storagemigration.k8s.io\/v1" is unknown; give api\/all/,
     ],
     [`${HEAD}roles: master\n`, /:3: roles: must be a list, not "master"$/],
     [`${HEAD}roles: [master, boss]\n`, /:3: roles\[1\]: must be one of master, etcd, node, not "boss"$/],

@@ -121,7 +121,7 @@ describe('a disconnected host', { timeout: 120_000 }, () => {
     assert.equal(await volume(uids['keeper'] ?? '', 'kubernetes.io~secret/keys/password'), 'first');
     assert.equal(await volume(uids['keeper'] ?? '', 'kubernetes.io~projected/tokens/token'), token);
     for (const name of ['seen', 'done']) assert.equal(await running(uids[name] ?? ''), undefined, name);
-    assert.match(lab.logLines.join('\n'), /API server not in reach: running the last known pods.*pods="?2/);
+    assert.match(lab.logLines.join('\n'), /API server unreachable: running the last known pods.*pods="?2/);
     assert.equal(JSON.stringify(pod('keeper')?.status), written);
 
     api.down = false;

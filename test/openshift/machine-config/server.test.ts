@@ -177,7 +177,7 @@ test('serves health without a token, and no connection to pods', async () => {
   admits = true;
 });
 
-test('is fetched by a host during installation, and a rejection names the flag and the fix', async () => {
+test('an installation fetches its configuration from the server, and reports a rejection with the flag and the fix', async () => {
   const url = (pool: string): URL => new URL(`https://localhost:${listener.port}/config/${pool}`);
   const config = JSON.parse(await fetchConfig(url('worker'), token, plane.api.ca.certPem));
   assert.equal(config.ignition.version, '3.2.0');

@@ -74,7 +74,7 @@ test('replaces an executable that does not confirm in time with the former one',
   assert.equal(await executables.countStart('3'), 1);
 });
 
-test('keeps an executable that confirms', { timeout: 30_000 }, async () => {
+test('guard keeps an executable that confirms its start', { timeout: 30_000 }, async () => {
   await executables.writeRecord(record({ timeoutMs: 60_000 }));
   await executables.setLink('0.2.0');
   const guarded = runGuard(executables, clock, silentLog);
@@ -84,7 +84,7 @@ test('keeps an executable that confirms', { timeout: 30_000 }, async () => {
   assert.deepEqual(restarts, []);
 });
 
-test('completes an interrupted rollback', { timeout: 30_000 }, async () => {
+test('guard completes an interrupted rollback', { timeout: 30_000 }, async () => {
   await executables.writeRecord(record({ phase: 'rollingBack', message: 'too late' }));
   await executables.setLink('0.2.0');
   await runGuard(executables, clock, silentLog);
@@ -92,7 +92,7 @@ test('completes an interrupted rollback', { timeout: 30_000 }, async () => {
   assert.equal((await executables.record())?.message, 'too late');
 });
 
-test('exits when there is no update', async () => {
+test('guard exits when there is no update', async () => {
   await runGuard(executables, clock, silentLog);
   assert.deepEqual(restarts, []);
 });

@@ -178,7 +178,7 @@ test('treats any damaged layer as an error or a layer, and writes no file outsid
   assert.deepEqual(await readdir(scratch), ['roots']);
 });
 
-test('fails in time for registry responses that are slow to parse or lead nowhere', async () => {
+test('fails a pull within its time limit for registry responses that are slow to parse or redirect to invalid addresses', async () => {
   const answers: Readonly<Record<string, (response: ServerResponse, request: IncomingMessage) => void>> = {
     challenge: (response) => response.writeHead(401, { 'www-authenticate': `Bearer ${'a'.repeat(12_000)}` }).end(),
     quotes: (response) => response.writeHead(401, { 'www-authenticate': `Bearer ${'a="'.repeat(4_000)}` }).end(),

@@ -90,7 +90,7 @@ test("scores by the profile's strategy, added affinity and default constraints",
   assert.equal(boundTo(spread), 'b', 'a has no such label');
 });
 
-test('ends the search of a large cluster early', () => {
+test('stops filtering nodes of a large cluster once enough nodes fit', () => {
   assert.equal(feasibleNodesToFind(99, 0), 99);
   assert.equal(feasibleNodesToFind(1_000, 0), 420);
   assert.equal(feasibleNodesToFind(6_000, 0), 300);

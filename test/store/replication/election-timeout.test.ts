@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { ElectionTimeout } from '../../../src/store/replication/election-timeout.ts';
 
-it('decreases to half a second when everything is fast, and stays there', () => {
+it('election timeout decreases to half a second when everything is fast, and stays there', () => {
   const timeout = new ElectionTimeout(1000);
   for (let now = 0; now < 3000; now += 100) timeout.leaderMessageReceived('a', 1, now);
   assert.equal(timeout.adapt(2, 3000), 500);
   assert.equal(timeout.adapt(3, 4000), undefined);
 });
 
-it('increases with a slow disk and with high latency to other members', () => {
+it('election timeout increases with a slow disk and with high latency to other members', () => {
   const slow = new ElectionTimeout(1000);
   assert.equal(slow.adapt(200, 0), 2000);
   const far = new ElectionTimeout(1000);
@@ -28,13 +28,13 @@ it('increases with a slow disk and with high latency to other members', () => {
   assert.equal(late.adapt(0, 400), 1200);
 });
 
-it('never exceeds five seconds, and decreases when conditions improve', () => {
+it('election timeout never exceeds five seconds, and decreases when conditions improve', () => {
   const timeout = new ElectionTimeout(1000);
   assert.equal(timeout.adapt(10_000, 0), 5000);
   assert.equal(timeout.adapt(1, 1000), 500);
 });
 
-it('adapts to a leader that was silent and still leads, not to one that was replaced', () => {
+it('election timeout adapts to a leader that was silent and still leads, not to one that was replaced', () => {
   const timeout = new ElectionTimeout(1000);
   timeout.leaderMessageReceived('a', 1, 0);
   timeout.leaderMessageReceived('a', 1, 1400);
@@ -46,7 +46,7 @@ it('adapts to a leader that was silent and still leads, not to one that was repl
   assert.equal(timeout.adapt(0, 120_000), 500);
 });
 
-it('increases when leaders are lost repeatedly', () => {
+it('election timeout increases when leaders are lost repeatedly', () => {
   const timeout = new ElectionTimeout(500);
   for (const now of [0, 2000, 4000, 6000, 8000]) timeout.lost(now);
   assert.equal(timeout.adapt(0, 8000), undefined);

@@ -47,7 +47,7 @@ export function openTunnel(
       const code = Number(/^HTTP\/1\.[01] (\d{3})/.exec(answer)?.[1]);
       if (code !== OK) fail(`answers ${JSON.stringify(answer.slice(0, answer.indexOf('\r\n')).slice(0, 128))}`);
       // The protocols that follow are started by the client, so early data is an error.
-      else if (answer.length > end + END.length) fail('sent something before it was asked');
+      else if (answer.length > end + END.length) fail('sent data before the first request');
       else {
         settle();
         resolve(socket);

@@ -23,7 +23,7 @@ export default function Files({ pod }: { readonly pod: Pod }) {
   const [files, setFiles] = useState<readonly File[]>([]);
   const [progress, setProgress] = useState<Progress>();
   const running = useRef<AbortController>(undefined);
-  useEffect(() => () => running.current?.abort(new Error('the page was left')), []);
+  useEffect(() => () => running.current?.abort(new Error('the page was closed')), []);
   useCommand(kubectl('cp', '-c', container, `${namespace}/${name}:${path || '/PATH'}`, './'));
   const question = questionOf('create', PODS, namespace, { name, subresource: 'exec' });
   const run: RunCommand = (command, streams) =>

@@ -166,7 +166,7 @@ it('reports the response of a failing proxy, and a missing response', async () =
     'HTTP/1.1 403 Forbidden\r\n\r\n',
     /through the proxy 127\.0\.0\.1:\d+: answers "HTTP\/1\.1 403 Forbidden"/,
   );
-  await tell('HTTP/1.1 200 OK\r\n\r\nmore', /sent something before it was asked/);
+  await tell('HTTP/1.1 200 OK\r\n\r\nmore', /sent data before the first request/);
   await tell('x'.repeat(20_000), /answers with more than 16384 bytes/);
   await tell('', /closed the connection|ECONNRESET/);
   await tell('nothing', /did not answer within 50 ms/, { connectTimeoutMs: 50 });

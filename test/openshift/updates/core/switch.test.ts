@@ -154,7 +154,7 @@ test('ends with the old or new executable, whichever works, after a power failur
     for (let cut = 0; cut < 40; cut++) check({ broken, cuts: [cut] });
 });
 
-test('survives several power failures in 2,000 updates', () => {
+test('switches to a working executable in 2,000 updates with several power failures each', () => {
   const random = generator(1616);
   for (let round = 0; round < 2_000; round++) {
     const broken = (['no', 'unhealthy', 'crashes'] as const)[Math.floor(random() * 3)] ?? 'no';

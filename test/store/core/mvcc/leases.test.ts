@@ -18,7 +18,7 @@ test('limits the remaining time from another member to the checkpoint', () => {
   assert.equal(subject.size, 1);
 });
 
-test('is not shortened after a renewal by a member that reports the full TTL', () => {
+test('a lease is not shortened after a renewal by a member that reports the full TTL', () => {
   const subject = leases(4);
   subject.renew(ID, 1_000);
   // The other member has restarted, and the checkpoint of the renewal is not written yet.
@@ -28,7 +28,7 @@ test('is not shortened after a renewal by a member that reports the full TTL', (
   assert.equal(subject.size, 1);
 });
 
-test('lives until the time known to the member of its last renewal', () => {
+test('a lease lives until the expiry that the member of its last renewal knows', () => {
   const subject = leases();
   subject.setRemaining(ID, 2_000, 1_000);
   subject.prolong(ID, 8_000, 1_000);
