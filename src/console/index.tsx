@@ -23,15 +23,18 @@
  * JSX is allowed, because it is set by a property.
  */
 import { render } from 'preact';
+import { ObjectSearch, pageOf } from './data/search.ts';
 import { PAGES } from './pages/index.ts';
 import { startSession, userName } from './session/login.ts';
 import { requestJson } from './session/request.ts';
 import { addShortcut, startKeyboard } from './shell/keyboard.ts';
+import { objectSource } from './shell/object-source.ts';
 import { addPaletteSource, type PaletteEntry, startPalette } from './shell/palette.tsx';
-import { navigate, startRouter } from './shell/router.ts';
+import { navigate, place, startRouter } from './shell/router.ts';
 import { helpOpen, linkOf, Shell } from './shell/shell.tsx';
 import { startTheme, switchTheme } from './shell/theme.ts';
 import './style.css';
+import { api, clock } from './ui/context.ts';
 
 /** Pages of the navigation and actions of the shell whose label contains the text. */
 function ownEntries(text: string): readonly PaletteEntry[] {
@@ -63,6 +66,8 @@ async function start(): Promise<void> {
   startKeyboard();
   startPalette();
   addPaletteSource(ownEntries);
+  const search = new ObjectSearch(api, clock, () => place.value.query.get('ns') ?? '');
+  addPaletteSource(objectSource((text, signal) => search.find(text, signal), pageOf));
   addShortcut('g o', 'go to the overview', () => navigate('/'));
   addShortcut('?', 'show the keyboard shortcuts', () => {
     helpOpen.value = true;

@@ -62,6 +62,32 @@ export async function applyManifest(
   }
 }
 
+export interface PlacedProblem {
+  /** Counted from 1; undefined if the field is not in the text. */
+  readonly line: number | undefined;
+  readonly message: string;
+}
+
+const FIELD_OF_MESSAGE = /(?:unknown|duplicate) field "([^"]+)"/g;
+
+/** Errors of an invalid object at the lines of its text, which begins at line `first`. */
+export function placedProblems(
+  { causes, message }: { readonly causes: readonly StatusCause[]; readonly message: string },
+  text: string,
+  first: number,
+): readonly PlacedProblem[] {
+  const place = (field: string): number | undefined => {
+    const line = field === '' ? undefined : lineOfField(text, field);
+    return line === undefined ? undefined : line + first - 1;
+  };
+  if (causes.length > 0)
+    return causes.map(({ field = '', message: each = '' }) => ({ line: place(field), message: `${field}: ${each}` }));
+  const fields = [...message.matchAll(FIELD_OF_MESSAGE)];
+  return fields.length === 0
+    ? [{ line: undefined, message }]
+    : fields.map(([each, field = '']) => ({ line: place(field), message: each }));
+}
+
 /** A copy without the fields that the server owns. Server-side apply rejects managed fields. */
 export function withoutServerFields(object: KubeObject): KubeObject {
   const { status: _status, ...rest } = object as KubeObject & { readonly status?: unknown };

@@ -8,14 +8,24 @@ export interface YamlProblem {
   readonly message: string;
 }
 
+/** Text of one document. */
+export interface Place {
+  readonly text: string;
+  /** Line of the whole text at which it begins, counted from 1. */
+  readonly line: number;
+}
+
 export interface Manifests {
   readonly manifests: readonly KubeObject[];
+  /** Places of the manifests, in the same order. */
+  readonly places: readonly Place[];
   readonly problems: readonly YamlProblem[];
 }
 
 /** Parses documents separated by `---`. Aliases are limited, so that a small text cannot become a large object. */
 export function parseManifests(text: string): Manifests {
   const manifests: KubeObject[] = [];
+  const places: Place[] = [];
   const problems: YamlProblem[] = [];
   const documents = parseAllDocuments(text, { uniqueKeys: true, merge: false });
   for (const document of Array.isArray(documents) ? documents : []) {
@@ -26,14 +36,16 @@ export function parseManifests(text: string): Manifests {
     try {
       const value: unknown = document.toJS({ maxAliasCount: 100 });
       const problem = problemOf(value);
-      if (problem === undefined) manifests.push(value as KubeObject);
-      else problems.push({ line, message: problem });
+      if (problem === undefined) {
+        manifests.push(value as KubeObject);
+        places.push({ text: text.slice(document.range[0], document.range[1]), line });
+      } else problems.push({ line, message: problem });
     } catch (error) {
       problems.push({ line, message: error instanceof Error ? error.message : String(error) });
     }
   }
   if (manifests.length === 0 && problems.length === 0) problems.push({ line: 1, message: 'The text has no object.' });
-  return { manifests, problems };
+  return { manifests, places, problems };
 }
 
 function problemOf(value: unknown): string | undefined {

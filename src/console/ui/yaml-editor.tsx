@@ -2,10 +2,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { objectPath } from '../../client/resource-path.ts';
-import { type ApplyResult, applyManifest, lineOfField, withoutServerFields } from '../data/apply.ts';
+import { applyManifest, type PlacedProblem, placedProblems, withoutServerFields } from '../data/apply.ts';
 import { type DiffLine, diffLines, hunks } from '../data/diff.ts';
 import { kindOf, type ServedKind, servedKinds } from '../data/discovery.ts';
-
+import { type FieldHelp, SchemaHelp } from '../data/schema-help.ts';
+import { type YamlPosition, yamlPosition } from '../data/yaml-path.ts';
 import { showFailure, showToast } from '../shell/toasts.tsx';
 import type { OpenEditor } from '../widgets/editor.ts';
 import { api } from './context.ts';
@@ -13,11 +14,29 @@ import { api } from './context.ts';
 type YamlModule = typeof import('../data/yaml.ts');
 
 interface Outcome {
-  readonly errors: readonly { readonly line: number | undefined; readonly message: string }[];
+  readonly errors: readonly PlacedProblem[];
   readonly conflicts: readonly { readonly manager: string; readonly field: string }[];
   readonly diff: readonly DiffLine[];
   readonly isUnchanged: boolean;
 }
+
+const CURSOR_PAUSE_MS = 250;
+const schemas = new SchemaHelp(api);
+
+const positioned = (
+  text: string,
+  offset: number,
+  read: (position: YamlPosition) => Promise<FieldHelp | undefined>,
+): Promise<FieldHelp | undefined> => {
+  const position = yamlPosition(text, offset);
+  return position === undefined ? Promise.resolve(undefined) : read(position);
+};
+
+const EDITOR_HELP = {
+  around: (text: string, offset: number) => positioned(text, offset, (position) => schemas.around(position)),
+  field: (text: string, offset: number) => positioned(text, offset, (position) => schemas.field(position)),
+  isInValue: (text: string, offset: number) => yamlPosition(text, offset)?.isInValue === true,
+};
 
 const NOTHING: Outcome = { errors: [], conflicts: [], diff: [], isUnchanged: false };
 
@@ -25,19 +44,42 @@ export function YamlEditor({ text, onApplied }: { readonly text: string; readonl
   const parent = useRef<HTMLDivElement>(null);
   const editor = useRef<OpenEditor>(undefined);
   const yaml = useRef<YamlModule>(undefined);
+  const mark = useRef<(problems: readonly PlacedProblem[]) => void>(undefined);
   const [outcome, setOutcome] = useState<Outcome>(NOTHING);
+  const [help, setHelp] = useState<FieldHelp>();
   const [isReady, setReady] = useState(false);
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
     let isShown = true;
-    void Promise.all([import('../widgets/editor.ts'), import('../data/yaml.ts')]).then(([widget, module]) => {
+    let pause: ReturnType<typeof setTimeout> | undefined;
+    const around = { current: 0 };
+    const onCursor = (current: string, offset: number): void => {
+      clearTimeout(pause);
+      const own = ++around.current;
+      pause = setTimeout(() => {
+        const position = yamlPosition(current, offset);
+        if (position === undefined) return;
+        void schemas.field(position).then((found) => {
+          if (isShown && own === around.current) setHelp(found);
+        });
+      }, CURSOR_PAUSE_MS);
+    };
+    void Promise.all([
+      import('../widgets/editor.ts'),
+      import('../widgets/schema-completion.ts'),
+      import('../data/yaml.ts'),
+    ]).then(([widget, completion, module]) => {
       if (!isShown || parent.current === null) return;
       yaml.current = module;
-      editor.current = widget.openEditor(parent.current, { text });
+      const extensions = completion.schemaExtensions({ ...EDITOR_HELP, onCursor });
+      const opened = widget.openEditor(parent.current, { text, extensions });
+      editor.current = opened;
+      mark.current = (problems) => completion.showProblems(opened.view, problems);
       setReady(true);
     }, showFailure);
     return () => {
       isShown = false;
+      clearTimeout(pause);
       editor.current?.close();
     };
   }, [text]);
@@ -45,8 +87,13 @@ export function YamlEditor({ text, onApplied }: { readonly text: string; readonl
     if (yaml.current === undefined || editor.current === undefined) return;
     setBusy(true);
     try {
-      const next = await applyText(yaml.current, editor.current.text(), dryRun, force);
+      const text = editor.current.text();
+      // Everything is checked before anything is changed.
+      const checked = await applyText(yaml.current, text, true, force);
+      const hasFailed = checked.errors.length > 0 || checked.conflicts.length > 0;
+      const next = dryRun || hasFailed ? checked : await applyText(yaml.current, text, false, force);
       setOutcome(next);
+      mark.current?.(next.errors);
       if (dryRun || next.errors.length > 0 || next.conflicts.length > 0) return;
       showToast('The objects are applied.');
       onApplied?.();
@@ -68,33 +115,39 @@ export function YamlEditor({ text, onApplied }: { readonly text: string; readonl
       </div>
       <Result outcome={outcome} onForce={() => void run(false, true)} />
       <div ref={parent} class="editor" />
+      <p class="muted" aria-live="polite">
+        {help === undefined
+          ? 'Ctrl-Space lists the fields; the description of the field at the cursor is shown here.'
+          : `${help.path} (${help.type}): ${help.description}`}
+      </p>
     </div>
   );
 }
 
 async function applyText(yaml: YamlModule, text: string, dryRun: boolean, force: boolean): Promise<Outcome> {
-  const { manifests, problems } = yaml.parseManifests(text);
+  const { manifests, places, problems } = yaml.parseManifests(text);
   if (problems.length > 0) return { ...NOTHING, errors: problems };
   const kinds = await servedKinds(api);
-  const errors: { line: number | undefined; message: string }[] = [];
+  const errors: PlacedProblem[] = [];
   const diff: DiffLine[] = [];
   const conflicts: { manager: string; field: string }[] = [];
-  for (const manifest of manifests) {
+  for (const [index, manifest] of manifests.entries()) {
+    const { text: own = '', line = 1 } = places[index] ?? {};
     const type = kindOf(kinds, manifest.apiVersion ?? '', manifest.kind ?? '');
     const label = `${manifest.kind} ${manifest.metadata?.name}`;
     if (type === undefined) {
-      errors.push({ line: undefined, message: `${label}: the server does not serve ${manifest.apiVersion}.` });
+      errors.push({ line, message: `${label}: the server does not serve ${manifest.apiVersion}.` });
       continue;
     }
     if (type.namespaced && manifest.metadata?.namespace === undefined) {
-      errors.push({ line: undefined, message: `${label}: metadata.namespace is missing.` });
+      errors.push({ line, message: `${label}: metadata.namespace is missing.` });
       continue;
     }
-    // Everything is checked before anything is changed.
     const before = dryRun ? await currentOf(type, manifest) : undefined;
     const result = await applyManifest(api, type, manifest, { dryRun, force });
-    collect(result, text, manifests.length === 1, errors, conflicts);
-    if (dryRun && result.outcome === 'applied')
+    if (result.outcome === 'conflict') conflicts.push(...result.conflicts);
+    else if (result.outcome === 'invalid') errors.push(...placedProblems(result, own, line));
+    else if (dryRun)
       diff.push(
         ...hunks(
           diffLines(before === undefined ? '' : yaml.yamlOf(before), yaml.yamlOf(withoutServerFields(result.object))),
@@ -102,20 +155,6 @@ async function applyText(yaml: YamlModule, text: string, dryRun: boolean, force:
       );
   }
   return { errors, conflicts, diff, isUnchanged: dryRun && errors.length + conflicts.length + diff.length === 0 };
-}
-
-function collect(
-  result: ApplyResult,
-  text: string,
-  isSingle: boolean,
-  errors: { line: number | undefined; message: string }[],
-  conflicts: { manager: string; field: string }[],
-): void {
-  if (result.outcome === 'conflict') conflicts.push(...result.conflicts);
-  if (result.outcome !== 'invalid') return;
-  if (result.causes.length === 0) errors.push({ line: undefined, message: result.message });
-  for (const { field = '', message = '' } of result.causes)
-    errors.push({ line: isSingle ? lineOfField(text, field) : undefined, message: `${field}: ${message}` });
 }
 
 async function currentOf(type: ServedKind, { metadata }: KubeObject): Promise<KubeObject | undefined> {
