@@ -104,6 +104,10 @@ export interface HostFacts {
   readonly nodeIp: string;
   /** The host has no address of its own: `nodeIp` is the one of the pod bridge. */
   readonly nodeIpIsBridge: boolean;
+  /** `node.ip` of the bootstrap file sets `nodeIp`. */
+  readonly nodeIpGiven: boolean;
+  /** Process ID of the host process; undefined if it does not answer. */
+  readonly pid: number | undefined;
   readonly roles: readonly string[];
   /** Certificates and configuration exist. */
   readonly installed: boolean;
@@ -330,6 +334,8 @@ export interface CertificateFacts {
 export interface KubeconfigFacts {
   readonly file: string;
   readonly server: string;
+  /** Server that the host process writes into this file. */
+  readonly expected: string;
   readonly problem: string | undefined;
 }
 
@@ -378,6 +384,8 @@ export interface PodFacts {
   readonly namespace: string;
   readonly name: string;
   readonly node: string;
+  /** Workload that creates the pod; undefined if the pod was created alone. */
+  readonly owner: PodOwner | undefined;
   readonly waiting: readonly {
     readonly container: string;
     readonly reason: string;
@@ -386,10 +394,24 @@ export interface PodFacts {
   }[];
 }
 
+export interface PodOwner {
+  /** Lower case, such as `deployment`. */
+  readonly kind: string;
+  readonly name: string;
+  /** An earlier revision exists to which the workload can be rolled back. */
+  readonly hasEarlier: boolean;
+}
+
 export interface RegistryFacts {
   readonly registry: string;
   readonly proxy: string | undefined;
   readonly problem: string | undefined;
+  /** The registry answers without the proxy. */
+  readonly isDirect?: boolean;
+  /** Destinations that are reached without the proxy by the configuration. */
+  readonly noProxy?: readonly string[];
+  /** File on this host with a certificate of the authority that issued the registry's certificate. */
+  readonly authorityFile?: string;
 }
 
 export interface PodProbes {

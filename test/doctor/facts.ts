@@ -11,6 +11,8 @@ export const HEALTHY: Facts = {
     nodeName: 'pi-1',
     nodeIp: '10.0.0.1',
     nodeIpIsBridge: false,
+    nodeIpGiven: false,
+    pid: 100,
     roles: ['master', 'etcd', 'node'],
     installed: true,
     clusterCidrs: ['10.128.0.0/14'],
@@ -110,7 +112,14 @@ export const HEALTHY: Facts = {
       problem: undefined,
     },
   ],
-  kubeconfigs: [{ file: '/etc/origin/master/admin.kubeconfig', server: 'https://127.0.0.1:8443', problem: undefined }],
+  kubeconfigs: [
+    {
+      file: '/etc/origin/master/admin.kubeconfig',
+      server: 'https://127.0.0.1:8443',
+      expected: 'https://127.0.0.1:8443',
+      problem: undefined,
+    },
+  ],
   api: { server: 'https://127.0.0.1:8443', version: 'v1.36.3', latencyMs: 4, problems: [] },
   nodes: [
     {
@@ -133,7 +142,7 @@ export const HEALTHY: Facts = {
     quotaBytes: 2 * GIB,
     members: [{ name: 'pi-1', state: 'ok', lag: 0, bytes: 1000, errors: [] }],
   },
-  pods: [{ namespace: 'default', name: 'web', node: 'pi-1', waiting: [] }],
+  pods: [{ namespace: 'default', name: 'web', node: 'pi-1', owner: undefined, waiting: [] }],
   registries: [{ registry: 'mirror.lab:5000', proxy: undefined, problem: undefined }],
   podProbes: {
     pod: 'default/web',

@@ -45,6 +45,7 @@ import { imageVerifyCommand } from './image/verify.ts';
 import { kubeadminCreateCommand } from './kubeadmin/create.ts';
 import { machineConfigReplayCommand } from './machine-config/replay.ts';
 import { membersAddCommand } from './members/add.ts';
+import { membersCompactCommand } from './members/compact.ts';
 import { membersListCommand } from './members/list.ts';
 import { membersCommand } from './members/members.ts';
 import { membersNewClusterCommand } from './members/new-cluster.ts';
@@ -149,6 +150,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       membersAddCommand,
       membersRemoveCommand,
       membersPromoteCommand,
+      membersCompactCommand,
       membersRecoverCommand,
       membersNewClusterCommand,
       snapshotSaveCommand,

@@ -1,14 +1,11 @@
 /** Checks of certificates and kubeconfigs. */
 import { dateText } from '../../base/times.ts';
 import type { Finding } from '../port.ts';
-import { check, error, orOk, rootFlag, shell, warning } from './check.ts';
+import { check, error, orOk, restart, shell, warning } from './check.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const SOON_MS = 14 * DAY_MS;
 const AHEAD_MS = 60_000;
-
-const restart = (root: string): string =>
-  root === '/' ? 'systemctl restart hyperedge' : `hyperedge run${rootFlag(root)}`;
 
 const validity = check({
   id: 'certificates',
@@ -19,9 +16,9 @@ const validity = check({
   needs: ['certificates', 'clock', 'host'],
   run: ({ certificates, clock: { nowMs }, host }) => {
     const findings = certificates.flatMap(({ file, notAfterMs, notBeforeMs, problem }): Finding[] => {
-      const renew = `${restart(host.root)}    # renews its own certificates; replace ${shell(file)} if it is yours`;
+      const renew = `${restart(host)}    # renews its own certificates; replace ${shell(file)} if it is yours`;
       if (problem !== undefined)
-        return [error(`${file}: ${problem}`, `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host.root)}`)];
+        return [error(`${file}: ${problem}`, `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host)}`)];
       if (notAfterMs <= nowMs) return [error(`${file} expired on ${dateText(notAfterMs)}`, renew)];
       if (notBeforeMs > nowMs + AHEAD_MS)
         return [
@@ -49,13 +46,15 @@ const chain = check({
           : [
               error(
                 `${file}: ${chainProblem}`,
-                `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host.root)}    # issues it again`,
+                `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host)}    # issues it again`,
               ),
             ],
       ),
       `${certificates.length} certificates`,
     ),
 });
+
+const CREDENTIALS = /certificate|expired|Unauthorized|401/i;
 
 const kubeconfigs = check({
   id: 'kubeconfig',
@@ -65,18 +64,16 @@ const kubeconfigs = check({
   needs: ['kubeconfigs', 'host'],
   run: ({ kubeconfigs: files, host }) =>
     orOk(
-      files.flatMap(({ file, server, problem }) =>
-        problem === undefined
-          ? []
-          : [
-              error(
-                `${file}: ${server}: ${problem}`,
-                /certificate|expired|Unauthorized|401/i.test(problem)
-                  ? `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host.root)}    # writes it again`
-                  : restart(host.root),
-              ),
-            ],
-      ),
+      files.flatMap(({ file, server, expected, problem }) => {
+        if (problem === undefined) return [];
+        const evidence = `${file}: ${server}: ${problem}`;
+        if (CREDENTIALS.test(problem))
+          return [
+            error(evidence, `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host)}    # writes it again`),
+          ];
+        if (server === '' || server === expected) return [error(evidence, restart(host))];
+        return [error(evidence, `sed -i 's#\\(server: *\\)[^ ]*#\\1${expected}#' ${shell(file)}`)];
+      }),
       files.map(({ server }) => server).join(' '),
     ),
 });

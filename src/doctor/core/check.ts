@@ -1,6 +1,6 @@
 /** Definition of a check, and helpers for its findings. */
 import { bytesText as joinedBytesText } from '../../base/bytes-text.ts';
-import type { FactName, Facts, Finding, Group, Result } from '../port.ts';
+import type { FactName, Facts, Finding, Group, HostFacts, Result } from '../port.ts';
 
 export interface Check {
   readonly id: string;
@@ -50,6 +50,20 @@ export function shell(text: string): string {
 
 /** Argument that names the root in commands of this program; empty for `/`. */
 export const rootFlag = (root: string): string => (root === '/' ? '' : ` --root ${shell(root)}`);
+
+/** Command that restarts the host process, or starts it if it does not run. */
+export function restart({ root, pid }: Pick<HostFacts, 'root' | 'pid'>): string {
+  if (root === '/') return 'systemctl restart hyperedge';
+  const run = `hyperedge run${rootFlag(root)}`;
+  return pid === undefined ? run : `kill ${pid}; while kill -0 ${pid} 2>/dev/null; do sleep 1; done; ${run}`;
+}
+
+/** Command that writes a drop-in of the bootstrap file; `lines` follow `apiVersion` and `kind`. */
+export function writeDropIn({ bootstrapFile }: Pick<HostFacts, 'bootstrapFile'>, name: string, lines: string): string {
+  const directory = `${bootstrapFile}.d`;
+  const text = `apiVersion: hyperedge.dev/v1\\nkind: Bootstrap\\n${lines}\\n`;
+  return `mkdir -p ${shell(directory)} && printf ${shell(text)} > ${shell(`${directory}/${name}`)}`;
+}
 
 export const bytesText = (bytes: number): string => joinedBytesText(bytes, ' ');
 

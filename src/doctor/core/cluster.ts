@@ -128,7 +128,7 @@ const storeAlarms = check({
             error(
               `${name}: ${alarm}`,
               /NOSPACE/.test(alarm)
-                ? 'kubectl delete events -A --all; etcdctl defrag && etcdctl alarm disarm    # or raise quota-backend-bytes'
+                ? 'hyperedge members compact    # or raise quota-backend-bytes'
                 : 'hyperedge snapshot save && hyperedge members',
             ),
           ),
@@ -150,7 +150,7 @@ const storeSize = check({
       return [
         warning(
           `${name}: ${bytesText(bytes)} of ${bytesText(quotaBytes)} (${percent(share)})`,
-          'etcdctl defrag; kubectl get events -A | wc -l    # or raise quota-backend-bytes in /etc/etcd/etcd.conf.yaml',
+          'hyperedge members compact    # or raise quota-backend-bytes in /etc/etcd/etcd.conf.yaml',
         ),
       ];
     });
@@ -170,7 +170,7 @@ const deploy = check({
       problems.map(({ file, problem }) =>
         error(
           `${file}: ${problem}`,
-          `kubectl apply --dry-run=server -f ${shell(`${directory}/${file}`)}    # then correct the file`,
+          `touch ${shell(`${directory}/${file}.skip`)}    # pauses the file; correct it, then remove ${shell(`${file}.skip`)}`,
         ),
       ),
       `${files} files in ${directory}`,

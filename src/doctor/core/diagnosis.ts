@@ -1,23 +1,27 @@
 /** Runs checks over gathered facts. Facts come from the machine and the cluster, so texts are bounded and cleaned. */
 import type { CheckReport, DoctorReport, Facts, Finding, GatheredFacts, Result } from '../port.ts';
 import { type Check, ok, skipped, unknown } from './check.ts';
+import { forHost, type HostCommands } from './commands.ts';
 
 const MAX_FINDINGS = 20;
 const MAX_TEXT = 600;
+/** A longer fix is left out, because a part of a command does something else. */
+const MAX_FIX = 8000;
 /** From the best result to the worst. */
 const ORDER: readonly Result[] = ['skipped', 'ok', 'unknown', 'warning', 'error'];
 
-export function diagnose(checks: readonly Check[], facts: GatheredFacts): CheckReport[] {
-  return checks.map((each) => reportOf(each, facts));
+/** `commands`: names of programs for this host; fixes have plain names without it. */
+export function diagnose(checks: readonly Check[], facts: GatheredFacts, commands?: HostCommands): CheckReport[] {
+  return checks.map((each) => reportOf(each, facts, commands));
 }
 
-function reportOf(each: Check, facts: GatheredFacts): CheckReport {
+function reportOf(each: Check, facts: GatheredFacts, commands: HostCommands | undefined): CheckReport {
   const { id, title, group } = each;
   const found = findingsOf(each, facts);
   const shown = found
     .toSorted((left, right) => ORDER.indexOf(right.result) - ORDER.indexOf(left.result))
     .slice(0, MAX_FINDINGS)
-    .map(cleaned);
+    .map((finding) => cleaned(finding, commands));
   const more = found.length - shown.length;
   const result = shown[0]?.result ?? 'ok';
   const rest: Finding[] = more > 0 ? [{ result: 'skipped', evidence: `${more} further findings are not shown` }] : [];
@@ -42,14 +46,17 @@ function findingsOf({ needs, run, title }: Check, facts: GatheredFacts): readonl
 }
 
 /** Removes control, format and bidirectional characters, which a terminal would interpret. */
-export function plain(text: string): string {
-  const clean = text.slice(0, 4 * MAX_TEXT).replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ');
+export function plain(text: string, limit = MAX_TEXT): string {
+  const clean = text.slice(0, 4 * limit).replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ');
   const characters = [...clean.trim()];
-  return characters.length <= MAX_TEXT ? characters.join('') : `${characters.slice(0, MAX_TEXT).join('')}…`;
+  return characters.length <= limit ? characters.join('') : `${characters.slice(0, limit).join('')}…`;
 }
 
-const cleaned = ({ result, evidence, fix }: Finding): Finding =>
-  fix === undefined ? { result, evidence: plain(evidence) } : { result, evidence: plain(evidence), fix: plain(fix) };
+function cleaned({ result, evidence, fix }: Finding, commands: HostCommands | undefined): Finding {
+  const text = fix === undefined || commands === undefined ? fix : forHost(fix, commands);
+  if (text === undefined || text.length > MAX_FIX) return { result, evidence: plain(evidence) };
+  return { result, evidence: plain(evidence), fix: plain(text, MAX_FIX) };
+}
 
 export function summarize(
   checks: readonly CheckReport[],

@@ -61,7 +61,7 @@ const diskSpace = check({
       if (bytes === 0) return [];
       const share = freeBytes / bytes;
       const evidence = `${mount} has ${bytesText(freeBytes)} of ${bytesText(bytes)} free (${percent(share)})`;
-      const fix = `du -xh --max-depth=3 ${shell(mount)} | sort -h | tail -20    # then: journalctl --vacuum-size=100M; hyperedge image list`;
+      const fix = `hyperedge image remove --unused; journalctl --vacuum-size=100M; du -xh --max-depth=3 ${shell(mount)} | sort -h | tail -20`;
       const full = what === 'temporary files' ? FULL_RUN_BYTES : FULL_BYTES;
       if (freeBytes < full) return [error(evidence, fix)];
       return share < EVICTION_SHARE ? [warning(`${evidence}: pods are evicted`, fix)] : [];
@@ -84,7 +84,7 @@ const inodes = check({
       const share = freeInodes / all;
       if (all === 0 || share >= INODE_SHARE) return [];
       const evidence = `${mount} has ${freeInodes} of ${all} inodes free`;
-      const fix = `du -x --inodes --max-depth=3 ${shell(mount)} | sort -n | tail -20`;
+      const fix = `hyperedge image remove --unused; du -x --inodes --max-depth=3 ${shell(mount)} | sort -n | tail -20`;
       return [freeInodes < 1000 ? error(evidence, fix) : warning(evidence, fix)];
     });
     return orOk([...findings, ...unread(areas)], `${byMount(areas).length} file systems`);

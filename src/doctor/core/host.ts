@@ -1,6 +1,6 @@
 /** Checks of this host's configuration, process, unit and remains. */
 import type { Finding } from '../port.ts';
-import { check, error, ok, orOk, rootFlag, shell, skipped, warning } from './check.ts';
+import { check, error, ok, orOk, restart, rootFlag, shell, skipped, warning } from './check.ts';
 
 const MANY_RESTARTS = 3;
 
@@ -38,9 +38,7 @@ const hostProcess = check({
   run: ({ hostProcess: { pid, problem, version }, host }) => {
     if (!host.installed) return [skipped('nothing is installed here')];
     const start =
-      host.root === '/'
-        ? 'systemctl start hyperedge; journalctl -u hyperedge -n 50'
-        : `hyperedge run${rootFlag(host.root)}`;
+      host.root === '/' ? 'systemctl start hyperedge; journalctl -u hyperedge -n 50 --no-pager' : restart(host);
     if (problem !== undefined) return [error(problem, start)];
     return [ok(`pid ${pid}, version ${version}`)];
   },

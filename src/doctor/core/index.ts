@@ -11,7 +11,8 @@ import { networkChecks } from './network.ts';
 import { podChecks } from './pods.ts';
 import { timeChecks } from './time.ts';
 
-export type { Check } from './check.ts';
+export { type Check, shell } from './check.ts';
+export type { HostCommands } from './commands.ts';
 export { diagnose, exitCodeOf, summarize } from './diagnosis.ts';
 
 export const CHECKS: readonly Check[] = [

@@ -1,6 +1,6 @@
 /** Checks of links, addresses, routes, names and ports. */
-import type { Finding } from '../port.ts';
-import { check, error, ok, orOk, rootFlag, shell, skipped, unknown, warning } from './check.ts';
+import type { DefaultRoute, Finding } from '../port.ts';
+import { check, error, ok, orOk, restart, rootFlag, shell, skipped, unknown, warning, writeDropIn } from './check.ts';
 
 /** Headers of IPv4 and ICMP. */
 const ECHO_OVERHEAD = 28;
@@ -40,7 +40,7 @@ const hostName = check({
     'The name is not localhost, is valid as a node name, and no other machine of the ring or cluster has it.',
   needs: ['identity', 'host'],
   run: ({ identity: { hostName: name }, host }) => {
-    const fix = 'hostnamectl set-hostname NAME    # or node.name in the bootstrap file';
+    const fix = 'hostnamectl set-hostname edge-$(cut -c 1-6 /etc/machine-id)    # or any other name';
     if (host.nodeName === 'localhost' || host.nodeName.startsWith('localhost.'))
       return [warning(`the host name is ${name}; every unnamed host has it`, fix)];
     if (host.nodeName.length > 63) return [error(`${host.nodeName} has more than 63 characters`, fix)];
@@ -125,7 +125,8 @@ const nameResolution = check({
       findings.push(
         warning(
           `name server ${address} does not answer: ${problem}`,
-          `sed -i '/nameserver ${address}$/d' /etc/resolv.conf    # or restore the server; test: nslookup localhost ${address}`,
+          // A bind mount or link to a generated file cannot be replaced, as sed -i does.
+          `cp /etc/resolv.conf /run/resolv.conf.bad && grep -vwF ${shell(`nameserver ${address}`)} /run/resolv.conf.bad > /etc/resolv.conf    # or restore the server; test: nslookup localhost ${address}`,
         ),
       );
     if (ownAddresses.length === 0)
@@ -143,25 +144,34 @@ const defaultRoute = check({
   needs: ['routes', 'host'],
   run: ({ routes, host }) => {
     const [first] = routes;
-    if (first === undefined)
-      return [
-        warning(
-          `no default route; the node uses ${host.nodeIp}${host.nodeIpIsBridge ? ', the address of the pod bridge' : ''}`,
-          `ip route add default via GATEWAY dev LINK    # or set node.ip in ${shell(host.bootstrapFile)}`,
-        ),
-      ];
+    if (first === undefined) {
+      if (host.nodeIpGiven) return [ok(`none; node.ip is ${host.nodeIp}`)];
+      const evidence = `no default route; the node uses ${host.nodeIp}`;
+      const add = 'ip route add default via GATEWAY dev LINK';
+      if (host.nodeIpIsBridge)
+        return [warning(`${evidence}, the address of the pod bridge; no link has an address`, add)];
+      const keep = writeDropIn(host, '60-node-ip.yaml', `node: {ip: "${host.nodeIp}"}`);
+      return [warning(evidence, `${keep} && ${restart(host)}    # or: ${add}`)];
+    }
     const same = routes.filter(({ family, metric }) => family === first.family && metric === first.metric);
     const links = [...new Set(same.map(({ link }) => link))];
     if (links.length > 1)
       return [
         warning(
           `default routes of equal metric over ${links.join(' and ')}: packets leave by either link`,
-          `ip route change default via ${shell(same[1]?.gateway ?? 'GATEWAY')} dev ${shell(links[1] ?? 'LINK')} metric 200`,
+          lowerPreference(same.find(({ link }) => link !== first.link) ?? first),
         ),
       ];
     return [ok(`via ${first.gateway} dev ${first.link}`)];
   },
 });
+
+function lowerPreference({ family, gateway, link, metric }: DefaultRoute): string {
+  const ip = family === 6 ? 'ip -6' : 'ip';
+  const via = /^[0.:]+$/.test(gateway) ? '' : `via ${shell(gateway)} `;
+  const route = `default ${via}dev ${shell(link)}`;
+  return `${ip} route add ${route} metric ${metric + 100} && ${ip} route del ${route} metric ${metric}`;
+}
 
 const mtu = check({
   id: 'mtu',

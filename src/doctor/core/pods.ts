@@ -1,6 +1,6 @@
 /** Checks of pods, their images and their network. */
-import type { PodFacts } from '../port.ts';
-import { check, error, orOk, shell, skipped, warning } from './check.ts';
+import type { HostFacts, PodFacts, RegistryFacts } from '../port.ts';
+import { check, error, orOk, restart, shell, skipped, warning, writeDropIn } from './check.ts';
 
 const BACK_OFF = /BackOff|CrashLoop|CreateContainerConfigError|CreateContainerError|RunContainerError/;
 const NO_IMAGE = /^(?:ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName)$/;
@@ -8,8 +8,21 @@ const FOREIGN =
   /exec format error|no (?:image|manifest) for (?:platform )?linux|does not match the (?:platform|architecture)/i;
 
 const nameOf = ({ namespace, name }: PodFacts): string => `${namespace}/${name}`;
-const describe = ({ namespace, name }: PodFacts): string =>
-  `kubectl -n ${shell(namespace)} describe pod ${shell(name)}; kubectl -n ${shell(namespace)} logs ${shell(name)} --previous`;
+
+/** Shows why the container ends, and then returns to the revision that worked or stops the pod. */
+function stopFailing({ namespace, name, owner }: PodFacts, container: string): string {
+  const client = `kubectl -n ${shell(namespace)}`;
+  const show = `${client} logs ${shell(name)} -c ${shell(container)} --previous`;
+  if (owner === undefined) return `${show}; ${client} delete pod ${shell(name)}    # then create it corrected`;
+  const workload = shell(`${owner.kind}/${owner.name}`);
+  if (owner.hasEarlier) return `${show}; ${client} rollout undo ${workload}`;
+  if (owner.kind === 'node') return `${show}; ${client} describe pod ${shell(name)}    # then correct its manifest`;
+  const until = '    # until its command, configuration or image is corrected';
+  if (SCALABLE.has(owner.kind)) return `${show}; ${client} scale ${workload} --replicas=0${until}`;
+  return `${show}; ${client} delete ${workload}    # then create it corrected`;
+}
+
+const SCALABLE: ReadonlySet<string> = new Set(['deployment', 'replicaset', 'statefulset', 'replicationcontroller']);
 
 const backOff = check({
   id: 'pods',
@@ -23,7 +36,7 @@ const backOff = check({
         pod.waiting
           .filter(({ reason }) => BACK_OFF.test(reason) && !NO_IMAGE.test(reason))
           .map(({ container, reason, message }) =>
-            warning(`${nameOf(pod)} (${container}): ${reason}: ${message}`, describe(pod)),
+            warning(`${nameOf(pod)} (${container}): ${reason}: ${message}`, stopFailing(pod, container)),
           ),
       ),
       `${pods.length} pods`,
@@ -44,7 +57,7 @@ const architecture = check({
           .map(({ image, message }) =>
             warning(
               `${nameOf(pod)}: image ${image} is for another architecture: ${message}`,
-              `hyperedge image remove ${shell(image)} && hyperedge image import FILE    # with an image for the node's architecture`,
+              `hyperedge image remove ${shell(image)} && hyperedge image pull ${shell(image)}    # or import an archive for the node's architecture`,
             ),
           ),
       ),
@@ -66,7 +79,7 @@ const missing = check({
           .map(({ image, reason, message }) =>
             warning(
               `${nameOf(pod)}: ${reason}: ${image}: ${message}`,
-              `docker save ${shell(image)} -o image.tar && hyperedge image import image.tar    # on node ${shell(pod.node)}`,
+              `docker save ${shell(image)} -o image.tar && hyperedge image import image.tar    # import on node ${shell(pod.node)}; docker may run elsewhere`,
             ),
           ),
       ),
@@ -79,26 +92,43 @@ const registries = check({
   title: 'the configured registries answer',
   group: 'cluster',
   explanation: 'Each configured registry and mirror answers /v2/ through the proxy and with the configured authority.',
-  needs: ['registries'],
-  run: ({ registries: all }) => {
+  needs: ['registries', 'host'],
+  run: ({ registries: all, host }) => {
     if (all.length === 0) return [skipped('no registry is configured')];
     return orOk(
-      all.flatMap(({ registry, proxy, problem }) =>
-        problem === undefined
-          ? []
-          : [
-              warning(
-                `${registry}${proxy === undefined ? '' : ` through ${proxy}`}: ${problem}`,
-                /certificate|self-signed|issuer/i.test(problem)
-                  ? `set configs.${shell(registry)}.tls.ca_file in /etc/origin/registries.yaml`
-                  : `curl -v https://${shell(registry)}/v2/    # then correct registries in the bootstrap file`,
-              ),
-            ],
-      ),
+      all.flatMap((each) => {
+        const { registry, proxy, problem } = each;
+        if (problem === undefined) return [];
+        const through = proxy === undefined ? '' : ` through ${proxy}`;
+        return [warning(`${registry}${through}: ${problem}`, registryFix(each, problem, host))];
+      }),
       all.map(({ registry }) => registry).join(' '),
     );
   },
 });
+
+/** Directory from which update-ca-certificates(8) takes authorities. */
+const LOCAL_AUTHORITIES = '/usr/local/share/ca-certificates/';
+
+function registryFix(
+  { registry, proxy, isDirect = false, noProxy = [], authorityFile }: RegistryFacts,
+  problem: string,
+  host: HostFacts,
+): string {
+  if (/certificate|self-signed|issuer/i.test(problem)) {
+    const name = `${LOCAL_AUTHORITIES}${registry.replaceAll(/[^\w.-]/g, '_')}.crt`;
+    if (authorityFile === undefined)
+      return `cp CA-FILE ${shell(name)} && update-ca-certificates    # CA-FILE: from the operator of ${shell(registry)}`;
+    const copy = authorityFile.startsWith(LOCAL_AUTHORITIES) ? '' : `cp ${shell(authorityFile)} ${shell(name)} && `;
+    return `${copy}update-ca-certificates`;
+  }
+  if (isDirect) {
+    const list = [...noProxy, registry].map((each) => JSON.stringify(each)).join(', ');
+    return `${writeDropIn(host, '60-no-proxy.yaml', `proxy: {noProxy: [${list}]}`)} && ${restart(host)}`;
+  }
+  const via = proxy === undefined ? '' : `-x ${shell(proxy)} `;
+  return `curl -v ${via}https://${shell(registry)}/v2/    # then correct registries or proxy in the bootstrap file`;
+}
 
 const podDns = check({
   id: 'pod-dns',
@@ -125,15 +155,15 @@ const service = check({
   title: 'pods reach services',
   group: 'cluster',
   explanation: 'A connection from the network of a pod to the service kubernetes is accepted.',
-  needs: ['podProbes'],
-  run: ({ podProbes: { pod, service: target } }) =>
+  needs: ['podProbes', 'host'],
+  run: ({ podProbes: { pod, service: target }, host }) =>
     orOk(
       target.problem === undefined
         ? []
         : [
             error(
               `from ${pod}: ${target.address}: ${target.problem}`,
-              'nft list table ip hyperedge; kubectl get endpoints kubernetes',
+              `${restart(host)}    # restores links, routes and rules of services`,
             ),
           ],
       `${target.address} answers ${pod}`,

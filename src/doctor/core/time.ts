@@ -94,7 +94,7 @@ const timeZone = check({
       return [
         warning(
           `/etc/localtime refers to ${link}, which does not exist; local times are in UTC`,
-          'apt-get install tzdata && timedatectl set-timezone UTC',
+          database ? 'ln -sf /usr/share/zoneinfo/UTC /etc/localtime' : 'rm /etc/localtime',
         ),
       ];
     if (!database) return [warning('/usr/share/zoneinfo is missing; only UTC is known', 'apt-get install tzdata')];

@@ -8,6 +8,7 @@ import { silentLog } from '../../base/log.ts';
 import { dateText } from '../../base/times.ts';
 import type { CertificateFacts, KubeconfigFacts } from '../../doctor/port.ts';
 import { etcdFiles, masterFiles, nodeFiles, type PairFiles, predecessorOf, successorOf } from '../../pki/index.ts';
+import { balancerUrl } from '../network/balancer-url.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 import type { DoctorContext } from './context.ts';
@@ -93,7 +94,7 @@ function chainProblem(
   return own ? `its issuer ${issuer} is not among the trusted authorities` : undefined;
 }
 
-export async function kubeconfigFacts({ root, reachable }: DoctorContext): Promise<KubeconfigFacts[]> {
+export async function kubeconfigFacts({ root, reachable, settings }: DoctorContext): Promise<KubeconfigFacts[]> {
   await reachable();
   const master = masterFiles(root);
   const files = [
@@ -102,16 +103,20 @@ export async function kubeconfigFacts({ root, reachable }: DoctorContext): Promi
     master.schedulerKubeconfig,
     nodeFiles(root).kubeconfig,
   ].filter((file) => existsSync(file));
-  return Promise.all(files.map(probe));
+  const { nodeIp, ports } = await settings();
+  const [local, published] = [balancerUrl({ ports }), `https://${urlHost(nodeIp)}:${ports.api}`];
+  return Promise.all(files.map((file) => probe(file, file === master.adminKubeconfig ? published : local)));
 }
 
-async function probe(file: string): Promise<KubeconfigFacts> {
+const urlHost = (address: string): string => (address.includes(':') ? `[${address}]` : address);
+
+async function probe(file: string, expected: string): Promise<KubeconfigFacts> {
   let server = '';
   try {
     const text = await readFile(file, 'utf8');
     server = /^\s*(?:- )?server: *(\S+)/m.exec(text)?.[1] ?? '';
     const expired = expiredClient(text);
-    if (expired !== undefined) return { file, server, problem: expired };
+    if (expired !== undefined) return { file, server, expected, problem: expired };
     const opened = await openClient(file, 'doctor/hyperedge', { clock, random, log: silentLog });
     server = opened.server;
     try {
@@ -120,9 +125,9 @@ async function probe(file: string): Promise<KubeconfigFacts> {
     } finally {
       await opened.close();
     }
-    return { file, server, problem: undefined };
+    return { file, server, expected, problem: undefined };
   } catch (error) {
-    return { file, server, problem: messageOf(error) };
+    return { file, server, expected, problem: messageOf(error) };
   }
 }
 

@@ -1,6 +1,8 @@
 /** Facts of the cluster from the API server, the store and this host's files. */
 import { readFile } from 'node:fs/promises';
+import type { ReplicaSet } from '../../api/generated/apps/v1.ts';
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
+import type { ObjectMeta } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
@@ -11,6 +13,7 @@ import type {
   Facts,
   NodeFacts,
   PodFacts,
+  PodOwner,
   SnapshotFacts,
   StoreFacts,
   UpdateFacts,
@@ -119,10 +122,14 @@ export const podObjects = (context: DoctorContext): Promise<readonly Pod[]> =>
   });
 
 export async function podFacts(context: DoctorContext): Promise<PodFacts[]> {
-  return (await podObjects(context)).map(({ metadata, spec, status }) => ({
+  const pods = await podObjects(context);
+  const isWaiting = pods.some(({ status }) => status?.containerStatuses?.some(({ state }) => state?.waiting));
+  const sets = isWaiting ? await replicaSets(context) : [];
+  return pods.map(({ metadata, spec, status }) => ({
     namespace: metadata?.namespace ?? '',
     name: metadata?.name ?? '',
     node: spec?.nodeName ?? '',
+    owner: ownerOf(metadata, sets),
     waiting: [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
       ({ name, image, state, lastState }) => {
         if (state?.waiting === undefined) return [];
@@ -132,6 +139,23 @@ export async function podFacts(context: DoctorContext): Promise<PodFacts[]> {
       },
     ),
   }));
+}
+
+const replicaSets = (context: DoctorContext): Promise<readonly ReplicaSet[]> =>
+  withCluster(context, async (client) => {
+    const request = { limit: MAX_PODS, signal: AbortSignal.timeout(REQUEST_MS) };
+    return (await client.resource(resources.replicaSets).list(request)).items;
+  }).catch(() => []);
+
+/** The controller of a pod, or the Deployment that controls its ReplicaSet. */
+function ownerOf(metadata: ObjectMeta | undefined, sets: readonly ReplicaSet[]): PodOwner | undefined {
+  const own = metadata?.ownerReferences?.find(({ controller }) => controller === true);
+  if (own === undefined) return undefined;
+  const set = own.kind === 'ReplicaSet' ? sets.find((each) => each.metadata?.uid === own.uid) : undefined;
+  const deployment = set?.metadata?.ownerReferences?.find(({ controller }) => controller === true);
+  if (deployment === undefined) return { kind: own.kind.toLowerCase(), name: own.name, hasEarlier: false };
+  const revisions = sets.filter((each) => each.metadata?.ownerReferences?.some(({ uid }) => uid === deployment.uid));
+  return { kind: deployment.kind.toLowerCase(), name: deployment.name, hasEarlier: revisions.length > 1 };
 }
 
 export async function storeFacts({ root, settings, installed }: DoctorContext): Promise<StoreFacts> {
@@ -150,6 +174,9 @@ export async function storeFacts({ root, settings, installed }: DoctorContext): 
   };
 }
 
+/** Pauses the file of the same name without it. */
+const SKIP = '.skip';
+
 /** Files that cannot be parsed, and those whose objects the API server has rejected. */
 export async function deployFacts(context: DoctorContext): Promise<Facts['deploy']> {
   const { embedded, nodeName } = await context.settings();
@@ -158,8 +185,10 @@ export async function deployFacts(context: DoctorContext): Promise<Facts['deploy
   const files = createManifestDirectory(directory, () => ({ close: () => {} }));
   const listed = (await files.list()) ?? [];
   const problems: { file: string; problem: string }[] = [];
+  const names = new Set(listed.map(({ name }) => name));
+  const isPaused = (name: string): boolean => name.endsWith(SKIP) || names.has(`${name}${SKIP}`);
   for (const { name, sizeBytes } of listed) {
-    if (name.endsWith('.skip')) continue;
+    if (isPaused(name)) continue;
     try {
       if (sizeBytes > MAX_FILE_BYTES) throw new Error(`larger than ${MAX_FILE_BYTES} bytes; split it`);
       await readDocuments(await files.read(name), async () => {});
@@ -172,7 +201,7 @@ export async function deployFacts(context: DoctorContext): Promise<Facts['deploy
   return {
     directory,
     files: listed.length,
-    problems: [...problems, ...rejected.filter(({ file }) => !known.has(file))],
+    problems: [...problems, ...rejected.filter(({ file }) => !known.has(file) && !isPaused(file))],
   };
 }
 

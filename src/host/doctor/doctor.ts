@@ -1,10 +1,13 @@
 /** `hyperedge doctor`: gathers the facts that the chosen checks need and runs the checks. */
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
 import { CodedError, ignore } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
-import { CHECKS, type Check, diagnose, summarize } from '../../doctor/core/index.ts';
+import { CHECKS, type Check, diagnose, type HostCommands, shell, summarize } from '../../doctor/core/index.ts';
 import { readIdentity } from '../../doctor/io/machine/index.ts';
 import type { DoctorReport } from '../../doctor/port.ts';
+import { masterFiles } from '../../pki/index.ts';
 import { canonicalRoot } from '../config/settings.ts';
 import { openAssets, selfCommand } from '../process/assets.ts';
 import { openHelpers } from '../process/helpers.ts';
@@ -45,10 +48,12 @@ export async function runDoctor(run: DoctorRun): Promise<DoctorReport> {
   const { machine = '/', helper = [...selfCommand(), 'doctor-probe'] } = run;
   await within(useCarriedPrograms().catch(ignore('the checks report missing programs')), UNPACK_MS);
   const nowMs = systemClock.nowMs();
-  const context = createContext({ root: await canonicalRoot(run.root), machine, helper, nowMs });
+  const root = await canonicalRoot(run.root);
+  const context = createContext({ root, machine, helper, nowMs });
   const facts = await gather(factSources(context), [...new Set(checks.flatMap(({ needs }) => needs))]);
   const { hostName } = await readIdentity(machine);
-  return summarize(diagnose(checks, facts), { host: hostName, version: PRODUCT_VERSION, time: timestamp(nowMs) });
+  const found = diagnose(checks, facts, await hostCommands(root));
+  return summarize(found, { host: hostName, version: PRODUCT_VERSION, time: timestamp(nowMs) });
 }
 
 /** The host's own programs come first, because the directory of the carried ones may be on a full disk. */
@@ -56,4 +61,18 @@ async function useCarriedPrograms(): Promise<void> {
   await openAssets();
   const directory = await openHelpers();
   if (directory !== undefined) process.env['PATH'] = `${process.env['PATH'] ?? '/usr/sbin:/usr/bin'}:${directory}`;
+}
+
+const NAME = 'hyperedge';
+
+/** Programs for fixes: the plain name if a shell finds this program by it, else its path. */
+async function hostCommands(root: string): Promise<HostCommands> {
+  const self = selfCommand();
+  const [own, ...found] = await Promise.all(
+    [self[0] ?? '', ...(process.env['PATH'] ?? '').split(':').map((directory) => join(directory, NAME))].map((path) =>
+      realpath(path).catch(() => undefined),
+    ),
+  );
+  const isFound = self.length === 1 && found.find((path) => path !== undefined) === own;
+  return { program: isFound ? NAME : self.map(shell).join(' '), root, kubeconfig: masterFiles(root).adminKubeconfig };
 }

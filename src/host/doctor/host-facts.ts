@@ -13,11 +13,16 @@ import { absent } from './gather.ts';
 
 const PROGRAM_MS = 4000;
 
-export async function hostFacts({ settings, installed, root, machine }: DoctorContext): Promise<HostFacts> {
-  const { nodeName, nodeIp, nodeIpIsBridge, roles, network, bootstrapFile } = await settings();
+export async function hostFacts({ settings, installed, root, machine, status }: DoctorContext): Promise<HostFacts> {
+  const { nodeName, nodeIp, nodeIpIsBridge, nodeIpGiven, roles, network, bootstrapFile } = await settings();
   const { clusterCidrs, serviceCidrs, bridge } = network;
   return {
     ...{ root, nodeName, nodeIp, nodeIpIsBridge, clusterCidrs, serviceCidrs, bridge, bootstrapFile },
+    nodeIpGiven: nodeIpGiven !== undefined,
+    pid: await status().then(
+      ({ pid }) => pid,
+      () => undefined,
+    ),
     roles: [...roles],
     installed: await installed(),
     model: await readModel(machine),

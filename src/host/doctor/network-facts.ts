@@ -4,11 +4,11 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { messageOf } from '../../base/errors.ts';
-import { runProgram, textOf } from '../../doctor/io/machine/index.ts';
+import { entriesOf, runProgram, textOf } from '../../doctor/io/machine/index.ts';
 import type { PodProbes, RegistryFacts } from '../../doctor/port.ts';
 import type { RegistryHost } from '../../runtime/images/index.ts';
 import { OutboundDispatcher } from '../../wire/outbound/connection.ts';
-import { DIRECT, type OutboundSettings, proxyFor } from '../../wire/outbound/proxy-choice.ts';
+import { DIRECT, type OutboundSettings, proxyFor, settingsFromEnvironment } from '../../wire/outbound/proxy-choice.ts';
 import { withoutPassword } from '../config/outbound.ts';
 import { registryOptions } from '../config/registries.ts';
 import { podObjects } from './cluster-facts.ts';
@@ -17,6 +17,7 @@ import { absent } from './gather.ts';
 
 const REGISTRY_MS = 4000;
 const MAX_REGISTRIES = 20;
+const MAX_AUTHORITIES = 20;
 /** Source: RFC 9110, sections 15.5.8 and 15.6. */
 const PROXY_FAILURES: ReadonlySet<number> = new Set([407, 502, 503, 504]);
 const PROBE_MS = 8000;
@@ -27,17 +28,50 @@ const MAX_SANDBOXES = 500;
 
 /** Sends a request to each configured registry as an image pull does, with its authority and through the proxy. */
 export async function registryFacts({ settings }: Pick<DoctorContext, 'settings'>): Promise<RegistryFacts[]> {
-  const options = await registryOptions(await settings());
+  const current = await settings();
+  const options = await registryOptions(current);
+  const given = current.proxy.noProxy ?? settingsFromEnvironment(process.env).noProxy;
   const { mirrors, insecureRegistries, hosts = {}, outbound = DIRECT } = options;
   const names = [...new Set([...Object.values(mirrors).flat(), ...insecureRegistries, ...Object.keys(hosts)])];
   return Promise.all(
     names.slice(0, MAX_REGISTRIES).map(async (registry) => {
       const url = new URL(`${insecureRegistries.includes(registry) ? 'http' : 'https'}://${registry}/v2/`);
       const proxy = proxyFor(url, outbound);
-      const problem = await registryProblem(url, outbound, hosts[registry] ?? {}, proxy !== undefined);
-      return { registry, proxy: proxy === undefined ? undefined : withoutPassword(proxy), problem };
+      const host = hosts[registry] ?? {};
+      const problem = await registryProblem(url, outbound, host, proxy !== undefined);
+      const found = { registry, proxy: proxy === undefined ? undefined : withoutPassword(proxy), problem };
+      if (problem === undefined) return found;
+      if (/certificate|issuer/i.test(problem))
+        return {
+          ...found,
+          ...(await installedAuthority(registry, (ca) => registryProblem(url, outbound, { ca }, false))),
+        };
+      if (proxy === undefined) return found;
+      const isDirect = (await registryProblem(url, { ...outbound, noProxy: ['*'] }, host, false)) === undefined;
+      return { ...found, isDirect, noProxy: given };
     }),
   );
+}
+
+/** Directories in which an administrator has put authorities for other programs. */
+const authorityDirectories = (registry: string): readonly string[] => [
+  '/usr/local/share/ca-certificates',
+  `/etc/docker/certs.d/${registry}`,
+  `/etc/containers/certs.d/${registry}`,
+];
+
+/** The first file with an authority with which the registry answers. */
+async function installedAuthority(
+  registry: string,
+  problemWith: (ca: string) => Promise<string | undefined>,
+): Promise<{ readonly authorityFile?: string }> {
+  for (const directory of authorityDirectories(registry))
+    for (const name of (await entriesOf(directory)).slice(0, MAX_AUTHORITIES)) {
+      const authorityFile = join(directory, name);
+      const text = name.endsWith('.crt') ? await textOf(authorityFile) : '';
+      if (text !== '' && (await problemWith(text)) === undefined) return { authorityFile };
+    }
+  return {};
 }
 
 /** Any status shows that a registry answers, except those by which a proxy reports that it cannot reach it. */

@@ -5,6 +5,7 @@ import * as restore from '../../store/administration/restore.ts';
 import * as snapshots from '../../store/administration/snapshots.ts';
 import { storeFiles } from './store-files.ts';
 
+export { compactStore } from '../../store/administration/compact.ts';
 export { clusterReport, type MemberReport, memberNamed } from '../../store/administration/members.ts';
 export type { EtcdAdmin, EtcdMember, StoreAccess } from '../../store/administration/port.ts';
 export { pruneSnapshots } from '../../store/administration/snapshots.ts';

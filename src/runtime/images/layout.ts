@@ -187,6 +187,16 @@ export async function listRefs(layout: StoreLayout): Promise<readonly StoredRef[
   return refs;
 }
 
+/** IDs of the images that containers use. */
+export async function listHeld(layout: StoreLayout): Promise<ReadonlySet<string>> {
+  const held = new Set<string>();
+  for (const file of await names(layout.holds)) {
+    const image = (await readJson(join(layout.holds, file)))?.['image'];
+    if (typeof image === 'string') held.add(image);
+  }
+  return held;
+}
+
 export async function listPins(layout: StoreLayout): Promise<ReadonlySet<string>> {
   const pins = new Set<string>();
   for (const file of await names(layout.pins)) {

@@ -17,6 +17,7 @@ import { createLayerStore, type LayerSource } from './layers/layers.ts';
 import {
   holdFile,
   imageFile,
+  listHeld,
   listImages,
   listPins,
   listRefs,
@@ -79,6 +80,8 @@ export interface ImageStore extends ImageStorePort {
   useRegistries(registry: Partial<RegistryOptions>): void;
   /** Sets whether garbage collection keeps the image under this name. Throws RuntimeError 'image-not-found'. */
   pin(image: string, pinned: boolean): Promise<void>;
+  /** Removes the images that no container uses and that are not pinned, as garbage collection does on a full disk. */
+  removeUnused(): Promise<readonly ImageStatus[]>;
   /** Writes a docker-archive; `path` must not exist. Layers are packed again, so ids may differ after an import. */
   exportArchive(images: readonly string[], path: string, onProgress?: OnPullProgress): Promise<void>;
   /**
@@ -205,6 +208,18 @@ class EmbeddedImageStore implements ImageStore {
       if (byId || ref.name === wanted || otherTags.length === 0) await removeFile(refFile(layout, ref.name));
     }
     await layers.collect();
+  }
+
+  async removeUnused(): Promise<readonly ImageStatus[]> {
+    const { layout, layers } = await this.#opened();
+    const [refs, pins, held] = [await listRefs(layout), await listPins(layout), await listHeld(layout)];
+    const unused = (await listImages(layout))
+      .filter(({ id }) => !held.has(id))
+      .map((image) => describe(image, refs, pins))
+      .filter(({ pinned }) => pinned !== true);
+    for (const ref of refs) if (unused.some(({ id }) => id === ref.id)) await removeFile(refFile(layout, ref.name));
+    await layers.collect();
+    return unused;
   }
 
   async hold(imageId: string, holder: string): Promise<HeldImage> {

@@ -87,6 +87,12 @@ export interface EtcdAdmin {
   putAll(
     puts: ReadonlyArray<{ readonly key: string; readonly value: Uint8Array; readonly lease: bigint }>,
   ): Promise<number>;
+  /** Removes the history before `revision`. */
+  compact(revision: number): Promise<void>;
+  /** Returns free pages of the serving member to its file system. */
+  defragment(timeoutMs?: number): Promise<void>;
+  /** Clears the NOSPACE alarms of all members; a member above its quota raises it again at the next write. */
+  clearNoSpace(): Promise<void>;
   leases(): Promise<readonly EtcdLease[]>;
   grantLease(id: bigint, ttlSeconds: number): Promise<void>;
   close(): void;

@@ -35,6 +35,9 @@ const CALL_MS = 10_000;
 /** Time in which a store must accept a connection. */
 const REACH_MS = 5_000;
 const STALL_MS = 30_000;
+/** Values of etcd's enumerations AlarmAction and AlarmType. */
+const DEACTIVATE = 2;
+const NOSPACE = 1;
 
 /** etcd's response to a password when auth is disabled. */
 const AUTH_OFF = 'etcdserver: authentication is not enabled';
@@ -84,6 +87,19 @@ class Admin implements EtcdAdmin {
 
   async status(timeoutMs?: number): Promise<EtcdStatus> {
     return decodeStatus(await this.#call('/etcdserverpb.Maintenance/Status', Buffer.alloc(0), timeoutMs));
+  }
+
+  async compact(revision: number): Promise<void> {
+    await this.#call('/etcdserverpb.KV/Compact', new Writer(16).int(1, revision).bool(2, true).finish());
+  }
+
+  async defragment(timeoutMs?: number): Promise<void> {
+    await this.#call('/etcdserverpb.Maintenance/Defragment', Buffer.alloc(0), timeoutMs);
+  }
+
+  async clearNoSpace(): Promise<void> {
+    const request = new Writer(16).int(1, DEACTIVATE).int(3, NOSPACE).finish();
+    await this.#call('/etcdserverpb.Maintenance/Alarm', request);
   }
 
   async logEnd(timeoutMs?: number): Promise<EtcdLogEnd> {

@@ -117,7 +117,7 @@ const FAULTS: readonly Fault[] = [
     provoke: ({ put }) => put('proc/self/net/route', 'Iface\tDestination\tGateway\n'),
     result: 'warning',
     evidence: /no default route/,
-    fix: /^ip route add default/,
+    fix: /ip route add default|node: \{ip: /,
   },
   {
     check: 'clock-year',
@@ -145,7 +145,7 @@ const FAULTS: readonly Fault[] = [
     provoke: ({ link }) => link('etc/localtime', '/usr/share/zoneinfo/Mars/Olympus'),
     result: 'warning',
     evidence: /Mars\/Olympus, which does not exist/,
-    fix: /tzdata/,
+    fix: /^ln -sf \/usr\/share\/zoneinfo\/UTC \/etc\/localtime$/,
   },
   {
     check: 'flash-wear',
@@ -219,7 +219,7 @@ const FAULTS: readonly Fault[] = [
     },
     result: 'error',
     evidence: /bootstrap\.yaml:3: rolls/,
-    fix: /bootstrap\.yaml && hyperedge config check/,
+    fix: /bootstrap\.yaml && \S.* config check --root/,
   },
   {
     check: 'pod-ranges',

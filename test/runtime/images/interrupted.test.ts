@@ -122,6 +122,23 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     await assert.rejects(store.pin('missing:1', true), { code: 'image-not-found' });
   });
 
+  it('removes unused images except pinned ones and those of containers', async () => {
+    const store = openStore();
+    const id = await store.pull(`${host}/a:1`, undefined);
+    await store.pin(`${host}/a:1`, true);
+    assert.deepEqual(await store.removeUnused(), []);
+    await store.pin(`${host}/a:1`, false);
+    await store.hold(id, 'container');
+    assert.deepEqual(await store.removeUnused(), []);
+    assert.equal((await store.list()).length, 1);
+    await store.release('container');
+    assert.deepEqual(
+      (await store.removeUnused()).map((each) => each.repoTags),
+      [[`${host}/a:1`]],
+    );
+    assert.deepEqual(await store.list(), []);
+  });
+
   it('exports importable archives and never overwrites a file', async () => {
     const store = openStore();
     await store.pull(`${host}/a:1`, undefined);

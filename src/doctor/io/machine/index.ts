@@ -11,5 +11,5 @@ export {
 } from './hardware.ts';
 export { readCgroups, readDenials, readEntropy, readModules, readSysctls } from './kernel.ts';
 export { readConflicts, readLinks, readListeners, readPaths, readResolution, readRoutes } from './network.ts';
-export { runProgram, textOf } from './read.ts';
+export { entriesOf, runProgram, textOf } from './read.ts';
 export { readRemains } from './remains.ts';

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { forHost } from '../../../src/doctor/core/commands.ts';
+import { diagnose } from '../../../src/doctor/core/diagnosis.ts';
+import { CHECKS } from '../../../src/doctor/core/index.ts';
+import { gathered } from '../facts.ts';
+
+const INSTALLED = { program: 'hyperedge', root: '/', kubeconfig: '/etc/origin/master/admin.kubeconfig' };
+const BELOW = {
+  program: '/opt/x/hyperedge-linux-x64',
+  root: '/r',
+  kubeconfig: '/r/etc/origin/master/admin.kubeconfig',
+};
+
+test('names the built-in client with the kubeconfig of this host', () => {
+  const fix = "kubectl -n a logs 'b c' -c d --previous; kubectl -n a rollout undo deployment/b";
+  const client = 'hyperedge kubectl --kubeconfig /etc/origin/master/admin.kubeconfig';
+  assert.equal(forHost(fix, INSTALLED), fix.replaceAll('kubectl', client));
+});
+
+test('adds the root to commands that take it, once', () => {
+  for (const [fix, expected] of [
+    ['hyperedge image remove a && hyperedge image pull a', 'P image remove a --root /r && P image pull a --root /r'],
+    ['hyperedge snapshot save --root /r; hyperedge members', 'P snapshot save --root /r; P members --root /r'],
+    [
+      'master-logs api api | tail -30; hyperedge status',
+      'P master-logs api api --root /r | tail -30; P status --root /r',
+    ],
+    [
+      'kill 1; while kill -0 1; do sleep 1; done; hyperedge run --root /r',
+      'kill 1; while kill -0 1; do sleep 1; done; P run --root /r',
+    ],
+    ['systemctl restart hyperedge    # or hyperedge run', 'systemctl restart hyperedge    # or hyperedge run'],
+    ["printf 'hyperedge x' > /f", "printf 'hyperedge x' > /f"],
+  ] as const)
+    assert.equal(forHost(fix, BELOW), expected.replaceAll(/\bP\b/g, BELOW.program));
+});
+
+test('shows a long fix completely or not at all', () => {
+  const mounts = [`/${'m'.repeat(2000)}`, `/${'m'.repeat(20_000)}`];
+  const leftovers = CHECKS.filter(({ id }) => id === 'leftover-mounts');
+  const [report] = diagnose(leftovers, gathered({ leftovers: { mounts, namespaces: [] } }), INSTALLED);
+  assert.deepEqual(
+    report?.findings.map(({ fix }) => fix),
+    [`umount -l ${mounts[0]}`, undefined],
+  );
+});
