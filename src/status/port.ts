@@ -112,6 +112,14 @@ export type SourceName = keyof StatusFacts;
 export type GatheredStatus = { readonly [K in SourceName]: Gathered<StatusFacts[K]> };
 
 /** The host on which the command runs. */
+/** Reason why the host process gives no answer. */
+export type NoAnswer =
+  | { readonly why: 'not-running' }
+  /** The process exists. */
+  | { readonly why: 'silent'; readonly pid: number }
+  /** The process has ended with an error, and systemd starts it later or no more. */
+  | { readonly why: 'unit-failed'; readonly result: string; readonly restarts: number; readonly lastError?: string };
+
 export interface About {
   readonly nowMs: number;
   readonly root: string;
@@ -121,6 +129,8 @@ export interface About {
   readonly installed: boolean;
   /** Version of the executable that makes the report. */
   readonly version: string;
+  /** Absent if the host process answers. */
+  readonly noAnswer?: NoAnswer;
 }
 
 /** State of a thing in the report, and its colour on a terminal. */

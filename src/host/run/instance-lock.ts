@@ -27,9 +27,8 @@ export async function takeInstanceLock(pidFile: string, root: string): Promise<I
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
       }
-      const holder = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
-      const pid = Number(holder.split(' ')[0]);
-      if (holder !== '' && (await identityOf(pid)) === holder) {
+      const pid = await lockHolder(pidFile);
+      if (pid !== undefined) {
         throw new CodedError('in-use', `hyperedge already runs on ${root} with pid ${pid}; stop it first`);
       }
       await unlink(pidFile).catch(ignore('the next attempt to create the file reports the obstacle'));
@@ -38,6 +37,13 @@ export async function takeInstanceLock(pidFile: string, root: string): Promise<I
   } finally {
     await rm(temporary, { force: true });
   }
+}
+
+/** Pid of the process that holds the lock; undefined if there is none. */
+export async function lockHolder(pidFile: string): Promise<number | undefined> {
+  const holder = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
+  const pid = Number(holder.split(' ')[0]);
+  return holder !== '' && (await identityOf(pid)) === holder ? pid : undefined;
 }
 
 async function release(pidFile: string, own: string): Promise<void> {

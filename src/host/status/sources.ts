@@ -4,15 +4,26 @@ import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { Source } from '../../doctor/port.ts';
 import { callAgent } from '../../gossip/agent/index.ts';
 import type { AgentMember } from '../../gossip/membership/agent-port.ts';
-import type { About, GatheredStatus, RingNode, Snapshots, StatusFacts, StoreMembers } from '../../status/port.ts';
+import { noAnswerOf, noAnswerText } from '../../status/core/index.ts';
+import type {
+  About,
+  GatheredStatus,
+  NoAnswer,
+  RingNode,
+  Snapshots,
+  StatusFacts,
+  StoreMembers,
+} from '../../status/port.ts';
 import { parseEvery, readSchedule } from '../../store/config/snapshot-schedule.ts';
 import { pathsBelow } from '../config/settings.ts';
 import { callControl, type HostStatus } from '../control/control.ts';
 import { layoutLine } from '../control/store-layout.ts';
 import { certificateFacts } from '../doctor/certificate-facts.ts';
-import { createContext } from '../doctor/context.ts';
+import { createContext, type DoctorContext } from '../doctor/context.ts';
 import { absent, gatherOne, once } from '../doctor/gather.ts';
+import { unitFacts } from '../doctor/host-facts.ts';
 import { failureMessage } from '../openshift/revision-archive.ts';
+import { lockHolder } from '../run/instance-lock.ts';
 import { etcdAccess } from '../store/access.ts';
 import { clusterReport, listSnapshots } from '../store/administration.ts';
 import { openApiSource } from './api-sources.ts';
@@ -21,6 +32,8 @@ import { openApiSource } from './api-sources.ts';
 const PROCESS_MS = 3500;
 const API_MS = 3500;
 const LOCAL_MS = 3000;
+/** Read after the sources of 3.5 s, so that the report takes at most five seconds. */
+const UNIT_MS = 1200;
 const AGENT_MS = 1500;
 const STORE_MS = 3500;
 const STORE_LIMITS = { quorumMs: 1500, memberMs: 1200 };
@@ -65,6 +78,7 @@ export async function gatherStatus(root: string, nowMs: number): Promise<Gathere
         gatherOne(source(API_MS, api.operators)),
       ]);
     const known = host.state === 'known' ? host.value : undefined;
+    const noAnswer = host.state === 'known' || !installed ? undefined : await readNoAnswer(context, paths.pidFile);
     const { nodeName, nodeIp } =
       known === undefined
         ? named.state === 'known'
@@ -72,13 +86,41 @@ export async function gatherStatus(root: string, nowMs: number): Promise<Gathere
           : { nodeName: '', nodeIp: '' }
         : { nodeName: known.node, nodeIp: known.nodeIp };
     return {
-      about: { nowMs, root, nodeName, nodeIp, installed: installed || known !== undefined, version: PRODUCT_VERSION },
-      facts: { process, nodes, ring, store, certificates, snapshots, update, pools, operators },
+      about: {
+        ...{ nowMs, root, nodeName, nodeIp, installed: installed || known !== undefined, version: PRODUCT_VERSION },
+        ...(noAnswer === undefined ? {} : { noAnswer }),
+      },
+      facts: {
+        process: explained(process, noAnswer, paths.controlSocket),
+        nodes,
+        ring,
+        store,
+        certificates,
+        snapshots,
+        update,
+        pools,
+        operators,
+      },
       host: known,
     };
   } finally {
     await api.close();
   }
+}
+
+async function readNoAnswer(context: DoctorContext, pidFile: string): Promise<NoAnswer> {
+  const pid = await lockHolder(pidFile);
+  const unit = pid === undefined ? await gatherOne(source(UNIT_MS, () => unitFacts(context))) : undefined;
+  return noAnswerOf(pid, unit?.state === 'known' ? unit.value : undefined);
+}
+
+function explained(
+  process: GatheredStatus['process'],
+  noAnswer: NoAnswer | undefined,
+  socket: string,
+): GatheredStatus['process'] {
+  const reason = noAnswer === undefined ? undefined : noAnswerText(noAnswer, socket);
+  return reason === undefined ? process : { state: 'failed', reason };
 }
 
 function processOf(status: HostStatus): StatusFacts['process'] {

@@ -32,13 +32,23 @@ const of =
     return fact.state === 'known' ? rule(fact.value, about, rootFlag) : [];
   };
 
-const processRule: Rule = ({ process }, { root, installed }, rootFlag) => {
-  if (process.state !== 'known') {
-    if (!installed) return [];
-    const start =
-      root === '/' ? 'systemctl start hyperedge; journalctl -u hyperedge -n 50' : `hyperedge run${rootFlag}`;
-    return [error('host', process.reason, start)];
+/** The command for a host process that gives no answer. Pods keep running while it restarts. */
+function wake({ root, noAnswer }: About, rootFlag: string): string {
+  const log = 'journalctl -u hyperedge -n 50';
+  switch (noAnswer?.why) {
+    case 'silent':
+      return root === '/'
+        ? `${log}; if it does not start within a minute: systemctl restart hyperedge`
+        : `kill ${noAnswer.pid}; hyperedge run${rootFlag}`;
+    case 'unit-failed':
+      return `${log}; then systemctl reset-failed hyperedge; systemctl start hyperedge`;
+    default:
+      return root === '/' ? `systemctl start hyperedge; ${log}` : `hyperedge run${rootFlag}`;
   }
+}
+
+const processRule: Rule = ({ process }, about, rootFlag) => {
+  if (process.state !== 'known') return about.installed ? [error('host', process.reason, wake(about, rootFlag))] : [];
   const { ready, notReady = '', components, kubernetes } = process.value;
   const stopped = components.filter(({ state }) => state !== 'running');
   return [

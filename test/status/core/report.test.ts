@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exitCodeOf, reportOf, textOf } from '../../../src/status/core/index.ts';
+import { exitCodeOf, noAnswerOf, noAnswerText, reportOf, textOf } from '../../../src/status/core/index.ts';
 import type { GatheredStatus } from '../../../src/status/port.ts';
 import { ABOUT, absent, failed, gathered, HEALTHY, NOW_MS } from '../facts.ts';
 
@@ -86,6 +86,55 @@ test('shows the reason and the start command without a host process', () => {
   assert.match(text, /^ {2}systemctl start hyperedge; journalctl -u hyperedge -n 50$/m);
   assert.doesNotMatch(text, /gossip ring/, 'a source that does not exist here is not unknown');
   assert.match(show(facts, PLAIN, { ...ABOUT, root: '/srv/a b' }), /^ {2}hyperedge run --root '\/srv\/a b'$/m);
+});
+
+test('distinguishes a process that hangs and a failed unit from one that does not run', () => {
+  const socket = '/run/hyperedge/control.sock';
+  const unit = {
+    active: 'failed',
+    enabled: 'enabled',
+    result: 'exit-code',
+    restarts: 5,
+    watchdogMs: 0,
+    lastError: 'no disk',
+  };
+  const texts = [noAnswerOf(700, unit), noAnswerOf(undefined, unit), noAnswerOf(undefined, undefined)].map(
+    (noAnswer) => {
+      const reason = noAnswerText(noAnswer, socket) ?? 'the host process does not run here';
+      return show(gathered({}, { process: failed(reason) }), PLAIN, { ...ABOUT, noAnswer });
+    },
+  );
+  const [silent = '', broken = '', stopped = ''] = texts;
+  assert.match(silent, /the host process \(pid 700\) runs but does not answer at \/run\/hyperedge\/control\.sock/);
+  assert.match(
+    silent,
+    /^ {2}journalctl -u hyperedge -n 50; if it does not start within a minute: systemctl restart hyperedge$/m,
+  );
+  assert.match(broken, /the unit hyperedge\.service has failed \(exit-code, 5 restarts\); its last error: no disk/);
+  assert.match(
+    broken,
+    /^ {2}journalctl -u hyperedge -n 50; then systemctl reset-failed hyperedge; systemctl start hyperedge$/m,
+  );
+  assert.match(stopped, /^ {2}systemctl start hyperedge; journalctl -u hyperedge -n 50$/m);
+  const elsewhere = show(gathered({}, { process: failed('x') }), PLAIN, {
+    ...{ ...ABOUT, root: '/srv/a' },
+    noAnswer: { why: 'silent', pid: 700 },
+  });
+  assert.match(elsewhere, /^ {2}kill 700; hyperedge run --root \/srv\/a$/m);
+});
+
+test('takes a unit between two attempts as failed, and one that was never restarted as not running', () => {
+  const unit = {
+    active: 'activating',
+    enabled: 'enabled',
+    result: 'exit-code',
+    restarts: 2,
+    watchdogMs: 0,
+    lastError: undefined,
+  };
+  assert.deepEqual(noAnswerOf(undefined, unit), { why: 'unit-failed', result: 'exit-code', restarts: 2 });
+  assert.deepEqual(noAnswerOf(undefined, { ...unit, restarts: 0 }), { why: 'not-running' });
+  assert.deepEqual(noAnswerOf(undefined, { ...unit, active: 'inactive' }), { why: 'not-running' });
 });
 
 test('suggests an installation on a blank host and lists nothing else', () => {

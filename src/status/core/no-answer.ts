@@ -1,0 +1,29 @@
+/** Reason why the host process gives no answer, from its lock and its unit. */
+import type { Facts } from '../../doctor/port.ts';
+import type { NoAnswer } from '../port.ts';
+
+/** `pid`: holder of the lock, if it exists. `unit`: undefined without systemd or for another root. */
+export function noAnswerOf(pid: number | undefined, unit: Facts['unit'] | undefined): NoAnswer {
+  if (pid !== undefined) return { why: 'silent', pid };
+  if (unit === undefined) return { why: 'not-running' };
+  const { active, result, restarts, lastError } = unit;
+  // Between two attempts of systemd the unit is activating.
+  const hasFailed = active === 'failed' || (active === 'activating' && restarts > 0);
+  if (!hasFailed) return { why: 'not-running' };
+  return { why: 'unit-failed', result, restarts, ...(lastError === undefined ? {} : { lastError }) };
+}
+
+/** Line for the report; undefined if the error of the control socket is complete. */
+export function noAnswerText(noAnswer: NoAnswer, socket: string): string | undefined {
+  switch (noAnswer.why) {
+    case 'not-running':
+      return undefined;
+    case 'silent':
+      return `the host process (pid ${noAnswer.pid}) runs but does not answer at ${socket}: it still starts, or it hangs`;
+    case 'unit-failed': {
+      const { result, restarts, lastError } = noAnswer;
+      const last = lastError === undefined ? '' : `; its last error: ${lastError}`;
+      return `the unit hyperedge.service has failed (${result}, ${restarts} restarts)${last}`;
+    }
+  }
+}
