@@ -14,6 +14,7 @@ import { parseArgs, promisify } from 'node:util';
 import { writeHelloImage } from './hello-image.ts';
 import { ensurePrograms, SAMPLE_PROGRAMS } from './host-packages.ts';
 import { podLevels, removeNewPodLevels } from './pod-levels.ts';
+import { notReady } from './workload-state.ts';
 
 const run = promisify(execFile);
 const project = join(import.meta.dirname, '..');
@@ -55,7 +56,8 @@ async function within<T>(what: string, seconds: number, attempt: () => Promise<T
     } catch (error) {
       if (host?.exitCode !== null) throw new Error(`${what}: hyperedge run has ended with exit code ${host?.exitCode}`);
       if (interrupted) throw new Error('interrupted');
-      if (performance.now() > deadline) throw new Error(`${what}: not within ${seconds} s: ${firstLine(error)}`);
+      if (performance.now() > deadline)
+        throw new Error(`${what}: not within ${seconds} s: ${firstLine(error)}`, { cause: error });
       await pause(200);
     }
   }
@@ -82,6 +84,31 @@ function fetchText(url: string): Promise<string> {
   });
 }
 
+/**
+ * Waits for the deployment of the sample. Resolves with the reasons if it is not ready in time. `rollout status` would
+ * fail at once if an earlier start exceeded the progress deadline.
+ */
+async function rollOut(seconds: number): Promise<string[]> {
+  let problems: string[] = [];
+  try {
+    await within('rollout', seconds, async () => {
+      const [deployment, pods] = await Promise.all(
+        ['deployment/hello', 'pods'].map(async (what) =>
+          JSON.parse(await kubectl('-n', 'hello', 'get', what, '-o', 'json')),
+        ),
+      );
+      problems = notReady(deployment, pods.items);
+      if (problems.length > 0) throw new NotReadyError(problems[0]);
+    });
+    return [];
+  } catch (error) {
+    if ((error as Error).cause instanceof NotReadyError) return problems;
+    throw error;
+  }
+}
+
+class NotReadyError extends Error {}
+
 async function sample(): Promise<void> {
   await within('node Ready', 60, async () => {
     const ready = await kubectl(
@@ -98,7 +125,13 @@ async function sample(): Promise<void> {
   say('sample image imported');
   await within('apply', 20, () => kubectl('apply', '-f', join(project, 'examples/hello.yaml')));
   say('examples/hello.yaml applied');
-  await kubectl('-n', 'hello', 'rollout', 'status', 'deployment/hello', '--timeout=90s');
+  const problems = await rollOut(90);
+  if (problems.length > 0) {
+    if (flags.once) throw new Error(problems.join('; '));
+    say(`the sample is not ready after 90 s; hyperedge runs, and the sample is tried further:`);
+    for (const problem of problems) say(`  ${problem}`);
+    return;
+  }
   say('deployment/hello rolled out: 2 of 2 replicas ready');
   const address = await kubectl('-n', 'hello', 'get', 'service', 'hello', '-o', 'jsonpath={.spec.clusterIP}');
   const answer = await within('service answer', 20, () => fetchText(`http://${address}/`));
