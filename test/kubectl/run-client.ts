@@ -6,7 +6,18 @@ import { runVerb } from '../../src/kubectl/run.ts';
 import { VERBS } from '../../src/kubectl/verbs.ts';
 import type { Outcome } from './calls.ts';
 
-export async function runClient(args: readonly string[], input = ''): Promise<Outcome> {
+export interface ClientOptions {
+  /** Stands for SIGINT. */
+  readonly signal?: AbortSignal;
+  readonly onOut?: (text: string) => void;
+  readonly isInputTerminal?: boolean;
+}
+
+export async function runClient(
+  args: readonly string[],
+  input = '',
+  { signal = new AbortController().signal, onOut, isInputTerminal = false }: ClientOptions = {},
+): Promise<Outcome> {
   let stdout = '';
   let stderr = '';
   const runProgram = async (file: string, rest: readonly string[]): Promise<number> => {
@@ -20,7 +31,7 @@ export async function runClient(args: readonly string[], input = ''): Promise<Ou
     verbs: VERBS,
     program: 'kubectl',
     argv: args,
-    signal: new AbortController().signal,
+    signal,
     system: {
       ...nodeSystem({ variable: undefined, hostFile: '/nonexistent' }),
       runProgram,
@@ -28,7 +39,9 @@ export async function runClient(args: readonly string[], input = ''): Promise<Ou
     },
     io: {
       out: (text) => {
-        stdout += typeof text === 'string' ? text : Buffer.from(text).toString('utf8');
+        const shown = typeof text === 'string' ? text : Buffer.from(text).toString('utf8');
+        stdout += shown;
+        onOut?.(shown);
       },
       err: (text) => {
         stderr += text;
@@ -38,7 +51,7 @@ export async function runClient(args: readonly string[], input = ''): Promise<Ou
       stdin: (async function* () {
         if (input !== '') yield Buffer.from(input);
       })(),
-      isInputTerminal: false,
+      isInputTerminal,
       isOutputTerminal: false,
       size: () => undefined,
       onResize: () => () => {},

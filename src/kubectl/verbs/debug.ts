@@ -1,4 +1,5 @@
 /** `debug`: an ephemeral container, a copy of a pod, or a pod on a node. Source: k8s.io/kubectl/pkg/cmd/debug. */
+import { compileRegexp } from '../../base/regexp/index.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../core/objects.ts';
 import { pathOf } from '../core/resources.ts';
@@ -8,7 +9,7 @@ import { withSession } from '../run.ts';
 import type { Session } from '../session.ts';
 import { currentObject, oneTarget } from '../targets.ts';
 import { pairs } from './create-content.ts';
-import { type Fields, profiled } from './debug-profiles.ts';
+import { copiedPod, type DebugPod, type Fields, nodePod, profiledContainer, profileOf } from './debug-profiles.ts';
 import { connectTerminal } from './exec.ts';
 
 const POLL_MS = 200;
@@ -18,13 +19,8 @@ export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, args, dashAt } = context;
     const names = dashAt === undefined ? args : args.slice(0, dashAt);
-    if (names.length === 0) throw new ClientError('NAME or TYPE/NAME is required for debug');
-    if (flags.text('image') === '' && flags.text('copy-to') === '')
-      throw new ClientError('you must specify --image, --copy-to or --set-image');
-    if (flags.bool('tty') && !flags.bool('stdin'))
-      throw new ClientError('-i/--stdin is required for containers with -t/--tty=true');
-    if (flags.text('target') !== '' && flags.text('copy-to') !== '')
-      throw new ClientError('--target is incompatible with --copy-to. Use --share-processes instead.');
+    check(context, names);
+    let code = 0;
     for (const name of names) {
       const target = await oneTarget(session, [name], 'pods');
       const object = await currentObject(session, target);
@@ -37,10 +33,72 @@ export const run = (context: VerbContext): Promise<number> =>
               ? await beside(session, object)
               : await copied(session, object);
       const isAttached = flags.has('attach') ? flags.bool('attach') : flags.bool('stdin');
-      if (isAttached) return attach(session, pod, container);
+      if (isAttached && container !== '') code = (await attach(session, pod, container)) || code;
     }
-    return 0;
+    return code;
   });
+
+/** Throws ClientError with the messages of kubectl, in its order. */
+function check(context: VerbContext, names: readonly string[]): void {
+  const { flags, io } = context;
+  const profile = profileOf(flags.text('profile'));
+  const [image, container] = [flags.text('image'), flags.text('container')];
+  const images = setImages(context);
+  const words = wordsOf(context);
+  if (flags.has('attach') && flags.bool('attach') && image === '' && container === '')
+    throw new ClientError('you must specify --container or create a new container using --image in order to attach.');
+  if (flags.text('copy-to') !== '') {
+    if (image === '' && Object.keys(images).length === 0 && words.length === 0)
+      throw new ClientError('you must specify --image, --set-image or command arguments.');
+    if (words.length > 0 && container === '' && image === '')
+      throw new ClientError('you must specify an existing container or a new image when specifying args.');
+  } else {
+    for (const flag of ['replace', 'same-node'])
+      if (flags.bool(flag)) throw new ClientError(`--${flag} may only be used with --copy-to.`);
+    if (Object.keys(images).length > 0) throw new ClientError('--set-image may only be used with --copy-to.');
+    if (image === '') throw new ClientError('you must specify --image when not using --copy-to.');
+  }
+  if (image !== '' && !isImageReference(image))
+    throw new ClientError(`invalid image name ${JSON.stringify(image)}: invalid reference format`);
+  if (names.length === 0) throw new ClientError('NAME or filename is required for debug');
+  const policy = flags.text('image-pull-policy');
+  if (!['', 'Always', 'IfNotPresent', 'Never'].includes(policy))
+    throw new ClientError(`invalid image pull policy: ${policy}`);
+  for (const [name, each] of Object.entries(images))
+    if (!isImageReference(each))
+      throw new ClientError(
+        `invalid image name ${JSON.stringify(each)} for container ${JSON.stringify(name)}: invalid reference format`,
+      );
+  const target = flags.text('target');
+  if (target !== '') {
+    if (flags.text('copy-to') !== '')
+      throw new ClientError('--target is incompatible with --copy-to. Use --share-processes instead.');
+    if (!flags.bool('quiet'))
+      io.out(
+        `Targeting container "${target}". If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n`,
+      );
+  }
+  if (flags.bool('tty') && !flags.bool('stdin'))
+    throw new ClientError('-i/--stdin is required for containers with -t/--tty=true');
+  if (profile === 'legacy')
+    io.err(
+      '--profile=legacy is deprecated and planned to be removed in v1.39. It is recommended to specify other profile, for example "--profile=general".\n',
+    );
+}
+
+const wordsOf = ({ args, dashAt }: VerbContext): readonly string[] => (dashAt === undefined ? [] : args.slice(dashAt));
+const setImages = ({ flags }: VerbContext): Readonly<Record<string, string>> =>
+  pairs(flags.list('set-image'), 'set-image');
+
+const LABEL = '(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])';
+const DOMAIN = `(?:${LABEL}(?:\\.${LABEL})*|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?`;
+const PART = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
+const TAG = '\\w[\\w.-]{0,127}';
+const DIGEST = '[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}';
+/** Source: github.com/distribution/reference. */
+const IMAGE_REFERENCE = `^(?:${DOMAIN}/)?${PART}(?:/${PART})*(?::${TAG})?(?:@${DIGEST})?$`;
+
+const isImageReference = (text: string): boolean => compileRegexp(IMAGE_REFERENCE).test(text);
 
 function unsupported(object: AnyObject): never {
   throw new ClientError(`${(object.kind ?? '').toLowerCase()} is not supported by debug; name a pod or node/NAME`);
@@ -56,9 +114,14 @@ const suffix = (): string => {
   return Array.from(crypto.getRandomValues(new Uint8Array(5)), (byte) => letters[byte % letters.length]).join('');
 };
 
-function newContainer({ flags, args, dashAt }: VerbContext, name: string): Fields {
-  const words = dashAt === undefined ? [] : args.slice(dashAt);
-  const env = Object.entries(pairs(flags.all('env'), 'env')).map(([key, value]) => ({ name: key, value }));
+function environmentOf({ flags }: VerbContext): readonly Fields[] {
+  return Object.entries(pairs(flags.all('env'), 'env')).map(([name, value]) => ({ name, value }));
+}
+
+function newContainer(context: VerbContext, name: string): Fields {
+  const { flags } = context;
+  const words = wordsOf(context);
+  const env = environmentOf(context);
   return {
     name,
     image: flags.text('image'),
@@ -90,18 +153,22 @@ async function beside(session: Session, pod: AnyObject): Promise<Started> {
   const { flags } = context;
   const target = flags.text('target');
   const container = containerName(context, containerNames(pod));
-  if (target !== '' && !flags.bool('quiet'))
-    context.io.out(
-      `Targeting container "${target}". If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n`,
-    );
   const added = {
-    ...profiled(flags.text('profile'), 'ephemeral', {}, newContainer(context, container)).container,
+    ...profiledContainer(profileOf(flags.text('profile')), 'ephemeral', newContainer(context, container)),
     ...(target === '' ? {} : { targetContainerName: target }),
   };
   const pods = await session.resource('pods');
   const { name, namespace } = pod.metadata ?? {};
+  const present = listAt(pod, 'spec', 'ephemeralContainers').map((each) => textAt(each, 'name'));
+  // The server would merge the new container into that one and report nothing.
+  if (present.includes(container))
+    throw new ClientError(
+      `The Pod "${name}" is invalid: spec.ephemeralContainers: Forbidden: existing ephemeral containers "${container}" may not be changed\n`,
+      { isPlain: true },
+    );
+  const order = [...present, container].map((each) => ({ name: each }));
   const after = await session.send('PATCH', pathOf(pods, namespace, name, 'ephemeralcontainers'), {
-    body: { spec: { ephemeralContainers: [added] } },
+    body: { spec: { '$setElementOrder/ephemeralContainers': order, ephemeralContainers: [added] } },
     contentType: 'application/strategic-merge-patch+json',
   });
   return { pod: after, container };
@@ -110,29 +177,25 @@ async function beside(session: Session, pod: AnyObject): Promise<Started> {
 async function onNode(session: Session, node: string): Promise<Started> {
   const { context } = session;
   const { flags, io } = context;
-  if (flags.text('image') === '') throw new ClientError('you must specify --image for node/NAME');
   const container = flags.text('container') || 'debugger';
   const name = `node-debugger-${node}-${suffix()}`;
   if (!flags.bool('quiet')) io.out(`Creating debugging pod ${name} with container ${container} on node ${node}.\n`);
-  const made = profiled(
-    flags.text('profile'),
-    'node',
-    { nodeName: node, restartPolicy: 'Never', tolerations: [{ operator: 'Exists' }] },
-    newContainer(context, container),
-  );
-  return {
-    container,
-    pod: await createPod(
-      session,
-      { name, labels: { 'app.kubernetes.io/managed-by': 'kubectl-debug' } },
-      { ...made.spec, containers: [made.container] },
-    ),
+  const pod = {
+    metadata: { name, labels: { 'app.kubernetes.io/managed-by': 'kubectl-debug' } },
+    spec: {
+      nodeName: node,
+      restartPolicy: 'Never',
+      tolerations: [{ operator: 'Exists' }],
+      containers: [newContainer(context, container)],
+    },
   };
+  const made = nodePod(profileOf(flags.text('profile')), pod, container);
+  return { container, pod: await createPod(session, session.namespace, made) };
 }
 
-async function createPod(session: Session, metadata: object, spec: object): Promise<AnyObject> {
+async function createPod(session: Session, namespace: string, { metadata, spec }: DebugPod): Promise<AnyObject> {
   const pods = await session.resource('pods');
-  return session.send('POST', pathOf(pods, session.namespace), {
+  return session.send('POST', pathOf(pods, namespace), {
     query: { fieldManager: 'kubectl-debug' },
     body: { apiVersion: 'v1', kind: 'Pod', metadata, spec },
   });
@@ -141,62 +204,73 @@ async function createPod(session: Session, metadata: object, spec: object): Prom
 async function copied(session: Session, pod: AnyObject): Promise<Started> {
   const { context } = session;
   const { flags } = context;
-  const { nodeName, ephemeralContainers: _, initContainers, ...rest } = structuredClone((pod['spec'] ?? {}) as Fields);
-  const images = pairs(flags.list('set-image'), 'set-image');
+  const { nodeName, ephemeralContainers: _, ...rest } = structuredClone((pod['spec'] ?? {}) as Fields);
+  const images = setImages(context);
   const containers = (rest['containers'] as Fields[]).map((each) => {
-    const { livenessProbe, readinessProbe, startupProbe, ...plain } = each;
     const image = images[String(each['name'])] ?? images['*'];
-    return {
-      ...plain,
-      ...(flags.bool('keep-liveness') && livenessProbe !== undefined ? { livenessProbe } : {}),
-      ...(flags.bool('keep-readiness') && readinessProbe !== undefined ? { readinessProbe } : {}),
-      ...(flags.bool('keep-startup') && startupProbe !== undefined ? { startupProbe } : {}),
-      ...(image === undefined ? {} : { image }),
-    } as Fields;
+    return image === undefined ? each : { ...each, image };
   });
   const spec: Fields = {
     ...rest,
-    ...(flags.bool('keep-init-containers') && initContainers !== undefined ? { initContainers } : {}),
+    containers,
     ...(flags.bool('same-node') && nodeName !== undefined ? { nodeName } : {}),
-    ...(flags.bool('share-processes') ? { shareProcessNamespace: true } : {}),
+    ...(flags.has('share-processes') ? { shareProcessNamespace: flags.bool('share-processes') } : {}),
   };
-  const wanted = flags.text('container');
-  const existing = containers.find((each) => each['name'] === wanted);
-  const isNew = existing === undefined && flags.text('image') !== '';
-  if (existing === undefined && wanted !== '' && !isNew)
-    throw new ClientError(
-      `you must specify an existing container or a new image when specifying a container; ${wanted} is none`,
-    );
-  const container = isNew
-    ? containerName(context, containerNames(pod))
-    : wanted || String(containers[0]?.['name'] ?? '');
-  const words = context.dashAt === undefined ? [] : context.args.slice(context.dashAt);
-  if (isNew) containers.push(newContainer(context, container));
-  else if (existing !== undefined) {
-    if (words.length > 0) Object.assign(existing, { command: [...words], args: undefined });
-    if (flags.text('image') !== '') existing['image'] = flags.text('image');
-    if (flags.bool('stdin')) existing['stdin'] = true;
-    if (flags.bool('tty')) existing['tty'] = true;
-  }
-  const made = profiled(
-    flags.text('profile'),
-    'copy',
-    spec,
-    containers.find((each) => each['name'] === container) ?? {},
-  );
-  const all = containers.map((each) => (each['name'] === container ? made.container : each));
-  const metadata = {
-    name: flags.text('copy-to'),
-    ...(flags.bool('keep-labels') ? { labels: pod.metadata?.labels } : {}),
-    ...(flags.bool('keep-annotations') ? { annotations: pod.metadata?.annotations } : {}),
-  };
-  const copy = await createPod(session, metadata, { ...made.spec, containers: all });
+  const { labels, annotations, namespace = session.namespace } = pod.metadata ?? {};
+  const copy: DebugPod = { metadata: { name: flags.text('copy-to'), labels, annotations }, spec };
+  const { made, container } = withDebugContainer(context, pod, copy);
+  const created = await createPod(session, namespace, made);
   if (flags.bool('replace')) {
     const pods = await session.resource('pods');
-    await session.send('DELETE', pathOf(pods, pod.metadata?.namespace, pod.metadata?.name));
+    await session.send('DELETE', pathOf(pods, namespace, pod.metadata?.name), {
+      body: { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0 },
+    });
   }
-  return { pod: copy, container };
+  return { pod: created, container };
 }
+
+/** The copy with a new or a changed container. With `--set-image` alone it has neither. */
+function withDebugContainer(
+  context: VerbContext,
+  pod: AnyObject,
+  copy: DebugPod,
+): { readonly made: DebugPod; readonly container: string } {
+  const { flags } = context;
+  const lists = ['containers', 'initContainers'] as const;
+  const wanted = flags.text('container');
+  const field = lists.find((each) => ((copy.spec[each] ?? []) as Fields[]).some(({ name }) => name === wanted));
+  if (field === undefined && flags.text('image') === '') {
+    if (Object.keys(setImages(context)).length > 0) return { made: copy, container: '' };
+    throw new ClientError('you must specify image when creating new container');
+  }
+  const container = field === undefined ? containerName(context, containerNames(pod)) : wanted;
+  const { imagePullPolicy, env, command, args, image, stdin, tty, ...others } = newContainer(context, container);
+  const given = { imagePullPolicy, env, image: image === '' ? undefined : image, command, args };
+  const change = (before: Fields): Fields => {
+    const after: Fields = { ...before, ...defined(given), stdin: stdin ?? false, tty: tty ?? false };
+    // A new command takes the place of command and arguments.
+    if (command !== undefined) delete after['args'];
+    return after;
+  };
+  const list = (copy.spec[field ?? 'containers'] ?? []) as Fields[];
+  const changed =
+    field === undefined
+      ? [...list, change(others)]
+      : list.map((each) => (each['name'] === container ? change(each) : each));
+  const spec = { ...copy.spec, [field ?? 'containers']: changed };
+  const made = copiedPod(profileOf(flags.text('profile')), { metadata: copy.metadata, spec }, container, {
+    labels: flags.bool('keep-labels'),
+    annotations: flags.bool('keep-annotations'),
+    liveness: flags.bool('keep-liveness'),
+    readiness: flags.bool('keep-readiness'),
+    startup: flags.bool('keep-startup'),
+    initContainers: flags.bool('keep-init-containers'),
+  });
+  return { made, container };
+}
+
+const defined = (fields: Fields): Fields =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
 /** Waits until the container runs and connects; prints the log of one that has ended. */
 async function attach(session: Session, pod: AnyObject, container: string): Promise<number> {
