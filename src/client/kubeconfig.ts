@@ -1,4 +1,5 @@
 import { CodedError } from '../base/errors.ts';
+import { type ExecConfig, execConfigOf } from './exec-config.ts';
 
 /** Inline PEM text, or a file with it. The caller reads files; relative paths are relative to the kubeconfig. */
 export type PemSource = { readonly data: string } | { readonly file: string };
@@ -16,6 +17,8 @@ export interface ClusterAccess {
   readonly key?: PemSource;
   readonly token?: string;
   readonly tokenFile?: string;
+  /** Plug-in that prints the credentials. It is not needed with a token or a certificate. */
+  readonly exec?: ExecConfig;
   /** Default namespace of the context. */
   readonly namespace?: string;
   /** User that requests act as. */
@@ -26,12 +29,12 @@ type Named = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 /**
  * Interprets a kubeconfig (`v1` Config) that was parsed from YAML. Throws CodedError 'kubeconfig' with the field.
- * `context`: name of the context; default `current-context`. `proxy-url` is refused unless `proxies` is true. Source:
- * k8s.io/client-go/tools/clientcmd/api/v1.
+ * `context`: name of the context; default `current-context`. `proxy-url` is refused unless `proxies` is true, and
+ * `exec` unless `plugins` is. Source: k8s.io/client-go/tools/clientcmd/api/v1.
  */
 export function parseKubeconfig(
   document: unknown,
-  options: { readonly context?: string; readonly proxies?: boolean } = {},
+  options: { readonly context?: string; readonly proxies?: boolean; readonly plugins?: boolean } = {},
 ): ClusterAccess {
   const config = record(document, 'kubeconfig');
   if (config['kind'] !== undefined && config['kind'] !== 'Config') throw broken('kind', 'must be Config');
@@ -50,7 +53,8 @@ export function parseKubeconfig(
   const proxyUrl = text(cluster['proxy-url'], `${at.cluster}proxy-url`) || undefined;
   if (proxyUrl !== undefined && options.proxies !== true)
     throw broken(`${at.cluster}proxy-url`, 'is not supported: remove it');
-  for (const field of ['exec', 'auth-provider', 'username']) {
+  const usesPlugins = options.plugins === true;
+  for (const field of [...(usesPlugins ? [] : ['exec']), 'auth-provider', 'username']) {
     if (user[field] !== undefined) throw broken(at.user + field, 'is not supported: use a certificate or a token');
   }
   const ca = pem(cluster, 'certificate-authority', at.cluster);
@@ -62,6 +66,7 @@ export function parseKubeconfig(
   const tlsServerName = text(cluster['tls-server-name'], `${at.cluster}tls-server-name`);
   const token = text(user['token'], `${at.user}token`);
   const tokenFile = text(user['tokenFile'], `${at.user}tokenFile`);
+  const exec = usesPlugins ? execConfigOf(user['exec'], userName, cluster) : undefined;
   const namespace = text(context['namespace'], `contexts[${contextName}].namespace`);
   const impersonate = impersonationOf(user, at.user);
   return {
@@ -75,6 +80,7 @@ export function parseKubeconfig(
     ...(key === undefined ? {} : { key }),
     ...(token === undefined ? {} : { token }),
     ...(tokenFile === undefined ? {} : { tokenFile }),
+    ...(exec === undefined ? {} : { exec }),
     ...(namespace === undefined ? {} : { namespace }),
     ...(impersonate === undefined ? {} : { impersonate }),
   };

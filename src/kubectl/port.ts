@@ -130,11 +130,12 @@ export interface ApiProxyOptions {
   readonly port: number;
   /** Path of a socket, instead of address and port. */
   readonly unixSocket?: string;
-  /** Prefix of paths that are passed on, with slashes at both ends. */
+  /** Prefix of paths that are passed on, with slashes at both ends. It is removed unless it begins with `/api`. */
   readonly apiPrefix: string;
   readonly appendServerPath: boolean;
   /** Files that are served below a prefix. */
   readonly www?: { readonly directory: string; readonly prefix: string };
+  /** `host` is the header of that name. `path` is decoded and has no prefix. */
   accepts(method: string, host: string, path: string): boolean;
 }
 

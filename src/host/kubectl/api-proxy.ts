@@ -1,10 +1,17 @@
 /** HTTP server of `kubectl proxy`: passes requests and upgrades on with the credentials of the client. */
 
 import { createReadStream } from 'node:fs';
-import { realpath, stat } from 'node:fs/promises';
-import { createServer, type IncomingMessage, request as plainRequest, type ServerResponse } from 'node:http';
+import { lstat, realpath, rm, stat } from 'node:fs/promises';
+import {
+  type ClientRequest,
+  createServer,
+  type IncomingMessage,
+  request as plainRequest,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import { type Agent, request as tlsRequest } from 'node:https';
-import { extname, join, sep } from 'node:path';
+import { extname, join, normalize, sep } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { messageOf } from '../../base/errors.ts';
 import { ClientError } from '../../kubectl/core/errors.ts';
@@ -12,6 +19,11 @@ import type { ApiProxyOptions, LocalListener } from '../../kubectl/port.ts';
 
 export interface Upstream {
   readonly server: string;
+  /** Called before each request. */
+  access(): Promise<UpstreamAccess>;
+}
+
+export interface UpstreamAccess {
   /** Has the credentials of TLS; undefined for plain HTTP. */
   readonly agent: Agent | undefined;
   readonly headers: Readonly<Record<string, string | string[]>>;
@@ -29,74 +41,54 @@ const TYPES: Readonly<Record<string, string>> = {
 const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
 
 /** Listens until `close`. Rejects with ClientError if the address is in use. */
-export function serveApiProxy(upstream: Upstream, options: ApiProxyOptions): Promise<LocalListener> {
+export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions): Promise<LocalListener> {
+  if (options.unixSocket !== undefined) await removeSocket(options.unixSocket);
   const base = new URL(upstream.server);
   const send = base.protocol === 'http:' ? plainRequest : tlsRequest;
-  const call = (request: IncomingMessage, path: string, headers: IncomingMessage['headers']) =>
-    send({
+  const call = async (request: IncomingMessage, path: string, headers: IncomingMessage['headers']) => {
+    const { agent, headers: own } = await upstream.access();
+    return send({
       method: request.method,
       host: base.hostname.replace(/^\[(.*)\]$/, '$1'),
       port: base.port === '' ? (base.protocol === 'http:' ? 80 : 443) : Number(base.port),
       path: (options.appendServerPath ? base.pathname.replace(/\/+$/, '') : '') + path,
-      headers: { ...headers, host: base.host, ...upstream.headers },
-      ...(upstream.agent === undefined ? {} : { agent: upstream.agent }),
+      headers: { ...headers, host: base.host, ...own },
+      ...(agent === undefined ? {} : { agent }),
     });
-  const pathFor = (request: IncomingMessage): string | undefined => {
-    const url = request.url ?? '/';
-    if (!url.startsWith(options.apiPrefix)) return undefined;
-    // `/custom/api/v1` of the prefix `/custom/` is `/api/v1` of the server.
-    return options.apiPrefix === '/' ? url : `/${url.slice(options.apiPrefix.length)}`;
   };
+  const routeOf = (request: IncomingMessage): Route => route(request, options);
   const server = createServer((request, response) => {
-    if (!options.accepts(request.method ?? 'GET', request.headers.host ?? '', pathOnly(request)))
-      return refuse(response);
-    const { www } = options;
-    if (www !== undefined && pathOnly(request).startsWith(www.prefix))
-      return void sendFile(www.directory, pathOnly(request).slice(www.prefix.length), response);
-    const path = pathFor(request);
-    if (path === undefined)
-      return void response.writeHead(404, { 'content-type': 'text/plain' }).end('404 page not found\n');
+    const chosen = routeOf(request);
+    if (chosen.to === 'nowhere') return void response.writeHead(chosen.code, chosen.headers).end(chosen.text);
+    if (chosen.to === 'file') return void sendFile(chosen.directory, chosen.path, response);
     const headers = { ...request.headers };
     for (const name of HOP_BY_HOP) delete headers[name];
-    const out = call(request, path, headers);
-    out.once('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.on('error', () => response.destroy()).pipe(response);
-    });
-    out.on('error', (error) => {
+    const fail = (error: unknown): void => {
       if (response.headersSent) response.destroy();
       else response.writeHead(502, { 'content-type': 'text/plain' }).end(`${messageOf(error)}\n`);
-    });
-    response.on('close', () => out.destroy());
-    request.on('error', () => out.destroy()).pipe(out);
+    };
+    call(request, chosen.path, headers).then((out) => {
+      out.once('response', (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.on('error', () => response.destroy()).pipe(response);
+      });
+      out.on('error', fail);
+      response.on('close', () => out.destroy());
+      if (response.destroyed) out.destroy();
+      else request.on('error', () => out.destroy()).pipe(out);
+    }, fail);
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const path = pathFor(request);
-    if (!options.accepts(request.method ?? 'GET', request.headers.host ?? '', pathOnly(request)) || path === undefined)
-      return void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\nConnection: close\r\n\r\nForbidden');
-    const out = call(request, path, request.headers);
-    out.once('upgrade', (answer, peer: Duplex, first: Buffer) => {
-      const lines = answer.rawHeaders.flatMap((name, index, all) =>
-        index % 2 === 0 ? [`${name}: ${all[index + 1]}`] : [],
-      );
-      socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`);
-      if (first.length > 0) socket.write(first);
-      if (head.length > 0) peer.write(head);
-      for (const [from, to] of [
-        [socket, peer],
-        [peer, socket],
-      ] as const)
-        from
-          .on('error', () => to.destroy())
-          .on('close', () => to.destroy())
-          .pipe(to);
-    });
-    out.once('response', (answer) => {
-      socket.end(`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\nConnection: close\r\n\r\n`);
-      answer.resume();
-    });
-    out.once('error', () => socket.destroy());
-    out.end();
+    const chosen = routeOf(request);
+    if (chosen.to !== 'server') {
+      const text = chosen.to === 'file' ? '403 Forbidden' : `${chosen.code} ${STATUS_CODES[chosen.code]}`;
+      return void socket.end(`HTTP/1.1 ${text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+    }
+    socket.on('error', () => socket.destroy());
+    call(request, chosen.path, request.headers).then(
+      (out) => connectUpgrade(out, socket, head),
+      () => socket.destroy(),
+    );
   });
   return new Promise((resolve, reject) => {
     server.once('error', (error) =>
@@ -115,23 +107,114 @@ export function serveApiProxy(upstream: Upstream, options: ApiProxyOptions): Pro
       });
     };
     if (options.unixSocket === undefined) server.listen(options.port, options.address, listening);
-    else server.listen(options.unixSocket, listening);
+    else {
+      // The file gets its mode when it is made: only this user may connect.
+      const before = process.umask(0o077);
+      server.listen(options.unixSocket, listening);
+      process.umask(before);
+    }
   });
 }
 
-const pathOnly = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? '/';
+/** Sends the request and joins both connections once the server has agreed. */
+function connectUpgrade(out: ClientRequest, socket: Duplex, head: Buffer): void {
+  out.once('upgrade', (answer, peer: Duplex, first: Buffer) => {
+    const lines = answer.rawHeaders.flatMap((name, index, all) =>
+      index % 2 === 0 ? [`${name}: ${all[index + 1]}`] : [],
+    );
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`);
+    if (first.length > 0) socket.write(first);
+    if (head.length > 0) peer.write(head);
+    for (const [from, to] of [
+      [socket, peer],
+      [peer, socket],
+    ] as const)
+      from
+        .on('error', () => to.destroy())
+        .on('close', () => to.destroy())
+        .pipe(to);
+  });
+  out.once('response', (answer) => {
+    socket.end(`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\nConnection: close\r\n\r\n`);
+    answer.resume();
+  });
+  out.once('error', () => socket.destroy());
+  socket.once('close', () => out.destroy());
+  if (socket.destroyed) out.destroy();
+  else out.end();
+}
 
-function refuse(response: ServerResponse): void {
-  response.writeHead(403, { 'content-type': 'text/plain; charset=utf-8' }).end('Forbidden');
+/** Removes a socket, also one in use, as kubectl does. Other files stay. */
+async function removeSocket(path: string): Promise<void> {
+  const facts = await lstat(path).catch(() => undefined);
+  if (facts?.isSocket() === true) await rm(path, { force: true });
+}
+
+type Route =
+  | { readonly to: 'server'; readonly path: string }
+  | { readonly to: 'file'; readonly directory: string; readonly path: string }
+  | {
+      readonly to: 'nowhere';
+      readonly code: 307 | 400 | 403 | 404;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly text: string;
+    };
+
+const nowhere = (code: 307 | 400 | 403 | 404, text: string, more: Readonly<Record<string, string>> = {}): Route => ({
+  to: 'nowhere',
+  code,
+  headers: { 'content-type': 'text/plain; charset=utf-8', ...more },
+  text: `${text}\n`,
+});
+
+/**
+ * Destination of a request. The filter gets the decoded path, so that no spelling of a path passes it: a path with `.`,
+ * `..` or empty segments is redirected to its short form, as ServeMux of Go does, or refused if they are encoded.
+ */
+function route(
+  { method = 'GET', url = '/', headers, headersDistinct }: IncomingMessage,
+  options: ApiProxyOptions,
+): Route {
+  const { apiPrefix, www } = options;
+  const [path = '/'] = url.split('?', 1);
+  const query = url.slice(path.length);
+  const accepts = (decoded: string): boolean => options.accepts(method, headers.host ?? '', decoded);
+  if ((headersDistinct['host']?.length ?? 0) > 1) return nowhere(400, '400 Bad Request: too many Host headers');
+  if (!path.startsWith('/')) return nowhere(404, '404 page not found');
+  const short = normalize(path);
+  if (short !== path) {
+    if (!accepts(short)) return nowhere(403, 'Forbidden');
+    return nowhere(307, 'Temporary Redirect', { location: short + query });
+  }
+  const decoded = decodedPath(path);
+  if (decoded === undefined || /^\/\/|\/\.\.?(?:\/|$)/.test(decoded)) return nowhere(400, '400 Bad Request');
+  if (www !== undefined && decoded.startsWith(www.prefix))
+    return accepts(decoded)
+      ? { to: 'file', directory: www.directory, path: decoded.slice(www.prefix.length) }
+      : nowhere(403, 'Forbidden');
+  if (!path.startsWith(apiPrefix)) return nowhere(404, '404 page not found');
+  // `/custom/api/v1` of the prefix `/custom/` is `/api/v1` of the server.
+  const strip = (text: string): string => (apiPrefix.startsWith('/api') ? text : text.slice(apiPrefix.length - 1));
+  return accepts(strip(decoded)) ? { to: 'server', path: strip(path) + query } : nowhere(403, 'Forbidden');
+}
+
+function decodedPath(path: string): string | undefined {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    // An escape that is none, which the server of Go refuses too.
+    return undefined;
+  }
 }
 
 /** A file below the directory; links that lead out of it are not followed. */
 async function sendFile(directory: string, path: string, response: ServerResponse): Promise<void> {
   try {
     const root = await realpath(directory);
-    let file = await realpath(join(root, decodeURIComponent(path)));
+    let file = await realpath(join(root, path));
     if ((await stat(file)).isDirectory()) file = await realpath(join(file, 'index.html'));
-    if (!file.startsWith(root + sep)) throw new Error('outside of the directory');
+    if (!file.startsWith(root === sep ? sep : root + sep)) throw new Error('outside of the directory');
+    if (!(await stat(file)).isFile()) throw new Error('not a regular file');
     response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream' });
     createReadStream(file)
       .on('error', () => response.destroy())

@@ -9,7 +9,8 @@ import { ClientError } from '../../kubectl/core/errors.ts';
 import type { Flags } from '../../kubectl/core/flags.ts';
 import { parseGoDuration } from '../../kubectl/core/times.ts';
 import type { Connection, ConnectOptions, KubeconfigFile } from '../../kubectl/port.ts';
-import { agentFor, httpRequests } from './http-requests.ts';
+import type { CredentialSource } from './exec-credentials.ts';
+import { agentFor, agentsFor, httpRequests } from './http-requests.ts';
 import { proxyOfEnvironment, proxyOfKubeconfig } from './proxies.ts';
 import { simpleYaml } from './simple-yaml.ts';
 
@@ -98,13 +99,19 @@ function absolute(document: unknown, directory: string): unknown {
         for (const field of FILE_FIELDS)
           if (typeof holder?.[field] === 'string' && holder[field] !== '' && !isAbsolute(holder[field]))
             holder[field] = join(directory, holder[field]);
+  for (const entry of Array.isArray(users) ? users : []) {
+    const exec = entry?.user?.exec;
+    // A command without a slash is searched on PATH.
+    if (typeof exec?.command === 'string' && exec.command.includes('/') && !isAbsolute(exec.command))
+      exec.command = join(directory, exec.command);
+  }
   return document;
 }
 
 /** Connects to the server of the flags, the kubeconfig, or the pod's own cluster. */
 export async function connect({ flags, onWarning }: ConnectOptions, places: KubeconfigPlaces): Promise<Connection> {
   const access = await accessOf(flags, places);
-  const credentials = await credentialsOf(flags, access);
+  const fixed = await credentialsOf(flags, access);
   const server = serverOf(flags.text('server'), access);
   const insecure = flags.bool('insecure-skip-tls-verify') || access.insecureSkipTlsVerify === true;
   const tlsServerName = flags.text('tls-server-name') || access.tlsServerName;
@@ -131,9 +138,18 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
     access.proxyUrl === undefined
       ? proxyOfEnvironment(new URL(server), process.env)
       : proxyOfKubeconfig(access.proxyUrl);
+  const source = await sourceOf(fixed, access, { server, tlsServerName: tlsServerName || undefined, insecure });
+  let credentials = await source.current();
   const requests = {
     server,
     credentials,
+    source: {
+      ...source,
+      current: async () => {
+        credentials = await source.current();
+        return credentials;
+      },
+    },
     insecure,
     headers,
     timeoutMs,
@@ -152,16 +168,34 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
     headers,
     insecure,
     tlsServerName: tlsServerName || undefined,
-    agent: proxy === undefined ? undefined : agentFor(requests, proxy),
+    agent: proxy === undefined ? undefined : agentFor(requests, credentials, proxy),
     serve: async (options) => {
       const { serveApiProxy } = await import('./api-proxy.ts');
-      const { token } = credentials;
-      const own = { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
       const isPlain = proxy === undefined && server.startsWith('http:');
-      return serveApiProxy({ server, headers: own, agent: isPlain ? undefined : agentFor(requests, proxy) }, options);
+      const agents = agentsFor(requests, proxy);
+      const access = async () => {
+        const { token } = await requests.source.current();
+        const own = { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
+        return { headers: own, agent: isPlain ? undefined : agents.of(credentials) };
+      };
+      return serveApiProxy({ server, access }, options);
     },
     close: () => client.close(),
   };
+}
+
+/** Credentials of the kubeconfig and the flags, or those of the plug-in. */
+async function sourceOf(
+  fixed: ClientCredentials,
+  { exec, proxyUrl }: ClusterAccess,
+  cluster: { readonly server: string; readonly tlsServerName: string | undefined; readonly insecure: boolean },
+): Promise<CredentialSource> {
+  // As in client-go, a token or a certificate makes the plug-in unnecessary.
+  if (exec === undefined || fixed.token !== undefined || fixed.cert !== undefined)
+    return { current: async () => fixed, refuse: () => {} };
+  const { execCredentials } = await import('./exec-credentials.ts');
+  const surroundings = { isInputTerminal: process.stdin.isTTY === true, now: () => Date.now() };
+  return execCredentials(exec, { ...cluster, ca: fixed.ca, proxyUrl }, fixed, surroundings);
 }
 
 /** Throws ClientError for an address that is no URL of HTTP. */
@@ -194,7 +228,7 @@ async function accessOf(flags: Flags, places: KubeconfigPlaces): Promise<Cluster
     );
   }
   try {
-    return parseKubeconfig(withNames(document, flags, context), { context, proxies: true });
+    return parseKubeconfig(withNames(document, flags, context), { context, proxies: true, plugins: true });
   } catch (error) {
     throw new ClientError(messageOf(error));
   }

@@ -7,15 +7,17 @@ import { Agent, request as tlsRequest } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError, type Status } from '../../api/meta/status.ts';
 import { parseJson } from '../../base/json/json.ts';
-import type { ClientCredentials } from '../../client/credentials.ts';
+import { type ClientCredentials, sameTls } from '../../client/credentials.ts';
 import { ConnectionError } from '../../client/errors.ts';
 import type { RequestOptions, Requests } from '../../kubectl/port.ts';
+import type { CredentialSource } from './exec-credentials.ts';
 import { proxyAuthorization, TunnelAgent } from './proxies.ts';
 
 export interface HttpRequestsOptions {
   /** `https://host:port`, with an optional path prefix. */
   readonly server: string;
-  readonly credentials: ClientCredentials;
+  /** Called before each request. */
+  readonly source: CredentialSource;
   readonly insecure: boolean;
   readonly tlsServerName: string | undefined;
   readonly headers: Readonly<Record<string, string | string[]>>;
@@ -33,13 +35,13 @@ const MAX_ERROR_BYTES = 1 << 20;
 const USER_AGENT = 'kubectl/v1.36.0 (hyperedge)';
 
 export function httpRequests(options: HttpRequestsOptions): Requests {
-  const { server, credentials, headers } = options;
+  const { server, source, headers } = options;
   const base = new URL(server);
   const isPlain = base.protocol === 'http:';
   const { proxy } = options;
   // A proxy forwards plain requests itself; all others are tunnelled.
   const forwarder = isPlain && proxy?.protocol.startsWith('http') === true ? proxy : undefined;
-  const agent = forwarder !== undefined || (isPlain && proxy === undefined) ? undefined : agentFor(options, proxy);
+  const agents = forwarder !== undefined || (isPlain && proxy === undefined) ? undefined : agentsFor(options, proxy);
   const prefix = base.pathname.replace(/\/+$/, '');
 
   const once = (
@@ -47,11 +49,13 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
     path: string,
     body: string | undefined,
     request: RequestOptions,
+    credentials: ClientCredentials,
   ): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
       const { accept = 'application/json', contentType = 'application/json', signal } = request;
       const peer = forwarder ?? base;
       const isPeerPlain = peer.protocol === 'http:';
+      const agent = agents?.of(credentials);
       const call = (isPeerPlain ? plainRequest : tlsRequest)(
         {
           method,
@@ -87,9 +91,11 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
   ): Promise<IncomingMessage> => {
     const text = body === undefined ? undefined : JSON.stringify(body);
     for (let attempt = 0; ; attempt += 1) {
-      const response = await once(method, path, text, request);
+      const credentials = await source.current();
+      const response = await once(method, path, text, request, credentials);
       for (const warning of warningsIn(response.headers['warning'])) options.onWarning(warning);
       const code = response.statusCode ?? 0;
+      if (code === 401) source.refuse(credentials);
       if (code < 300) return response;
       const error = await errorOf(response, code);
       const seconds = retrySeconds(code, response.headers['retry-after']);
@@ -108,13 +114,34 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
       }
     },
     stream: async (path, request = {}) => send('GET', path, undefined, request),
-    close: () => agent?.destroy(),
+    close: () => agents?.close(),
   };
 }
 
+export interface Agents {
+  /** The same agent as before unless the certificate has changed. */
+  of(credentials: ClientCredentials): Agent;
+  close(): void;
+}
+
+/** One agent, which is replaced when a plug-in returns another certificate. */
+export function agentsFor(options: AgentOptions, proxy: URL | undefined): Agents {
+  let last: { readonly agent: Agent; readonly credentials: ClientCredentials } | undefined;
+  return {
+    of: (credentials) => {
+      if (last === undefined || !sameTls(last.credentials, credentials))
+        last = { agent: agentFor(options, credentials, proxy), credentials };
+      return last.agent;
+    },
+    close: () => last?.agent.destroy(),
+  };
+}
+
+export type AgentOptions = Pick<HttpRequestsOptions, 'server' | 'insecure' | 'tlsServerName'>;
+
 /** Agent with the credentials, for connections through a proxy if one is given. */
-export function agentFor(options: HttpRequestsOptions, proxy: URL | undefined): Agent {
-  const { credentials, insecure, tlsServerName } = options;
+export function agentFor(options: AgentOptions, credentials: ClientCredentials, proxy: URL | undefined): Agent {
+  const { insecure, tlsServerName } = options;
   const tls = {
     keepAlive: true,
     minVersion: 'TLSv1.2' as const,

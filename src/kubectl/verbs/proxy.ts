@@ -1,4 +1,6 @@
 /** `proxy`: the API on a local port, with the credentials of the client. Source: k8s.io/kubectl/pkg/cmd/proxy. */
+import { messageOf } from '../../base/errors.ts';
+import { compileRegexp, type Regexp } from '../../base/regexp/index.ts';
 import { ClientError } from '../core/errors.ts';
 import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
@@ -37,29 +39,29 @@ export const run = (context: VerbContext): Promise<number> =>
 
 const slashed = (prefix: string): string => `/${prefix}/`.replaceAll(/\/+/g, '/');
 
-/** True for a request that the patterns of the flags admit. */
+/** True for a request that the patterns of the flags admit. They have the syntax of Go. */
 function filterOf({ flags, io }: VerbContext): (method: string, host: string, path: string) => boolean {
   if (flags.bool('disable-filter')) {
     if (flags.text('unix-socket') === '')
       io.err('Request filter disabled, your proxy is vulnerable to XSRF attacks, please be cautious\n');
     return () => true;
   }
-  const patterns = (flag: string): readonly RegExp[] =>
+  const patterns = (flag: string): readonly Regexp[] =>
     flags
       .text(flag)
       .split(',')
       .filter((text) => text !== '')
       .map((text) => {
         try {
-          return new RegExp(text);
-        } catch {
-          throw new ClientError(`--${flag}: ${JSON.stringify(text)} is not a regular expression`);
+          return compileRegexp(text);
+        } catch (error) {
+          throw new ClientError(`--${flag}: ${messageOf(error)}`);
         }
       });
   const [hosts, accepted, rejected, methods] = ['accept-hosts', 'accept-paths', 'reject-paths', 'reject-methods'].map(
     patterns,
   );
-  const some = (list: readonly RegExp[] | undefined, text: string): boolean =>
+  const some = (list: readonly Regexp[] | undefined, text: string): boolean =>
     list?.some((each) => each.test(text)) === true;
   return (method, host, path) => {
     const name = host.replace(/:\d+$/, '');

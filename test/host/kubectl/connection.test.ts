@@ -61,7 +61,7 @@ test('names the field of a kubeconfig that cannot be used', async () => {
     [cluster({ 'certificate-authority-data': 'eA==' }), /certificate-authority-data is not base64 of PEM/],
     [cluster({ 'certificate-authority': '/nonexistent/ca' }), /unable to read \/nonexistent\/ca/],
     [cluster({ 'certificate-authority': 'config' }), /certificate-authority: is not PEM/],
-    [user({ exec: { command: 'x' } }), /users\[u\]\.exec is not supported: use a certificate or a token/],
+    [user({ exec: { command: 'x' } }), /apiVersion must be specified for u to use exec authentication plugin/],
     [user({ token: 5 }), /users\[u\]\.token must be a string/],
     [user({ token: 'a\nHost: x' }), /token: contains spaces, line breaks/],
     [user({ tokenFile: 'absent' }), /unable to read .*absent/],
