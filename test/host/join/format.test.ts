@@ -32,7 +32,7 @@ test('decrypts keys only with the complete token', () => {
   const { stored, id } = token;
   // The parts that the cluster stores: the id and the first part of the secret.
   for (const other of [`${id}.${stored}${'a'.repeat(32)}`, `${id}.${stored}`])
-    assert.throws(() => unseal(sealed, parseToken(other, 'x')), { message: /does not open the keys/ });
+    assert.throws(() => unseal(sealed, parseToken(other, 'x')), { message: /does not decrypt the keys/ });
   const otherId = `${id.startsWith('a') ? 'b' : 'a'}${id.slice(1)}`;
   assert.throws(() => unseal(sealed, parseToken(`${otherId}.${token.secret}`, 'x')), { message: /does not open/ });
   const changed = Buffer.from(sealed);
