@@ -333,7 +333,7 @@ function kubernetesClaims(value: unknown): KubernetesClaims | undefined {
   };
 }
 
-/** With `nameAlone`, the UID is optional. */
+/** Parses a reference to an object in the claims. With `nameAlone`, the UID is optional. */
 function referenceOf(value: unknown, nameAlone = false): Reference | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { name, uid = nameAlone ? '' : undefined } = value as Record<string, unknown>;

@@ -8,7 +8,7 @@ import type { CachedObject } from './cached-object.ts';
 import type { CacheEvent } from './event-window.ts';
 import { boundsOf, byKey, lowerBound } from './key-order.ts';
 
-/** With fewer objects, no index is used. */
+/** Minimum number of objects for which the index is used. */
 const WORTH_IT = 32;
 /** Maximum number of indexed labels. The least recently used one is dropped. */
 const MAX_LABELS = 8;

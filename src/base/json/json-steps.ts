@@ -2,7 +2,7 @@
 import type { Steps } from '../concurrency/steps.ts';
 import { isHeavy, Pieces, Weigher } from './value-weight.ts';
 
-/** Same result as `JSON.stringify` for plain data. */
+/** Serializes a value like `JSON.stringify` in steps, for plain data. */
 export function* jsonSteps(value: object): Steps<string> {
   const writer = new Writer();
   yield* writer.write(value);

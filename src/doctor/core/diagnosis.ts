@@ -7,7 +7,7 @@ const MAX_FINDINGS = 20;
 const MAX_TEXT = 600;
 /** A longer fix is left out, because a part of a command does something else. */
 const MAX_FIX = 8000;
-/** From the best result to the worst. */
+/** Results of checks, from the best to the worst. */
 const ORDER: readonly Result[] = ['skipped', 'ok', 'unknown', 'warning', 'error'];
 
 /** `commands`: names of programs for this host; fixes have plain names without it. */

@@ -35,7 +35,7 @@ export async function readSecret(path: string, referredToBy: string, tolerated?:
   return readReferenced(path, referredToBy);
 }
 
-/** Only checks the permissions. A missing file passes. */
+/** Checks that other users cannot access a secret file. A missing file passes. */
 export async function checkSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   const problem = found === undefined ? undefined : secretFileProblem(path, found, process.geteuid?.() ?? 0);

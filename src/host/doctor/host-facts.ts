@@ -126,7 +126,7 @@ export async function unitFacts({ root, machine, installed }: DoctorContext): Pr
   return unitOf(stdout, await lastError());
 }
 
-/** From the output of `systemctl show`. */
+/** State of the host's systemd unit, from the output of `systemctl show`. */
 export function unitOf(shown: string, last: string | undefined): Facts['unit'] {
   const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(shown)?.[1] ?? '';
   return {

@@ -19,7 +19,7 @@ import { CONTAINERS, operandFiles } from './revision-inputs.ts';
 import { operandProcess } from './revision-process.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'hyperedge-revisions' } as const;
-/** Only displayed; no container is created from it. */
+/** Image name that installer pods show. No container is created from it. */
 const IMAGE = 'hyperedge.local/installer';
 /** Short, because a round creates only a few objects. */
 const LEASE_MS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 500 };

@@ -185,7 +185,7 @@ function refusalBy(
   };
 }
 
-/** As in Go, only subject alternative names are checked. */
+/** Whether the certificate is valid for a host name. As in Go, only subject alternative names are checked. */
 function isFor(certificate: X509Certificate, name: string): boolean {
   return isIP(name) === 0
     ? certificate.checkHost(name, { subject: 'never' }) !== undefined

@@ -6,7 +6,10 @@ import type { Spool } from './spool.ts';
 
 const PARALLEL = 3;
 
-/** Reports are in the order of `sections`. Throws the error of a full disk. */
+/**
+ * Collects all sections. The reports are in the order of `sections`; a section that fails is reported and does not stop
+ * the others. Throws only the error of a full disk.
+ */
 export async function collectSections(
   sections: readonly Section[],
   spool: Spool,
@@ -53,7 +56,7 @@ async function collectOne(section: Section, spool: Spool, signal: AbortSignal): 
   return { id, title, tookMs: Math.round(performance.now() - began), entries, problems: all };
 }
 
-/** For readers of the files without the index page. */
+/** Writes the problems of a section to a file, for readers of the bundle without the index page. */
 async function noteProblems(spool: Spool, id: string, problems: readonly string[]) {
   const { sink, finish } = spool.section(1 << 20);
   await sink

@@ -69,7 +69,7 @@ export async function collectFile(
   }
 }
 
-/** From the line after `skipped`. */
+/** Reads the file in pieces, from the line after offset `skipped` on. */
 async function* pieces(file: FileHandle, skipped: number, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let inLine = skipped > 0;

@@ -29,7 +29,7 @@ export const isDigest = (text: string): boolean => DIGEST.test(text);
 export function parseReference(image: string): ImageReference {
   const invalid = (why: string): RuntimeError =>
     new RuntimeError('image-invalid-name', `invalid image name ${JSON.stringify(image.slice(0, 300))}: ${why}`);
-  if (image.length === 0 || image.length > 2 * MAX_NAME_LENGTH + 200) throw invalid('its length');
+  if (image.length === 0 || image.length > 2 * MAX_NAME_LENGTH + 200) throw invalid('it is empty or too long');
   let rest = image;
   let digest: string | undefined;
   const at = rest.indexOf('@');
@@ -43,7 +43,7 @@ export function parseReference(image: string): ImageReference {
   if (colon > rest.lastIndexOf('/')) {
     tag = rest.slice(colon + 1);
     rest = rest.slice(0, colon);
-    if (!TAG.test(tag)) throw invalid('the tag');
+    if (!TAG.test(tag)) throw invalid('the tag must be letters, digits, _ . and -, at most 128 of them');
   }
   const slash = rest.indexOf('/');
   const first = slash < 0 ? '' : rest.slice(0, slash);
@@ -52,7 +52,7 @@ export function parseReference(image: string): ImageReference {
   let path = named ? rest.slice(slash + 1) : rest;
   if (domain === 'index.docker.io') domain = 'docker.io';
   if (domain === 'docker.io' && !path.includes('/')) path = `library/${path}`;
-  if (!DOMAIN.test(domain)) throw invalid('the registry');
+  if (!DOMAIN.test(domain)) throw invalid('the registry must be a host name with an optional port');
   if (domain.length + path.length > MAX_NAME_LENGTH) throw invalid('it is too long');
   if (!path.split('/').every((component) => COMPONENT.test(component)))
     throw invalid('the repository must be lower case letters, digits and separators');

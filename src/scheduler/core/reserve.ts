@@ -33,7 +33,7 @@ export function reservePod(
   return undefined;
 }
 
-/** In reverse order, as upstream. */
+/** Calls the Unreserve of all plug-ins in reverse order, as upstream. */
 export function unreservePod(plugins: readonly ReservePlugin[], pod: PodInfo, node: NodeName): void {
   for (const plugin of plugins.toReversed()) plugin.unreserve(pod, node);
 }

@@ -129,7 +129,7 @@ function writeItems(field: Field, value: JsonValue): void {
   for (let index = value.length - 1; index >= 0; index--) writeValue(field, field.number, value[index] ?? null);
 }
 
-/** In the order of keys, as Go writes maps. */
+/** Writes map entries in the order of their keys, as Go does. */
 function writeEntries(field: Field, value: JsonValue): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
   for (const key of Object.keys(value).sort().reverse()) {

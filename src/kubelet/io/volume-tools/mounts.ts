@@ -59,7 +59,7 @@ export async function unshareMounts(directory: string): Promise<void> {
   await run('umount', ['--no-canonicalize', '--', directory]);
 }
 
-/** In mount order. Source: proc_pid_mountinfo(5). */
+/** Mount points of this process in the order in which they were mounted. Source: proc_pid_mountinfo(5). */
 export async function mountPoints(): Promise<MountPoint[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').filter((line) => line !== '');
   return lines.map((line) => {

@@ -3,7 +3,10 @@ import { type Answer, decode, encode, type Packet } from 'dns-packet';
 import type { DnsCodec, DnsRecord } from '../port.ts';
 
 const HEADER_BYTES = 12;
-/** The root as owner name is one byte, which is removed. */
+/**
+ * Owner name with which a record is encoded alone. The root domain takes one byte, which is removed, so that other
+ * names can be put in its place.
+ */
 const ROOT = '.';
 
 /**

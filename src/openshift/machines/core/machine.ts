@@ -86,7 +86,7 @@ interface Outcome {
 }
 
 const EXISTS = isTrue('InstanceExists');
-/** Only shown after an installation over SSH has failed. */
+/** Condition whether the host could be installed, which is only set after an installation over SSH has failed. */
 const CREATED = isTrue('MachineCreation');
 const DRAINABLE = isTrue('Drainable');
 const TERMINABLE = isTrue('Terminable');

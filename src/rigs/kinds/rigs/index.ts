@@ -17,7 +17,7 @@ const MIN_LEASE_MS = 1_000;
 const MAX_LEASE_MS = 30 * 24 * 3_600_000;
 const MAX_CHANNEL = 16;
 const MAX_BAUD = 12_000_000;
-/** Same pattern as for fixtures in the bootstrap file. */
+/** Pattern of fixture names, as in the bootstrap file. */
 const FIXTURE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /** Validates a lease duration: one second to 30 days. */
