@@ -270,7 +270,7 @@ class Epoch implements EpochState {
     else if (decision.kind === 'bind') this.#binding.bind(info, decision.node);
   }
 
-  /** A group label has no effect where pod groups are not served. */
+  /** Attempts to place the group of a pod. A group label has no effect where pod groups are not served. */
   async #attemptGroup(info: PodInfo, profile: Profile, key: string): Promise<void> {
     const groups = this.#more.podGroups ?? (await this.#detectPodGroups());
     if (this.#stopped) return;

@@ -155,7 +155,7 @@ export class ClusterFeed {
     if (cluster.clearNomination(uid)) this.released(podInfoOf(pod));
   }
 
-  /** Other components may nominate a node or withdraw the nomination. */
+  /** Follows nominations by other components, which may nominate a node or withdraw the nomination. */
   #nominationChanged(pod: Pod, old: Pod): void {
     const { cluster } = this.#state;
     const uid = toUid(pod.metadata?.uid);

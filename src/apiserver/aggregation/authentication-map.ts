@@ -57,7 +57,7 @@ export class AuthenticationMap {
     );
   }
 
-  /** Called when the trusted CAs of this server have changed. */
+  /** Publishes the trusted CAs of this server after they have changed. */
   changed(): void {
     if (this.#isFollowing) this.#work.add(NAME);
   }

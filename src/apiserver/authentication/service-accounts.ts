@@ -267,7 +267,7 @@ export class ServiceAccountTokens {
 
 const DAY_MS = 24 * 3600 * 1000;
 
-/** Undefined if the token has none of the wanted audiences. */
+/** User of a token for the audiences; undefined if it has none of the wanted ones. */
 function identityFor({ user, audiences }: Verified, wanted: readonly string[]): TokenIdentity | undefined {
   const common = audiences.filter((audience) => wanted.includes(audience));
   return common.length === 0 ? undefined : { user, audiences: common };

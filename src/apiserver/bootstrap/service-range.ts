@@ -43,7 +43,7 @@ export async function ensureServiceRange(context: ServiceRangeContext): Promise<
   });
 }
 
-/** Undefined if there is nothing to write. */
+/** Adds the range of a second family to the stored ServiceCIDR; undefined if there is nothing to write. */
 function withSecondFamily(stored: ServiceCidr, cidrs: string[]): ServiceCidr | undefined {
   const present = stored.spec?.cidrs ?? [];
   const grows = present.length === 1 && cidrs.length === 2 && present[0] === cidrs[0];

@@ -11,7 +11,7 @@ import type { LoginObjects } from '../server/login-port.ts';
 const USERS = 'users.user.openshift.io';
 const IDENTITIES = 'identities.user.openshift.io';
 
-/** Throws or rejects with 'NotFound' and 'AlreadyExists'. */
+/** Creates the mapping between an identity and a user. Throws or rejects with 'NotFound' and 'AlreadyExists'. */
 export async function mapIdentity(objects: LoginObjects, object: KubeObject): Promise<KubeObject> {
   const mapping = object as UserIdentityMapping;
   const { name: identityName = '' } = mapping.identity ?? {};

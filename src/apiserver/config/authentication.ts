@@ -216,7 +216,7 @@ function extraOf(
   });
 }
 
-/** An e-mail claim as user name requires a check of `email_verified`. */
+/** Requires a check of `email_verified` if an e-mail claim becomes the user name. */
 function checkAddresses(username: string | undefined, others: readonly string[], refuse: Refuse): void {
   if (username === undefined || !uses(username, 'email')) return;
   if ([username, ...others].some((source) => uses(source, 'email_verified'))) return;

@@ -82,7 +82,7 @@ export function runtimeConfigOf(values: ApiValues): {
     if (isKnown(builtinKinds, place)) switches.set(name, on);
     else if (on && isKnown(builtinKinds, { group: place.group, version: place.version }))
       values.refuse(FLAG, `${name} is not there; ${FIX}`);
-    else warnings.push(`${values.label(FLAG)}: ${name} is not there, on or off`);
+    else warnings.push(`${values.label(FLAG)}: ${name} does not exist; the setting has no effect`);
   }
   if (switches.size === 1 && switches.get('api/all') === false)
     values.refuse(FLAG, 'api/all=false alone leaves nothing; name beside it what is to be served, such as v1=true');

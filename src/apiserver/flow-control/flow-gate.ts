@@ -132,7 +132,7 @@ export class FlowGate implements Gate {
     });
   }
 
-  /** A watch that has started no longer occupies a seat. */
+  /** Frees the seat of a watch when it has started. */
   #leave(exchange: Exchange, nowMs: number): void {
     const { flow } = exchange;
     if (flow?.state === 'executing') {

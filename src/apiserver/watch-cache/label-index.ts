@@ -119,7 +119,7 @@ function follow(index: ByValue, label: string, { type, object, previous }: Cache
   else those.splice(lowerBound(those, namespace, name), 0, object);
 }
 
-/** A copy, which later changes do not affect. */
+/** Objects of one namespace, as a copy, which later changes do not affect. */
 function within(sorted: readonly CachedObject[], namespace: string | undefined): readonly CachedObject[] {
   return namespace === undefined ? sorted.slice() : sorted.slice(...boundsOf(sorted, namespace));
 }

@@ -27,7 +27,7 @@ export function identityFor({ users, current }: WebhookIdentities, target: strin
   );
 }
 
-/** An exact match, then the longest suffix. */
+/** Credentials for a target: those of an exact match, then those of the longest suffix. */
 function named(users: WebhookIdentities['users'], target: string): WebhookIdentity | undefined {
   const exact = users.get(target);
   if (exact !== undefined) return exact;

@@ -70,7 +70,10 @@ export interface ComponentOptions {
   readonly onFatal: (error: Error) => void;
 }
 
-/** Throws CodedErrors with file and field. */
+/**
+ * Starts the controllers and the scheduler with the files of master-config.yaml. Throws CodedErrors with file and
+ * field.
+ */
 export async function startControllers({
   configFile,
   agentSocket,

@@ -79,7 +79,7 @@ async function move(from: string, to: string): Promise<void> {
   }
 }
 
-/** A mount point or a link is emptied and kept. */
+/** Removes a directory. A mount point or a link is emptied and kept. */
 async function removeDirectory(path: string): Promise<void> {
   for (const entry of await readdir(path).catch(() => [])) await removeEntry(join(path, entry));
   await rmdir(path).catch(ignore('a mount point or a link is kept'));

@@ -68,7 +68,10 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
   await removeCgroups(settings, uids, driver, serviceManager).catch(note('cgroups'));
 }
 
-/** An earlier release left no record, only the state of its pod network. */
+/**
+ * Removes links, routes and tables of this host. An earlier release left no record of them, only the state of its pod
+ * network.
+ */
 async function removeNetwork(settings: Settings, progress: Progress): Promise<void> {
   const { networkRecord, networkState } = settings.paths;
   const record = await readHostNetworkRecord(networkRecord);

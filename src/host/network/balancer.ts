@@ -70,7 +70,7 @@ const keeperSocket = ({ paths }: Pick<Settings, 'paths'>): string => join(paths.
 export const isPortKept = (settings: Pick<Settings, 'paths'>): Promise<boolean> =>
   requestKeeper(keeperSocket(settings), false);
 
-/** Runs the keeper process. */
+/** Runs the process that keeps the balancer listening while the host process restarts. */
 export async function keepBalancer(root: string | undefined): Promise<void> {
   const pool = new BackendPool();
   await runKeeper(keeperSocket({ paths: pathsBelow(await canonicalRoot(root)) }), {
@@ -117,7 +117,7 @@ function isOwn(target: string, { ports, nodeIpIsBridge, nodeIps }: BalancerSetti
   return isOwnAddress(host) || (nodeIpIsBridge && nodeIps.includes(host));
 }
 
-/** A file with one `host:port` per line. */
+/** Reads and writes the addresses of API servers in a file with one `host:port` per line. */
 function savedMasters(file: string) {
   return {
     load: async () => (await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== ''),

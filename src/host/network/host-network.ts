@@ -92,7 +92,9 @@ export async function createHostNetwork(
   };
 }
 
-/** With CNI plug-ins too, services and policies have tables of this host. */
+/**
+ * Watch of the packet filter for the tables of this host. Services and policies have such tables with CNI plug-ins too.
+ */
 function followedFilter({ network }: Settings, log: Log): Pick<HostNetwork, 'watchFilter' | 'filterTables'> {
   const tables = filterTables(network.nftTable);
   return {

@@ -26,7 +26,7 @@ export function historyDeps(settings: Settings, state: string, log: Log): Histor
   };
 }
 
-/** A component that is starting or stopped has no counters. */
+/** Counters from the metrics of API server and store. A component that is starting or stopped has none. */
 async function componentCounters(settings: Settings, log: Log): Promise<ComponentCounters> {
   if (!settings.roles.has('master')) return { api: undefined, store: undefined };
   const files = masterFiles(settings.root);

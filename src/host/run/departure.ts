@@ -36,7 +36,10 @@ export interface DepartureWatch {
 
 const DRAIN_MS = 60_000;
 
-/** Never resolves on a host that neither offered itself nor is temporary. */
+/**
+ * Resolves `departs` when this host must leave its cluster: after an administrator has released it, or when a temporary
+ * control plane is no longer needed. It never resolves on other hosts.
+ */
 export function watchDeparture(settings: Settings, log: Log, progress: Progress): DepartureWatch {
   if (settings.offer !== undefined && settings.joined) {
     const { released, stop } = followRelease(settings, log.named('offer'));

@@ -63,7 +63,7 @@ export async function openTrustedTime(file: string, log: Log): Promise<TrustedTi
   };
 }
 
-/** A damaged file is ignored. */
+/** Latest known time in the text of the floor file. A damaged file is ignored. */
 function floorOf(text: string | undefined): number {
   const ms = Date.parse((text ?? '').trim());
   return Number.isNaN(ms) ? 0 : ms;

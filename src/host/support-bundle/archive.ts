@@ -70,7 +70,10 @@ async function fill(
   return complete;
 }
 
-/** A link must have a file, so a file that was dropped is a problem instead. */
+/**
+ * Reports files that were dropped from the archive as problems of their section, because a link of the index must have
+ * a file.
+ */
 const withoutDropped = (section: SectionReport): SectionReport => ({
   ...section,
   entries: section.entries.filter(({ bytes, cut }) => bytes > 0 || cut !== DROPPED),

@@ -74,7 +74,7 @@ async function nodeTargets(session: Session, names: readonly string[]): Promise<
   return nodes.map((node) => ({ node, selection: {} }));
 }
 
-/** A deleted pod may have a history on any node. */
+/** Nodes to query for the history of pods. A deleted pod may have a history on any node. */
 async function podTargets(session: Session, names: readonly string[]): Promise<readonly Target[]> {
   const all = session.context.flags.bool('all-namespaces');
   const namespace: Readonly<Record<string, string>> = all ? {} : { namespace: session.namespace };

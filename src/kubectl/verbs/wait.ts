@@ -109,7 +109,7 @@ function checkOf(text: string): Check {
   throw new ClientError(`unrecognized condition: ${JSON.stringify(text)}`);
 }
 
-/** A condition of an older generation does not count. */
+/** Whether the condition belongs to the current generation of the object. */
 function isCurrent(object: AnyObject | undefined, condition: Record<string, unknown>): boolean {
   const observed = condition['observedGeneration'];
   return typeof observed !== 'number' || observed >= (object?.metadata?.generation ?? 0);

@@ -82,7 +82,7 @@ export class Fixtures implements OwnDriver {
     return known?.plugged === true ? known.fixture : undefined;
   }
 
-  /** A claim with admin access shares the fixture with its holder. */
+  /** Assigns the fixture of a claim. A claim with admin access shares the fixture with its holder. */
   prepare(claim: ClaimReference, { device = '', adminAccess }: AllocationResult): DeviceEdits {
     // If several fixtures have the same device name, use the first by fixture name, which is the one in the slice.
     const [known] = [...this.#known.values()]

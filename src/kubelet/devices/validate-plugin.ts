@@ -22,7 +22,7 @@ export function isExtendedResource(name: string): boolean {
 
 export const isCdiName = (name: string): boolean => name.length <= MAX_ID_LENGTH && CDI_NAME.test(name);
 
-/** Throws an Error that becomes the response of Register. */
+/** Checks a registration of a device plug-in. Throws an Error that becomes the response of Register. */
 export function checkRegistration({ version, endpoint, resourceName }: Registration): void {
   if (version !== PLUGIN_API_VERSION) {
     throw new Error(
@@ -39,7 +39,7 @@ export function checkRegistration({ version, endpoint, resourceName }: Registrat
     );
 }
 
-/** Throws an Error that becomes the status of the registration. */
+/** Checks resource, socket and versions of a plug-in. Throws an Error that becomes the status of the registration. */
 export function checkPlugin(resource: string, socket: string, versions: readonly string[]): void {
   if (!versions.includes(PLUGIN_API_VERSION)) {
     const offered = JSON.stringify(versions.slice(0, 8));
@@ -50,7 +50,7 @@ export function checkPlugin(resource: string, socket: string, versions: readonly
   if (!socket.startsWith('/')) throw new Error(`endpoint ${JSON.stringify(socket.slice(0, 64))} is no absolute path`);
 }
 
-/** Throws an Error that names the first fault of a list. */
+/** Checks the devices that a plug-in lists. Throws an Error that names the first fault. */
 export function checkDevices(devices: readonly ListedDevice[]): void {
   if (devices.length > MAX_DEVICES) throw new Error(`${devices.length} devices are listed, more than ${MAX_DEVICES}`);
   const seen = new Set<string>();

@@ -156,7 +156,7 @@ export class PluginRegistrations {
   }
 }
 
-/** Throws an Error that becomes the status of the registration. */
+/** Checks the information of a plug-in. Throws an Error that becomes the status of the registration. */
 function checkInfo({ name, endpoint, versions }: PluginInfo): void {
   if (!/^[\x21-\x7e]+$/.test(name) || name.length > MAX_NAME)
     throw new Error(`plug-in name ${quoted(name)} is empty, longer than ${MAX_NAME} characters or not printable ASCII`);

@@ -96,7 +96,7 @@ export function kernelHostname(pod: Pod, nodeHostname: string, clusterDomain: st
   return full;
 }
 
-/** A pod without a subdomain has no FQDN, so its short name is returned. */
+/** Host name of a pod with its domain. A pod without a subdomain has no FQDN, so its short name is returned. */
 function fullHostname(pod: Pod, hostname: string, clusterDomain: string): string {
   const subdomain = pod.spec?.subdomain ?? '';
   return subdomain === '' || overrideOf(pod) !== ''

@@ -113,7 +113,7 @@ export class VolumePlugins {
   }
 }
 
-/** A claim's PersistentVolume selects the type, otherwise the volume does. */
+/** Type that mounts a volume: by the PersistentVolume of its claim, otherwise by its own source. */
 function recordedTypeOf({ persistent, volume }: VolumeRequest): RecordedType | undefined {
   if (persistent === undefined) {
     const type = typeOf(volume);

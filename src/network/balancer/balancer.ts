@@ -155,7 +155,7 @@ class Balancer implements NodeBalancer {
       .filter((target) => target === local?.target || isRemote(target) || parseTarget(target)?.port !== port);
   }
 
-  /** With a single server there is no choice, so it is not probed. */
+  /** Probes all servers. With a single server there is no choice, so it is not probed. */
   #probeAll(): void {
     const backends = this.backends();
     for (const [target, { timer }] of this.#probing) {

@@ -210,7 +210,7 @@ class ClusterDnsServer implements DnsServer {
     });
   }
 
-  /** Only headless services have records from endpoints. */
+  /** Updates the records of a service. Only headless services have records from endpoints. */
   #refresh(key: string, service: Service | undefined): void {
     if (service !== undefined && isHeadless(service)) this.#setService(key, service);
   }

@@ -92,7 +92,7 @@ export class HostRevisions {
     await Promise.all([this.#leader?.stop(), this.#reporter?.stop()]);
   }
 
-  /** Called before a requested restart of the components. */
+  /** Adopts changed files of these components as a new revision before their requested restart. */
   async adoptNow(operands: readonly Operand[]): Promise<void> {
     for (const each of operands) await this.#installers.get(each)?.adoptNow();
   }

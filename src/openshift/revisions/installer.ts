@@ -109,7 +109,7 @@ export class RevisionInstaller {
     await this.#work;
   }
 
-  /** Call when the target or the API server has changed. */
+  /** Checks soon whether a revision must be installed. Call it when the target or the API server has changed. */
   kick(): void {
     this.#schedule(0);
   }
@@ -221,7 +221,7 @@ export class RevisionInstaller {
     this.#trialForMs();
   }
 
-  /** A trial that an earlier process began counts from the start of this one. */
+  /** Duration of the trial so far. A trial that an earlier process began counts from the start of this one. */
   #trialForMs(): number {
     const { trial } = this.#state;
     const nowMs = this.#options.clock.monotonicMs();

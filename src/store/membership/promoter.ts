@@ -41,7 +41,7 @@ export class Promoter {
     this.#timer?.cancel();
   }
 
-  /** Call when membership or leadership may have changed. */
+  /** Checks which members to promote or remove. Call it when membership or leadership may have changed. */
   consider(): void {
     if (this.#stopped || this.#timer !== undefined || !this.#engine.leads || this.#waiting.length === 0) {
       if (!this.#engine.leads) this.#seenMs.clear();

@@ -295,7 +295,7 @@ export class Proposer {
     this.#reserved = reserved;
   }
 
-  /** Call when the reservation is on disk. */
+  /** Makes relaxed writes up to the reserved revision visible. Call it when the reservation is on disk. */
   reserve(reserved: number): void {
     this.#reserved = reserved;
     this.#publishRelaxed();

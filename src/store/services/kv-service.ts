@@ -82,7 +82,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
         checkTxn(request, transactionOperations);
         // Read-only transactions do not go through the log, so the limit does not apply.
         if (message.length > requestBytes && !engine.machine.isReadOnly(request)) {
-          throw new CodedError('request-too-large', 'the transaction is larger than the log takes');
+          throw new CodedError('request-too-large', 'the transaction exceeds the size limit of requests');
         }
         return encoder.txn(await engine.txn(request, how(call)));
       }),

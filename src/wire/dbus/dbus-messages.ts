@@ -60,7 +60,7 @@ export class Writer {
     this.bytes.writeBigUInt64LE(value, at);
   }
 
-  /** Also for object paths. */
+  /** Writes a string or an object path. */
   string(value: string): void {
     const size = Buffer.byteLength(value);
     this.uint32(size);
@@ -171,7 +171,7 @@ export class Reader {
     return this.bytes.readBigUInt64LE(this.take(8));
   }
 
-  /** Also for object paths. */
+  /** Reads a string or an object path. */
   string(): string {
     const size = this.uint32();
     const at = this.take(size + 1);

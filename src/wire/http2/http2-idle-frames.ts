@@ -20,7 +20,7 @@ export class IdleFrames {
     this.#most = most;
   }
 
-  /** Throws when the limit is exceeded. */
+  /** Counts a frame that causes no work. Throws when the limit is exceeded. */
   add(): void {
     const now = performance.now();
     if (now - this.#since > WINDOW_MS) {

@@ -66,7 +66,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
   });
 });
 
-test('compute the total of all projects and of each project', () => {
+test('cluster resource quotas count the total of all projects and of each project', () => {
   const quota = { spec: { selector: { annotations: { owner: 'ann' } }, quota: { hard: { configmaps: '5' } } } };
   assert.ok(holdsFor(quota, { metadata: { annotations: { owner: 'ann' } } }));
   assert.ok(!holdsFor(quota, { metadata: { annotations: { owner: 'bob' } } }));

@@ -51,17 +51,17 @@ describe('--runtime-config', () => {
 
   it('accepts former versions of kube-apiserver with a warning', () => {
     assert.deepEqual(read('apps/v1beta2=true,resource.k8s.io/v1alpha3=true').warnings, [
-      '--runtime-config: apps/v1beta2 is not there, on or off',
-      '--runtime-config: resource.k8s.io/v1alpha3 is not there, on or off',
+      '--runtime-config: apps/v1beta2 does not exist; the setting has no effect',
+      '--runtime-config: resource.k8s.io/v1alpha3 does not exist; the setting has no effect',
     ]);
     for (const name of ['scheduling.k8s.io/v1alpha2', 'imagepolicy.k8s.io/v1alpha1', 'admission.k8s.io/v1beta1'])
-      assert.deepEqual(read(name).warnings, [`--runtime-config: ${name} is not there, on or off`]);
+      assert.deepEqual(read(name).warnings, [`--runtime-config: ${name} does not exist; the setting has no effect`]);
   });
 
   it('disables missing resources of registered versions with a warning', () => {
     assert.deepEqual(read('apps/v1/pods=false', 'api/beta=false'), {
       settings: { 'api/beta': false },
-      warnings: ['--runtime-config: apps/v1/pods is not there, on or off'],
+      warnings: ['--runtime-config: apps/v1/pods does not exist; the setting has no effect'],
     });
   });
 });

@@ -122,14 +122,14 @@ async function firstEvent(reason: string): Promise<Event> {
 const patch = (spec: object): Promise<StaticPodOperator> =>
   plane.of(TYPE).patch('cluster', undefined, 'merge', { spec });
 
-test('report the revision with which the masters started', { timeout: 120_000 }, async () => {
+test('reports the revision with which the masters started', { timeout: 120_000 }, async () => {
   const { status } = await allAt(1);
   assert.equal(status?.readyReplicas, 3);
   const map = await plane.of(resources.configMaps).get('revision-status-1', NAMESPACE);
   assert.equal(map.data?.['status'], 'Succeeded');
 });
 
-test('roll a forced revision out over one master after the other', { timeout: 120_000 }, async () => {
+test('rolls a forced revision out over one master after the other', { timeout: 120_000 }, async () => {
   await patch({ forceRedeploymentReason: 'x' });
   await allAt(2);
   // A master that has not reported that it is healthy yet comes first.
@@ -151,7 +151,7 @@ test('roll a forced revision out over one master after the other', { timeout: 12
   for (const name of NAMES) assert.ok(shown.includes(`installer-2-${name} Succeeded`), shown.join());
 });
 
-test('stop a bad revision at the first master, which runs the last good one', { timeout: 120_000 }, async () => {
+test('stops a bad revision at the first master, which returns to the last good one', { timeout: 120_000 }, async () => {
   order.length = 0;
   await patch({ unsupportedConfigOverrides: { apiServerArguments: { bad: ['x'] } } });
   const { status } = await until('failed', (each) =>
@@ -177,13 +177,13 @@ test('stop a bad revision at the first master, which runs the last good one', { 
   assert.equal(map.data?.['status'], 'Failed');
 });
 
-test('replace the bad revision with the corrected setting', { timeout: 120_000 }, async () => {
+test('replaces the bad revision when the setting is corrected', { timeout: 120_000 }, async () => {
   await patch({ unsupportedConfigOverrides: null });
   const { status } = await allAt(4);
   assert.equal(status?.nodeStatuses?.[0]?.lastFailedRevision, undefined);
 });
 
-test('restart only the master whose file changed', { timeout: 120_000 }, async () => {
+test('restarts only the master whose file changed', { timeout: 120_000 }, async () => {
   order.length = 0;
   const host = hosts.get('m2') as MemoryHost;
   host.edit('two');

@@ -115,7 +115,10 @@ function resourcesCover(owned: readonly string[] | undefined, wanted: readonly s
   });
 }
 
-/** A rule without names applies to all names, which no list of names covers. */
+/**
+ * Whether the names of an owned rule cover the wanted ones. A rule without names applies to all names, which no list of
+ * names covers.
+ */
 function namesCover(owned: readonly string[] | undefined, wanted: readonly string[] | undefined): boolean {
   if ((owned ?? []).length === 0) return true;
   return (wanted ?? []).length > 0 && (wanted ?? []).every((name) => owned?.includes(name) === true);

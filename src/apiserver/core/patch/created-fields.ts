@@ -191,7 +191,7 @@ interface FieldsSchema {
 
 const UNKNOWN_FIELDS: FieldsSchema = { structure: undefined, items: undefined };
 
-/** Undefined for atomic objects. */
+/** Fields below a field of this type, which have owners of their own. Undefined for atomic objects. */
 function fieldsBelow(schema: SchemaNode | undefined): FieldsSchema | undefined {
   if (schema === undefined || (schema.kind === 'scalar' && schema.type === 'any')) return UNKNOWN_FIELDS;
   if (schema.kind === 'object') return schema.atomic ? undefined : { structure: schema, items: undefined };

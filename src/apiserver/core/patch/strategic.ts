@@ -159,7 +159,7 @@ function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: Lis
   return { items: orderByPatch(kept, target, merged.map(idOf), idOf), live: kept.slice(0, target.length) };
 }
 
-/** A mergeable list of scalars is a set. */
+/** Merges a mergeable list of scalars as a set. */
 function mergeValues(target: readonly JsonValue[], patch: readonly JsonValue[]): JsonValue[] {
   const seen = new Set<string>();
   const merged = [...target, ...patch].filter((value) => {

@@ -188,7 +188,7 @@ function roundCondition({ snapshot, previous, nowMs }: StatusInput, round: Resta
   return [{ type, ...generation, status, lastTransitionTime }];
 }
 
-/** A resize in progress keeps the generation with which it started. */
+/** Condition of a resize. A resize in progress keeps the generation with which it started. */
 function resizeCondition({ snapshot, resize, previous, nowMs }: StatusInput): PodCondition[] {
   if (resize === undefined) return [];
   const before = previous.conditions?.find((condition) => condition.type === resize.type);

@@ -163,7 +163,7 @@ function kernelText(path: string): string {
   }
 }
 
-/** Asynchronous: sensors may need a bus or the firmware. */
+/** Reads the file of a sensor. Asynchronous, because sensors may need a bus or the firmware. */
 async function textOf(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');

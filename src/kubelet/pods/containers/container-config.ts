@@ -34,7 +34,9 @@ export interface ContainerConfigInput extends NodeLimits {
   readonly logLimitBytes: number;
 }
 
-/** Throws an Error whose message is shown with CreateContainerConfigError. */
+/**
+ * Configuration of a container for the runtime. Throws an Error whose message is shown with CreateContainerConfigError.
+ */
 export function containerConfig(input: ContainerConfigInput): ContainerConfig {
   const { pod, image, attempt } = input;
   const container = input.container as Container;

@@ -19,7 +19,7 @@ export interface EnvironmentInput {
 /** A Map, because variable names such as `__proto__` would change a plain object. */
 type Variables = Map<string, string>;
 
-/** Throws an Error whose message is shown with CreateContainerConfigError. */
+/** Environment variables of a container. Throws an Error whose message is shown with CreateContainerConfigError. */
 export async function environmentOf(given: EnvironmentInput): Promise<{ name: string; value: string }[]> {
   const input = { ...given, config: decodingOnce(given.config) };
   const budget = new ExpansionBudget('env, envFrom and service links', MAX_CONTAINER_BYTES);

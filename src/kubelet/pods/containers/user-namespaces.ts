@@ -108,7 +108,7 @@ export async function openUserNamespaces(
 
 const hostIdOf = (range: number): number => FIRST + range * LENGTH;
 
-/** Throws an Error for an invalid file. */
+/** Range of IDs in a user namespace file. Throws an Error for an invalid file. */
 function rangeIn(content: string): number {
   const { uidMappings } = decodeJson(MAPPINGS, content, 'user namespace');
   const [first, ...more] = uidMappings;

@@ -186,7 +186,7 @@ function readIds({ metadata }: Node): Readonly<Record<string, string>> {
   }
 }
 
-/** Throws an Error that becomes the status of the registration. */
+/** Checks what a CSI driver reports about the node. Throws an Error that becomes the status of the registration. */
 function checkInfo(driver: string, { nodeId, topology }: CsiNodeInfo): void {
   if (nodeId === '' || Buffer.byteLength(nodeId) > MAX_NODE_ID)
     throw new Error(`CSI driver ${driver}: node ID is empty or longer than ${MAX_NODE_ID} bytes`);

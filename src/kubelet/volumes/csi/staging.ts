@@ -70,7 +70,7 @@ export class CsiStaging {
     this.#mounted.add(volume.staging);
   }
 
-  /** Called after the record of a pod that used the volume was removed. */
+  /** Unstages a volume that no pod uses any more. Called after the record of a pod that used it was removed. */
   async released(staging: string): Promise<void> {
     const volume = await this.#options.staged.get(staging);
     if (volume !== undefined) this.#unstageUnused(volume);

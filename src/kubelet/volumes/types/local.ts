@@ -128,7 +128,7 @@ export class LocalVolumes implements RecordedVolumes {
     }
   }
 
-  /** A loop device may have been detached, so its set-up is repeated. */
+  /** Whether the mount or the device exists. A loop device may have been detached, so its set-up is repeated. */
   async isReady(record: PlainMount | LoopMount): Promise<boolean> {
     const { foreign, mounts } = this.#host;
     if (!record.block) return mounts.isMountPoint(record.path);

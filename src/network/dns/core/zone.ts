@@ -116,7 +116,10 @@ export class ClusterZone {
     return { rcode: RCODE.servFail, answers: [], additionals: [], soa: undefined, alias: undefined };
   }
 
-  /** Undefined if the name does not exist. */
+  /**
+   * Records of a name: of this zone or built in. 'elsewhere' if another server has the name; undefined if it does not
+   * exist.
+   */
   #find(name: string): readonly DnsRecord[] | 'elsewhere' | undefined {
     const { zone, ttl, serverAddresses } = this.#options;
     if (name === 'localhost' || name.endsWith('.localhost')) {

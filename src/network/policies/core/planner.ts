@@ -251,7 +251,7 @@ export class PolicyPlanner {
     return name;
   }
 
-  /** Cached per policy: an identical array means an unchanged chain. */
+  /** Rules of a policy for one direction. Cached per policy: an identical array means an unchanged chain. */
   #rulesOf(policy: CompiledPolicy, direction: Direction): readonly string[] {
     if (this.#oversized.has(policy.key)) return NO_RULES;
     const memberships = this.#memberships;

@@ -50,7 +50,7 @@ function handshakeOf(bytes: Buffer): Buffer | Hello {
   }
 }
 
-/** Throws a RangeError if a length exceeds the message. */
+/** Server name in a TLS client hello. Throws a RangeError if a length exceeds the message. */
 function nameOf(hello: Buffer): Hello {
   // Skip version and random.
   let at = 34;

@@ -287,7 +287,10 @@ export class HttpProxy {
     return [...returned(incoming.rawHeaders, incoming.headers.connection), ...ownHeaders(exchange, choice)];
   }
 
-  /** An unread body makes the client's connection unusable. */
+  /**
+   * Headers that close the client's connection after a request whose body was not read, because the connection is
+   * unusable.
+   */
   #closing({ request }: Exchange, hasBody: boolean): RawHeaders {
     return hasBody && !isHttp2(request) ? ['Connection', 'close'] : [];
   }

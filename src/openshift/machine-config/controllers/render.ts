@@ -114,7 +114,7 @@ class RenderController extends ControllerTerm {
     this.handle.recorder.event(pool, 'Normal', 'RenderedConfigGenerated', message);
   }
 
-  /** Other components also write the status, so it is read live. */
+  /** Sets the Degraded condition of a pool. Other components also write the status, so it is read live. */
   async #setDegraded(name: string, message: string | undefined): Promise<void> {
     const known = this.#pools.get(name)?.status?.conditions ?? [];
     const wanted = {

@@ -169,7 +169,7 @@ function planEnd(snapshot: MachineSnapshot, nowMs: number): Outcome {
   return { phase: 'Deleting', conditions: [...before, TERMINABLE], ...endStep(snapshot, nowMs) };
 }
 
-/** Undefined if no pod is left to drain. */
+/** Next step of a drain; undefined if no pod is left to drain. */
 function drainStep({ machine, node, pods }: MachineSnapshot, nowMs: number): Outcome | undefined {
   if (node === undefined || machine.metadata?.annotations?.[EXCLUDE_DRAIN_ANNOTATION] !== undefined) return undefined;
   const phase = 'Deleting';

@@ -36,7 +36,7 @@ const CALM_TICK_MS = 3_000;
 const RETRY_MS = 1_000;
 const COALESCE_MS = 50;
 
-/** Runs for the lease until the returned function has released it. */
+/** Maintains the ClusterOperators while this host holds their lease. The returned function stops and releases it. */
 export function runClusterOperator(deps: ClusterOperatorDeps): () => Promise<void> {
   const ended = deps.elector.run((signal) => lead(deps, signal));
   ended.catch((error: unknown) => deps.log.error('election ended', { error: messageOf(error) }));

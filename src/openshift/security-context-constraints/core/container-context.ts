@@ -103,7 +103,7 @@ function privilegeErrors(scc: SecurityContextConstraints, context: SecurityConte
   return found;
 }
 
-/** Undefined if unchanged. */
+/** Capabilities of a container with those that the constraint adds and drops; undefined if unchanged. */
 function filledCapabilities(scc: SecurityContextConstraints, own: Capabilities | undefined): Capabilities | undefined {
   const [add, drop] = [own?.add ?? [], own?.drop ?? []];
   const adds = new Set([...add, ...(scc.defaultAddCapabilities ?? []).filter((each) => !drop.includes(each))]);

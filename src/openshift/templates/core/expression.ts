@@ -33,7 +33,7 @@ export type Generated = { readonly value: string } | { readonly problem: string 
 export class ExpressionBudget {
   #left = MAX_GENERATED;
 
-  /** False: the template has used it up. */
+  /** Takes characters from the budget of a template. Returns false if it is used up. */
   spend(characters: number): boolean {
     this.#left -= characters;
     return this.#left >= 0;
@@ -93,7 +93,7 @@ function alphabetOf(characterClass: string): string | { readonly problem: string
   return [...characters].sort().join('');
 }
 
-/** Both ends are of one sort, in order. */
+/** Whether two characters form a range: both are letters of one case or digits, in order. */
 function isRange(first: string, last: string): boolean {
   const isOneSort = [LOWER, LOWER.toUpperCase(), DIGITS].some((sort) => sort.includes(first) && sort.includes(last));
   return isOneSort && first <= last;

@@ -79,7 +79,9 @@ export class LayerPaths {
     if (this.#covering.has(parent) || this.opaque.has(parent) || this.removed.has(path)) this.#covering.add(path);
   }
 
-  /** Must be called after the entry at `path` has been removed. */
+  /**
+   * Drops the record of an entry and of everything below it. Must be called after the entry at `path` has been removed.
+   */
   async forget(path: string): Promise<void> {
     await this.#tree.forget(path);
     for (const set of [this.directories, this.implicit, this.#covering])

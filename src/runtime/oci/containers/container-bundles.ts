@@ -291,7 +291,7 @@ export class ContainerBundles {
     return mapped;
   }
 
-  /** Throws if the container is not running. */
+  /** PID namespace of a running container. Throws if the container is not running. */
   async #pidNamespaceOf(id: string): Promise<string> {
     const record = this.#table.get(id);
     if (hasEnded(record) || !(await isRunning(record.pid, record.pidStart)))

@@ -188,7 +188,7 @@ export class ContainerEnds {
     return this.#isOver(id);
   }
 
-  /** Also true if the container was removed meanwhile. */
+  /** Whether the container has ended. Also true if it was removed meanwhile. */
   #isOver(id: string): boolean {
     const record = this.#table.find(id);
     return record === undefined || hasEnded(record);

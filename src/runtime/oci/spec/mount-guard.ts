@@ -56,7 +56,10 @@ const refused = (what: string, runtime: string): RuntimeError =>
 const partsOf = (path: string): string[] => path.split('/').filter((part) => part !== '' && part !== '.');
 const depth = (path: string): number => partsOf(path).length;
 
-/** A file of the host mounted at its own path is as trusted as the host. */
+/**
+ * Whether a mount at a kernel path is harmless: a file of the host that is mounted at its own path is as trusted as the
+ * host.
+ */
 async function isHarmless(destination: string, source: string): Promise<boolean> {
   const [top, second] = partsOf(destination);
   if (top === undefined) return false;

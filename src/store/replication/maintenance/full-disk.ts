@@ -39,7 +39,7 @@ export class FullDisk {
     return false;
   }
 
-  /** Called repeatedly while the disk of this member is full. */
+  /** Transfers leadership to a member with disk space. Called repeatedly while the disk of this member is full. */
   async transferLeadership(): Promise<void> {
     const { engine, log, querySpace } = this.#deps;
     if (this.#querying || !engine.replica.leads || engine.replica.alone) return;

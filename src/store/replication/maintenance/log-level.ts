@@ -62,7 +62,7 @@ export class LogLevels {
     this.#timer?.cancel();
   }
 
-  /** Call when membership or leadership may have changed. */
+  /** Checks whether the log level can be raised. Call it when membership or leadership may have changed. */
   consider(): void {
     const { clock, onRequest } = this.#deps;
     if (onRequest || !this.#isWanted || this.#fetching) return;

@@ -81,7 +81,7 @@ function createJoinCheck(deps: EtcdServerDeps, engine: Engine, replica: Replica,
   });
 }
 
-/** Throws CodedError 'removed' on a removed member, whose table is outdated. */
+/** Member table for other members. Throws CodedError 'removed' on a removed member, whose table is outdated. */
 function memberTable({ cluster, identity, membersWritten }: Engine, token: string, level: number): MemberTable {
   if (cluster.wasRemoved(hex(identity.memberId))) throw removedError();
   const { members, conf } = cluster;

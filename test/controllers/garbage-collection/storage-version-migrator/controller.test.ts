@@ -98,7 +98,7 @@ test('stores objects of a custom resource in its new version', { timeout: 60_000
   assert.equal((await plane.of(boards('v2')).get('one', 'default')).metadata?.name, 'one');
 });
 
-test('also rewrites roles and other objects with extra validation', { timeout: 60_000 }, async () => {
+test('rewrites roles and other objects with extra validation too', { timeout: 60_000 }, async () => {
   for (const [name, group, resource] of [
     ['roles', 'rbac.authorization.k8s.io', 'clusterroles'],
     ['maps', '', 'configmaps'],

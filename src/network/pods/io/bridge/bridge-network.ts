@@ -449,7 +449,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     return this.#loaded;
   }
 
-  /** Without `onError` the first failure of a family rejects. */
+  /** Applies the tables of all families. Without `onError` the first failure of a family rejects. */
   #applyFilter(onError?: (family: 4 | 6, error: unknown) => void): Promise<void> {
     const next = this.#filtering.then(async () => {
       for (const range of this.#ranges) {

@@ -111,7 +111,7 @@ function checkFiles(files: readonly IgnitionFile[], path: string, inflate: Infla
   checkNesting(files, path, found);
 }
 
-/** A file's path cannot be a directory of another file. */
+/** Rejects a file whose path would have to be a directory of another file. */
 function checkNesting(files: readonly IgnitionFile[], path: string, found: Findings): void {
   const paths = new Set(files.map((file) => file.path));
   for (const [index, file] of files.entries()) {
