@@ -76,4 +76,4 @@ function objectOf(value: unknown, user: string, field: string): Readonly<Record<
   return value as Readonly<Record<string, unknown>>;
 }
 
-const invalid = (problem: string): CodedError => new CodedError('kubeconfig', `invalid configuration: ${problem}`);
+const invalid = (problem: string): CodedError => new CodedError('kubeconfig', problem);

@@ -18,6 +18,8 @@ export interface Verb {
    * sub-verb, as in `top --history 24h node`.
    */
   readonly verbs?: readonly Verb[];
+  /** The code of a verb with sub-verbs also runs without arguments, as in `cluster-info`. */
+  readonly runsBare?: boolean;
   load?(): Promise<{ readonly run: RunVerb }>;
 }
 
@@ -62,6 +64,8 @@ export interface System {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   readFile(path: string): Promise<Uint8Array>;
   writeFile(path: string, bytes: Uint8Array | string): Promise<void>;
+  /** Appends to a file, or replaces it with `truncate`. Missing directories are created. */
+  appendFile(path: string, bytes: Uint8Array | string, options: { readonly truncate: boolean }): Promise<void>;
   exists(path: string): Promise<boolean>;
   absolutePath(path: string): string;
   /** Runs a program with this terminal and these additional variables. Resolves with its exit code. */

@@ -65,8 +65,12 @@ export async function runVerb(options: RunOptions): Promise<number> {
   }
   const { verb, words, rest, after } = chosen;
   const name = words.join(' ');
-  const isHelp = after.length === 0 || after[0] === '--help' || after[0] === '-h';
-  if (verb.load === undefined || (verb.verbs !== undefined && (isHelp || after[0]?.startsWith('-') !== true))) {
+  const isBare = after.length === 0;
+  const isHelp = (isBare && verb.runsBare !== true) || after[0] === '--help' || after[0] === '-h';
+  if (
+    verb.load === undefined ||
+    (verb.verbs !== undefined && (isHelp || (!isBare && after[0]?.startsWith('-') !== true)))
+  ) {
     if (isHelp) io.out(verbHelp(verb, words, program));
     else
       io.err(

@@ -1,7 +1,6 @@
 /** Verbs and flags of kubectl 1.36 that this client lacks, with the reason. `flags.test.ts` fails for an obsolete entry. */
 
 export const MISSING_VERBS: Readonly<Record<string, string>> = {
-  'cluster-info dump': 'hyperedge gather collects the state of the cluster',
   'apply edit-last-applied': 'rare: edit the manifest and apply it',
   completion: 'hyperedge completion writes the completion of both',
   kuberc: 'preferences of kubectl are not read',
@@ -73,12 +72,6 @@ export const MISSING_FLAGS: Readonly<Record<string, string>> = {
   'wait --local': 'rare',
   'config set-credentials --auth-provider': 'removed from client-go',
   'config set-credentials --auth-provider-arg': 'removed from client-go',
-  'config set-credentials --exec-api-version': 'this client runs no credential plug-ins',
-  'config set-credentials --exec-arg': 'this client runs no credential plug-ins',
-  'config set-credentials --exec-command': 'this client runs no credential plug-ins',
-  'config set-credentials --exec-env': 'this client runs no credential plug-ins',
-  'config set-credentials --exec-interactive-mode': 'this client runs no credential plug-ins',
-  'config set-credentials --exec-provide-cluster-info': 'this client runs no credential plug-ins',
   'kustomize --as-current-user': 'for plug-ins, charts and files outside of the directory, which are not supported',
   'kustomize --enable-alpha-plugins':
     'for plug-ins, charts and files outside of the directory, which are not supported',

@@ -243,5 +243,29 @@ apply set-last-applied -f <dir>/deployment.yaml -n demo
 label -f <dir>/deployment.yaml --local a=b -o yaml
 annotate -f <dir>/deployment.yaml --local a=b -o yaml
 patch -f <dir>/deployment.yaml --local --type=merge -p {"spec":{"replicas":5}} -o yaml
+cluster-info -n demo
+config set-credentials plug --exec-command=he-no-such-plugin --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-api-version=client.authentication.k8s.io/v1 --exec-arg=a,b --exec-arg=c --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-env=A=b --exec-interactive-mode=Never --kubeconfig=<dir>/plugin
+config view --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-env=A- --exec-env=C=e --exec-provide-cluster-info --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-interactive-mode=Maybe --kubeconfig=<dir>/plugin
+config set-credentials other --exec-arg=a --kubeconfig=<dir>/plugin
+config view --kubeconfig=<dir>/plugin
+config set-cluster far --server=https://127.0.0.1:1 --kubeconfig=<dir>/plugin
+config set-context c --cluster=far --user=plug --kubeconfig=<dir>/plugin
+config use-context c --kubeconfig=<dir>/plugin
+get --raw /version --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-command=/nonexistent/plugin --kubeconfig=<dir>/plugin
+get --raw /version --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-command=false --kubeconfig=<dir>/plugin
+get --raw /version --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-interactive-mode=Always --kubeconfig=<dir>/plugin
+get --raw /version --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-api-version=client.authentication.k8s.io/v1alpha1 --kubeconfig=<dir>/plugin
+get --raw /version --kubeconfig=<dir>/plugin
+config set-credentials plug --exec-api-version= --kubeconfig=<dir>/plugin
+get --raw /version --kubeconfig=<dir>/plugin
+cluster-info dump --output-directory=<dir>/state --namespaces=none
 `,
 };

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
-import { delimiter, extname, join, resolve as resolvePath } from 'node:path';
+import { delimiter, dirname, extname, join, resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ignore, messageOf } from '../../base/errors.ts';
 import { ClientError } from '../../kubectl/core/errors.ts';
@@ -49,6 +49,10 @@ export function nodeSystem(places: KubeconfigPlaces): System {
     sleep: (ms, signal) => delay(ms, undefined, signal === undefined ? {} : { signal }),
     readFile: (path) => readFile(path).catch((error: unknown) => Promise.reject(unreadable(path, error))),
     writeFile: (path, bytes) => writeFile(path, bytes, { mode: 0o600 }),
+    appendFile: async (path, bytes, { truncate }) => {
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, bytes, { flag: truncate ? 'w' : 'a' });
+    },
     exists: (path) =>
       stat(path).then(
         () => true,

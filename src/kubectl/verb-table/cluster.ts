@@ -154,7 +154,26 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     summary: 'show the address of the control plane',
     usage: '',
     flags: {},
+    runsBare: true,
     load: async () => ({ run: (await import('../verbs/discovery.ts')).runClusterInfo }),
+    verbs: [
+      {
+        name: 'dump',
+        group: 'cluster',
+        summary: 'write objects and logs of namespaces, for a diagnosis',
+        usage: '',
+        flags: {
+          ...OUTPUT_FLAGS,
+          output: { ...OUTPUT_FLAGS.output, default: 'json' },
+          'output-directory': text('DIRECTORY', 'write files there; default: standard output'),
+          namespaces: list('NAME,…', 'namespaces; default: kube-system and that of the context'),
+          'all-namespaces': bool('all namespaces', 'A'),
+          'pod-running-timeout': text('TIME', 'accepted for compatibility'),
+        },
+        examples: [['All namespaces as files', 'cluster-info dump -A --output-directory=/tmp/state']],
+        load: async () => ({ run: (await import('../verbs/cluster-dump.ts')).runDump }),
+      },
+    ],
   },
   {
     name: 'version',

@@ -1,7 +1,7 @@
 /** The verbs `config …`. */
 import type { FlagSpecs } from '../core/flags.ts';
 import type { RunVerb, Verb } from '../port.ts';
-import { bool, HEADERS, text } from './flags.ts';
+import { bool, HEADERS, list, text } from './flags.ts';
 
 const verb = (name: string, summary: string, usage: string, flags: FlagSpecs, load: () => Promise<RunVerb>): Verb => ({
   name,
@@ -77,7 +77,17 @@ export const CONFIG_VERBS: readonly Verb[] = [
     'set-credentials',
     'change a user',
     'NAME',
-    { 'embed-certs': EMBED, username: text('NAME', 'user name'), password: text('TEXT', 'password') },
+    {
+      'embed-certs': EMBED,
+      username: text('NAME', 'user name'),
+      password: text('TEXT', 'password'),
+      'exec-command': text('COMMAND', 'plug-in that prints credentials'),
+      'exec-api-version': text('VERSION', 'version of the plug-in, such as client.authentication.k8s.io/v1'),
+      'exec-arg': list('TEXT', 'arguments of the plug-in; may be repeated'),
+      'exec-env': list('NAME=VALUE', 'variable of the plug-in; NAME- removes it; may be repeated'),
+      'exec-interactive-mode': text('MODE', 'Never, IfAvailable or Always'),
+      'exec-provide-cluster-info': bool('pass information about the cluster to the plug-in'),
+    },
     async () => (await import('../verbs/config-entries.ts')).runSetCredentials,
   ),
   verb(

@@ -91,9 +91,50 @@ export async function runSetCredentials(context: VerbContext): Promise<number> {
   if (isBasic) Object.assign(fields, { token: undefined, tokenFile: undefined });
   if (flags.text('token') !== '')
     Object.assign(fields, { username: undefined, password: undefined, tokenFile: undefined });
-  await changeKubeconfig(context, (document) => withFields(document, 'users', name, fields));
+  const change = execChange(context);
+  await changeKubeconfig(context, (document) => {
+    const before = entriesIn(document, 'users').find((each) => each.name === name) as Fields | undefined;
+    const exec = change(((before?.['user'] ?? {}) as Fields)['exec'] as Fields | null | undefined);
+    return withFields(document, 'users', name, { ...fields, ...(exec === undefined ? {} : { exec }) });
+  });
   io.out(`User "${name}" set.\n`);
   return 0;
+}
+
+/** The change of a user's plug-in that the flags describe. Without a command, one that exists is changed. */
+function execChange({ flags }: VerbContext): (before: Fields | null | undefined) => Fields | undefined {
+  const mode = flags.text('exec-interactive-mode');
+  if (flags.has('exec-interactive-mode') && !['IfAvailable', 'Always', 'Never'].includes(mode))
+    throw new ClientError(`invalid interactive mode type, can be only IfAvailable, Never, Always`);
+  const [set, removed] = [new Map<string, string>(), new Set<string>()];
+  for (const each of flags.all('exec-env')) {
+    const at = each.indexOf('=');
+    if (at > 0) set.set(each.slice(0, at), each.slice(at + 1));
+    else if (each.endsWith('-')) removed.add(each.slice(0, -1));
+    else throw new ClientError(`invalid exec-env format: ${each}`);
+  }
+  return (before) => {
+    const hasCommand = flags.has('exec-command');
+    if (!hasCommand && (before === undefined || before === null)) return undefined;
+    const env = ((before?.['env'] ?? []) as { name: string; value: string }[])
+      .filter(({ name }) => !removed.has(name))
+      .map(({ name, value }) => ({ name, value: set.get(name) ?? value }));
+    const added = [...set].filter(([name]) => !env.some((each) => each.name === name));
+    return {
+      args: null,
+      env: null,
+      provideClusterInfo: false,
+      ...before,
+      ...(hasCommand ? { command: flags.text('exec-command'), args: null } : {}),
+      ...(flags.has('exec-api-version') ? { apiVersion: flags.text('exec-api-version') } : {}),
+      ...(flags.list('exec-arg').length > 0 ? { args: [...flags.list('exec-arg')] } : {}),
+      ...(flags.has('exec-interactive-mode') ? { interactiveMode: mode } : {}),
+      ...(flags.has('exec-provide-cluster-info')
+        ? { provideClusterInfo: flags.bool('exec-provide-cluster-info') }
+        : {}),
+      ...(env.length + added.length > 0 ? { env: [...env, ...added.map(([name, value]) => ({ name, value }))] } : {}),
+    };
+  };
 }
 
 /** Kind, entry and field of a path such as `clusters.one.server`. A name may contain dots. */

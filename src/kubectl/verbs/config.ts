@@ -71,15 +71,17 @@ function hidden(document: Readonly<Record<string, unknown>>): Record<string, unk
     fields: Readonly<Record<string, string>>,
   ): Record<string, unknown> =>
     Object.fromEntries(Object.entries(entry ?? {}).map(([key, value]) => [key, fields[key] ?? value]));
+  const each = <T>(field: string, change: (entry: NamedEntry) => T): readonly T[] | null =>
+    (document[field] as readonly NamedEntry[] | undefined | null)?.map(change) ?? null;
   return {
     ...document,
-    clusters: ((document['clusters'] ?? []) as NamedEntry[]).map((each) => ({
-      ...each,
-      cluster: replaced(each.cluster, { 'certificate-authority-data': 'DATA+OMITTED' }),
+    clusters: each('clusters', (entry) => ({
+      ...entry,
+      cluster: replaced(entry.cluster, { 'certificate-authority-data': 'DATA+OMITTED' }),
     })),
-    users: ((document['users'] ?? []) as NamedEntry[]).map((each) => ({
-      ...each,
-      user: replaced(each.user, {
+    users: each('users', (entry) => ({
+      ...entry,
+      user: replaced(entry.user, {
         'client-certificate-data': 'DATA+OMITTED',
         'client-key-data': 'DATA+OMITTED',
         token: 'REDACTED',

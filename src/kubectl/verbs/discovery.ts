@@ -2,9 +2,9 @@
 
 import { jsonDocument } from '../core/encode.ts';
 import { ClientError } from '../core/errors.ts';
-import { textAt } from '../core/objects.ts';
-import { apiVersionOf, groupResource, preferred } from '../core/resources.ts';
-import { layout } from '../core/table.ts';
+import { type AnyObject, at, listAt, textAt } from '../core/objects.ts';
+import { apiVersionOf, groupResource, pathOf, preferred } from '../core/resources.ts';
+import { layout, printable } from '../core/table.ts';
 import { yamlText } from '../core/yaml-writer.ts';
 import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
@@ -67,19 +67,34 @@ export const runClusterInfo = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { io } = context;
     io.out(`Kubernetes control plane is running at ${session.connection.server}\n`);
-    const services = await session.get('/api/v1/namespaces/kube-system/services', {
+    const { server, namespace: own, namespaceGiven } = session.connection;
+    const namespace = namespaceGiven ? own : 'kube-system';
+    const services = await session.get(pathOf(await session.resource('services'), namespace), {
       labelSelector: 'kubernetes.io/cluster-service=true',
     });
     for (const each of services.items ?? []) {
-      const name = each.metadata?.name ?? '';
-      const title = each.metadata?.labels?.['kubernetes.io/name'] ?? name;
-      io.out(
-        `${title} is running at ${session.connection.server}/api/v1/namespaces/kube-system/services/${name}:dns/proxy\n`,
-      );
+      const title = each.metadata?.labels?.['kubernetes.io/name'] || (each.metadata?.name ?? '');
+      io.out(`${printable(title)} is running at ${printable(serviceLink(server, each))}\n`);
     }
     io.out("\nTo further debug and diagnose cluster problems, use 'kubectl cluster-info dump'.\n");
     return 0;
   });
+
+/** Address of a load balancer, otherwise the path of the service behind the API server. */
+function serviceLink(server: string, service: AnyObject): string {
+  const { name = '', namespace = '' } = service.metadata ?? {};
+  const ports = listAt(service, 'spec', 'ports');
+  const [ingress] = listAt(service, 'status', 'loadBalancer', 'ingress');
+  if (ingress !== undefined) {
+    const host = textAt(ingress, 'ip') || textAt(ingress, 'hostname');
+    return ports.map((port) => `http://${host}:${at(port, 'port')} `).join('');
+  }
+  const [port] = ports;
+  const portName = textAt(port, 'name');
+  const isSecure = portName === 'https' || at(port, 'port') === 443;
+  const target = isSecure ? `https:${name}:${portName}` : portName === '' ? name : `${name}:${portName}`;
+  return `${server}/api/v1/namespaces/${namespace}/services/${target}/proxy`;
+}
 
 interface VersionInfo {
   readonly major?: string;

@@ -154,22 +154,19 @@ apt install it
 
 test('validates the fields of the kubeconfig with the messages of client-go', () => {
   const cases: readonly (readonly [object, string])[] = [
-    [{ command: '' }, 'invalid configuration: command must be specified for u to use exec authentication plugin'],
-    [
-      { command: 'a', apiVersion: '' },
-      'invalid configuration: apiVersion must be specified for u to use exec authentication plugin',
-    ],
+    [{ command: '' }, 'command must be specified for u to use exec authentication plugin'],
+    [{ command: 'a', apiVersion: '' }, 'apiVersion must be specified for u to use exec authentication plugin'],
     [
       { command: 'a', interactiveMode: '' },
-      'invalid configuration: interactiveMode must be specified for u to use exec authentication plugin',
+      'interactiveMode must be specified for u to use exec authentication plugin',
     ],
-    [{ command: 'a', interactiveMode: 'Maybe' }, 'invalid configuration: invalid interactiveMode for u: "Maybe"'],
+    [{ command: 'a', interactiveMode: 'Maybe' }, 'invalid interactiveMode for u: "Maybe"'],
     [
       { command: 'a', env: [{ value: 'x' }] },
-      'invalid configuration: env variable name must be specified for u to use exec authentication plugin',
+      'env variable name must be specified for u to use exec authentication plugin',
     ],
     [{ command: 'a', apiVersion: `${V1}alpha1` }, `exec plugin: invalid apiVersion "${V1}alpha1"`],
-    [{ command: 'a', args: [1] }, 'invalid configuration: exec.args of u must be a list of strings'],
+    [{ command: 'a', args: [1] }, 'exec.args of u must be a list of strings'],
   ];
   for (const [exec, message] of cases)
     assert.throws(() => parseKubeconfig(document(exec), { plugins: true }), { message }, JSON.stringify(exec));
