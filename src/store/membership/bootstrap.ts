@@ -104,7 +104,7 @@ async function forced(state: LogState, done: () => Promise<void>, { storage, log
   return alone;
 }
 
-/** Converts a store written by a build without clusters. */
+/** Converts a store of an early build, which had no members: this member becomes its only voter. */
 async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> {
   const memberId = state.identity?.memberId ?? 0n;
   const cluster = new Cluster();

@@ -15,7 +15,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   chattr: 'e2fsprogs',
 };
 
-/** Mounting over a network waits for the server. */
+/** Time limit of a tool. Mounting over a network waits for the server. */
 const TIMEOUT_MS = 120_000;
 
 export const missingTool = (tool: string): CodedError =>

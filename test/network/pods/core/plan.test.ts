@@ -259,7 +259,7 @@ test('changes any plan into any other, with an empty second difference', () => {
   }
 });
 
-test('uses an address without a record only as next hop of its family, never for a tunnel', () => {
+test('uses an address that no record of the Node proves only as next hop of its family, never for a tunnel', () => {
   const paths = new Map([
     ['192.0.2.11', routed()],
     ['2001:db8::b', direct()],

@@ -82,10 +82,15 @@ export interface Replacement {
 
 export interface Batch {
   readonly replacements: readonly Replacement[];
-  /** Created before the changes, in this order; removed if the transaction is undone. */
+  /**
+   * Missing directories. They are created before the changes, in this order, and removed if the transaction is undone.
+   */
   readonly directories: readonly { readonly path: string; readonly owner: Owner }[];
-  /** Removed after the changes if they are empty, in this order. */
+  /**
+   * Directories that the new configuration no longer contains. They are removed after the changes if they are empty, in
+   * this order.
+   */
   readonly leftDirectories: readonly string[];
-  /** Removed after the changes. */
+  /** Files that the new configuration no longer contains. They are removed after the changes. */
   readonly leftFiles: readonly string[];
 }

@@ -5,7 +5,7 @@
 import { type FieldError, fieldError, OMITTED } from '../../../../api/meta/field-error.ts';
 import type { IgnitionContents, IgnitionFile, Inflate } from './types.ts';
 
-/** Larger than any object in the API. */
+/** Limit of the text of a file's source; larger than any object in the API. */
 export const MAX_SOURCE_BYTES = 4 * 1024 * 1024;
 /** Limit of one file, decompressed. */
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
