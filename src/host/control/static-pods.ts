@@ -127,7 +127,7 @@ function etcdPod(
       { name: 'update', path: dirname(settings.paths.updateRecord), orCreate: true },
     ],
     livenessProbe: { tcpSocket: { host: '127.0.0.1', port: settings.ports.etcd } },
-    requests: { cpu: '50m', memory: '48Mi' },
+    memory: '48Mi',
     graceSeconds: 10,
   });
 }
@@ -154,7 +154,7 @@ function apiPod(settings: Settings, assets: string | undefined, ports: readonly 
     ],
     livenessProbe: get('/livez'),
     readinessProbe: get('/readyz'),
-    requests: { cpu: '50m', memory: '64Mi' },
+    memory: '64Mi',
     graceSeconds: 15,
   });
 }
@@ -182,7 +182,7 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
     livenessProbe: {
       httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.controllers, path: '/healthz' },
     },
-    requests: { cpu: '20m', memory: '48Mi' },
+    memory: '48Mi',
     graceSeconds: 10,
   });
 }
@@ -209,6 +209,12 @@ const MALLOC = [
 /** As kubeadm's manifests. A restart of a component that is only slow, on a host without free CPU, makes it slower. */
 const LIVENESS_FAILURES = 8;
 
+/**
+ * CPU requests decide the share of a component while pods use all processors. With less, one pod that requests the rest
+ * of a host makes each request to the API server take seconds.
+ */
+const CPU_REQUESTS = { etcd: '150m', api: '200m', controllers: '100m' } as const;
+
 interface ComponentPod {
   readonly diagnostics: string;
   readonly component: 'etcd' | 'api' | 'controllers';
@@ -218,7 +224,8 @@ interface ComponentPod {
   readonly directories: readonly HostDirectory[];
   readonly livenessProbe: Probe;
   readonly readinessProbe?: Probe;
-  readonly requests: Record<string, string>;
+  /** Request for memory. */
+  readonly memory: string;
   readonly graceSeconds: number;
   /** If present, the component advertises it and is restarted when it changes. */
   readonly address?: string;
@@ -244,7 +251,7 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
     args: [...spec.args],
     env: [...MALLOC],
     ports: spec.ports.map(({ protocol, port }) => ({ containerPort: port, hostPort: port, protocol })),
-    resources: { requests: spec.requests },
+    resources: { requests: { cpu: CPU_REQUESTS[spec.component], memory: spec.memory } },
     livenessProbe: { ...probe(spec.livenessProbe, 20), failureThreshold: LIVENESS_FAILURES },
     ...(spec.readinessProbe === undefined
       ? {}

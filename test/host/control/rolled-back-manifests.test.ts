@@ -84,7 +84,7 @@ test('starts the API server with the executable and flags of the former release 
 test('keeps edits of a manifest over an update, and sets the executable of the new release', async () => {
   await writeStaticPods(settings, undefined, PORTS);
   const text = await readFile(manifest, 'utf8');
-  const edited = withExecutable(text.replace('cpu: 50m', 'cpu: 75m'), ['/usr/local/bin/hyperedge-0.0.1']);
+  const edited = withExecutable(text.replace(/cpu: \d+m/, 'cpu: 75m'), ['/usr/local/bin/hyperedge-0.0.1']);
   await writeFile(manifest, edited);
   assert.deepEqual(await writeStaticPods(settings, undefined, PORTS), [manifest]);
   const kept = await readFile(manifest, 'utf8');
