@@ -28,6 +28,8 @@ export interface HostProcess {
   readonly failures: readonly string[];
   /** Line about the failure tolerance of the store; absent on hosts without a member. */
   readonly layout?: string;
+  /** Changes of the bootstrap file since the start of the process. */
+  readonly pendingRestart?: { readonly fields: readonly string[]; readonly problem?: string };
 }
 
 export interface ApiNode {

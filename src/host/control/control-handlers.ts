@@ -8,6 +8,7 @@ import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import type { ScheduledSnapshots } from '../../store/administration/schedule.ts';
 import type { HostAlerts } from '../alerts/alerts.ts';
+import type { PendingRestart } from '../config/pending-restart.ts';
 import type { Settings } from '../config/settings.ts';
 import type { HostRuntime } from '../node/runtime.ts';
 import { failedRevisions } from '../openshift/revision-archive.ts';
@@ -36,6 +37,7 @@ export interface ControlContext {
   readonly submitted: SubmittedPods;
   readonly revisions: ControlPlaneRevisions;
   readonly alerts: HostAlerts;
+  readonly pendingRestart: () => Promise<PendingRestart | undefined>;
 }
 
 const READY_PROBE_MS = 3_000;
@@ -77,6 +79,7 @@ export function controlHandlers({
   submitted,
   revisions,
   alerts,
+  pendingRestart,
 }: ControlContext): ControlHandlers {
   const { root, nodeName, roles } = settings();
   const controlPlane = () => controlPlaneContainers(runtime);
@@ -86,10 +89,11 @@ export function controlHandlers({
       const components = newestOfEach(containers);
       const stopped = components.find((container) => container.state !== 'running');
       // In parallel, because each of them waits for a server that may not answer.
-      const [store, reason, kubernetes] = await Promise.all([
+      const [store, reason, kubernetes, pending] = await Promise.all([
         storeLayout(settings()),
         stopped === undefined ? reasonNotReady(client, kubelet) : `${stopped.name} does not run`,
         versions(),
+        pendingRestart(),
       ]);
       return {
         pid: process.pid,
@@ -113,6 +117,7 @@ export function controlHandlers({
         })),
         failedRevisions: await failedRevisions(settings().paths.staticPodResources),
         ...(store === undefined ? {} : { store }),
+        ...(pending === undefined ? {} : { pendingRestart: pending }),
       };
     },
     alerts: () => ({ node: nodeName, ...alerts.engine.report() }),

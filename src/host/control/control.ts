@@ -9,6 +9,7 @@ import type { Log } from '../../base/log.ts';
 import type { StartStage } from '../../base/services.ts';
 import type { KubeletReport } from '../../kubelet/index.ts';
 import type { HostAlertReport } from '../alerts/alerts.ts';
+import type { PendingRestart } from '../config/pending-restart.ts';
 import type { FailedRevision } from '../openshift/revision-archive.ts';
 import type { VersionReport } from '../run/version-skew.ts';
 import type { StoreLayout } from './store-layout.ts';
@@ -33,6 +34,8 @@ export interface HostStatus {
   readonly failedRevisions: readonly FailedRevision[];
   /** Absent on hosts without a member of the store. */
   readonly store?: StoreLayout;
+  /** Changes of the bootstrap file since the start; absent without any. */
+  readonly pendingRestart?: PendingRestart;
 }
 
 export interface ComponentStatus {

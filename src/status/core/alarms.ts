@@ -66,6 +66,22 @@ const revisionRule = of('process', ({ failures }, _about, rootFlag) =>
   failures.map((failure) => error('control plane', failure, `hyperedge revisions list${rootFlag}`)),
 );
 
+const pendingRule = of('process', ({ pendingRestart }, { root }, rootFlag) => {
+  if (pendingRestart === undefined) return [];
+  const { fields, problem } = pendingRestart;
+  const check = `hyperedge config check${rootFlag}`;
+  if (problem !== undefined)
+    return [warning('bootstrap file', `the next start of the host process will fail: ${problem}`, check)];
+  const restart = root === '/' ? 'systemctl restart hyperedge' : `a restart of hyperedge run${rootFlag}`;
+  return [
+    warning(
+      'bootstrap file',
+      `a restart is pending, because these fields changed: ${fields.join(', ')}`,
+      `${check} && ${restart}`,
+    ),
+  ];
+});
+
 const nodeRule = of('nodes', (nodes, { nodeName }) =>
   nodes.flatMap(({ name, ready, reason, pressures }) => {
     const next = `kubectl describe node ${shell(name)}`;
@@ -156,7 +172,7 @@ const operatorRule = of('operators', (operators) =>
 );
 
 const RULES: readonly Rule[] = [
-  ...[processRule, revisionRule, storeRule, nodeRule, ringRule, certificateRule, snapshotRule, updateRule],
+  ...[processRule, revisionRule, pendingRule, storeRule, nodeRule, ringRule, certificateRule, snapshotRule, updateRule],
   ...[poolRule, operatorRule],
 ];
 

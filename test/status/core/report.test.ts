@@ -123,6 +123,19 @@ test('distinguishes a process that hangs and a failed unit from one that does no
   assert.match(elsewhere, /^ {2}kill 700; hyperedge run --root \/srv\/a$/m);
 });
 
+test('reports changes of the bootstrap file that need a restart', () => {
+  const changed = (pendingRestart: object) => ({ ...HEALTHY.process, pendingRestart }) as typeof HEALTHY.process;
+  const text = show(gathered({ process: changed({ fields: ['logging.forward', 'roles'] }) }));
+  assert.match(
+    text,
+    /^warning bootstrap file: a restart is pending, because these fields changed: logging\.forward, roles$/m,
+  );
+  assert.match(text, /^ {2}hyperedge config check && systemctl restart hyperedge$/m);
+  const wrong = show(gathered({ process: changed({ fields: [], problem: 'bootstrap.yaml:3: wrong: unknown field' }) }));
+  assert.match(wrong, /the next start of the host process will fail: bootstrap\.yaml:3: wrong: unknown field/);
+  assert.match(wrong, /^ {2}hyperedge config check$/m);
+});
+
 test('takes a unit between two attempts as failed, and one that was never restarted as not running', () => {
   const unit = {
     active: 'activating',

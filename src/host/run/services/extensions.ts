@@ -4,6 +4,7 @@
  */
 import { messageOf } from '../../../base/errors.ts';
 import { alertTargets } from '../../alerts/alerts.ts';
+import { watchBootstrap } from '../../config/pending-restart.ts';
 import { serveControl } from '../../control/control.ts';
 import { controlHandlers } from '../../control/control-handlers.ts';
 import { startRouter } from '../../network/router.ts';
@@ -182,6 +183,7 @@ export const extensions: readonly HostService[] = [
         submitted: parts.submittedPods,
         revisions: parts.revisions,
         alerts: parts.alertRounds,
+        pendingRestart: await watchBootstrap(parts.settings.bootstrapFile),
       });
       const server = await serveControl(parts.settings.paths.controlSocket, handlers, log.named('control'));
       return { ...server, endsPods: () => endPods };
