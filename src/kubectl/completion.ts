@@ -15,7 +15,7 @@ import { chooseVerb, GLOBAL_FLAGS, withSession } from './run.ts';
 import { entriesOf, type Session } from './session.ts';
 
 const NAMES = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
-/** More names than a user reads. */
+/** Most names that are offered; a user does not read more. */
 const MOST_NAMES = 1000;
 
 const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {

@@ -98,7 +98,7 @@ export class IssuerTokens {
     const get = async (address: string): Promise<JsonObject> => {
       const answer = await callRemote(this.#deps, { url: address, ...(ca === undefined ? {} : { ca }) }, TIMEOUT_MS);
       if (typeof answer !== 'object' || answer === null || Array.isArray(answer))
-        throw new Error(`${address}: not an object`);
+        throw new Error(`the response of ${address} is not a JSON object`);
       return answer;
     };
     const document = await get(discoveryUrl ?? `${url.replace(/\/$/, '')}/.well-known/openid-configuration`);

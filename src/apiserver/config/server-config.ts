@@ -1,3 +1,4 @@
+/** Settings of the API server, from flags and files. */
 import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
 import type { AdmissionSettings } from '../admission/settings.ts';
 import type { TokenIssuer } from '../authentication/issuers.ts';

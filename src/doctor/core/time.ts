@@ -6,7 +6,7 @@ const YEAR_MS = 365 * 24 * 3_600_000;
 /** A clock that is further ahead than this is taken for a broken one. */
 const MAX_AHEAD_YEARS = 10;
 const TOLERANCE_MS = 30_000;
-/** Certificates and leases of one host are not valid on another. */
+/** Clock difference that is an error: beyond it, certificates and leases of one host are not valid on another. */
 const SKEW_ERROR_MS = 30_000;
 const SKEW_WARNING_MS = 1_000;
 

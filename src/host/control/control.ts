@@ -68,7 +68,7 @@ export interface ControlServer {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Includes the longest trial of a revision. */
+/** Time limit of a restart, which waits for the longest trial of a revision. */
 export const RESTART_TIMEOUT_MS = 360_000;
 
 /** Listens at `socket` and replaces the socket of a killed process. */

@@ -18,7 +18,9 @@ export async function readHardware(path: string = process.env['PATH'] ?? ''): Pr
     return await new Promise((resolve, reject) => {
       worker.once('message', resolve);
       worker.once('error', reject);
-      worker.once('exit', (code) => reject(new Error(`sysinfo: the thread ended with ${code} and without an answer`)));
+      worker.once('exit', (code) =>
+        reject(new Error(`sysinfo: the worker thread ended with exit code ${code} before it answered`)),
+      );
     });
   } finally {
     await worker.terminate();

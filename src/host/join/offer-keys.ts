@@ -9,7 +9,7 @@ import { readIfPresent, writeWhole } from '../../pki/index.ts';
 import { sha256Base64 } from '../../wire/digest.ts';
 import { publicText } from './sealed-join.ts';
 
-/** Outside of the directories that a reset removes. */
+/** Directory of the keys of offers. It is outside of the directories that a reset removes. */
 const DIRECTORY = 'var/lib/hyperedge-offer';
 
 export interface OfferKeys {

@@ -21,7 +21,7 @@ import { operandProcess } from './revision-process.ts';
 const LEASE = { namespace: 'kube-system', name: 'hyperedge-revisions' } as const;
 /** Image name that installer pods show. No container is created from it. */
 const IMAGE = 'hyperedge.local/installer';
-/** Short, because a round creates only a few objects. */
+/** Times of the leader election. They are short, because the leader creates only a few objects at a time. */
 const LEASE_MS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 500 };
 
 export interface ControlPlaneRevisions {

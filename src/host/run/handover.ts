@@ -26,7 +26,7 @@ import { readyMasters } from './handover-state.ts';
 const POLL_MS = 2_000;
 const RELEASE_MS = 20_000;
 const CONFIG_MAP = { namespace: 'kube-system', name: 'bootstrap' } as const;
-/** Outside of the directories that are deleted with the data. */
+/** Marker of a completed handover. It is outside of the directories that are deleted with the data. */
 const COMPLETE = 'var/lib/hyperedge-bootstrap/complete';
 
 /** `ready`: names of masters that are ready. */

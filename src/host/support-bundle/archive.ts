@@ -8,7 +8,7 @@ import { type Pack, pack } from 'tar-stream';
 import { indexPage } from '../../support-bundle/core/index.ts';
 import type { BundleReport, EntryReport, SectionReport } from '../../support-bundle/port.ts';
 
-/** For the index page, headers and data that is not compressed yet. */
+/** Part of the size limit that is kept free for the index page, headers and data that is not compressed yet. */
 const RESERVE = 1 << 20;
 const HEADER_BYTES = 1024;
 const MIN_PART = 4096;

@@ -76,7 +76,8 @@ function parsedManifest(content: string, context: StaticPodContext): object {
   } catch (error) {
     throw refused(context, messageOf(error).split('\n')[0] ?? '');
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) throw refused(context, 'not an object');
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    throw refused(context, 'the manifest is not an object');
   return parsed;
 }
 

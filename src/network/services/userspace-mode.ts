@@ -25,7 +25,7 @@ interface Front {
 /** Maximum number of remembered session affinity clients per service port. */
 const MAX_AFFINITY_CLIENTS = 4_096;
 
-/** Binds each service address on this host and forwards TCP and UDP in user space, as OKD 3.11's page describes. */
+/** Binds each service address on this host and forwards TCP and UDP in user space (OKD 3.11 "Service Proxy"). */
 export function createUserspaceMode(deps: Deps): ProxyMode {
   const listeners = new Map<string, Listener>();
   const addresses = new Set<string>();

@@ -13,7 +13,7 @@ import { createTurn } from './turn.ts';
 export interface HostRevisionsOptions {
   readonly node: string;
   readonly files: ReadonlyMap<Operand, OperandFiles>;
-  /** Called after the kubelet has been created. */
+  /** Access to the running process of a component. Called after the kubelet has been created. */
   readonly process: (operand: Operand) => OperandProcess;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,3 +1,4 @@
+/** Maps errors of the store to etcd's gRPC statuses. */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { RpcCode, type RpcMessage, type UnaryCall } from '../../wire/grpc/port.ts';

@@ -72,7 +72,7 @@ const thing = (name: string, spec: object, rest: object = {}) => ({
   ...rest,
 });
 
-describe('custom resources in unusual writes', () => {
+describe('unusual writes of custom resources', () => {
   let server: TestServer;
   const call = (method: string, path: string, options?: CallOptions) => server.call<Thing>(method, path, options);
   const patch = (path: string, type: string, body: unknown) =>
@@ -98,7 +98,7 @@ describe('custom resources in unusual writes', () => {
   });
   after(() => server.stop());
 
-  it('custom resources in unusual writes require kind and resourceVersion after a patch', async () => {
+  it('custom resources require kind and resourceVersion after a patch', async () => {
     const one = await made('named', { color: 'red' });
     for (const body of [{ metadata: null }, { metadata: { name: null } }]) {
       const refused = await merge(one, body);
@@ -123,7 +123,7 @@ describe('custom resources in unusual writes', () => {
     }
   });
 
-  it('custom resources in unusual writes reject an apply with unknown fields or managedFields', async () => {
+  it('custom resources reject an apply with unknown fields or managedFields', async () => {
     for (const validation of ['', '&fieldValidation=Strict', '&fieldValidation=Ignore']) {
       const unknown = await apply('applied', 'a', thing('applied', { nosuch: 1 }), validation);
       assert.equal(unknown.code, 500);
@@ -145,7 +145,7 @@ describe('custom resources in unusual writes', () => {
     );
   });
 
-  it('custom resources in unusual writes reject an apply while fields are owned in a version that the definition no longer has', async () => {
+  it('custom resources reject an apply while fields are owned in a version that the definition no longer has', async () => {
     const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const [template] = DEFINITION.spec.versions;
     const group = 'removed.example.com';
@@ -180,7 +180,7 @@ describe('custom resources in unusual writes', () => {
     assert.equal(refused.body.message, `request to convert CR to an invalid group/version: ${group}/v1`);
   });
 
-  it('custom resources in unusual writes keep fields of other managers below a structure applied as null, and nulls in untyped fields', async () => {
+  it('custom resources keep fields of other managers below a structure applied as null, and nulls in untyped fields', async () => {
     await apply('nulls', 'a', thing('nulls', { nested: { a: '1' }, ports: [{ port: 1 }] }));
     const kept = await apply('nulls', 'b', thing('nulls', { nested: null, any: { x: null } }));
     assert.deepEqual(kept.body.spec['nested'], { a: '1' });
@@ -191,7 +191,7 @@ describe('custom resources in unusual writes', () => {
     assert.deepEqual(own?.fieldsV1, { 'f:spec': { 'f:nested': { 'f:a': {} } } });
   });
 
-  it('custom resources in unusual writes reject null in an apply for non-nullable fields; other writes remove it', async () => {
+  it('custom resources reject null in an apply for non-nullable fields; other writes remove it', async () => {
     for (const [name, code] of [
       ['null-new', 201],
       ['null-there', 200],
@@ -210,7 +210,7 @@ describe('custom resources in unusual writes', () => {
     assert.equal(Object.hasOwn(merged.body.spec, 'color'), false);
   });
 
-  it('custom resources in unusual writes reject a patch that removes or changes apiVersion or kind', async () => {
+  it('custom resources reject a patch that removes or changes apiVersion or kind', async () => {
     const one = await made('itself', { color: 'red' });
     for (const kind of [null, '']) {
       const nameless = await merge(one, { kind });
@@ -230,7 +230,7 @@ describe('custom resources in unusual writes', () => {
     }
   });
 
-  it('custom resources in unusual writes keep the time of a manager whose apply changes nothing', async () => {
+  it('custom resources keep the time of a manager whose apply changes nothing', async () => {
     await made('same', { color: 'red' });
     const { body } = await apply('same', 'b', thing('same', { color: 'red' }));
     const entry = body.metadata.managedFields.find(({ manager }) => manager === 'b');
@@ -239,7 +239,7 @@ describe('custom resources in unusual writes', () => {
     assert.equal(body.metadata.generation, 1);
   });
 
-  it('custom resources in unusual writes validate status separately, require an integer for scale, and warn about finalizer names', async () => {
+  it('custom resources validate status separately, require an integer for scale, and warn about finalizer names', async () => {
     const one = await made('judged', { color: 'red' });
     const status = await merge(`${one}/status`, { spec: { replicas: 'x' }, status: { replicas: 'y', phase: 1 } });
     assert.equal(status.code, 422);
@@ -262,7 +262,7 @@ describe('custom resources in unusual writes', () => {
     assert.equal((await merge(one, { metadata: { finalizers: null } })).code, 200);
   });
 
-  it('custom resources in unusual writes report duplicate fields of patches and YAML', async () => {
+  it('custom resources report duplicate fields of patches and YAML', async () => {
     const one = await made('twice', {});
     const headers = { 'content-type': 'application/merge-patch+json' };
     const body = '{"spec":{"color":"red","color":"blue"}}';
@@ -284,7 +284,7 @@ describe('custom resources in unusual writes', () => {
     assert.equal((await applied('&fieldValidation=Strict')).code, 400);
   });
 
-  it('custom resources in unusual writes name the resource in errors for unknown subresources and verbs, and support HEAD', async () => {
+  it('custom resources name the resource in errors for unknown subresources and verbs, and support HEAD', async () => {
     const one = await made('one', {});
     assert.equal((await call('GET', `${one}/nosuch`)).body.message, `things.${GROUP} "one" not found`);
     const refused = await call('DELETE', `${one}/status`);
@@ -304,7 +304,7 @@ describe('custom resources in unusual writes', () => {
     assert.match(foreign.body.message, /the UID in the precondition \(x\) does not match/);
   });
 
-  it('custom resources in unusual writes are scaled by the owner of the replicas, or by force', async () => {
+  it('custom resources are scaled by the owner of the replicas, or by force', async () => {
     const one = `${THINGS}/scaled`;
     const scale = (replicas: number) => ({
       apiVersion: 'autoscaling/v1',

@@ -17,7 +17,7 @@ async function rewritten(text: string | Buffer, size = 65_536): Promise<Buffer> 
 }
 
 describe('links through the proxy', () => {
-  it('lead through the proxy if they are absolute on their host', () => {
+  it('links through the proxy get its prefix if they begin with / or with the host of the page', () => {
     for (const [link, through] of [
       ['/', `${page.prefix}/`],
       ['/a/b?c=/d#/e', `${page.prefix}/a/b?c=/d#/e`],

@@ -1,3 +1,4 @@
+/** Node authorizer: what a kubelet may read and write. */
 import type { PersistentVolume, Pod } from '../../../api/generated/core/v1.ts';
 import type { Ingress } from '../../../api/generated/networking/v1.ts';
 import type { PolicyRule } from '../../../api/generated/rbac/v1.ts';

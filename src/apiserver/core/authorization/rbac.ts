@@ -1,3 +1,4 @@
+/** RBAC authorizer: indexes roles and bindings, and decides requests from memory. */
 import type {
   ClusterRole,
   ClusterRoleBinding,

@@ -319,7 +319,7 @@ function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean
   const isSame = exact ? sameButMetadata(old, next) : semanticEqualBut(old, next, METADATA);
   return (
     isSame &&
-    semanticEqualBut(old.metadata ?? NO_METADATA, next.metadata ?? NO_METADATA, BOOKS) &&
+    semanticEqualBut(old.metadata ?? NO_METADATA, next.metadata ?? NO_METADATA, CHANGED_BY_EVERY_WRITE) &&
     jsonEqual(ownersOf(old), ownersOf(next))
   );
 }
@@ -327,7 +327,7 @@ function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean
 const METADATA = ['metadata'] as const;
 const NO_METADATA = {};
 /** Metadata fields that every write changes. */
-const BOOKS = ['resourceVersion', 'managedFields'] as const;
+const CHANGED_BY_EVERY_WRITE = ['resourceVersion', 'managedFields'] as const;
 
 /** Custom resources are compared exactly except for metadata, because an empty list differs from a missing one. */
 function sameButMetadata(old: KubeObject, next: KubeObject): boolean {

@@ -1,7 +1,4 @@
-/**
- * Horizontal pod autoscalers. Plans in controllers/workloads/horizontal-pod-autoscaler, metrics in
- * `autoscaler-metrics.ts`.
- */
+/** Controller of HorizontalPodAutoscalers: reads metrics (metrics-controller.ts), plans (plan.ts) and scales. */
 import type { HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus } from '../../../api/generated/autoscaling/v2.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';

@@ -7,7 +7,7 @@ import type { Stats } from 'node:fs';
 import { chmod, chown, type FileHandle, open, opendir } from 'node:fs/promises';
 import { NO_FOLLOW } from './sub-path.ts';
 
-/** Each level needs a descriptor. */
+/** Maximum depth of a volume, because each directory level keeps a descriptor open. */
 const MAX_DEPTH = 1_000;
 
 /** See `VolumeFiles.ownByGroup`. */

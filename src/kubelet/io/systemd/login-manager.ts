@@ -12,7 +12,7 @@ const LOGIN = 'org.freedesktop.login1';
 const LOGIN_PATH = '/org/freedesktop/login1';
 const MANAGER = 'org.freedesktop.login1.Manager';
 const SIGHUP = 1;
-/** logind reloads its configuration with a delay. */
+/** Longest wait until logind has reloaded its configuration after a SIGHUP. */
 const RELOAD_MS = 2_000;
 const RELOAD_POLL_MS = 50;
 

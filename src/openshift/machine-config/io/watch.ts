@@ -11,7 +11,7 @@ export type DirectoryWatch = (
   listener: (name: string | undefined) => void,
 ) => { close(): void } | undefined;
 
-/** Replacing a file causes several events. */
+/** Delay that combines the events of one replaced file into one call. */
 const COALESCE_MS = 20;
 
 export function createDirectoryWatch(root: string, watchPath: WatchPath): DirectoryWatch {

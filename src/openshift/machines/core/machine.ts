@@ -68,7 +68,7 @@ export interface MachinePlan {
 /** Number of attempts to install over SSH before the machine fails. */
 export const MOST_ATTEMPTS = 5;
 const POLL_MS = 5_000;
-/** Time for a wiped host to report. */
+/** Interval of looking for a free host. A host that was wiped for reuse reports itself after about this time. */
 const SLOW_POLL_MS = 30_000;
 
 export function planMachine(snapshot: MachineSnapshot, nowMs: number): MachinePlan {

@@ -123,7 +123,12 @@ function endOf(child: ReturnType<typeof spawn>, program: string): Promise<string
     child.on('error', (error) => reject(Object.assign(new Error(`${program}: ${messageOf(error)}`), codeOf(error))));
     child.on('close', (code, signal) => {
       if (code === 0) resolve(stderr.trim());
-      else reject(new Error(`${program}: ${stderr.trim() === '' ? `ended with ${code ?? signal}` : stderr.trim()}`));
+      else
+        reject(
+          new Error(
+            `${program}: ${stderr.trim() === '' ? `ended with ${code === null ? signal : `exit code ${code}`}` : stderr.trim()}`,
+          ),
+        );
     });
   });
 }

@@ -36,7 +36,7 @@ export class Containers {
     this.#ends = new ContainerEnds(context, this.#table, this.#turns);
   }
 
-  /** Reads the records, settles containers that ended meanwhile and removes interrupted creations. */
+  /** Reads the records, records the end of containers that ended meanwhile, and removes interrupted creations. */
   async load(): Promise<void> {
     for (const id of await this.#table.load()) await this.#bundles.discard(id);
     await Promise.all(this.#table.all().map((record) => this.settle(record.id)));
@@ -134,7 +134,7 @@ export class Containers {
   }
 
   /**
-   * Settles containers whose monitor has exited. They end without an exit file, so this must be called periodically.
+   * Records the end of containers whose monitor has exited. They end without an exit file, so this must be called periodically.
    */
   async settleUnmonitored(): Promise<void> {
     const unheard = this.#table.all().filter((record) => !hasEnded(record) && !hasProcess(record.monitorPid));

@@ -11,7 +11,10 @@ interface Endings {
   settleUnmonitored(): Promise<void>;
 }
 
-/** Settles containers when their monitors write exit files, and periodically those whose monitor was killed. */
+/**
+ * Records the end of containers: when their monitors write exit files, and periodically for those whose monitor was
+ * killed.
+ */
 export class ExitWatch {
   readonly #containers: Endings;
   readonly #clock: Clock;

@@ -1,3 +1,4 @@
+/** Raft rules of the leader: replication, commit index, heartbeats and leadership transfer. */
 import { assert } from '../../../base/errors.ts';
 import { RaftError } from './errors.ts';
 import { entryBytes } from './log.ts';

@@ -102,14 +102,14 @@ describe('order of constraints', () => {
   });
 });
 
-describe('defaults of the default constraints', () => {
+describe('defaults of the built-in constraints', () => {
   const filled = (of: Pod, name: string): Pod => {
     const verdict = admit(of, [named(name)]);
     assert.ok('pod' in verdict, 'errors' in verdict ? errorsText(verdict.errors) : '');
     return verdict.pod;
   };
 
-  it('restricted-v2: user, groups and level of the namespace, no capability, no escalation, seccomp', () => {
+  it('restricted-v2 sets user, groups and SELinux level of the namespace and seccomp, and drops capabilities and escalation', () => {
     const original = pod();
     const { spec } = filled(original, 'restricted-v2');
     assert.deepEqual(spec?.securityContext, {
@@ -126,7 +126,7 @@ describe('defaults of the default constraints', () => {
     assert.deepEqual(original, pod(), 'the pod itself is not changed');
   });
 
-  it('restricted: as before, with capabilities dropped one by one and escalation', () => {
+  it('restricted sets the values of restricted-v2, but drops only four capabilities and allows privilege escalation', () => {
     assert.deepEqual(filled(pod(), 'restricted').spec?.containers[0]?.securityContext, {
       runAsUser: MIN,
       runAsNonRoot: true,
@@ -134,7 +134,7 @@ describe('defaults of the default constraints', () => {
     });
   });
 
-  it('hostnetwork: supplemental groups of the namespace', () => {
+  it('hostnetwork sets the supplemental groups of the namespace', () => {
     assert.deepEqual(filled(pod({ hostNetwork: true }), 'hostnetwork').spec?.securityContext, {
       seLinuxOptions: LEVEL,
       fsGroup: MIN,
@@ -142,7 +142,7 @@ describe('defaults of the default constraints', () => {
     });
   });
 
-  it('nonroot: the user of the image, which may not be root', () => {
+  it('nonroot-v2 keeps the user of the image and requires that it is not root', () => {
     assert.deepEqual(filled(pod(), 'nonroot-v2').spec?.containers[0]?.securityContext, {
       runAsNonRoot: true,
       capabilities: { drop: ['ALL'] },
@@ -157,21 +157,21 @@ describe('defaults of the default constraints', () => {
     assert.deepEqual(filled(all, 'privileged').spec, all.spec);
   });
 
-  it('defaults of the default constraints keep values that the pod or container already sets', () => {
+  it('defaults of the built-in constraints keep values that the pod or container already sets', () => {
     const of = pod({ securityContext: { runAsUser: MIN + 5, fsGroup: MIN } }, { securityContext: {} });
     const { spec } = filled(of, 'restricted-v2');
     assert.equal(spec?.containers[0]?.securityContext?.runAsUser, undefined);
     assert.equal(spec?.securityContext?.runAsUser, MIN + 5);
   });
 
-  it('defaults of the default constraints apply to init containers and debuggers as well', () => {
+  it('defaults of the built-in constraints apply to init containers and debuggers as well', () => {
     const of = pod({ initContainers: [{ name: 'i' }], ephemeralContainers: [{ name: 'e' }] });
     const { spec } = filled(of, 'restricted-v2');
     assert.equal(spec?.initContainers?.[0]?.securityContext?.runAsUser, MIN);
     assert.equal(spec?.ephemeralContainers?.[0]?.securityContext?.runAsUser, MIN);
   });
 
-  it('defaults of the default constraints convert an old seccomp annotation to the field', () => {
+  it('defaults of the built-in constraints convert an old seccomp annotation to the field', () => {
     const key = 'seccomp.security.alpha.kubernetes.io/pod';
     const { spec } = filled(pod({}, {}, { [key]: 'docker/default' }), 'restricted-v2');
     assert.deepEqual(spec?.securityContext?.seccompProfile, { type: 'RuntimeDefault' });

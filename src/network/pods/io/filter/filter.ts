@@ -1,3 +1,4 @@
+/** Builds the nftables rules of pods: source NAT, host ports, and guards against traffic that a pod may not send. */
 import { isIP } from 'node:net';
 import type { ReservedPort } from '../../../../api/kinds/nodes/nodes/host-ports.ts';
 import { type Network, networkText } from '../../../../base/addresses/networks.ts';
