@@ -34,7 +34,7 @@ test('renews certificates that were issued by a clock in 2040 when the clock is 
   assert.equal(whyRenew({ ...own, notBeforeMs: NOW - DAY }, LIFE, NOW), undefined);
 });
 
-test('ignores clock differences of some hours', () => {
+test('renews no certificate because of a clock difference of some hours', () => {
   const own = { notBeforeMs: 0, notAfterMs: NOW + 5 * 3_600_000 + LIFE, serial: '00' };
   assert.equal(whyRenew(own, LIFE, NOW), undefined);
 });

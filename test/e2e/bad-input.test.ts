@@ -56,13 +56,13 @@ describe('manifests and images', () => {
     // The leading `---` prevents kubectl from parsing a flow mapping as JSON.
     appliance.kubectl(['apply', ...args, '-f', '-'], { input: `---\n${manifest}`, timeoutMs: 20_000 });
 
-  test('unknown field under strict validation', async () => {
+  test('reports an unknown field under strict validation', async () => {
     const ran = await apply('{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dataa: {}}', '--validate=strict');
     assert.notEqual(ran.code, 0);
     assert.match(ran.stderr, /unknown field "dataa"/);
   });
 
-  test('wrong type', async () => {
+  test('names the field whose value has the wrong type', async () => {
     const ran = await apply(
       '{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: two}}',
       '--validate=false',
@@ -71,19 +71,19 @@ describe('manifests and images', () => {
     assert.match(ran.stderr, /replicas/);
   });
 
-  test('invalid name', async () => {
+  test('names the field and value of an invalid name', async () => {
     const ran = await apply('{apiVersion: v1, kind: ConfigMap, metadata: {name: Bad_Name}}');
     assert.notEqual(ran.code, 0);
     assert.match(ran.stderr, /metadata\.name: Invalid value: "Bad_Name"/);
   });
 
-  test('unknown kind', async () => {
+  test('reports an unknown kind with its version', async () => {
     const ran = await apply('{apiVersion: v1, kind: Gadget, metadata: {name: a}}');
     assert.notEqual(ran.code, 0);
     assert.match(ran.stderr, /no matches for kind "Gadget"/);
   });
 
-  test('malformed YAML', async () => {
+  test('rejects malformed YAML and JSON', async () => {
     const token = await appliance.must(['create', 'token', 'default']);
     const server = await appliance.must(['config', 'view', '-o', 'jsonpath={.clusters[0].cluster.server}']);
     const ran = await appliance.inside('curl', [
@@ -111,7 +111,7 @@ describe('manifests and images', () => {
     assert.match(asAdmin.stderr, /BadRequest|invalid|unexpected/i);
   });
 
-  test('missing image', async () => {
+  test('reports a missing image in the container status and as an event, and a policy that forbids the pull', async () => {
     await apply(
       `{apiVersion: v1, kind: Pod, metadata: {name: absent}, spec: {containers: [{name: c, image: "127.0.0.1:1/none/absent:1"}]}}`,
     );

@@ -74,7 +74,7 @@ export type FieldReader<T extends KubeObject> = { read(object: T): string }['rea
 
 export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
-/** See `Commit` in store/port. */
+/** When a write is on disk; `Commit` in store/port.ts describes the values. */
 export type Durability = 'durable' | 'relaxed' | 'heartbeat';
 
 /** Fields that differ if a kind is served under another name. Columns read objects in the stored version. */

@@ -18,7 +18,7 @@ import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import type { Ingress, NetworkPolicy } from '../../api/generated/networking/v1.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 
-/** An object with fields that are inspected where they are shown. */
+/** An object of any kind. Its fields have no types, so each page checks the fields that it shows. */
 export type AnyObject = KubeObject & { readonly [field: string]: unknown };
 
 const type = <T extends KubeObject>(

@@ -22,7 +22,7 @@ export async function planMemberRecovery(options: RecoverOptions): Promise<Recov
   return planRecovery(await depsOf(options));
 }
 
-/** See `recover` of the component. */
+/** Carries out a plan of `planMemberRecovery` while the host process runs (`recover` in store/administration). */
 export async function recoverMember(plan: RecoveryPlan, options: RecoverOptions): Promise<void> {
   const { controlSocket } = pathsBelow(await canonicalRoot(options.root));
   const hostProcess = {

@@ -78,7 +78,7 @@ const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066
 
 /**
  * Control characters, except tabs and newlines, are shown as escapes, so text of the server cannot control the
- * terminal. Source: k8s.io/cli-runtime/pkg/printers terminal.go; characters beyond its two have escapes of their own.
+ * terminal. Source: k8s.io/cli-runtime/pkg/printers terminal.go, which escapes only ESC and CR.
  */
 export const printable = (text: string): string => text.replaceAll(UNPRINTABLE, shown);
 

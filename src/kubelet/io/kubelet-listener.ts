@@ -9,7 +9,7 @@ import { GatedServer } from '../../wire/connections/gated-server.ts';
 import { HttpConnection } from '../../wire/connections/http-connection.ts';
 import type { KubeletConnection, KubeletListener, KubeletListenOptions, PeerSubject } from '../server/port.ts';
 
-/** See `KubeletListen`. */
+/** Listens on the kubelet's port (`KubeletListen` in kubelet/server/port.ts). */
 export async function listenKubelet(options: KubeletListenOptions): Promise<KubeletListener> {
   const server = createServer({
     ...options.tls,

@@ -15,7 +15,7 @@ const MOST_QUEUED = 1024;
 /** More passes mean that another process keeps adding entries. */
 const MOST_PASSES = 10_000;
 
-/** See `Trees.remove`. */
+/** Removes a file, or a directory with its content (`Trees.remove` in port.ts). */
 export async function removeTree(path: string): Promise<void> {
   const top = await openDirectory(Buffer.from(path));
   if (top === 'missing') return;

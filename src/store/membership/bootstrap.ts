@@ -21,10 +21,10 @@ export interface BootstrapDeps {
   readonly peerUrls: readonly string[];
   readonly clientUrls: readonly string[];
   readonly initial: InitialCluster | undefined;
-  /** See `EtcdServerDeps`. */
+  /** Cluster of the data, if the member had left it (`EtcdServerDeps`). */
   readonly formerCluster: FormerCluster | undefined;
   readonly dial: DialPeer | undefined;
-  /** See `EtcdServerDeps`. */
+  /** Set for `--force-new-cluster` (`EtcdServerDeps`). */
   readonly forceNewCluster: (() => Promise<void>) | undefined;
   readonly bytes: (length: number) => Uint8Array;
   readonly stopped: () => boolean;

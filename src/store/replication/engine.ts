@@ -361,7 +361,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     await added;
   }
 
-  /** See `PermissionChanges`. */
+  /** Settles when all changes of permissions in progress have been applied here. Undefined when there are none. */
   get permissionsSettled(): Promise<void> | undefined {
     return this.#permissionChanges.settled;
   }

@@ -40,7 +40,7 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   #lost = false;
   #cancelled: (() => void) | undefined;
 
-  /** See `CallIdentity`. */
+  /** The common name of the verified client certificate; '' when there is none. */
   readonly peerCommonName: () => string;
 
   constructor(

@@ -81,7 +81,7 @@ describe('a create whose namespace changes after admission', () => {
     assert.doesNotMatch(await mapsOf('gone'), /"late"/);
   });
 
-  it('succeeds if the namespace has only been updated, including its allocated addresses', async () => {
+  it('a create whose namespace changes after admission succeeds and keeps its allocated addresses if the namespace was only updated', async () => {
     await make('changed');
     const label = (n: number) =>
       server.call('PATCH', '/api/v1/namespaces/changed', {

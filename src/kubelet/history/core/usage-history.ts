@@ -19,7 +19,7 @@ const RECLAIM_BLOCKS = 256;
 export interface Reading {
   /** Values in the order of the metrics. Counters for rates; undefined or not finite: unknown. */
   readonly values: readonly (number | undefined)[];
-  /** Instance that counts, such as a container ID. */
+  /** Instance to which the counters belong, such as a container ID. Counters of a new instance begin at 0. */
   readonly incarnation: string;
 }
 

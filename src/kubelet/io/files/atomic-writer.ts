@@ -22,7 +22,7 @@ import type { Payload, ProjectedFile } from '../../files-port.ts';
 const DATA = '..data';
 const NEW_DATA = '..data_tmp';
 
-/** See `VolumeFiles.writeAtomically`. */
+/** Replaces the files of a projected volume together (`VolumeFiles.writeAtomically`). */
 export async function writeAtomically(
   directory: string,
   payload: Payload,

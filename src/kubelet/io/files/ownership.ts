@@ -10,7 +10,7 @@ import { NO_FOLLOW } from './sub-path.ts';
 /** Maximum depth of a volume, because each directory level keeps a descriptor open. */
 const MAX_DEPTH = 1_000;
 
-/** See `VolumeFiles.ownByGroup`. */
+/** Gives the files of a volume to the group of `fsGroup` (`VolumeFiles.ownByGroup`). */
 export async function ownByGroup(path: string, gid: number, policy: string | undefined): Promise<void> {
   const top = await open(path, NO_FOLLOW);
   try {

@@ -14,7 +14,7 @@ const O_PATH = 0o10000000;
 /** Flags that open an entry itself, also a link, without reading or writing it. */
 export const NO_FOLLOW = O_PATH | constants.O_NOFOLLOW;
 
-/** See `VolumeFiles.bindSubPath`. */
+/** Mounts a subPath of a volume, without following links out of it (`VolumeFiles.bindSubPath`). */
 export async function bindSubPath(volume: string, subPath: string, target: string, mounts: Mounter): Promise<void> {
   const base = await realpath(volume);
   const parts = await resolveBelow(base, subPath);

@@ -14,7 +14,7 @@ const agent = new Agent({
   secureContext: createSecureContext({ ca: [] }),
 });
 
-/** See `ProbeNetwork.httpGet`. */
+/** Sends the GET of an HTTP probe (`ProbeNetwork.httpGet` in kubelet/probes/port.ts). */
 export function httpGet(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const request =

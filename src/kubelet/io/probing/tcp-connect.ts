@@ -1,6 +1,6 @@
 import { connect as openSocket } from 'node:net';
 
-/** See `ProbeNetwork.connect`. */
+/** Opens the connection of a TCP probe (`ProbeNetwork.connect` in kubelet/probes/port.ts). */
 export function connect(host: string, port: number, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = openSocket({ host, port });

@@ -52,12 +52,13 @@ export class DigestStore {
         let length = 0;
         for await (const chunk of content) {
           length += chunk.length;
-          if (length > size) throw new CodedError('bad-file', `longer than ${size} bytes`);
+          if (length > size) throw new CodedError('bad-file', `the release file is longer than ${size} bytes`);
           hash.update(chunk);
           await writeAll(file, chunk);
         }
-        if (length !== size) throw new CodedError('bad-file', `ends after ${length} of ${size} bytes`);
-        if (hash.digest('hex') !== sha256) throw new CodedError('bad-file', 'its content does not have its SHA-256');
+        if (length !== size) throw new CodedError('bad-file', `the release file ends after ${length} of ${size} bytes`);
+        if (hash.digest('hex') !== sha256)
+          throw new CodedError('bad-file', 'the release file does not have its announced SHA-256');
         await file.sync();
       } finally {
         await file.close();

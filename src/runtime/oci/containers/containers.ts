@@ -134,7 +134,8 @@ export class Containers {
   }
 
   /**
-   * Records the end of containers whose monitor has exited. They end without an exit file, so this must be called periodically.
+   * Records the end of containers whose monitor has exited. They end without an exit file, so this must be called
+   * periodically.
    */
   async settleUnmonitored(): Promise<void> {
     const unheard = this.#table.all().filter((record) => !hasEnded(record) && !hasProcess(record.monitorPid));

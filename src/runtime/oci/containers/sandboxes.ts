@@ -39,8 +39,10 @@ export class Sandboxes {
     this.#directories = new StateDirectories({ disk, memory });
   }
 
-  /** Reads the records of sandboxes and containers, and records the end of those that ended while this process was not
-   * running. */
+  /**
+   * Reads the records of sandboxes and containers, and records the end of those that ended while this process was not
+   * running.
+   */
   async adopt(): Promise<void> {
     const { bootId, deps, log, paths, runc } = this.#context;
     const { records, broken } = await this.#directories.load<SandboxRecord>();

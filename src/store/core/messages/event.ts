@@ -117,7 +117,7 @@ export interface StoredEvent {
   readonly version: number;
   readonly lease: bigint;
   readonly field: Buffer;
-  /** See `EncodedEvent`. */
+  /** Encoded key-value, as in `EncodedEvent`. */
   readonly kv: Buffer;
 }
 

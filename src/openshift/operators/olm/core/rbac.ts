@@ -1,6 +1,6 @@
 /**
- * Service accounts and RBAC objects that an operator version needs. Source: operator-lifecycle-manager pkg/controller/registry/resolver/rbac.go
- * and pkg/controller/operators/olm/operatorgroup.go.
+ * Service accounts and RBAC objects that an operator version needs. Source: operator-lifecycle-manager
+ * pkg/controller/registry/resolver/rbac.go and pkg/controller/operators/olm/operatorgroup.go.
  */
 import type { ServiceAccount } from '../../../../api/generated/core/v1.ts';
 import type {
