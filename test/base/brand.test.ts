@@ -6,7 +6,7 @@ test('accepts revisions that the store can have', () => {
   for (const value of [0, 1, Number.MAX_SAFE_INTEGER]) assert.equal(storeRevision(value), value);
 });
 
-test('rejects other numbers', () => {
+test('a store revision must be a non-negative safe integer', () => {
   for (const value of [-1, 1.5, Number.NaN, 2 ** 53]) assert.throws(() => storeRevision(value), { code: 'bad-value' });
 });
 

@@ -53,7 +53,7 @@ test('names the field that is wrong', () => {
   );
 });
 
-test('ignores inherited fields', () => {
+test('a decoder of objects ignores inherited properties such as toString', () => {
   assert.equal(object({ toString: optional(text) }).faultOf({}), undefined);
 });
 

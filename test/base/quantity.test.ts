@@ -44,7 +44,7 @@ const CANONICAL: readonly (readonly [string | number, string])[] = [
   [0.25, '250m'],
 ];
 
-test('formats like upstream', () => {
+test("formats quantities in upstream's canonical form", () => {
   for (const [text, canonical] of CANONICAL) assert.equal(canonicalQuantity(text), canonical, String(text));
 });
 
@@ -83,7 +83,7 @@ test('rounds bytes and millicores up', () => {
   assert.equal(parseBytes('100E'), Number.MAX_SAFE_INTEGER);
 });
 
-test('adds and compares', () => {
+test('adds, subtracts and compares quantities of different units', () => {
   const a = parseQuantity('1Gi');
   const b = parseQuantity('512Mi');
   assert.equal(formatQuantity(addQuantity(a, b)), '1536Mi');

@@ -300,7 +300,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       assert.equal(await inNamespace('exec', pod, '--', 'cat', '/tmp/back/inner/file'), 'deep\n');
     });
 
-    test('port-forward', async () => {
+    test('port-forward connects to a pod of a deployment', async () => {
       const forward = appliance.spawnInside(path, ['-n', namespace, 'port-forward', 'deploy/web', '18080:8080']);
       let output = '';
       forward.stdout?.setEncoding('utf8').on('data', (text: string) => {

@@ -235,7 +235,7 @@ test('accepts all with --disable-filter, and warns', async () => {
   assert.equal(stderr, 'Request filter disabled, your proxy is vulnerable to XSRF attacks, please be cautious\n');
 });
 
-test('passes upgrades on', async () => {
+test('proxy forwards WebSocket upgrades with its own credentials', async () => {
   await proxied([], async (_, port) => {
     const upgrade = 'Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
     assert.equal(await raw(port, `GET ${POD}/portforward HTTP/1.1\r\n${upgrade}`), 'HTTP/1.1 101 Switching Protocols');

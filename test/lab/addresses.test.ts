@@ -83,13 +83,13 @@ describe('address changes of hosts', { skip: missing ?? false }, () => {
     );
   }
 
-  test('of a node', async () => {
+  test('the cluster follows a changed address of a node', async () => {
     const old = node.address;
     await cluster.line.step(`${node.name}: another address`, () => node.changeAddress('192.0.2.77'));
     await followed(node, old);
   });
 
-  test('of a master that is not the leader, and of the leader', async () => {
+  test('the cluster follows changed addresses of a master that is not the leader, and of the leader', async () => {
     const leader = await cluster.leader(cluster.host(0));
     const [other] = masters.filter((host) => host !== leader) as [NspawnHost];
     for (const [host, address] of [

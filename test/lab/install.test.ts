@@ -61,7 +61,7 @@ describe('blank host', { skip: missing ?? false }, () => {
   let clean: Set<string>;
   let cleanLinks: string;
 
-  test('lacks the programs', async () => {
+  test('a blank host has no programs for containers before the installation', async () => {
     for (const program of ['runc', 'conmon', 'nft', 'ip', 'socat'])
       assert.notEqual((await host.inside('sh', ['-c', `command -v ${program}`])).code, 0, program);
     clean = await tree();

@@ -129,7 +129,7 @@ describe('log forwarding', () => {
     assert.equal(metric(forwarder, 'buffered_bytes'), 0);
   });
 
-  it('posts to Loki', async () => {
+  it('posts log lines to Loki in its JSON format', async () => {
     const { url, requests } = await httpServer([[204]]);
     const forwarder = await forwarderTo(http('loki', url));
     await writeFile(log, line('one'));

@@ -84,7 +84,7 @@ describe('messages', () => {
     for (const source of yes) assert.equal(run(source), true, source);
   });
 
-  it('messages have types', () => {
+  it('messages have the type of their name, and unknown fields and wrong field types are rejected', () => {
     assert.equal(formatType(program('Object.spec.template{}').type), 'Object.spec.template');
     assert.equal(formatType(program('[JSONPatch{}] + []').type), 'list(JSONPatch)');
     const refused: [string, RegExp][] = [

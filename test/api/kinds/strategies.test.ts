@@ -562,7 +562,7 @@ test('converts all versions of events to one stored form', () => {
   assert.deepEqual(alias.convertFrom(stored), given);
 });
 
-test('validates reviews', () => {
+test('rejects access reviews without a subject or with an ambiguous action', () => {
   const review = (kind: string, spec: object, metadata = {}): string[] =>
     texts(kindNamed(kind).strategy.validate?.({ metadata, spec } as never));
   assert.deepEqual(review('SelfSubjectAccessReview', {}), [

@@ -108,7 +108,7 @@ for (const { label, path } of kubectls()) {
       await ok('get --raw /readyz', /^ok$/);
     });
 
-    it('waits and watches', async () => {
+    it('shows objects while it watches, and waits for a deletion', async () => {
       const watching = kubectl('get cm -w --request-timeout=3s');
       await new Promise((resolve) => setTimeout(resolve, 700));
       await ok('create cm seen --from-literal=a=b', /created/);
@@ -120,7 +120,7 @@ for (const { label, path } of kubectls()) {
       assert.equal((await waiting).code, 0);
     });
 
-    it('reports errors', async () => {
+    it('reports unknown fields, invalid objects and missing objects', async () => {
       const pod = (text: string) => `apiVersion: v1\nkind: Pod\n${text}`;
       await fails(
         'apply -f -',

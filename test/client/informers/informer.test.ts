@@ -285,7 +285,7 @@ describe('informer', () => {
     assert.equal(lines.filter((line) => /I t list interrupted kind=ConfigMap .*forbidden/.test(line)).length, 2);
   });
 
-  it('maintains indexes', async () => {
+  it('finds objects by an index, also after changes', async () => {
     server.put('a', 'x', { owner: 'one' });
     const informer = factory.informer(resources.configMaps);
     informer.addIndex('owner', (object) => (object.data?.['owner'] ?? '').split(',').filter(Boolean));

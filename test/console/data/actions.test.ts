@@ -33,7 +33,7 @@ const deployment = (status: object, spec: object = {}): Deployment =>
 suite('the state of a workload', () => {
   const text = (object: Deployment): string => workloadState(object).text;
 
-  test('follows a roll-out', () => {
+  test('describes each phase of a roll-out', () => {
     assert.equal(text(deployment({ observedGeneration: 1 })), 'change not seen by the controller yet');
     assert.equal(text(deployment({ updatedReplicas: 1, replicas: 4 })), 'rolling out, 1 of 3 updated');
     assert.equal(text(deployment({ updatedReplicas: 3, replicas: 4 })), '1 old pods are ending');

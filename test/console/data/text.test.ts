@@ -53,7 +53,7 @@ suite('kubectl commands', () => {
     assert.equal(execCommand('n', 'p', 'c', ['sh']), 'kubectl exec -it -n n p -c c -- sh');
   });
 
-  test('quote hostile names', () => {
+  test('commands quote names that a shell would interpret', () => {
     assert.equal(shellQuote("a'; rm -rf ~ #"), "'a'\\''; rm -rf ~ #'");
     assert.equal(shellQuote(''), "''");
     assert.equal(shellQuote('$(id)'), "'$(id)'");

@@ -48,7 +48,7 @@ describe('protection of claims and volumes', () => {
     assert.equal(planVolume(volume('Released', { finalizers: [VOLUME], deletionTimestamp: DELETED })), 'remove');
   });
 
-  it('keeps other finalizers', () => {
+  it('protection of claims and volumes adds and removes only its own finalizer', () => {
     const object = claim('c', { finalizers: ['other', CLAIM] });
     assert.deepEqual(withPlan(object, CLAIM, 'remove').metadata?.finalizers, ['other']);
     assert.deepEqual(withPlan(claim('c', { finalizers: ['other'] }), CLAIM, 'add').metadata?.finalizers, [

@@ -207,7 +207,7 @@ test('no key of a message becomes a property of an object', () => {
   assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
 });
 
-test('rejects deep nesting', () => {
+test('rejects msgpack values that are nested too deeply', () => {
   assert.throws(() => msgpackEnd(Buffer.concat([Buffer.alloc(100, 0x91), Buffer.from([1])]), 0), MsgpackError);
 });
 

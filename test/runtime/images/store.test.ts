@@ -398,7 +398,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.deepEqual(await readdir(join(storeRoot, 'layer-manifests')), []);
   });
 
-  it('detects damage', async () => {
+  it('detects changed, missing and additional files of layers', async () => {
     const id = await importLayers(
       'v:1',
       [file('bin', 'good', { mode: 0o755 }), file('conf', 'good')],

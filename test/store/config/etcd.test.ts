@@ -651,14 +651,14 @@ describe('accepts and rejects the same arguments as Debian’s etcd', { concurre
   ];
   for (const argv of good) it(`takes ${argv.join(' ')}`, () => compare(argv, undefined));
 
-  it('environment variables', async () => {
+  it('accepts and rejects the same environment variables', async () => {
     await compare([], 'ETCD_HEARTBEAT_INTERVAL', { ETCD_HEARTBEAT_INTERVAL: 'x' });
     await compare([], 'ETCD_PRE_VOTE', { ETCD_PRE_VOTE: 'maybe' });
     await compare([], undefined, { ETCD_FROB: '1', ETCD_NAME: 'x', ETCD_PRE_VOTE: 'TRUE' });
     await compare(['--heartbeat-interval=10'], 'ETCD_HEARTBEAT_INTERVAL', { ETCD_HEARTBEAT_INTERVAL: 'x' });
   });
 
-  it('configuration files', async () => {
+  it('accepts and rejects the same configuration files', async () => {
     const file = async (name: string, text: string): Promise<string> => {
       await writeFile(join(directory, name), text);
       return `--config-file=${join(directory, name)}`;

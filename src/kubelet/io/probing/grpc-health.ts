@@ -1,7 +1,7 @@
 import { connect, constants } from 'node:http2';
 import { MAX_PROBE_OUTPUT_BYTES } from '../../probes/port.ts';
 
-/** Asks a gRPC health service for a probe (`ProbeNetwork.grpcHealth` in kubelet/probes/port.ts). */
+/** Sends the request of a gRPC probe (`ProbeNetwork.grpcHealth` in kubelet/probes/port.ts). */
 export function grpcHealth(ip: string, port: number, service: string, timeoutMs: number): Promise<string | number> {
   return new Promise((resolve, reject) => {
     const authority = `${ip.includes(':') ? `[${ip}]` : ip}:${port}`;

@@ -11,7 +11,7 @@ const asks = (cpu: string, more: Partial<Container> = {}): Container => ({
 });
 const cpuOf = (spec: NonNullable<Pod['spec']>): number => podRequests({ spec }).get('cpu') ?? 0;
 
-test('sums containers', () => {
+test('sums the requests of the containers of a pod', () => {
   assert.equal(cpuOf({ containers: [asks('100m'), asks('1')] }), 1100);
 });
 

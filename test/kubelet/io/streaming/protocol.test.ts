@@ -430,7 +430,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       assert.equal(of(messages, 1), 'got word\n');
     });
 
-    it('base64 text frames', async () => {
+    it('transfers base64 text frames if the client requests them', async () => {
       const path = `/exec?${query(['cat'], 'stdin', 'stdout')}`;
       const { socket, messages } = await session(path, ['v4.base64.channel.k8s.io']);
       socket.send(`0${Buffer.from('bytes').toString('base64')}`);
