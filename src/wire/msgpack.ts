@@ -209,7 +209,7 @@ export class Fields {
   bytes(key: string, limit: number): Uint8Array {
     const value = this.#get(key) ?? new Uint8Array();
     if (!(value instanceof Uint8Array) || value.length > limit)
-      throw new MsgpackError(`${key} is not at most ${limit} bytes`);
+      throw new MsgpackError(`${key} must be binary data of at most ${limit} bytes`);
     // Copied (a Buffer's `slice` would not copy), so that long-lived values do not keep the packet in memory.
     return new Uint8Array(value);
   }

@@ -105,7 +105,7 @@ describe('address changes of hosts', { skip: missing ?? false }, () => {
     }
   });
 
-  test('of a master while it is off', async () => {
+  test('the cluster follows an address of a master that changed while it was off', async () => {
     const host = cluster.host(1);
     const old = host.address;
     await host.powerOff();

@@ -44,7 +44,7 @@ interface LeaseTimes {
 const SOLE: LeaseTimes = { leaseDurationMs: 270_000, renewDeadlineMs: 240_000, retryPeriodMs: 60_000 };
 
 export interface FencedLeaderElector extends LeaderElector {
-  /** Fence for the client of the leader's work: see `FenceableClient.fenced`. */
+  /** Rejects writes of the leader's client when the lease is no longer held (`FenceableClient.fenced`). */
   readonly fence: WriteFence;
 }
 

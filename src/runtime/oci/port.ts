@@ -1,5 +1,5 @@
 /**
- * Dependencies of the embedded runtime on other rooms: a pod network (`network/pods/io` or a CNI adapter) and an image
+ * What the embedded runtime needs from other folders: a pod network (`network/pods/io` or a CNI adapter) and an image
  * store (`runtime/images`).
  */
 import type { ImageService, PortMapping } from '../port.ts';

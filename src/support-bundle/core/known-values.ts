@@ -5,7 +5,10 @@
 
 export const REMOVED = '<removed>';
 
-/** Shorter values are ordinary words too often. Structured documents lose them by their field. */
+/**
+ * Minimum length of a value that is removed wherever it appears; shorter ones are often ordinary words. In YAML and JSON
+ * documents, short values are removed by the name of their field.
+ */
 export const MIN_KNOWN_LENGTH = 6;
 const MIN_LINE_LENGTH = 16;
 const MIN_PART_LENGTH = 8;

@@ -37,7 +37,7 @@ export function sessionConformance(subject: () => Subject): void {
     assert.equal((await waiting(name)).count, 0);
   });
 
-  it('locks: in the order of arrival, skipping waiters whose lease has ended', async () => {
+  it('grants locks in the order of arrival, skipping waiters whose lease has ended', async () => {
     const name = `${subject().fresh()}lock`;
     const leases = [await lease(), await lease(), await lease(), await lease()];
     const [first, second, third, fourth] = leases as [bigint, bigint, bigint, bigint];
@@ -85,7 +85,7 @@ export function sessionConformance(subject: () => Subject): void {
     await refused(lock(name, 424_242n), 2, 'etcdserver: requested lease not found');
   });
 
-  it('elects: campaign, leader, proclaim, resign', async () => {
+  it('elects a leader that can proclaim values and resign', async () => {
     const name = `${subject().fresh()}election`;
     const { client } = subject();
     const [first, second] = [await lease(), await lease()];
@@ -132,7 +132,7 @@ export function sessionConformance(subject: () => Subject): void {
     await revoke(second);
   });
 
-  it('observes: the current leader, its proclamations, and the next leader', async () => {
+  it('an observer receives the current leader, its proclamations, and the next leader', async () => {
     const name = `${subject().fresh()}election`;
     const { client } = subject();
     const [first, second] = [await lease(), await lease()];

@@ -16,7 +16,7 @@ export function txnConformance(subject: () => Subject): void {
   const holds = async (...compare: Draft<'Compare'>[]): Promise<boolean> =>
     (await subject().client.txn({ compare })).succeeded;
 
-  it('compares: every target with every operator, below, at and above', async () => {
+  it('compares every target with every operator, for values below, at and above the operand', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const { ID } = await client.grant(0n, 60);

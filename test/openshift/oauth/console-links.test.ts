@@ -36,7 +36,7 @@ describe('one-time links', () => {
     assert.deepEqual(all.redeem(secret), USER);
   });
 
-  it('are few: the oldest ends', () => {
+  it('links of the console are limited in number: a new one ends the oldest', () => {
     const { links: all } = links();
     const secrets = Array.from({ length: 17 }, () => all.issue(USER));
     assert.equal(all.redeem(secrets[0] ?? ''), undefined);

@@ -359,7 +359,7 @@ const refused: readonly (readonly [name: string, config: object, reason: RegExp]
   ['bomb', { storage: { files: [gzippedBomb()] } }, /files\[0\]\.contents/],
 ];
 for (const [name, config, reason] of refused)
-  test(`bad input: ${name} degrades the pool, which recovers when it is removed`, CASE, async () => {
+  test(`${name} degrades the pool, which recovers when it is removed`, CASE, async () => {
     await cluster.fragment(`bad-${name}`, 'worker', config);
     await eventually('RenderDegraded', WAIT_MS, async () => {
       const { status } = await cluster.pool('worker');
@@ -374,7 +374,7 @@ function gzippedBomb(): object {
   return gzipped('/etc/bomb', '\0'.repeat(200 * 1024 * 1024));
 }
 
-test('bad input: a data URL of 100 MB, and files that no config may change', CASE, async () => {
+test('rejects a data URL of 100 MB and files that no config may change', CASE, async () => {
   const large = `data:,${'x'.repeat(100 * 1024 * 1024)}`;
   const refusedLarge = cluster.fragment('bad-large', 'worker', {
     storage: { files: [{ path: '/etc/large', contents: { source: large } }] },
@@ -390,7 +390,7 @@ test('bad input: a data URL of 100 MB, and files that no config may change', CAS
   }
 });
 
-test('bad input: a directory that is a symbolic link', CASE, async () => {
+test('rejects a file below a directory that is a symbolic link, before it writes any file', CASE, async () => {
   await symlink('/tmp', join(cluster.worker.root, 'etc/linked'));
   await cluster.fragment('bad-link', 'worker', files({ '/etc/linked/x': 'y', '/etc/before-linked': 'z' }));
   await eventually('Degraded', WAIT_MS, async () =>
@@ -417,7 +417,7 @@ test('converts a node group to a KubeletConfig of a pool with its workers', CASE
   assert.equal(await cluster.read('/etc/mytestconf'), 'test');
 });
 
-test('bad input: a config that disconnects the network ten seconds after it was Done', {
+test('rolls back a config that disconnects the host ten seconds after it was applied', {
   timeout: 600_000,
 }, async (context) => {
   await cluster.fragment('bad-network', 'worker', files({ '/etc/netplan/50-bad.yaml': 'network: {}' }));

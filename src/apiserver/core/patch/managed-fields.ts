@@ -235,7 +235,7 @@ function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
     }
     const key = JSON.stringify([entry.apiVersion, entry.subresource]);
     const bucket = ancient.get(key);
-    // Merging into a bucket saves an entry, except for its first one.
+    // The first entry of a bucket remains as one entry; each further one that is merged into it saves one.
     if (bucket !== undefined) excess--;
     const sets = bucket?.sets ?? [];
     sets.push(entry.fields);

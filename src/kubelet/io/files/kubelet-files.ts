@@ -7,8 +7,8 @@ import { podFiles } from './pod-files.ts';
 import { createVolumeFiles } from './volume-files.ts';
 
 /**
- * `mounts` binds sub-paths of volumes. `foreign`: see `createForeignFiles`; if undefined, every path is accessed in
- * this process.
+ * `mounts` binds sub-paths of volumes. `foreign` accesses paths on remote file systems in a process of its own
+ * (`createForeignFiles`); if undefined, every path is accessed in this process.
  */
 export function createKubeletFiles(
   mounts: Mounter,

@@ -83,7 +83,7 @@ export class Containers {
     return this.#table.all().map(describe);
   }
 
-  /** `joined`: see `Sandboxes`. The container is usable only after it has resolved. */
+  /** Creates a container. `joined` resolves when its sandbox is complete; only then may the container be used. */
   create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
     return this.#bundles.create(sandbox, config, joined);
   }

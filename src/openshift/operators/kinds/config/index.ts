@@ -125,7 +125,9 @@ export const clusterVersions = config('ClusterVersion', {
 function validateProject({ spec }: Conditioned): FieldError[] {
   const { projectRequestMessage: message = '' } = (spec ?? {}) as { projectRequestMessage?: string };
   const isPlain = [...message].every((each) => each >= ' ' || each === '\n' || each === '\t');
-  return isPlain ? [] : [fieldError.invalid('spec.projectRequestMessage', message, 'must not hold control characters')];
+  return isPlain
+    ? []
+    : [fieldError.invalid('spec.projectRequestMessage', message, 'must not contain control characters; remove them')];
 }
 
 export const schedulers = config('Scheduler');
