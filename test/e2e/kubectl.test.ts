@@ -133,7 +133,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       }
     });
 
-    test('create, label, annotate, edit, and all three patch types', async () => {
+    test('create, label, annotate, edit and all three patch types change an object', async () => {
       await inNamespace('create', 'configmap', 'plain', '--from-literal=a=1');
       await inNamespace('label', 'cm', 'plain', 'tier=lab');
       await inNamespace('annotate', 'cm', 'plain', 'note=hi');
@@ -162,7 +162,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       await inNamespace('rollout', 'status', 'deploy/web', '--timeout=60s');
     });
 
-    test('scale, rollout restart, history and undo', async () => {
+    test('scale, rollout restart, history and undo change a deployment and its revisions', async () => {
       await inNamespace('scale', 'deploy/web', '--replicas=3');
       await inNamespace('rollout', 'status', 'deploy/web', '--timeout=60s');
       assert.equal(await inNamespace('get', 'deploy', 'web', '-o', 'jsonpath={.status.readyReplicas}'), '3');
@@ -182,7 +182,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       await inNamespace('scale', 'deploy/web', '--replicas=1');
     });
 
-    test('describe, events, explain, api-resources, auth can-i, wait', async () => {
+    test('describe, events, explain, api-resources, auth can-i and wait print what they should', async () => {
       assert.match(
         await inNamespace('wait', 'deploy/web', '--for=condition=Available', '--timeout=30s'),
         /condition met/,
@@ -208,7 +208,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       assert.equal(denied.stdout.trim(), 'no');
     });
 
-    test('logs -f and --previous', async () => {
+    test('logs follows a running container, and prints the log of the previous one', async () => {
       await inNamespace(
         'run',
         'talker',
@@ -260,7 +260,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       await inNamespace('delete', 'pod', 'ticker', '--now');
     });
 
-    test('exec, exec with a terminal, cp in both directions', async () => {
+    test('exec runs commands with and without a terminal, and cp copies in both directions', async () => {
       const pod = (await inNamespace('get', 'pods', '-l', 'app=web', '-o', 'name')).trim().split('\n')[0] ?? '';
       assert.equal(await inNamespace('exec', pod, '--', '/bin/sh', '-c', 'echo $GREETING'), 'hello v1\n');
       const failed = await appliance.kubectl(['-n', namespace, 'exec', pod, '--', '/bin/sh', '-c', 'exit 42'], {
@@ -338,7 +338,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       assert.equal(await must('get', '--raw', `${at}/page.html`), `<a href="${at}/x">x</a>\n`);
     });
 
-    test('apply --server-side, conflicts, diff', async () => {
+    test('apply --server-side reports conflicts, and diff shows changes', async () => {
       const owned = join(scratch, `${namespace}-ssa.yaml`);
       await writeFile(
         owned,
@@ -384,7 +384,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       assert.equal(whoami.stdout, `system:serviceaccount:${namespace}:default`, whoami.stderr);
     });
 
-    test('delete with a grace period and with every cascade', async () => {
+    test('delete accepts a grace period and every cascade', async () => {
       const before = performance.now();
       await inNamespace(
         'run',

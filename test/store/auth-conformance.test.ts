@@ -334,7 +334,7 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it('work with JSON web tokens, and are denied to unauthenticated clients as in later etcd releases', {
+  it("etcdctl's auth, user and role commands work with JSON web tokens, and are denied to unauthenticated clients as in later etcd releases", {
     skip,
   }, async () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });

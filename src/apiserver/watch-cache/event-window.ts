@@ -170,7 +170,10 @@ export class EventWindow {
     if (!this.takeBack()) this.#dropOldest();
   }
 
-  /** Takes one event that the window evicted itself off the count. Returns false if there is none. */
+  /**
+   * Subtracts one from the number of events that the window evicted before the shared budget did. Returns false if the
+   * number is 0.
+   */
   takeBack(): boolean {
     if (this.#ahead === 0) return false;
     this.#ahead -= 1;

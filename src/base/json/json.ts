@@ -65,7 +65,7 @@ function mayHaveLongInteger(text: string): boolean {
     let end = at + 1;
     while (isDigit(text.charCodeAt(end))) end += 1;
     if (end - start >= DIGITS && (start === 0 || BEFORE.has(text.charCodeAt(start - 1)))) return true;
-    // Continue after this run.
+    // The run of digits was too short or not a number. Continue behind it, at the same spacing.
     at += Math.floor((end - 1 - at) / DIGITS) * DIGITS;
   }
   return false;

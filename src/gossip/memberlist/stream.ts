@@ -103,7 +103,8 @@ export class StreamReader {
 
   #append(chunk: Uint8Array): void {
     const length = this.#length + chunk.length;
-    if (length > this.#limits.maxBytes) throw new StreamError(`more than ${this.#limits.maxBytes} bytes`);
+    if (length > this.#limits.maxBytes)
+      throw new StreamError(`the message is longer than ${this.#limits.maxBytes} bytes`);
     if (length > this.#buffer.length) {
       const larger = Buffer.alloc(Math.min(this.#limits.maxBytes, Math.max(length, this.#buffer.length * 2)));
       this.#buffer.copy(larger, 0, 0, this.#length);
@@ -116,7 +117,7 @@ export class StreamReader {
 
 function whole(content: Uint8Array, limits: StreamLimits): StreamMessage {
   const message = new BodyReader(limits).read(content);
-  if (message === undefined) throw new StreamError('truncated');
+  if (message === undefined) throw new StreamError('the message is cut short');
   return message;
 }
 
@@ -158,7 +159,7 @@ class BodyReader {
         return whole(plain, this.#limits);
       }
       default:
-        throw new StreamError(`message type ${content[0]}`);
+        throw new StreamError(`unknown message type ${content[0]}`);
     }
   }
 

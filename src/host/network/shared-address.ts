@@ -12,9 +12,8 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 /** Shorter than the controllers' durations, because clients without a balancer of their own wait for it. */
 export const LEASE = { leaseDurationMs: 6_000, renewDeadlineMs: 4_000, retryPeriodMs: 1_000 } as const;
 /**
- * The kernel removes the address if this process does not extend it, so a stopped or killed holder never has it beside
- * the next one. Less than the renew deadline plus an extension, and therefore before another host can acquire the
- * lease.
+ * Lifetime of the address in the kernel, which removes it if this process does not extend it. It ends before another
+ * host can acquire the lease, so a stopped or killed holder has lost the address when the next one adds it.
  */
 export const LIFETIME_SECONDS = 2;
 export const EXTEND_MS = 700;

@@ -6,8 +6,8 @@
 export const REMOVED = '<removed>';
 
 /**
- * Minimum length of a value that is removed wherever it appears; shorter ones are often ordinary words. In YAML and JSON
- * documents, short values are removed by the name of their field.
+ * Minimum length of a value that is removed wherever it appears; shorter ones are often ordinary words. In YAML and
+ * JSON documents, short values are removed by the name of their field.
  */
 export const MIN_KNOWN_LENGTH = 6;
 const MIN_LINE_LENGTH = 16;

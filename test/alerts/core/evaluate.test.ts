@@ -116,7 +116,7 @@ describe('evaluation of rules', () => {
 });
 
 describe('properties of rates', () => {
-  it('agree with the slope of counters that grow evenly, for any interval and start', () => {
+  it('rates agree with the slope of counters that grow evenly, for any interval and start', () => {
     const random = generator(7);
     for (let run = 0; run < 300; run += 1) {
       const interval = 5 + Math.floor(random() * 55);
@@ -137,7 +137,7 @@ describe('properties of rates', () => {
     }
   });
 
-  it('are never negative, and zero for a constant counter, whatever resets happen', () => {
+  it('rates are never negative, and zero for a constant counter, whatever resets happen', () => {
     const random = generator(11);
     for (let run = 0; run < 300; run += 1) {
       let value = random() * 100;

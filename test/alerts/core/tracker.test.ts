@@ -31,7 +31,7 @@ function statesOf(wait: string | undefined, values: readonly (number | undefined
 }
 
 describe('states of alerts', () => {
-  it('are pending for the duration of for, and inactive after the first false evaluation', () => {
+  it('states of alerts are pending for the duration of for, and inactive after the first false evaluation', () => {
     assert.deepEqual(statesOf('1m', [0, 1, 1, 1, 1, 0, 1], 30_000), [
       '',
       'pending',
@@ -44,7 +44,7 @@ describe('states of alerts', () => {
     assert.deepEqual(statesOf(undefined, [1, undefined], 30_000), ['firing', '']);
   });
 
-  it('fire exactly if the expression was true at all evaluations of the duration', () => {
+  it('states of alerts fire exactly if the expression was true at all evaluations of the duration', () => {
     const random = generator(2);
     for (let run = 0; run < 200; run += 1) {
       const values = Array.from({ length: 40 }, () => (random() < 0.8 ? 1 : random() < 0.5 ? 0 : undefined));
@@ -57,7 +57,7 @@ describe('states of alerts', () => {
     }
   });
 
-  it('report each change once, with summary, fix and time', () => {
+  it('states of alerts report each change once, with summary, fix and time', () => {
     const rules = [rule('a > 0', '1m')];
     const samples = new SampleStore(
       rules.map(({ expression }) => expression),
@@ -89,7 +89,7 @@ describe('states of alerts', () => {
     );
   });
 
-  it('are bounded in number', () => {
+  it('states of alerts are bounded in number', () => {
     const rules = [rule('a > 0')];
     const samples = new SampleStore(
       rules.map(({ expression }) => expression),
@@ -104,7 +104,7 @@ describe('states of alerts', () => {
 });
 
 describe('shipped rules', () => {
-  it('can all be evaluated on a host', () => {
+  it('shipped rules can all be evaluated on a host', () => {
     const rules = compiledRules();
     assert.ok(rules.length >= 12);
     const samples = new SampleStore(
@@ -115,7 +115,7 @@ describe('shipped rules', () => {
     assert.deepEqual([...problems], []);
   });
 
-  it('fire for a store without a leader, a full disk and a slow disk', () => {
+  it('shipped rules fire for a store without a leader, a full disk and a slow disk', () => {
     const rules = compiledRules();
     const samples = new SampleStore(
       rules.map(({ expression }) => expression),

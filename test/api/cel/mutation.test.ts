@@ -111,7 +111,7 @@ describe('messages', () => {
     assert.throws(() => run('Object{a: [Object{}, Object.b{}]}'), /expected type 'Object' but found 'Object\.b'/);
   });
 
-  it('without a JSON form or above the size limit fail', () => {
+  it('messages without a JSON form or above the size limit fail', () => {
     const wrong: [string, RegExp][] = [
       ['Object{a: 1.0 / 0.0}', /has no form in JSON/],
       ['Object{a: {1: 2}}', /map key 1 is not a string/],

@@ -212,7 +212,7 @@ describe('validating admission policies', () => {
     }
   });
 
-  it('whose parameter kind is not served reject requests', async () => {
+  it('validating admission policies whose parameter kind is not served reject requests', async () => {
     await policy({ paramKind: { apiVersion: 'lab.test/v1', kind: 'Nothing' }, validations: [{ expression: 'true' }] });
     await bind({ paramRef: { name: 'x', parameterNotFoundAction: 'Allow' } });
     assert.equal(

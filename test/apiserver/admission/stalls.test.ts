@@ -41,7 +41,7 @@ describe('expressions at the cost limit do not block the event loop', () => {
     assert.ok(total > longest * 1.5, `nothing that could hold it up: ${longest} of ${total} ms`);
   };
 
-  it('in rules of custom resources', async () => {
+  it('expressions at the cost limit do not block the event loop in rules of custom resources', async () => {
     const rule = 'self.l.all(a, self.l.all(b, a + b >= 0))';
     const rules = Array.from({ length: 10 }, (_, index) => ({ rule: `${rule} && ${index} >= 0` }));
     const properties = { l: { type: 'array', maxItems: 320, items: { type: 'integer' } } };
@@ -68,7 +68,7 @@ describe('expressions at the cost limit do not block the event loop', () => {
     );
   });
 
-  it('in policies with many validations', async () => {
+  it('expressions at the cost limit do not block the event loop in policies with many validations', async () => {
     const loop = 'variables.keys.all(a, variables.keys.all(b, a != b || a == b))';
     const rules = [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }];
     const made = await post(`${REGISTRATION}/validatingadmissionpolicies`, {

@@ -623,7 +623,7 @@ describe('webhooks that misbehave', () => {
 });
 
 describe('a webhook that is a service', () => {
-  it('without ready endpoints rejects the request and names the address', async () => {
+  it('a webhook that is a service without ready endpoints rejects the request and names the address', async () => {
     const [server, hooks] = [await startServer(), await WebhookServer.start()];
     try {
       const at = '/api/v1/namespaces/default/services';

@@ -480,7 +480,7 @@ describe('malicious aggregated servers', () => {
     }
   });
 
-  it('with a certificate of another name or authority get no requests', async () => {
+  it('malicious aggregated servers with a certificate of another name or authority get no requests', async () => {
     const main = await startMain();
     const flunders = await FlunderServer.start(main, ['elsewhere.default.svc']);
     try {

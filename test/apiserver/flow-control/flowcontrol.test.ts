@@ -120,7 +120,7 @@ describe('configuration objects of priority and fairness', () => {
     assert.equal(exempt.body.spec?.exempt?.nominalConcurrencyShares, 10);
   });
 
-  it('with the auto-update annotation and an unknown name are deleted', async () => {
+  it('configuration objects of priority and fairness with the auto-update annotation and an unknown name are deleted', async () => {
     const stray = schemaOf('of-another-time', 'system', 'x');
     const marked = { ...stray, metadata: { ...stray.metadata, annotations: { [ANNOTATION]: 'true' } } };
     assert.equal((await server.call('POST', SCHEMAS, { body: marked })).code, 201);

@@ -74,7 +74,7 @@ test('encodes and decodes a definition with a schema', () => {
   assert.deepEqual(decoded(encodeMessage(TYPE, DOCUMENT)), DOCUMENT);
 });
 
-test('keeps schemas in lists of schemas and strings', () => {
+test('encodes and decodes schemas in items, dependencies and additionalItems', () => {
   const schema = {
     type: 'object',
     items: [{ type: 'string' }, { type: 'integer' }],

@@ -58,7 +58,7 @@ describe('evictions', () => {
     });
   const codeOf = async (name: string): Promise<number> => (await server.call('GET', `${PODS}/${name}`)).code;
 
-  it('succeed as often as the budget allows', async () => {
+  it('evictions succeed as often as the budget allows', async () => {
     for (const name of ['a', 'b']) await podNamed(name);
     await budgetWith('web', { disruptionsAllowed: 1, currentHealthy: 2 });
     const dry = await evict('a', { query: '?dryRun=All' });
@@ -91,7 +91,7 @@ describe('evictions', () => {
     assert.equal((await server.call<Pod>('GET', `${PODS}/b`)).body.metadata?.deletionTimestamp, undefined);
   });
 
-  it('of several pods are allowed once if one disruption is left', async () => {
+  it('evictions of several pods are allowed once if one disruption is left', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
     for (const name of names) await podNamed(name);
     await budgetWith('web', { disruptionsAllowed: 3, currentHealthy: 8 });
@@ -114,7 +114,7 @@ describe('evictions', () => {
     assert.match(two.body.message ?? '', /^This pod has more than one PodDisruptionBudget/);
   });
 
-  it('of pods that are not running need no budget', async () => {
+  it('evictions of pods that are not running need no budget', async () => {
     await podNamed('waits', { phase: 'Pending', ready: false });
     await podNamed('ended', { phase: 'Succeeded' });
     await podNamed('other', { labels: { app: 'other' } });
@@ -127,7 +127,7 @@ describe('evictions', () => {
     assert.deepEqual((await budget('web')).status?.disruptedPods ?? {}, {});
   });
 
-  it('of unready pods follow unhealthyPodEvictionPolicy', async () => {
+  it('evictions of unready pods follow unhealthyPodEvictionPolicy', async () => {
     await podNamed('ill', { ready: false });
     await budgetWith('web', { disruptionsAllowed: 0, currentHealthy: 0 });
     assert.equal((await evict('ill')).code, 429);

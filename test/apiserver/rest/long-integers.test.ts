@@ -127,7 +127,7 @@ describe('integers beyond the safe range', () => {
     assert.ok(!specOf(gone.text).includes(`{"id":${ODD}`) && gone.text.includes('"id":9007199254740992'), gone.text);
   });
 
-  it('of built-in kinds are exact in JSON and protobuf, and overflows are rejected', async () => {
+  it('integers beyond the safe range of built-in kinds are exact in JSON and protobuf, and overflows are rejected', async () => {
     const pod = (name: string, seconds: string): string =>
       `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"${name}"},"spec":{"containers":[{"name":"c","image":"i"}],"tolerations":[{"operator":"Exists","effect":"NoExecute","tolerationSeconds":${seconds}}]}}`;
     const answer = await send('POST', PODS, pod('long', MAX));

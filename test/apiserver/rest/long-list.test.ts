@@ -31,7 +31,7 @@ describe('a list of nine megabytes', () => {
   });
   after(() => server.stop());
 
-  it('contains every object once, in order', async () => {
+  it('a list of nine megabytes contains every object once, in order', async () => {
     const { code, headers, body } = await server.call<{ kind: string; items: object[] }>('GET', MAPS);
     assert.equal(code, 200);
     assert.equal(headers['content-type'], 'application/json');
@@ -41,7 +41,7 @@ describe('a list of nine megabytes', () => {
     assert.deepEqual(body.items, expected);
   });
 
-  it('contains the objects selected by label and page', async () => {
+  it('a list of nine megabytes contains the objects selected by label and page', async () => {
     const odd = await server.call<{ items: object[] }>('GET', `${MAPS}?labelSelector=odd%3Dtrue`);
     assert.deepEqual(
       odd.body.items,

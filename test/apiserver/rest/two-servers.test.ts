@@ -26,7 +26,7 @@ describe('two API servers', () => {
     await one.stop();
   });
 
-  it("read each other's latest writes", async () => {
+  it("two API servers read each other's latest writes", async () => {
     await one.call('POST', MAPS, { body: { metadata: { name: 'shared' }, data: { n: '0' } } });
     for (let n = 1; n <= 30; n++) {
       const [writer, reader] = n % 2 === 0 ? [one, two] : [two, one];

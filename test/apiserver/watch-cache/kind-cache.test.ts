@@ -275,7 +275,7 @@ describe('event window', () => {
     assert.equal(budget.bytes, kept.length * 150);
   });
 
-  it('of many kinds share a limit, and evict the oldest event first', () => {
+  it('event windows of many kinds share a limit, and evict the oldest event first', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = generator(seed);
       const maxBytes = 2000 + Math.floor(random() * 20_000);
@@ -309,7 +309,7 @@ describe('event window', () => {
     }
   });
 
-  it('use the whole shared limit: a window evicts nothing while there is room', () => {
+  it('event windows use the whole shared limit: a window evicts nothing while there is room', () => {
     const budget = new WindowBudget(1000);
     const [busy, quiet] = [new EventWindow(0, budget, 5), new EventWindow(0, budget)];
     const event = (revision: number): CacheEvent =>

@@ -51,7 +51,7 @@ suite('the state of a workload', () => {
 });
 
 suite('actions on a workload', () => {
-  test('scale through the subresource and refuse other numbers', async () => {
+  test('actions on a workload scale through the subresource and refuse other numbers', async () => {
     const server = new FakeApi();
     server.answer = () => json({});
     const target = { type: DEPLOYMENTS, name: 'web', namespace: 'n' };
@@ -107,7 +107,7 @@ suite('actions on a workload', () => {
     assert.equal(rolloutSteps(current, [withPods(set('1', 'a:1'), 0, 0), withPods(set('2', 'a:2'), 3, 3)]).length, 1);
   });
 
-  test('read the revisions of a stateful set from its controller revisions', () => {
+  test('actions on a workload read the revisions of a stateful set from its controller revisions', () => {
     const owner = { metadata: { name: 'db', uid: 'o' } };
     const revision = (number: number, uid: string) =>
       ({
@@ -135,7 +135,7 @@ suite('actions on a workload', () => {
     );
   });
 
-  test('pause the roll-out of a deployment', async () => {
+  test('actions on a workload pause the roll-out of a deployment', async () => {
     const server = new FakeApi();
     server.answer = () => json({});
     await setPaused(server.api, 'web', 'n', true);
@@ -295,7 +295,7 @@ suite('the form for an application', () => {
 });
 
 suite('manifests as YAML', () => {
-  test('report syntax errors and missing fields with their line', () => {
+  test('manifests as YAML report syntax errors and missing fields with their line', () => {
     assert.deepEqual(
       parseManifests('kind: A\n---\napiVersion: v1\nkind: B\nmetadata:\n  name: b\n').problems.map(({ line }) => line),
       [1],
@@ -305,7 +305,7 @@ suite('manifests as YAML', () => {
     assert.match(parseManifests('').problems[0]?.message ?? '', /no object/);
   });
 
-  test('limit aliases and keep hostile keys as data', () => {
+  test('manifests as YAML limit aliases and keep hostile keys as data', () => {
     const levels = Array.from(
       { length: 9 },
       (_, index) => `l${index + 1}: &l${index + 1} [${Array(10).fill(`*l${index}`).join(', ')}]`,

@@ -177,7 +177,7 @@ suite('shared feeds', () => {
     assert.equal(context.clock.pendingTimers, 0);
   });
 
-  test('end their watches while the page is hidden and resume without a new list', async () => {
+  test('shared feeds end their watches while the page is hidden and resume without a new list', async () => {
     const context = scene();
     context.server.answer = () => json(podList('10', pod('a', '5')));
     const pool = new FeedPool(context);

@@ -44,7 +44,7 @@ suite('usage history', () => {
     assert.equal(summaryOf('used', { unit: 'cores', average: [null, null], max: [null, null] }), undefined);
   });
 
-  test('of several nodes is the sum of what is known for each time', () => {
+  test('usage history of several nodes is the sum of what is known for each time', () => {
     const of = (times: number[], average: (number | null)[]) => ({
       times,
       metrics: new Map([['cpu', { unit: 'cores', average, max: average }]]),

@@ -123,7 +123,7 @@ suite('revisions', () => {
     ]);
   });
 
-  test('are sorted by number, and other config maps are ignored', () => {
+  test('revisions are sorted by number, and other config maps are ignored', () => {
     const map = (name: string, settings: string): ConfigMap => ({
       metadata: { name },
       data: { status: 'good', settings },

@@ -19,7 +19,7 @@ const manifest = {
 };
 
 suite('requests', () => {
-  test('report the message of a Status, the text of another body, and a broken connection', async () => {
+  test('requests report the message of a Status, the text of another body, and a broken connection', async () => {
     const server = new FakeApi();
     server.answer = () => json({ kind: 'Status', reason: 'Forbidden', message: 'not yours' }, 403);
     await assert.rejects(server.api.json('/x'), { name: 'ApiError', reason: 'Forbidden', message: 'not yours' });
@@ -33,7 +33,7 @@ suite('requests', () => {
 suite('access reviews', () => {
   const question = { verb: 'delete', group: 'apps', resource: 'deployments', namespace: 'n' };
 
-  test('share one request and explain a refusal', async () => {
+  test('access reviews share one request and explain a refusal', async () => {
     const server = new FakeApi();
     server.answer = () => json({ status: { allowed: false } });
     const access = new Access(server.api, new ManualClock());
@@ -44,7 +44,7 @@ suite('access reviews', () => {
     assert.match(first.reason, /You may not delete deployments\.apps in namespace n\./);
   });
 
-  test('are requested again after a minute and after a failure', async () => {
+  test('access reviews are requested again after a minute and after a failure', async () => {
     const server = new FakeApi();
     const clock = new ManualClock();
     const access = new Access(server.api, clock);
@@ -118,7 +118,7 @@ suite('tables', () => {
     object: { metadata: { name, namespace: 'n', resourceVersion: version } },
   });
 
-  test('are updated live for every kind', async () => {
+  test('tables are updated live for every kind', async () => {
     const context = scene();
     let seen: readonly TableColumn[] = [];
     context.server.answer = () =>
@@ -148,13 +148,13 @@ suite('tables', () => {
     feed.stop();
   });
 
-  test('sort durations by length and names by number', () => {
+  test('tables sort durations by length and names by number', () => {
     assert.deepEqual(['2d', '5m', '3h10m'].toSorted(compareCells), ['5m', '3h10m', '2d']);
     assert.deepEqual(['pod-10', 'pod-9'].toSorted(compareCells), ['pod-9', 'pod-10']);
     assert.ok(compareCells(2, 10) < 0);
   });
 
-  test('match a filter with all its words', () => {
+  test('tables match a filter with all its words', () => {
     assert.ok(matchesFilter(['web-1', 'Running'], 'run web'));
     assert.ok(!matchesFilter(['web-1', 'Running'], 'web pending'));
     assert.ok(matchesFilter([], ' '));
@@ -195,7 +195,7 @@ suite('discovery', () => {
 });
 
 suite('differences of lines', () => {
-  test('show changed lines with their surroundings', () => {
+  test('differences of lines show changed lines with their surroundings', () => {
     const before = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].join('\n');
     const after = ['a', 'b', 'c', 'x', 'e', 'f', 'g', 'h'].join('\n');
     assert.deepEqual(

@@ -12,7 +12,7 @@ import {
 import { FakeApi, json } from './fake-api.ts';
 
 suite('rigs', () => {
-  test('use the console and power of the claim, with hostile names encoded', async () => {
+  test('rigs use the console and power of the claim, with hostile names encoded', async () => {
     const claim = { kind: 'rigclaims', name: 'a/../b?x', namespace: 'n' } as const;
     const base = '/apis/rig.hyperedge.dev/v1alpha1/namespaces/n/rigclaims/a%2F..%2Fb%3Fx';
     assert.equal(consolePath(claim), `${base}/console?stdin=true&stdout=true&tty=true`);
@@ -28,7 +28,7 @@ suite('rigs', () => {
     );
   });
 
-  test('are claimed for a valid duration only', async () => {
+  test('rigs are claimed for a valid duration only', async () => {
     const server = new FakeApi();
     server.answer = () => json({ metadata: { name: 'console-x' } });
     assert.equal(await claimRig(server.api, 'bench', 'n', '30m'), 'console-x');
@@ -37,7 +37,7 @@ suite('rigs', () => {
     assert.equal(server.requests.length, 1);
   });
 
-  test('list the holder first, then the queue, without claims that have ended', () => {
+  test('rigs list the holder first, then the queue, without claims that have ended', () => {
     const claim = (name: string, status: object, rigName = 'bench') =>
       ({ metadata: { name }, spec: { rigName }, status }) as AnyObject;
     const claims = [

@@ -22,7 +22,7 @@ import { settle } from '../../client/clocks.ts';
 import { scene } from './fake-api.ts';
 
 suite('quantities and times', () => {
-  test('have the unit of their resource', () => {
+  test('quantities and times have the unit of their resource', () => {
     assert.equal(bytesText(1536 * 1024 * 1024), '1.5 GiB');
     assert.equal(bytesText(0), '0 B');
     assert.equal(coresText(0.25), '250 m');
@@ -73,7 +73,7 @@ suite('text of logs', () => {
     assert.equal(sanitizeText('tab\tand ümläut 漢字 🙂'), 'tab\tand ümläut 漢字 🙂');
   });
 
-  test('are assigned a level', () => {
+  test('texts of logs are assigned a level', () => {
     assert.equal(levelOf('2026 ERROR: broken'), 'error');
     assert.equal(levelOf('{"level":"warn","msg":"x"}'), 'warning');
     assert.equal(levelOf('W0102 03:04:05 file.go:1] slow'), 'warning');
@@ -84,7 +84,7 @@ suite('text of logs', () => {
 suite('lines of a stream', () => {
   const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-  test('join chunks, also within a character', () => {
+  test('lines of a stream join chunks, also within a character', () => {
     const splitter = new LineSplitter(100, 'cut');
     const [first, second] = [bytes('aü').subarray(0, 2), bytes('aü').subarray(2)];
     assert.deepEqual(splitter.push(first), []);
@@ -93,7 +93,7 @@ suite('lines of a stream', () => {
     assert.equal(splitter.end(), 'c');
   });
 
-  test('are cut after their limit, with bounded memory', () => {
+  test('lines of a stream are cut after their limit, with bounded memory', () => {
     const splitter = new LineSplitter(1_000, 'cut');
     const chunk = bytes('x'.repeat(1 << 20));
     for (let index = 0; index < 10; index++) assert.deepEqual(splitter.push(chunk), []);
@@ -102,7 +102,7 @@ suite('lines of a stream', () => {
     assert.match(line, /\[10484760 characters cut\]$/);
   });
 
-  test('fail at the limit if no text may be dropped', () => {
+  test('lines of a stream fail at the limit if no text may be dropped', () => {
     assert.throws(() => new LineSplitter(3, 'fail').push(bytes('abcd')), LineTooLong);
   });
 });

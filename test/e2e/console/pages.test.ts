@@ -264,7 +264,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     return { page, faults };
   };
 
-  test('show hostile texts as text and have no violations of accessibility rules', async () => {
+  test('pages in a browser show hostile texts as text and have no violations of accessibility rules', async () => {
     const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
     const { page, faults } = await opened(1_200);
     for (const path of PATHS) {
@@ -305,7 +305,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
-  test('explain a pod, and disable refused actions with the reason', async () => {
+  test('pages in a browser explain a pod, and disable refused actions with the reason', async () => {
     const { page } = await opened(1_200);
     await page.goto(`${server.url}/console/pods/n/p0`);
     await page.waitForSelector('.finding >> text=the image reg/app:1');

@@ -95,7 +95,7 @@ describe('offline bundle', () => {
     return at('given');
   }
 
-  test('contains executables, packages, images, manifests and join parameters', async () => {
+  test('offline bundle contains executables, packages, images, manifests and join parameters', async () => {
     const { manifest } = await readOffline(at('good'), [trusted], undefined);
     assert.deepEqual(
       manifest.files.map(({ role, name, architecture }) => [role, name, architecture]),

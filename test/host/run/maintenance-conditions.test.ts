@@ -21,7 +21,7 @@ describe('conditions about maintenance', () => {
     assert.equal(expiryCondition([], NOW_MS), undefined);
   });
 
-  it('report a damaged certificate before any expiry', () => {
+  it('conditions about maintenance report a damaged certificate before any expiry', () => {
     const damaged = [
       { file: 'a.crt', notAfterMs: NOW_MS + DAY_MS },
       { file: 'b.crt', notAfterMs: undefined },
@@ -48,7 +48,7 @@ describe('conditions about maintenance', () => {
     assert.deepEqual([of(undefined).status, of(undefined, 49).status], ['False', 'True']);
   });
 
-  it('read no directory outside of the installation', () => {
+  it('conditions about maintenance read no directory outside of the installation', () => {
     const facts = { every: '1h', elsewhere: '/mnt/backup', newest: undefined, observedMs: 10 * DAY_MS };
     assert.match(snapshotCondition(facts, NOW_MS).message, /into \/mnt\/backup/);
     assert.equal(snapshotCondition({ ...facts, every: undefined }, NOW_MS).reason, 'ScheduleIsOff');

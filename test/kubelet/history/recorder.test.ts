@@ -199,7 +199,7 @@ describe('recorder of the usage history', () => {
     await second.recorder.stop();
   });
 
-  it('neither loses nor repeats samples if the clock starts in 1970 and is set later', async () => {
+  it('recorder of the usage history neither loses nor repeats samples if the clock starts in 1970 and is set later', async () => {
     const clock = new TestClock();
     const files = new MemoryFiles();
     const first = host(clock, files, () => 1);

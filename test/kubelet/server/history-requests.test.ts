@@ -47,7 +47,7 @@ async function send(
 }
 
 describe('requests of the usage history', () => {
-  it('are answered in pieces, at the pace of the reader', async () => {
+  it('requests of the usage history are answered in pieces, at the pace of the reader', async () => {
     for (const isSlow of [false, true]) {
       const response = new TestResponse(isSlow);
       await send(response, () => pieces(5));
@@ -56,7 +56,7 @@ describe('requests of the usage history', () => {
     }
   });
 
-  it('are answered with 400 and the parameter, whether it is invalid or the response too large', async () => {
+  it('requests of the usage history are answered with 400 and the parameter, whether it is invalid or the response too large', async () => {
     const invalid = (): Generator<string> => {
       throw new HistoryQueryError('points: too many');
     };
@@ -73,7 +73,7 @@ describe('requests of the usage history', () => {
     }
   });
 
-  it('are answered with 404 by a kubelet that keeps no history', async () => {
+  it('requests of the usage history are answered with 404 by a kubelet that keeps no history', async () => {
     const response = new TestResponse() as unknown as KubeletResponse;
     const signal = new AbortController().signal;
     await assert.rejects(
@@ -82,7 +82,7 @@ describe('requests of the usage history', () => {
     );
   });
 
-  it('end when the client disconnects', async () => {
+  it('requests of the usage history end when the client disconnects', async () => {
     const aborter = new AbortController();
     const response = new TestResponse();
     await send(

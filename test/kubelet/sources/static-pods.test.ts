@@ -59,7 +59,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     );
   });
 
-  it('restart when their process is killed', async () => {
+  it('static pods restart when their process is killed', async () => {
     const first = await running('one');
     process.kill(first.pid, 'SIGKILL');
     const second = await eventually('a new container', async () => {

@@ -10,7 +10,7 @@ const bytes = (text: string): Buffer => Buffer.from(text);
 const textsOf = (lines: readonly { text: string }[]): string[] => lines.map(({ text }) => text);
 
 describe('lines of container logs', () => {
-  it('are complete, partial and interleaved by stream', () => {
+  it('lines of container logs are complete, partial and interleaved by stream', () => {
     const lines = new CriLines(0);
     const log = `${entry('one')}${entry('tw', 'P')}${entry('err', 'F', 'stderr')}${entry('o')}${entry('')}`;
     assert.deepEqual(lines.push(bytes(log), NOW), [
@@ -22,7 +22,7 @@ describe('lines of container logs', () => {
     assert.equal(lines.safePosition, log.length);
   });
 
-  it('keep their text whatever the sizes of the reads are, and continue at the safe position', () => {
+  it('lines of container logs keep their text whatever the sizes of the reads are, and continue at the safe position', () => {
     const random = generator(4);
     for (let run = 0; run < 100; run += 1) {
       const words = Array.from({ length: 20 }, () => 'ä€x'.repeat(Math.floor(random() * 30)));
@@ -48,7 +48,7 @@ describe('lines of container logs', () => {
     }
   });
 
-  it('do not change when the caller uses its buffer again', () => {
+  it('lines of container logs do not change when the caller uses its buffer again', () => {
     const log = bytes(`${entry('begin ', 'P')}${entry('end')}${entry('next')}`);
     for (let size = 1; size < log.length; size += 1) {
       const buffer = Buffer.alloc(size);
@@ -62,7 +62,7 @@ describe('lines of container logs', () => {
     }
   });
 
-  it('of 10 MB become records of a bounded size without loss', () => {
+  it('lines of container logs of 10 MB become records of a bounded size without loss', () => {
     const lines = new CriLines(0);
     const part = 'x'.repeat(16_384);
     const found: string[] = [];
@@ -72,7 +72,7 @@ describe('lines of container logs', () => {
     assert.equal(found.join(''), `${part.repeat(640)}end`);
   });
 
-  it('that are binary or have no newline are text with replacement characters, in pieces', () => {
+  it('lines of container logs that are binary or have no newline are text with replacement characters, in pieces', () => {
     const lines = new CriLines(0);
     const found = textsOf(lines.push(Buffer.alloc(100_000, 0xff), NOW));
     assert.equal(found.length, 3);
@@ -81,7 +81,7 @@ describe('lines of container logs', () => {
     assert.deepEqual(textsOf(new CriLines(0).push(bytes(`no time\n${entry('ok')}`), NOW)), ['no time', 'ok']);
   });
 
-  it('without an end are returned at the end of the file', () => {
+  it('lines of container logs without an end are returned at the end of the file', () => {
     const lines = new CriLines(0);
     assert.deepEqual(lines.push(bytes(`${entry('begin', 'P')}${TIME} stderr F cut`), NOW), []);
     assert.deepEqual(textsOf(lines.finish(NOW)).sort(), ['begin', 'cut']);

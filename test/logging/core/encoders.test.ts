@@ -81,7 +81,7 @@ describe('formats of log receivers', () => {
 });
 
 describe('names of log files', () => {
-  it('are ordered by attempt and rotation, and others are left out', () => {
+  it('names of log files are ordered by attempt and rotation, and others are left out', () => {
     assert.deepEqual(
       orderedLogs(['1.log', '0.log', '0.log.20260102030405000', '0.log.20260101', 'x.log', '0.log.gz']),
       ['0.log.20260101', '0.log.20260102030405000', '0.log', '1.log'],

@@ -59,7 +59,7 @@ describe('container logs', () => {
     return path;
   }
 
-  it('are read as they grow, with the names of pod and container', async () => {
+  it('container logs are read as they grow, with the names of pod and container', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('one'));
     const logs = open();
@@ -73,7 +73,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), []);
   });
 
-  it('are read across rotations and restarts of the container, once and in order', async () => {
+  it('container logs are read across rotations and restarts of the container, once and in order', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('1'));
     const logs = open();
@@ -88,7 +88,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), ['6']);
   });
 
-  it('of a deleted pod are read to their end', async () => {
+  it('container logs of a deleted pod are read to their end', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('1'));
     const logs = open();
@@ -99,7 +99,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), []);
   });
 
-  it('are read from their begin after a truncation', async () => {
+  it('container logs are read from their begin after a truncation', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('1') + line('2'));
     const logs = open();
@@ -109,7 +109,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), ['3']);
   });
 
-  it('of one container do not delay those of others', async () => {
+  it('container logs of one container do not delay those of others', async () => {
     const noisy = await container('a-noisy');
     const quiet = await container('quiet');
     await writeFile(join(noisy, '0.log'), line('x'.repeat(900)).repeat(5000));
@@ -122,7 +122,7 @@ describe('container logs', () => {
     assert.ok(bytes <= 5 * 10_000 + 64 * 1024, `${bytes} bytes of the noisy container in five seconds`);
   });
 
-  it('behind links, and files that are not regular, are not read', async () => {
+  it('container logs behind links, and files that are not regular, are not read', async () => {
     const secret = join(root, 'secret');
     await writeFile(secret, line('secret'));
     const path = await container('web');
@@ -138,7 +138,7 @@ describe('container logs', () => {
     assert.equal(warnings.length, 3, JSON.stringify(warnings));
   });
 
-  it('that are older than the boot are followed from their end', async () => {
+  it('container logs that are older than the boot are followed from their end', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('old'));
     const logs = open({ sinceMs: Date.now() + 60_000 });
@@ -147,7 +147,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), ['new']);
   });
 
-  it('are neither repeated nor lost when the host process restarts', async () => {
+  it('container logs are neither repeated nor lost when the host process restarts', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('1') + line('2'));
     const spoolDirectory = join(root, 'spool');

@@ -60,7 +60,7 @@ describe('route of the console', () => {
     });
   });
 
-  it('never changes the objects of a console that an administrator has installed', () => {
+  it('route of the console never changes the objects of a console that an administrator has installed', () => {
     const present = made();
     const route: Route = { ...present.route, metadata: { name: 'console', namespace: 'openshift-console' } };
     assert.deepEqual(planConsole({ ...NONE, route }, facts()), {});

@@ -12,14 +12,14 @@ function links() {
 }
 
 describe('one-time links', () => {
-  it('can be used once', () => {
+  it('one-time links can be used once', () => {
     const { links: all } = links();
     const secret = all.issue(USER);
     assert.deepEqual(all.redeem(secret), USER);
     assert.equal(all.redeem(secret), undefined);
   });
 
-  it('expire after 60 s', () => {
+  it('one-time links expire after 60 s', () => {
     const { links: all, time } = links();
     const [early, late] = [all.issue(USER), all.issue(USER)];
     time.nowMs += 59_999;
@@ -28,7 +28,7 @@ describe('one-time links', () => {
     assert.equal(all.redeem(late), undefined);
   });
 
-  it('reject other secrets without using up a link', () => {
+  it('one-time links reject other secrets without using up a link', () => {
     const { links: all } = links();
     const secret = all.issue(USER);
     for (const other of ['', 'x', `${secret}x`, secret.toUpperCase(), randomBytes(32).toString('base64url')])

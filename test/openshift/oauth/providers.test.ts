@@ -345,7 +345,7 @@ describe('limits of failures', () => {
 });
 
 describe('redirects', () => {
-  it('lead only to own paths after a login', () => {
+  it('redirects lead only to own paths after a login', () => {
     assert.equal(safePath('/oauth/authorize?a=b'), '/oauth/authorize?a=b');
     for (const evil of ['', null, 'x', '//e', '/\\e', 'https://e/', '/x\r\nlocation: e', '/..//e', 'javascript:1'])
       assert.equal(safePath(evil), '/', String(evil));

@@ -135,7 +135,7 @@ describe('JSON web tokens', () => {
     assert.equal(tokens.caller(token, 1), undefined);
   });
 
-  it('with the method none, or with the public key as shared secret, are rejected as forgeries', async () => {
+  it('JSON web tokens with the method none, or with the public key as shared secret, are rejected as forgeries', async () => {
     const tokens = await tokensOf('jwt,sign-method=RS256,pub-key=rsa.pub');
     const claims = part({ username: 'root', revision: 1, exp: 9_999_999_999 });
     assert.equal(tokens.caller(`${part({ alg: 'none', typ: 'JWT' })}.${claims}.`, 1), undefined);
@@ -149,7 +149,7 @@ describe('JSON web tokens', () => {
     assert.equal(tokens.caller(await rs512.issue('root', 1), 1), undefined);
   });
 
-  it('of other issuers are accepted only with the correct claims', async () => {
+  it('JSON web tokens of other issuers are accepted only with the correct claims', async () => {
     const tokens = await tokensOf('jwt,sign-method=HS256,priv-key=secret');
     const make = (claims: object, header: object = { alg: 'HS256' }): string => {
       const body = `${part(header)}.${part(claims)}`;
@@ -238,7 +238,7 @@ describe('passwords', () => {
     assert.deepEqual(costLikeBcrypt(31), costLikeBcrypt(20));
   });
 
-  it('of the highest cost can be verified', async () => {
+  it('passwords of the highest cost can be verified', async () => {
     const cost = { ...costLikeBcrypt(31), ln: 1 };
     assert.ok(await hasher.verify('pw', await scryptHasher(cost).hash('pw')));
   });

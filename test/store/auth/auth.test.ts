@@ -501,7 +501,7 @@ describe('changes', () => {
     assert.equal(await third.auth.authenticate('alice', 'pw').then(third.auth.tokenUser.bind(third.auth)), 'alice');
   });
 
-  it('that two requests make concurrently are applied once, and the second request is rejected', async () => {
+  it('changes of permissions that two requests make concurrently are applied once, and the second request is rejected', async () => {
     const { auth, log } = rig();
     const outcomes = await Promise.allSettled([auth.change(add('twin')), auth.change(add('twin'))]);
     assert.equal(outcomes[0]?.status, 'fulfilled');
@@ -510,7 +510,7 @@ describe('changes', () => {
     assert.notEqual(decodeProposal(log[0] as Uint8Array).id, decodeProposal(log[1] as Uint8Array).id);
   });
 
-  it('that would be rejected are never written to the log', async () => {
+  it('changes of permissions that would be rejected are never written to the log', async () => {
     const { auth, log } = rig();
     await assert.rejects(auth.change({ kind: 'enable' }), refused('root-user-missing'));
     assert.deepEqual(log, []);

@@ -51,7 +51,7 @@ describe('the store on a disk that another program keeps full', { skip: process.
     await rm(disk, { recursive: true, force: true });
   });
 
-  it('still commits small batches after it has reported a full disk', async (context) => {
+  it('the store on a disk that another program keeps full still commits small batches after it has reported a full disk', async (context) => {
     const data = await mkdtemp(join(disk, 'log-'));
     const filler = join(disk, 'filler');
     const fatal: Error[] = [];

@@ -143,7 +143,7 @@ describe('seats of the levels', () => {
     assert.ok(nodes.queues.limit >= 90, `${nodes.queues.limit} for those who use what is theirs`);
   });
 
-  it('of a removed level remain until its requests have finished', () => {
+  it('seats of the levels of a removed level remain until its requests have finished', () => {
     const own: PriorityLevelConfiguration = {
       metadata: { name: 'own' },
       spec: {

@@ -58,7 +58,7 @@ describe('configurations of policies', () => {
     }
   });
 
-  it('without a schema are merged field by field', () => {
+  it('configurations of policies without a schema are merged field by field', () => {
     assert.deepEqual(mergeConfiguration({ a: { b: 1 } }, { a: { c: [1] } }, undefined), { a: { b: 1, c: [1] } });
   });
 });

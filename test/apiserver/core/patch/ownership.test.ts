@@ -116,7 +116,7 @@ describe('field ownership', () => {
     }
   });
 
-  it('of a new object equals a comparison with an empty object', () => {
+  it('field ownership of a new object equals a comparison with an empty object', () => {
     for (let seed = 1; seed <= 300; seed++) {
       const choices = new Choices(seed);
       const pod = choices.chance(0.5) ? randomPod(choices) : choices.object(3, false);
@@ -137,7 +137,7 @@ describe('field ownership', () => {
     }
   });
 
-  it('of preserved unknown fields belongs to their creator, including containers', () => {
+  it('field ownership of preserved unknown fields belongs to their creator, including containers', () => {
     const updated = {
       ...SUBJECT,
       metadata: { name: 'x' },

@@ -200,7 +200,7 @@ describe('a connection', () => {
     await end;
   });
 
-  it('with a token is evicted for a node with a certificate when all slots are in use', async () => {
+  it('a connection with a token is evicted for a node with a certificate when all slots are in use', async () => {
     const watching = Array.from({ length: LIMITS.authenticated }, () => session(token));
     for (const each of watching) assert.equal(await each.get('/watch'), 200);
     const more = session(token);

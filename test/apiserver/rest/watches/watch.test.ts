@@ -169,7 +169,7 @@ describe('watches', () => {
     assert.equal(stream.lines.at(-1)?.type, 'BOOKMARK');
   });
 
-  it('without a timeout ends after the server’s minimum, or up to twice as long', async () => {
+  it('watches without a timeout end after the server’s minimum, or up to twice as long', async () => {
     const impatient = await startServer({ config: { minWatchSeconds: 0.05 } });
     const stream = new Watch(impatient, `${MAPS}?watch=true&resourceVersion=0`);
     try {

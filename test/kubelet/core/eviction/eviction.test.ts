@@ -32,7 +32,7 @@ const seen = (of: Partial<Record<Signal, readonly [available: number, capacity: 
   );
 
 describe('thresholds', () => {
-  test("default to upstream's, which are replaced as a whole", () => {
+  test("eviction thresholds default to upstream's, which are replaced as a whole", () => {
     assert.deepEqual(
       parseThresholds({}).map(({ signal, value }) => [signal, value]),
       [

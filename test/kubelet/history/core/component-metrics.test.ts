@@ -17,7 +17,7 @@ apiserver_request_duration_seconds_sum{code="500"} 99
 apiserver_request_total{verb="GET",code="404"} broken`;
 
 describe('metrics of components', () => {
-  it('are summed over the lines of one metric', () => {
+  it('metrics of components are summed over the lines of one metric', () => {
     assert.deepEqual(readApiCounters(API), { requests: 13, errors: 3 });
     assert.deepEqual(readApiCounters(''), { requests: 0, errors: 0 });
     assert.deepEqual(readApiCounters('apiserver_request_total{code="500"} 4'), { requests: 4, errors: 4 });
@@ -26,7 +26,7 @@ describe('metrics of components', () => {
     assert.equal(readStoreCounters('other 1'), undefined);
   });
 
-  it('become rates, also after a reset, and nothing without both readings', () => {
+  it('metrics of components become rates, also after a reset, and nothing without both readings', () => {
     const before = { api: { requests: 100, errors: 5 }, store: { flushes: 10, flushSeconds: 1 } };
     const after = { api: { requests: 160, errors: 5 }, store: { flushes: 40, flushSeconds: 1.3 } };
     const { storeLatency = 0, ...rates } = componentRates(before, after, 60_000);

@@ -13,7 +13,7 @@ const NOW = Date.UTC(2026, 10, 26, 12);
 const parse = (text: string) => parseHistoryQuery(new URLSearchParams(text), NOW);
 
 describe('parameters of the usage history', () => {
-  it('default to the node, the last hour, all metrics and 300 points', () => {
+  it('parameters of the usage history default to the node, the last hour, all metrics and 300 points', () => {
     const query = parse('');
     assert.deepEqual(
       { ...query, metrics: query.metrics.length },
@@ -25,7 +25,7 @@ describe('parameters of the usage history', () => {
     );
   });
 
-  it('are rejected with the name of the parameter', () => {
+  it('parameters of the usage history are rejected with the name of the parameter', () => {
     for (const [text, message] of [
       ['scope=galaxy', /^scope: "galaxy" is not one of node, slice, pod, container$/],
       ['scope=__proto__', /^scope: /],

@@ -293,7 +293,7 @@ describe('files of the usage history', () => {
   const period = periodOf(slotOf(LONG_LEVEL, START));
   const timeline = (timeMs: number) => ({ timeMs, wallMs: timeMs, segments: [{ fromMs: START, offsetMs: 0 }] });
 
-  it('contain all samples of the long level', () => {
+  it('files of the usage history contain all samples of the long level', () => {
     const { history, endMs } = filled();
     const bytes = encodeHistoryFile(historyFileOf(history.all(), period, timeline(endMs)));
     const restored = new UsageHistory();
@@ -310,7 +310,7 @@ describe('files of the usage history', () => {
     }
   });
 
-  it('are rejected when they are cut anywhere, of another version, or out of range', () => {
+  it('files of the usage history are rejected when they are cut anywhere, of another version, or out of range', () => {
     const { history, endMs } = filled();
     const file = historyFileOf(history.all(), period, timeline(endMs));
     const bytes = encodeHistoryFile(file);
@@ -339,7 +339,7 @@ describe('files of the usage history', () => {
       assert.throws(() => decodeHistoryFile(changed(from, to)), reason, `${from} → ${to}`);
   });
 
-  it('with random damage are rejected or yield finite numbers', () => {
+  it('files of the usage history with random damage are rejected or yield finite numbers', () => {
     const { history, endMs } = filled();
     const bytes = encodeHistoryFile(historyFileOf(history.all(), period, timeline(endMs)));
     const random = numbers(11);

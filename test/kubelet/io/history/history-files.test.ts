@@ -13,7 +13,7 @@ describe('files of the usage history', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  it('are listed, read, replaced and removed; others are left alone', async () => {
+  it('files of the usage history are listed, read, replaced and removed; others are left alone', async () => {
     const below = join(directory, 'a/b');
     const files = createHistoryFiles(below);
     assert.deepEqual(await files.list(), []);
@@ -29,7 +29,7 @@ describe('files of the usage history', () => {
     assert.deepEqual(await files.list(), []);
   });
 
-  it('are rejected when they are cut at any byte, changed at any byte, or of a newer version', async () => {
+  it('files of the usage history are rejected when they are cut at any byte, changed at any byte, or of a newer version', async () => {
     const files = createHistoryFiles(directory);
     await files.replace('7.history', content.subarray(0, 200));
     const path = join(directory, '7.history');
@@ -48,7 +48,7 @@ describe('files of the usage history', () => {
     assert.equal((await files.read('7.history')).length, 200);
   });
 
-  it('are rejected when they are too large, compressed or not, or no files', async () => {
+  it('files of the usage history are rejected when they are too large, compressed or not, or no files', async () => {
     const files = createHistoryFiles(directory);
     await files.replace('8.history', new Uint8Array(5 * 1024 * 1024));
     assert.ok((await stat(join(directory, '8.history'))).size < 100_000, 'a small file with a large content');

@@ -16,7 +16,7 @@ describe('counters of a host', () => {
   });
   after(() => rm(root, { recursive: true, force: true }));
 
-  it('are undefined for what the host does not report', async () => {
+  it('counters of a host are undefined for what the host does not report', async () => {
     const counters = await createHostCounters({ root, monotonicMs: () => 0 })();
     assert.deepEqual(counters, {
       network: { receivedBytes: 0, sentBytes: 0 },
@@ -27,7 +27,7 @@ describe('counters of a host', () => {
     });
   });
 
-  it('contain disks, flash, interfaces, pods, pressure, temperature and throttling', async () => {
+  it('counters of a host contain disks, flash, interfaces, pods, pressure, temperature and throttling', async () => {
     await put('sys/block/mmcblk0/queue/rotational', '0');
     await put('sys/block/sda/queue/rotational', '1');
     await put('sys/block/dm-0/queue/rotational', '1');

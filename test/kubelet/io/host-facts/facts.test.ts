@@ -24,7 +24,7 @@ describe('facts of the host', () => {
     assert.ok(disk.capacityBytes >= disk.availableBytes && disk.inodes >= disk.inodesFree);
   });
 
-  it('parse os-release as documented', () => {
+  it('facts of the host parse os-release as documented', () => {
     assert.deepEqual(
       { ...parseOsRelease('A="x y"\nB=\'z\'\nC=plain\n# D=no\nPRETTY_NAME="Debian GNU/Linux 12"\n__proto__=x\n') },
       { A: 'x y', B: 'z', C: 'plain', PRETTY_NAME: 'Debian GNU/Linux 12' },

@@ -51,7 +51,7 @@ describe('allocation for a namespace', () => {
 });
 
 describe('the record of blocks', () => {
-  it('contains one bit per block, the lowest last', () => {
+  it('the record of blocks contains one bit per block, the lowest last', () => {
     const { range, data } = allocationOf(new Set([0, 9]));
     assert.equal(range, RANGE);
     assert.deepEqual([...Buffer.from(data ?? '', 'base64')], [0b10, 0b1]);

@@ -76,7 +76,7 @@ echo image > "$2/pages-1.img"
       assert.equal((await lab.runtime().listContainers()).find((each) => each.id === id)?.state, 'running');
     });
 
-    it('that fails reports CRIU’s message and leaves no files', async () => {
+    it('a checkpoint of a container that fails reports CRIU’s message and leaves no files', async () => {
       await mkdir(join(programs, 'broken'));
       const directory = join(lab.directory, 'failed');
       await assert.rejects(async () => lab.runtime().checkpointContainer?.(id, join(directory, 'x.tar')), {

@@ -80,7 +80,7 @@ describe('the journal', () => {
     return found;
   }
 
-  it('contains records that the database does not have, and is removed when the log is closed cleanly', async () => {
+  it('the journal contains records that the database does not have, and is removed when the log is closed cleanly', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 8; revision += 1) await log.commit(batch(row(revision)));

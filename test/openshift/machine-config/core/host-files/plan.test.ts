@@ -56,7 +56,7 @@ describe('the plan of a change of host files', () => {
     assert.deepEqual(batch.leftFiles, []);
   });
 
-  it('never reuses the name of a saved original', () => {
+  it('the plan of a change of host files never reuses the name of a saved original', () => {
     const state = stateWith({ '/etc/a': { kind: 'file', stored: '7', ...ROOT } });
     const { next } = plan(state, [wanted('/etc/b', 'new', file('old'), { unsaved: Buffer.from('old') })]);
     assert.deepEqual(next.originals, { '/etc/b': { kind: 'file', stored: '8', ...ROOT } });
