@@ -128,6 +128,6 @@ function requestOf(line: string): Request {
     ? document
     : {};
   if (typeof id !== 'number' || !Number.isSafeInteger(id))
-    throw new CodedError('bad-request', 'id: give a whole number, which the answer then carries');
+    throw new CodedError('bad-request', 'id: give a whole number; the response repeats it');
   return { id, method, params };
 }

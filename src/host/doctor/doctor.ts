@@ -56,7 +56,10 @@ export async function runDoctor(run: DoctorRun): Promise<DoctorReport> {
   return summarize(found, { host: hostName, version: PRODUCT_VERSION, time: timestamp(nowMs) });
 }
 
-/** The host's own programs come first, because the directory of the carried ones may be on a full disk. */
+/**
+ * Adds the programs inside this executable to PATH. The host's own programs come first, because unpacking the others
+ * may fail on a full disk.
+ */
 async function useCarriedPrograms(): Promise<void> {
   await openAssets();
   const directory = await openHelpers();

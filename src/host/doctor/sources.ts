@@ -44,7 +44,7 @@ import {
 } from './host-facts.ts';
 import { podProbeFacts, registryFacts } from './network-facts.ts';
 
-/** Longer than the probe of a directory, which many facts need. */
+/** Time limits of reading facts. The shortest is longer than the probe of a directory, which many facts need. */
 const QUICK_MS = 10_000;
 const LOCAL_MS = 15_000;
 const SLOW_MS = 30_000;

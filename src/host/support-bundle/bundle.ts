@@ -172,7 +172,10 @@ function clusterAccess(settings: () => Promise<Settings>, opened: OpenedClient[]
   };
 }
 
-/** The host's own programs come first, because the directory of the carried ones may be on a full disk. */
+/**
+ * Adds the programs inside this executable to PATH. The host's own programs come first, because unpacking the others
+ * may fail on a full disk.
+ */
 async function useCarriedPrograms(): Promise<void> {
   await openAssets();
   const directory = await openHelpers();

@@ -49,7 +49,7 @@ describe('--runtime-config', () => {
     }
   });
 
-  it('accepts former versions of kube-apiserver with a warning', () => {
+  it('accepts API versions that kube-apiserver no longer serves, with a warning', () => {
     assert.deepEqual(read('apps/v1beta2=true,resource.k8s.io/v1alpha3=true').warnings, [
       '--runtime-config: apps/v1beta2 does not exist; the setting has no effect',
       '--runtime-config: resource.k8s.io/v1alpha3 does not exist; the setting has no effect',

@@ -256,7 +256,7 @@ function randomDevice(next: (n: number) => number): [PlainDevice, Omit<Device, '
 }
 
 describe('allocation of shared devices', () => {
-  it('matches an exhaustive search', () => {
+  it('allocation of shared devices is possible exactly if an exhaustive search finds one', () => {
     const counts = { possible: 0, impossible: 0 };
     for (let seed = 1; seed <= 3000; seed += 1) {
       const next = numbers(seed);

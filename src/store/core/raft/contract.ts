@@ -1,4 +1,4 @@
-/** Interface of the consensus machine that a member's shell uses. */
+/** Interface of the consensus machine that a member drives. */
 import type { ProgressState } from './progress.ts';
 import type {
   ConfChange,
@@ -90,7 +90,7 @@ export interface Raft {
   /** Delivers the entries requested in `Ready.entryReads`. */
   entriesRead(from: number, entries: readonly Entry[]): void;
   /**
-   * Message that the shell steps into `to` once `to` has the whole snapshot. Undefined if this member is no longer the
+   * Message that the caller steps into `to` once `to` has the whole snapshot. Undefined if this member is no longer the
    * leader.
    */
   snapshotMessage(to: NodeId, snapshot: SnapshotMeta): Message | undefined;

@@ -103,7 +103,7 @@ export function broadcastAppend(node: RaftNode): void {
 
 /**
  * Sends the entries that `id` needs next. Without entries, it sends the commit index if `evenEmpty` is set. If the
- * entries are not in memory, it requests a disk read or a snapshot stream from the shell. Returns true if entries were
+ * entries are not in memory, it requests a disk read or a snapshot stream from the caller. Returns true if entries were
  * sent. With `news`, a message without entries needs no response; a probe for liveness or for the log position does.
  */
 function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: boolean, news = false): boolean {
@@ -166,7 +166,7 @@ function readEntries(node: RaftNode, progress: Progress): void {
     node.entryReads.push({ from: progress.next, maxBytes: node.config.maxAppendBytes });
 }
 
-/** Handles entries that the shell has read from disk. The list is empty if they were compacted meanwhile. */
+/** Handles entries that the caller has read from disk. The list is empty if they were compacted meanwhile. */
 export function entriesRead(node: RaftNode, from: number, entries: readonly Entry[]): void {
   if (node.role !== 'leader') return;
   for (const [id, progress] of node.peers()) {

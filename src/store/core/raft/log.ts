@@ -13,9 +13,9 @@ export function entryBytes(entry: Entry): number {
 }
 
 /**
- * The log. Its positions in ascending order: `base` (compacted up to here), `applied` (reported by the shell),
- * `emitted` (returned to the shell to be applied), `committed`, `last`. Independent of those: `stable` (on this
- * member's disk) and `handed` (returned to the shell to be written). Entries before `memoryFrom` are only on disk.
+ * The log. Its positions in ascending order: `base` (compacted up to here), `applied` (reported by the caller),
+ * `emitted` (returned to the caller to be applied), `committed`, `last`. Independent of those: `stable` (on this
+ * member's disk) and `handed` (returned to the caller to be written). Entries before `memoryFrom` are only on disk.
  */
 export class RaftLog {
   #base: { readonly index: number; readonly term: number };

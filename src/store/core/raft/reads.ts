@@ -2,7 +2,7 @@ import type { NodeId, ReadContext } from './types.ts';
 
 interface PendingRead {
   readonly context: ReadContext;
-  /** The follower that requested the read; undefined for the leader's own shell. */
+  /** The follower that requested the read; undefined for the leader itself. */
   readonly from: NodeId | undefined;
 }
 interface ConfirmingRead extends PendingRead {
@@ -72,7 +72,7 @@ export class PendingReads {
     return aborted;
   }
 
-  /** Aborts all reads. Returns those of this member's own shell. */
+  /** Aborts all reads. Returns those of the member itself. */
   abort(): ReadContext[] {
     const own = [...this.#early, ...this.#confirming].filter((read) => read.from === undefined);
     const aborted = [...own.map((read) => read.context), ...this.#forwarded.keys()];

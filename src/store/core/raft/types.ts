@@ -1,4 +1,4 @@
-/** Inputs and outputs of the machine. Indices, terms and ticks are safe integers; the shell encodes them. */
+/** Inputs and outputs of the machine. Indices, terms and ticks are safe integers; the caller encodes them. */
 
 /**
  * ID of a member in the cluster: a stable text that is never reused for another member (for example etcd's member ID in
@@ -26,7 +26,7 @@ export interface ConfStep {
  */
 export interface ConfChange {
   readonly steps: readonly ConfStep[];
-  /** Opaque data of the shell, such as peer addresses. */
+  /** Opaque data of the caller, such as peer addresses. */
   readonly context?: Uint8Array;
 }
 
@@ -51,7 +51,7 @@ export type Entry = EntryPosition &
     | { readonly kind: 'noop' }
   );
 
-/** Position and configuration of a snapshot. The shell stores and transfers its bytes. */
+/** Position and configuration of a snapshot. The caller stores and transfers its bytes. */
 export interface SnapshotMeta extends EntryPosition {
   readonly conf: ConfState;
 }
@@ -139,7 +139,7 @@ export type Message =
    */
   | (Termed & { readonly type: 'heartbeat'; readonly commit: number; readonly round: number })
   | (Termed & { readonly type: 'heartbeatResp'; readonly round: number })
-  /** Stepped into the receiver once the shell has received all bytes of the snapshot. */
+  /** Stepped into the receiver once the caller has received all bytes of the snapshot. */
   | (Termed & { readonly type: 'snapshot'; readonly snapshot: SnapshotMeta })
   | (Termed & { readonly type: 'timeoutNow' })
   | (Envelope & { readonly type: 'propose'; readonly data: readonly Uint8Array[] })
@@ -157,7 +157,7 @@ export interface ReadState {
 }
 
 /**
- * A follower needs a snapshot of at least `index`. The shell streams one and reports with `snapshotProgress` and
+ * A follower needs a snapshot of at least `index`. The caller streams one and reports with `snapshotProgress` and
  * `snapshotDone`.
  */
 export interface SnapshotRequest {
@@ -166,7 +166,7 @@ export interface SnapshotRequest {
 }
 
 /**
- * Request for entries that are no longer in memory. The shell always responds with `entriesRead(from, …)`: at least one
+ * Request for entries that are no longer in memory. The caller always calls `entriesRead(from, …)`: at least one
  * entry, or none if they have been compacted since.
  */
 export interface EntryRead {
@@ -175,7 +175,7 @@ export interface EntryRead {
 }
 
 /**
- * Work for the shell. It must be performed in this order:
+ * Work for the caller. It must be performed in this order:
  * 1. At once, in any order: send `messages`, start `snapshotsToSend` and `entryReads`, apply `committed` (already on
  *    this member's disk), store `confState` with the applied index, serve `readStates` when their index is applied.
  * 2. Write `snapshot`, `entries` and `hardState` atomically, after those of earlier Readys; flush if `mustSync`.

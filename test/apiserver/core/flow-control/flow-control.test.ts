@@ -208,13 +208,13 @@ describe('seats of the levels', () => {
   });
 });
 
-describe('turns of a server with one thread', () => {
+describe('event-loop turns of the server', () => {
   const list = resource('list', '/pods');
   const beat = resource('update', 'coordination.k8s.io/leases', 'kube-node-lease');
   const state = (request: FlowRequest<string> | string): string =>
     typeof request === 'string' ? request : request.state;
 
-  it('turns of a server with one thread keep seats occupied until the turn ends, even of finished requests', () => {
+  it('event-loop turns of the server keep seats occupied until the turn ends, even of finished requests', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id < limit; id++) {
@@ -228,7 +228,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.dispatch(1)?.owner, 'late');
   });
 
-  it('turns of a server with one thread stop starting requests of the most served level when they take long, but still start heartbeats', () => {
+  it('event-loop turns of the server stop starting requests of the most served level when they take long, but still start heartbeats', () => {
     const flows = usual();
     assert.equal(state(bring(flows, someone, list, 'first', 0)), 'executing');
     assert.equal(state(bring(flows, someone, list, 'second', 1)), 'executing');
@@ -243,7 +243,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.pressed, false);
   });
 
-  it('turns of a server with one thread serve levels in turn, so that a level with few requests waits only shortly', () => {
+  it('event-loop turns of the server serve levels in turn, so that a level with few requests waits only shortly', () => {
     const flows = usual();
     bring(flows, someone, list, 'begins', 0);
     bring(flows, node, beat, 'begins', 0);
@@ -254,7 +254,7 @@ describe('turns of a server with one thread', () => {
     assert.ok(order.filter((each) => each === 'beat').length >= 2, order.join());
   });
 
-  it('turns of a server with one thread are not repeated for a request that waits only for seats', () => {
+  it('event-loop turns of the server are not repeated for a request that waits only for seats', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id <= limit; id++) bring(flows, someone, list, `${id}`, 0);
@@ -263,7 +263,7 @@ describe('turns of a server with one thread', () => {
     assert.equal(flows.pressed, false);
   });
 
-  it('turns of a server with one thread end the wait of disconnected clients and expired requests', () => {
+  it('event-loop turns of the server end the wait of disconnected clients and expired requests', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id < limit; id++) bring(flows, someone, list, `${id}`, 0);
@@ -283,7 +283,7 @@ describe('turns of a server with one thread', () => {
     assert.deepEqual(rejected, { 'queue-full': 0, 'concurrency-limit': 0, 'time-out': 1, cancelled: 1 });
   });
 
-  it('turns of a server with one thread reject requests if the queues of their flow are full', () => {
+  it('event-loop turns of the server reject requests if the queues of their flow are full', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     const room = limit + 6 * 50;
@@ -292,7 +292,7 @@ describe('turns of a server with one thread', () => {
     assert.notEqual(bring(flows, user('another'), list, 'other', 0), 'queue-full', 'others have queues of their own');
   });
 
-  it('turns of a server with one thread keep the final seats of writes for their watch events', () => {
+  it('event-loop turns of the server keep the final seats of writes for their watch events', () => {
     const flows = usual();
     const work = { initialSeats: 1, finalSeats: 4, additionalLatencyMs: 5 };
     const of = flows.classify(someone, list);
