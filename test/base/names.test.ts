@@ -41,7 +41,7 @@ test('accepts and rejects the same names as upstream', () => {
   }
 });
 
-test("has upstream's messages", () => {
+test("errors of names have upstream's messages", () => {
   assert.deepEqual(labelValueErrors('c%c'), [
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
   ]);

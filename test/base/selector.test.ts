@@ -72,7 +72,7 @@ test('treats labels with names of prototype members as plain data', () => {
   assert.ok(matchesLabels(parseLabelSelector('!constructor'), {}));
 });
 
-test('converts selector objects', () => {
+test('converts label selectors of the API to requirements', () => {
   assert.ok(!matchesLabels(labelSelectorOf(undefined), { a: 'b' }), 'an absent selector selects nothing');
   assert.ok(matchesLabels(labelSelectorOf({}), { a: 'b' }), 'an empty selector selects everything');
   const selector = labelSelectorOf({

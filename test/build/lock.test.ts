@@ -24,7 +24,7 @@ interface Manifest {
 
 const json = async (name: string): Promise<unknown> => JSON.parse(await readFile(join(ROOT, name), 'utf8'));
 
-test('has a digest for everything that ships, and no registry host', async () => {
+test('the lock file has a digest for everything that ships, and no registry host', async () => {
   const { packages } = (await json('package-lock.json')) as { packages: Record<string, LockedEntry> };
   for (const [path, entry] of Object.entries(packages)) {
     assert.equal(entry.resolved, undefined, `${path}: no registry host`);
@@ -43,7 +43,7 @@ test('locks Node for both architectures at the version that runs the tests', asy
   }
 });
 
-test('has exact versions of all dependencies', async () => {
+test('package.json has exact versions of all dependencies', async () => {
   const manifest = (await json('package.json')) as Manifest;
   for (const group of [manifest.dependencies, manifest.devDependencies, manifest.optionalDependencies])
     for (const [name, version] of Object.entries(group)) assert.match(version, /^(npm:.+@)?\d+\.\d+\.\d+$/, name);
@@ -71,7 +71,7 @@ test('rejects an archive that differs from the locked digest', async () => {
   }
 });
 
-test("has no URLs of package archives in programs and tests, so that the host's apt and npm configuration applies", async () => {
+test("programs and tests contain no URLs of package archives, so that the host's apt and npm configuration applies", async () => {
   const hosts = /deb\.debian\.org|registry\.npmjs\.org|nodejs\.org\/dist|proxy\.golang\.org/;
   const own = join('test', 'build', 'lock.test.ts');
   for (const directory of ['build', 'src', 'test'])

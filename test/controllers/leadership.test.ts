@@ -71,7 +71,7 @@ test('denies a controller undeclared kinds', () => {
   assert.throws(() => handle.writer(resources.pods), /does not declare that it writes pods/);
 });
 
-test('has a unique name and declared kinds for every controller', () => {
+test('every controller has a unique name and declares its kinds', () => {
   const names = controllers.map((controller) => controller.name);
   assert.equal(new Set(names).size, names.length);
   for (const controller of controllers) {

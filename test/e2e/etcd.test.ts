@@ -51,7 +51,7 @@ test('runs etcd through a link named etcd', async () => {
   assert.equal(await exited, 0);
 });
 
-test("has etcd's version, help and exit codes", async () => {
+test("hyperedge etcd has etcd's version, help and exit codes", async () => {
   assert.match((await run(etcd, ['--version'])).stdout, /^etcd Version: 3\.\d+\.\d+\n/);
   assert.match((await run(etcd, ['--help'])).stdout, /--listen-client-urls 'http:\/\/localhost:2379'/);
   const unknown = await run(etcd, ['--frob']);

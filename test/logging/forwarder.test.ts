@@ -316,7 +316,9 @@ describe('log forwarding', () => {
     }
   });
 
-  it('is understood by rsyslogd', { skip: existsSync(RSYSLOGD) ? false : 'needs rsyslogd' }, async () => {
+  it('log forwarding is understood by rsyslogd', {
+    skip: existsSync(RSYSLOGD) ? false : 'needs rsyslogd',
+  }, async () => {
     const probe = createTcpServer();
     await new Promise<void>((resolve) => {
       probe.listen(0, '127.0.0.1', resolve);

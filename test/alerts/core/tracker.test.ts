@@ -156,7 +156,7 @@ etcd_disk_wal_fsync_duration_seconds_bucket{le="+Inf"} ${count * 2}
 });
 
 describe('text format of metrics', () => {
-  it('is parsed with escapes, times and special values, and other lines are ignored', () => {
+  it('text format of metrics is parsed with escapes, times and special values, and other lines are ignored', () => {
     const text = [
       '# HELP a text',
       'a{x="1,}\\"\\\\\\n",instance="other"} 1 1234',

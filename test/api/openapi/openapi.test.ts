@@ -39,7 +39,7 @@ test('resolves every reference in every document', () => {
   assert.equal(openapiV3(builtinKinds, 'apis/nope/v1', descriptions), undefined);
 });
 
-test('has unique operation IDs', () => {
+test('operation IDs are unique in the OpenAPI documents', () => {
   const ids = Object.values(openapiV2(builtinKinds, descriptions).paths).flatMap((item) =>
     [item.get, item.put, item.post, item.delete, item.options, item.head, item.patch].flatMap((each) =>
       each === undefined ? [] : [each.operationId],
@@ -139,7 +139,7 @@ test('publishes enumerations in both versions and in protobuf', () => {
   for (const value of POLICIES) assert.ok(encoded.includes(`\x12${String.fromCharCode(value.length + 2)}"${value}"`));
 });
 
-test('has the hash of each document in the index', () => {
+test('the index of OpenAPI v3 has the hash of each document', () => {
   const index = openapiV3Index(openapiV3Paths(builtinKinds), (path) => `${path}+/=`);
   assert.equal(
     index.paths['apis/apps/v1']?.serverRelativeURL,

@@ -28,7 +28,7 @@ test("keeps the same empty fields as upstream's tags", () => {
   assert.ok(compared > 800, String(compared));
 });
 
-test('has no entries for types of other packages', () => {
+test('the table of fields that are kept when empty names only types of its packages', () => {
   assert.equal(keptWhenEmpty('com.example.v1.Thing'), undefined);
   assert.equal(keptWhenEmpty('io.k8s.api.core.v1.PodSpec')?.has('replicas'), false);
 });

@@ -27,7 +27,7 @@ function listAt(...path: string[]): ListNode {
   return node;
 }
 
-test('has a schema for every kind and its list', () => {
+test('every kind and its list have a schema', () => {
   for (const kind of [...builtinKinds, ...subresourceKinds]) {
     assert.equal(schemaNameOf(kind), kind.schemaName);
     assert.ok(schemaOf(kind), kind.kind);
@@ -38,7 +38,7 @@ test('has a schema for every kind and its list', () => {
   assert.equal(schemaOf({ group: '', version: '__proto__', kind: 'constructor' }), undefined);
 });
 
-test('has merge rules only for existing fields and types', () => {
+test('merge rules name only existing fields and types', () => {
   for (const name of namedFacts().types) assert.ok(schemaOfType(name), name);
   for (const name of namedFacts().fields) {
     const dot = name.lastIndexOf('.');
@@ -163,7 +163,7 @@ test('resolves all references in all schemas', () => {
   assert.ok(seen.size > 200);
 });
 
-test('is generated deterministically, with the committed types', async () => {
+test('schemas are generated deterministically, with the committed types', async () => {
   const api = join(import.meta.dirname, '../../../src/api');
   const files = globSync(['schema/generated/types.ts', 'generated/*/*.ts'], { cwd: api }).map((path) =>
     join(api, path),

@@ -134,7 +134,7 @@ describe('kind cache', () => {
     assert.equal(gone?.buffer.byteLength, gone?.length);
   });
 
-  it('equals a sorted map over random histories', () => {
+  it('kind cache equals a sorted map over random histories', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = generator(seed);
       const cache = newCache();

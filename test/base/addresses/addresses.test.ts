@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { addressNameErrors, canonicalAddress } from '../../../src/base/addresses/addresses.ts';
 import { randomOf } from '../../api/schema/random.ts';
 
-test('has the same canonical IPv6 form as URLs', () => {
+test('the canonical form of IPv6 addresses is that of URLs', () => {
   const random = randomOf(7);
   for (let run = 0; run < 2000; run++) {
     const groups = Array.from({ length: 8 }, () => (random() < 0.5 ? 0 : Math.floor(random() * 0x10000)));

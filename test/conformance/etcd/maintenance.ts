@@ -5,7 +5,7 @@ import { FUTURE, refused, revisionOf, type Subject } from './cluster.ts';
 const MIB = 1 << 20;
 
 export function maintenanceConformance(subject: () => Subject): void {
-  it('has cluster, member, revision and term in every header', async () => {
+  it('every response header has cluster, member, revision and term', async () => {
     const { client } = subject();
     const put = await client.put({ key: subject().fresh(), value: 'v' });
     const list = await client.call('etcdserverpb.Cluster/MemberList', {});
@@ -43,7 +43,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     assert.deepEqual(status.errors, []);
   });
 
-  it('has the same hash at the same revision and another one after a write', async () => {
+  it('the hash is the same at the same revision and another one after a write', async () => {
     const { client } = subject();
     const at = revisionOf(await client.put({ key: subject().fresh(), value: '1' }));
     const hash = (revision: number) => client.call('etcdserverpb.Maintenance/HashKV', { revision });
@@ -75,7 +75,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     await client.delete({ key });
   });
 
-  it('has no alarm, and disarming an alarm that is not set succeeds', async () => {
+  it('a new store has no alarm, and disarming an alarm that is not set succeeds', async () => {
     const { client } = subject();
     assert.deepEqual((await client.call('etcdserverpb.Maintenance/Alarm', { action: 0 })).alarms, []);
     assert.deepEqual((await client.call('etcdserverpb.Maintenance/Alarm', { action: 2, alarm: 1 })).alarms, []);

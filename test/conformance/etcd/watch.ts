@@ -102,7 +102,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('is rejected with the compaction revision if its start was compacted', async () => {
+  it('a watch is rejected with the compaction revision if its start was compacted', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const first = revisionOf(await client.put({ key, value: '1' }));

@@ -195,7 +195,7 @@ suite('a pod that does not run is explained', () => {
 });
 
 suite('the status of a pod in a list', () => {
-  test('is that of kubectl', () => {
+  test('the status of a pod in a list is that of kubectl', () => {
     assert.equal(podStatusText(crashed({})), 'CrashLoopBackOff');
     assert.equal(podStatusText(placed({ ready: true, state: { running: {} } })), 'Running');
     assert.equal(podStatusText(unscheduled('x')), 'Pending');

@@ -13,7 +13,7 @@ const answer = (metrics: object): object => ({
 });
 
 suite('usage history', () => {
-  test('is read through the node proxy, with the times of its steps', async () => {
+  test('usage history is read through the node proxy, with the times of its steps', async () => {
     const fake = new FakeApi();
     fake.answer = () => json(answer({ cpu: { unit: 'cores', average: [0.5, null, 1.5], max: [1, null, 3] } }));
     const pod = { namespace: 'shop', name: 'web-0' };
@@ -32,7 +32,7 @@ suite('usage history', () => {
     assert.equal(summaryOf('used', cpu), 'used: average 1 core, highest 3 cores, latest 1.5 cores');
   });
 
-  test('has no value where there is no sample, and rejects a response of another form with its field', async () => {
+  test('usage history has no value where there is no sample, and rejects a response of another form with its field', async () => {
     const fake = new FakeApi();
     fake.answer = () => json({ ...answer({}), series: [] });
     assert.equal(await readHistory(fake.api, 'n', { metrics: ['cpu'], since: '1h' }, signal), undefined);
@@ -72,7 +72,7 @@ suite('host of a node', () => {
     },
   });
 
-  test('has the state and the drift of its configuration', () => {
+  test('host of a node has the state and the drift of its configuration', () => {
     assert.deepEqual(hostConfigOf({}).state, 'not managed');
     const done = { state: 'Done', currentConfig: 'a', desiredConfig: 'a' };
     assert.deepEqual([hostConfigOf(node(done)).level, hostConfigOf(node(done)).drift], ['good', 'none']);
@@ -83,7 +83,7 @@ suite('host of a node', () => {
     assert.deepEqual([drifted.level, drifted.drift, drifted.reason], ['bad', 'files differ', reason]);
   });
 
-  test('has the hardware facts of its BareMetalHost', () => {
+  test('host of a node has the hardware facts of its BareMetalHost', () => {
     const spec = { providerID: 'baremetalhost:///openshift-machine-api/edge-1/uid' };
     assert.deepEqual(bareMetalHostOf({ spec }), { namespace: 'openshift-machine-api', name: 'edge-1' });
     assert.equal(bareMetalHostOf({ spec: { providerID: 'aws:///x/y/z' } }), undefined);

@@ -50,7 +50,7 @@ function cluster(server: string, isSigned = true) {
 }
 
 suite('a join command', () => {
-  test('has a token of the cluster for nodes and the hash of its authority', async () => {
+  test('a join command has a token of the cluster for nodes and the hash of its authority', async () => {
     const { fake, secrets, context } = cluster('https://192.0.2.10:8443');
     const { command, expires } = await createJoinCommand(context, 4);
     const [secret] = secrets;
@@ -72,7 +72,7 @@ suite('a join command', () => {
     for (const { url } of fake.requests) assert.ok(!url.href.includes(key ?? '-'), url.href);
   });
 
-  test('is not made with an address that is no address, or without a signature', async () => {
+  test('a join command is not made with an address that is no address, or without a signature', async () => {
     for (const server of ['https://a;reboot', 'https://$(reboot):1', 'http://192.0.2.1', 'https://a b']) {
       const { secrets, context } = cluster(server);
       await createJoinCommand(context, 1).then(
@@ -97,11 +97,11 @@ suite('a join command', () => {
 });
 
 suite('the key of a certificate', () => {
-  test('has the hash that node:crypto computes', async () => {
+  test('the key of a certificate has the hash that node:crypto computes', async () => {
     assert.equal(await caHash(ca), hash(ca));
   });
 
-  test('is not read beyond the bytes', () => {
+  test('the key of a certificate is not read beyond the bytes', () => {
     const der = new X509Certificate(ca).raw;
     for (let length = 0; length < 200; length += 7)
       assert.throws(() => publicKeyInfo(der.subarray(0, length)), /certificate: /, `${length}`);

@@ -30,7 +30,7 @@ spec:
 const after = (mark: string, text = TEXT) => yamlPosition(text, text.indexOf(mark) + mark.length);
 
 suite('the field at a position', () => {
-  test('has the kind of its document, and parents without the items of lists', () => {
+  test('the field at a position has the kind of its document, and parents without the items of lists', () => {
     assert.deepEqual(after('replicas'), {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
@@ -52,7 +52,7 @@ suite('the field at a position', () => {
     });
   });
 
-  test('is found in hostile and incomplete texts', () => {
+  test('the field at a position is found in hostile and incomplete texts', () => {
     for (const text of ['', '---', '- - - a', ':', '\t: x', '__proto__: {', 'a:\n'.repeat(20_000), '- '.repeat(10_000)])
       for (const offset of [0, text.length]) assert.doesNotThrow(() => yamlPosition(text, offset));
   });
@@ -119,7 +119,7 @@ suite('help from schemas', () => {
     assert.equal(server.requests.length, 2);
   });
 
-  test('has none for unknown kinds, hostile keys, endless references and addresses of others', async () => {
+  test('schemas give no help for unknown kinds, hostile keys, endless references and addresses of others', async () => {
     const { server, help } = book();
     assert.equal(await help.field(at(['spec'], '__proto__')), undefined);
     assert.equal(await help.field(at(['constructor'], 'prototype')), undefined);

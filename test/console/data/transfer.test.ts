@@ -220,7 +220,7 @@ suite('a debug container', () => {
     spec: { containers: [{ name: 'app' }], ephemeralContainers: [{ name: 'debugger-taken' }] },
   } as Pod;
 
-  test('is added through the subresource with a free name and a terminal', async () => {
+  test('a debug container is added through the subresource with a free name and a terminal', async () => {
     const server = new FakeApi();
     server.answer = () => json({});
     const suffixes = ['taken', 'free'];
@@ -246,7 +246,7 @@ suite('a debug container', () => {
     assert.equal(server.requests.length, 1);
   });
 
-  test('has a state in words', () => {
+  test('the state of a debug container is shown in words', () => {
     const withState = (state: object): Pod => ({
       ...pod,
       status: {

@@ -6,7 +6,7 @@ import { parseConfig } from '../../../src/wire/strict-yaml.ts';
 const parse = (text: string) => forwardOf(parseConfig(`forward: ${text}`, 'bootstrap.yaml', loggingField()));
 
 describe('logging of the bootstrap file', () => {
-  it('has defaults for the size of the buffer and the rate of a container', () => {
+  it('logging of the bootstrap file has defaults for the size of the buffer and the rate of a container', () => {
     assert.deepEqual(parse('{type: otlp, url: "https://collector.lab:4318"}'), {
       type: 'otlp',
       url: 'https://collector.lab:4318',

@@ -50,7 +50,7 @@ describe('route of the console', () => {
     assert.match(JSON.stringify(moved.change), /console-openshift-console\.apps\.new/);
   });
 
-  it('is removed when the console is switched off', () => {
+  it('route of the console is removed when the console is switched off', () => {
     const { service, slice, route } = planConsole(made(), facts({ isWanted: false }));
     assert.deepEqual([service?.kind, slice?.kind, route?.kind], ['delete', 'delete', 'delete']);
     assert.deepEqual(planConsole(NONE, facts({ isWanted: false })), {

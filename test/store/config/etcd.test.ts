@@ -43,7 +43,7 @@ async function verdict(
 const fromText = (text: string): EtcdParsed =>
   settingsOf(readFile('etcd.yaml', text), { fromFile: true, locate: (path) => path, defaultHost: '192.0.2.7' });
 
-test('has etcd’s defaults without any arguments', async () => {
+test('the configuration has etcd’s defaults without any arguments', async () => {
   const { settings, warnings } = await parse([]);
   assert.deepEqual(warnings, []);
   assert.deepEqual(settings, {

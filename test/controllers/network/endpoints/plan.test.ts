@@ -35,7 +35,7 @@ test('ignores the order of backends', () => {
   assert.equal(planEndpoints(http, [...pods].reverse(), made).kind, 'none');
 });
 
-test('has no subsets without backends', () => {
+test('endpoints of a service without backends have no subsets', () => {
   assert.equal(planned([])?.subsets, undefined);
 });
 

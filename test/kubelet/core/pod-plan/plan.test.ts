@@ -247,7 +247,7 @@ describe('termination', () => {
 });
 
 describe('readiness', () => {
-  it('depends on probes and readiness gates', () => {
+  it('readiness depends on probes and readiness gates', () => {
     const w = world({
       containers: [app('main', { readinessProbe: {} })],
       readinessGates: [{ conditionType: 'example.com/gate' }],

@@ -209,7 +209,7 @@ describe('timeline', () => {
     assert.equal(future.nowMs, saved.timeMs + LEVELS[2].stepMs, 'a clock in the far future expires nothing');
   });
 
-  it('has a bounded number of segments after many restarts', () => {
+  it('timeline has a bounded number of segments after many restarts', () => {
     let saved = new Timeline(0, NOW).saved();
     for (let at = 0; at < 200; at++) {
       const timeline = new Timeline(0, at % 7 === 0 ? 0 : NOW + at * 60_000, saved);

@@ -161,7 +161,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
   const query = (command: readonly string[], ...flags: string[]): string =>
     [...command.map((word) => `command=${encodeURIComponent(word)}`), ...flags.map((flag) => `${flag}=1`)].join('&');
 
-  it('has the dictionary of the specification', () => {
+  it('the SPDY header dictionary is that of the specification', () => {
     let a = 1;
     let b = 0;
     for (const byte of SPDY_DICTIONARY) {

@@ -128,7 +128,7 @@ class Cluster {
 const addressesOf = (refused: readonly RefusedAddress[]): string[] =>
   [...new Set(refused.map(({ service, address }) => `${service} ${address}`))].sort();
 
-test('has the same ports and health checks as a fresh planner after any sequence of changes', () => {
+test('a planner has the same ports and health checks as a fresh one after any sequence of changes', () => {
   let seed = 4_711;
   const random = (): number => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;

@@ -77,14 +77,14 @@ describe('a registry behind a proxy', () => {
     }
   };
 
-  it('is reached with the login of the proxy, and so is its token server', async () => {
+  it('a registry behind a proxy is reached with the login of the proxy, and so is its token server', async () => {
     const httpsProxy = `http://user:pass%40word@127.0.0.1:${portOf(proxy)}`;
     assert.equal(await pull({ httpsProxy, noProxy: [], authorities }), MANIFEST);
     assert.deepEqual([...new Set(targets)], ['registry.example:443', 'tokens.example:443']);
     assert.deepEqual([...logins], [`Basic ${Buffer.from('user:pass@word').toString('base64')}`]);
   });
 
-  it('is refused without its authority, and not requested from the proxy when it is an exception', async () => {
+  it('a registry behind a proxy is refused without its authority, and not requested from the proxy when it is an exception', async () => {
     const httpsProxy = `http://127.0.0.1:${portOf(proxy)}`;
     await assert.rejects(pull({ httpsProxy, noProxy: [] }), /unable to (verify|get local issuer)/);
     const before = targets.length;

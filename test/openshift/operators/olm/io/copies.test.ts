@@ -82,7 +82,7 @@ test('keeps a copy that was edited meanwhile, and a directory that is not a cata
   assert.deepEqual((await readdir(root)).sort(), ['away', 'lab', 'other']);
 });
 
-test('has the old or the new copy after a power failure', async (t) => {
+test('a catalog has the old or the new copy after a power failure', async (t) => {
   const { root, copies } = await host(t, { 'lab/catalog.json': '{}' });
   await mkdir(join(root, '.incoming-lab'));
   await rename(join(root, 'lab'), join(root, '.replaced-lab'));
