@@ -1,6 +1,6 @@
 /** Server-side apply with dry run, conflicts and validation errors. */
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
-import { isApiError, type StatusCause } from '../../api/meta/status.ts';
+import { type ApiError, isApiError, type StatusCause } from '../../api/meta/status.ts';
 import { objectPath, query } from '../../client/resource-path.ts';
 import type { Api } from './api.ts';
 
@@ -56,11 +56,16 @@ export async function applyManifest(
         .map(({ message = '', field = '' }) => ({ manager: /"([^"]*)"/.exec(message)?.[1] ?? message, field }));
       if (conflicts.length > 0) return { outcome: 'conflict', conflicts, message: error.message };
     }
-    if (isApiError(error, 'Invalid') || isApiError(error, 'BadRequest'))
+    if (isApiError(error, 'Invalid') || isApiError(error, 'BadRequest') || isUntyped(error))
       return { outcome: 'invalid', causes: error.details?.causes ?? [], message: error.message };
     throw error;
   }
 }
+
+const UNTYPED = 'failed to create typed patch object';
+/** An object that does not fit the schema of server-side apply has no reason of its own. */
+const isUntyped = (error: unknown): error is ApiError => isApiError(error) && error.message.startsWith(UNTYPED);
+const UNTYPED_FIELD = /^failed to create typed patch object \([^)]*\): \.([^:]+): (.*)$/;
 
 export interface PlacedProblem {
   /** Counted from 1; undefined if the field is not in the text. */
@@ -82,6 +87,10 @@ export function placedProblems(
   };
   if (causes.length > 0)
     return causes.map(({ field = '', message: each = '' }) => ({ line: place(field), message: `${field}: ${each}` }));
+  const [, path, problem] = UNTYPED_FIELD.exec(message) ?? [];
+  if (path !== undefined && problem !== undefined)
+    // Items of lists are named by their keys, which is the line of the list.
+    return [{ line: place(path.replace(/\[(?!\d+\]).*$/, '')), message: `${path}: ${problem}` }];
   const fields = [...message.matchAll(FIELD_OF_MESSAGE)];
   return fields.length === 0
     ? [{ line: undefined, message }]

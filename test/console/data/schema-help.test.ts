@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { placedProblems } from '../../../src/console/data/apply.ts';
+import { applyManifest, placedProblems } from '../../../src/console/data/apply.ts';
+import { CONFIG_MAPS } from '../../../src/console/data/resources.ts';
 import { SchemaHelp } from '../../../src/console/data/schema-help.ts';
 import { parseManifests } from '../../../src/console/data/yaml.ts';
 import { yamlPosition } from '../../../src/console/data/yaml-path.ts';
@@ -146,7 +147,26 @@ test('errors of the server are at the lines of their document', () => {
     { line: 11, message: 'unknown field "spec.x"' },
     { line: 10, message: 'unknown field "spec.z"' },
   ]);
+  const untyped = 'failed to create typed patch object (n/b; /v1, Kind=B): ';
+  assert.deepEqual(
+    placedProblems({ causes: [], message: `${untyped}.spec.y: field not declared in schema` }, place.text, place.line),
+    [{ line: 12, message: 'spec.y: field not declared in schema' }],
+  );
+  assert.equal(
+    placedProblems({ causes: [], message: `${untyped}.spec[name="a"].b: wrong` }, place.text, place.line)[0]?.line,
+    10,
+  );
   assert.deepEqual(placedProblems({ causes: [], message: 'no' }, place.text, place.line), [
     { line: undefined, message: 'no' },
   ]);
+});
+
+test('an object that does not fit the schema of apply is invalid', async () => {
+  const server = new FakeApi();
+  const message = 'failed to create typed patch object (n/a; /v1, Kind=ConfigMap): .x: field not declared in schema';
+  server.answer = () => json({ kind: 'Status', status: 'Failure', code: 500, message }, 500);
+  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a', namespace: 'n' } };
+  assert.equal((await applyManifest(server.api, CONFIG_MAPS, manifest)).outcome, 'invalid');
+  server.answer = () => json({ kind: 'Status', status: 'Failure', code: 500, message: 'other' }, 500);
+  await assert.rejects(applyManifest(server.api, CONFIG_MAPS, manifest), /other/);
 });
