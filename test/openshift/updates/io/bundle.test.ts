@@ -150,7 +150,10 @@ test('rejects and removes content that differs from the manifest', async () => {
   const text = manifestText(manifest);
   const changed = Buffer.from(content);
   changed[77] = 0;
-  assert.match(await refusal(await tar(...signed(text), { name, content: changed })), /does not have its SHA-256/);
+  assert.match(
+    await refusal(await tar(...signed(text), { name, content: changed })),
+    /does not have its announced SHA-256/,
+  );
   assert.match(await refusal(await tar(...signed(text), { name, content: content.subarray(1) })), /has 299999 bytes/);
   assert.match(await refusal(await tar(...signed(text))), /it ends before hyperedge-linux-x64/);
 });
