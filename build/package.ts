@@ -77,6 +77,9 @@ const bundled = await bundle(join(dist, flags.release === undefined ? 'bundle' :
 say(
   `bundled ${Math.round(bundled.bytes / 1024)} KiB: ${bundled.commands.length} of commands and ${bundled.workers.length} worker(s)`,
 );
+const shellFiles = join(cache, 'shell-files.json');
+const { writeShellFiles } = await import('./shell-files.ts');
+await writeShellFiles(shellFiles, flags.release ?? (await import('../src/base/versions/version.ts')).PRODUCT_VERSION);
 const web = await bundleConsole();
 say(`console: first load ${Math.round(web.firstLoad / 1024)} KiB, all ${Math.round(web.all / 1024)} KiB`);
 for (const architecture of architectures) await makeExecutable(architecture);
@@ -114,6 +117,7 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
         assets: {
           'assets.json': manifest,
           'licenses.txt': licenses,
+          'shell-files.json': shellFiles,
           'console.json': web.manifest,
           'console.bin': web.contents,
           ...files,

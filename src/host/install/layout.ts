@@ -19,7 +19,7 @@ import { LINK_NAMES } from '../../base/command-links.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { isReleaseVersion } from '../../base/versions/release-version.ts';
 import { digestOf, GUARD_LINK } from '../../openshift/updates/io/index.ts';
-import { unitFile } from '../process/assets.ts';
+import { shellFiles, unitFile } from '../process/assets.ts';
 
 export const SERVICE = 'hyperedge.service';
 export const GUARD_SERVICE = 'hyperedge-update-guard.service';
@@ -54,6 +54,21 @@ async function hasOtherClient(root: string): Promise<boolean> {
   return false;
 }
 
+const MANUAL = 'usr/local/share/man/man1';
+const COMPLETIONS = [
+  'usr/local/share/bash-completion/completions/hyperedge',
+  'usr/local/share/zsh/site-functions/_hyperedge',
+  'usr/local/share/fish/vendor_completions.d/hyperedge.fish',
+];
+/** Directories of them, the inner ones first. Debian has none of them by default. */
+const SHELL_DIRECTORIES = [
+  ...[MANUAL, 'usr/local/share/bash-completion/completions', 'usr/local/share/bash-completion'],
+  ...['usr/local/share/zsh/site-functions', 'usr/local/share/zsh'],
+  ...['usr/local/share/fish/vendor_completions.d', 'usr/local/share/fish'],
+];
+/** A file of the package of Debian, which has completion scripts and man pages of its own. */
+const PACKAGED_COMPLETION = 'usr/share/bash-completion/completions/hyperedge';
+
 export interface Placed {
   /** Paths that were written. */
   readonly changed: readonly string[];
@@ -63,7 +78,11 @@ export interface Placed {
 }
 
 /** Writes missing and different files. Throws CodedError 'unwritable' with the path. */
-export async function placeFiles(root: string, source: string): Promise<Placed> {
+export async function placeFiles(
+  root: string,
+  source: string,
+  shell: ReadonlyMap<string, string> = shellFiles(),
+): Promise<Placed> {
   const changed: string[] = [];
   const foreign: string[] = [];
   const executable = join(root, EXECUTABLE);
@@ -76,16 +95,18 @@ export async function placeFiles(root: string, source: string): Promise<Placed> 
     }
   };
   await at(executable, () => placeExecutable(source, executable));
-  for (const [name, release] of FILES) {
+  const place = (name: string, text: string): Promise<void> => {
     const path = join(root, name);
-    const text = await unitFile(release);
-    await at(path, async () => {
+    return at(path, async () => {
       if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
       await writeFile(`${path}.new`, text, { mode: 0o644 });
       await rename(`${path}.new`, path);
       return true;
     });
-  }
+  };
+  for (const [name, release] of FILES) await place(name, await unitFile(release));
+  const isPackaged = (await lstat(join(root, PACKAGED_COMPLETION)).catch(() => undefined)) !== undefined;
+  if (!isPackaged) for (const [name, text] of shell) await place(name, text);
   for (const [name, target] of LINKS) {
     const path = join(root, name);
     if (name === CLIENT_LINK && (await hasOtherClient(root))) continue;
@@ -119,7 +140,9 @@ export async function removeFiles(root: string): Promise<string[]> {
     removed.push(path);
   };
   for (const [name, target] of LINKS) if (await isOwnLink(join(root, name), target)) await remove(name);
-  for (const name of [...FILES.keys(), EXECUTABLE, ...(await versionsBelow(root))]) await remove(name);
+  const shell = [...COMPLETIONS, ...(await pagesBelow(root))];
+  for (const name of [...FILES.keys(), EXECUTABLE, ...(await versionsBelow(root)), ...shell]) await remove(name);
+  for (const name of SHELL_DIRECTORIES) await rmdir(join(root, name)).catch(ignore('files of other programs are kept'));
   // Debian has no such directory by default. A directory with other presets is kept.
   await rmdir(join(root, 'etc/systemd/system-preset')).catch(ignore('other presets are kept'));
   return removed;
@@ -131,6 +154,12 @@ async function versionsBelow(root: string): Promise<string[]> {
   const names = await readdir(join(root, directory)).catch(() => []);
   const own = names.filter((name) => name === GUARD_LINK || isReleaseVersion(name.slice('hyperedge-'.length)));
   return own.filter((name) => name.startsWith('hyperedge-')).map((name) => join(directory, name));
+}
+
+/** Man pages of this and of earlier releases. */
+async function pagesBelow(root: string): Promise<string[]> {
+  const names = await readdir(join(root, MANUAL)).catch(() => []);
+  return names.filter((name) => /^hyperedge(?:-[a-z0-9-]+)?\.1$/.test(name)).map((name) => join(MANUAL, name));
 }
 
 /** Removes the link that starts the service at boot. */

@@ -59,6 +59,12 @@ export async function unitFile(name: string): Promise<string> {
   return readFile(fileURLToPath(new URL(`../../../systemd/${name}`, import.meta.url)), 'utf8');
 }
 
+/** Completion scripts and man pages by their paths below the root; none when running from source. */
+export function shellFiles(): ReadonlyMap<string, string> {
+  const texts: Readonly<Record<string, string>> = packaged ? JSON.parse(getAsset('shell-files.json', 'utf8')) : {};
+  return new Map(Object.entries(texts));
+}
+
 /** A JSON document that only some requests need; undefined if this build does not contain it. */
 export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown> {
   if (packaged) return JSON.parse(getAsset(name, 'utf8'));

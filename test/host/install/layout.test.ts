@@ -3,6 +3,7 @@ import { lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeF
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { shellFiles } from '../../../build/shell-files.ts';
 import { placeFiles, removeFiles } from '../../../src/host/install/layout.ts';
 
 let root = '';
@@ -48,4 +49,37 @@ test('removes all own files and keeps other software', async () => {
   const left = files.filter((entry) => !entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name));
   assert.deepEqual(left.sort(), [source, at('usr/local/bin/etcd'), at('usr/local/bin/kubelet')].sort());
   assert.deepEqual(await removeFiles(root), []);
+});
+
+test('installs completion and man pages unless the package has them, and removes them again', async () => {
+  const host = join(root, 'host');
+  const files = new Map(Object.entries(shellFiles('1.2.3')));
+  const below = async (): Promise<string[]> => {
+    const found = await readdir(join(host, 'usr/local/share'), { recursive: true, withFileTypes: true }).catch(
+      () => [],
+    );
+    return found.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  };
+  const placed = await placeFiles(host, source, files);
+  const share = join(host, 'usr/local/share');
+  const page = join(share, 'man/man1/hyperedge-install.1');
+  assert.ok(placed.changed.includes(page));
+  assert.match(await readFile(page, 'utf8'), /^\.TH HYPEREDGE-INSTALL 1 "" "hyperedge 1\.2\.3"/);
+  assert.match(await readFile(join(share, 'bash-completion/completions/hyperedge'), 'utf8'), /^complete -F/m);
+  assert.match(await readFile(join(share, 'zsh/site-functions/_hyperedge'), 'utf8'), /^#compdef hyperedge/);
+  assert.match(await readFile(join(share, 'fish/vendor_completions.d/hyperedge.fish'), 'utf8'), /complete /);
+  assert.equal((await below()).length, files.size);
+  await writeFile(page, 'of an earlier release');
+  assert.deepEqual((await placeFiles(host, source, files)).changed, [page]);
+
+  const foreign = join(share, 'man/man1/other.1');
+  await writeFile(foreign, '');
+  await removeFiles(host);
+  assert.deepEqual(await below(), [foreign]);
+  assert.deepEqual(await readdir(share), ['man'], 'directories that are empty are removed');
+
+  await mkdir(join(host, 'usr/share/bash-completion/completions'), { recursive: true });
+  await writeFile(join(host, 'usr/share/bash-completion/completions/hyperedge'), '');
+  await placeFiles(host, source, files);
+  assert.deepEqual(await below(), [foreign]);
 });
