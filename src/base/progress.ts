@@ -17,7 +17,7 @@ export interface Progress {
   transfer(title: string, unit?: Unit): Transfer;
 }
 
-export type Unit = 'bytes' | 'keys' | 'layers';
+export type Unit = 'bytes' | 'keys' | 'layers' | 'pods' | 'sections' | 'entries';
 
 export interface Transfer {
   /** `total` is 0 while it is not known. */
@@ -172,6 +172,21 @@ export async function transferring<T>(
   } catch (error) {
     transfer.abandon();
     throw error;
+  }
+}
+
+/** Shows amounts while `work` runs and leaves no line, for work whose result is a step. */
+export async function counting<T>(
+  progress: Progress,
+  title: string,
+  unit: Unit,
+  work: (onProgress: OnProgress) => Promise<T>,
+): Promise<T> {
+  const transfer = progress.transfer(title, unit);
+  try {
+    return await work(transfer.update);
+  } finally {
+    transfer.abandon();
   }
 }
 

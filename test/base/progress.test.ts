@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createProgress, transferring } from '../../src/base/progress.ts';
+import { counting, createProgress, transferring } from '../../src/base/progress.ts';
 
 const MIB = 1024 * 1024;
 const ERASE = '\r\u001b[K';
@@ -115,4 +115,16 @@ test('prints nothing when it is quiet', async () => {
   };
   assert.equal(await transferring(progress, 'd', work), 'result');
   assert.deepEqual(written, []);
+});
+
+test('counts on a terminal only, and leaves no line', async () => {
+  for (const terminal of [true, false]) {
+    const { progress, written } = recorded({ terminal });
+    const result = await counting(progress, 'removal', 'pods', async (onProgress) => {
+      onProgress(3, 12);
+      return 'done';
+    });
+    assert.equal(result, 'done');
+    assert.deepEqual(written, terminal ? [`${ERASE}removal: 3 pods of 12 pods (25 %)`, ERASE] : []);
+  }
 });

@@ -5,6 +5,7 @@ import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { ignore } from '../../base/errors.ts';
+import { adding, type OnProgress } from '../../base/progress.ts';
 import { pathsBelow, type Settings } from '../config/settings.ts';
 
 const run = promisify(execFile);
@@ -22,7 +23,12 @@ export const DATA = [
 ];
 
 /** Resolves with the new directory of the data; undefined if it was removed or there was none. */
-export async function backUpData(settings: Settings, purge: boolean, nowMs: number): Promise<string | undefined> {
+export async function backUpData(
+  settings: Settings,
+  purge: boolean,
+  nowMs: number,
+  onProgress?: OnProgress,
+): Promise<string | undefined> {
   const { root } = settings;
   const paths = pathsBelow(root);
   const kept = join(root, KEPT, new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-'));
@@ -30,16 +36,20 @@ export async function backUpData(settings: Settings, purge: boolean, nowMs: numb
   await removeDirectory(paths.containers);
   let moved = false;
   const linked = await linkedDirectories(root);
-  for (const name of [...linked, ...DATA]) {
+  const names = [...linked, ...DATA];
+  const listed = await Promise.all(names.map((name) => entriesOf(join(root, name), root, linked)));
+  const add = adding(listed.flat().length, onProgress);
+  for (const [index, name] of names.entries()) {
     const path = join(root, name);
-    const entries = await entriesOf(path, root, linked);
-    if (!purge) {
-      for (const entry of entries) {
+    for (const entry of listed[index] ?? []) {
+      if (purge) await removeEntry(join(path, entry));
+      else {
         await mkdir(join(kept, name), { recursive: true, mode: 0o700 });
         await move(join(path, entry), join(kept, name, entry));
         moved = true;
       }
-    } else for (const entry of entries) await removeEntry(join(path, entry));
+      add(1);
+    }
     await rmdir(path).catch(ignore('a mount point or a link is kept'));
   }
   await rm(paths.run, { recursive: true, force: true });

@@ -6,7 +6,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import type { Progress } from '../../base/progress.ts';
+import { counting, type OnProgress, type Progress } from '../../base/progress.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { StoreAccess } from '../../store/administration/port.ts';
@@ -123,13 +123,28 @@ async function drain(client: ApiClient, nodeName: string, timeoutMs: number, pro
     .resource(resources.nodes)
     .patch(nodeName, undefined, 'merge', { spec: { unschedulable: true } })
     .catch((error: unknown) => progress.note(`node ${nodeName} not cordoned: ${messageOf(error)}`));
-  const pods = client.resource(resources.pods);
+  const pods = podsOf(client);
   const present = async (): Promise<Pod[]> =>
     (await pods.list({ fieldSelector: `spec.nodeName=${nodeName}` })).items.filter(evictable);
   const first = (await present()).length;
+  await counting(progress, 'eviction', 'pods', (onProgress) =>
+    evictAll(pods, present, first, onProgress, timeoutMs, progress),
+  );
+  progress.step(`node ${nodeName} is drained of ${first} pods`);
+}
+
+async function evictAll(
+  pods: ReturnType<typeof podsOf>,
+  present: () => Promise<Pod[]>,
+  first: number,
+  onProgress: OnProgress,
+  timeoutMs: number,
+  progress: Progress,
+): Promise<void> {
   for (const began = performance.now(); ; await sleep(POLL_MS)) {
     const left = await present();
-    if (left.length === 0) break;
+    onProgress(Math.max(0, first - left.length), first);
+    if (left.length === 0) return;
     const late = performance.now() - began > timeoutMs;
     for (const { metadata } of left) {
       const { name = '', namespace = '', deletionTimestamp } = metadata ?? {};
@@ -148,11 +163,12 @@ async function drain(client: ApiClient, nodeName: string, timeoutMs: number, pro
     }
     if (late) {
       progress.note(`${left.length} pods were not evicted in time and are deleted`);
-      break;
+      return;
     }
   }
-  progress.step(`node ${nodeName} is drained of ${first} pods`);
 }
+
+const podsOf = (client: ApiClient) => client.resource(resources.pods);
 
 /** As in kubectl drain --ignore-daemonsets: mirror pods belong to the host, and a DaemonSet would recreate its pods. */
 function evictable({ metadata, status }: Pod): boolean {

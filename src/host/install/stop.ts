@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import type { Progress } from '../../base/progress.ts';
+import { adding, counting, type Progress } from '../../base/progress.ts';
 import {
   type CgroupPath,
   directoryName,
@@ -52,12 +52,16 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
     const sandboxes = await host.runtime.listPodSandboxes();
     for (const container of await host.runtime.listContainers())
       await host.runtime.stopContainer(container.id, GRACE_S).catch(note(`container ${container.name}`));
-    for (const { id } of sandboxes) {
-      await host.runtime.stopPodSandbox(id).catch(note(`sandbox ${id}`));
-      await host.runtime.removePodSandbox(id).catch(note(`sandbox ${id}`));
-    }
+    await counting(progress, 'removal', 'pods', async (onProgress) => {
+      const add = adding(sandboxes.length, onProgress);
+      for (const { id } of sandboxes) {
+        await host.runtime.stopPodSandbox(id).catch(note(`sandbox ${id}`));
+        await host.runtime.removePodSandbox(id).catch(note(`sandbox ${id}`));
+        add(1);
+      }
+    });
     await host.stop({ keepPods: false });
-    progress.step('all pods are removed');
+    progress.step(sandboxes.length === 0 ? 'no pods are left' : `${sandboxes.length} pods are removed`);
   } catch (error) {
     note('pods')(error);
   }

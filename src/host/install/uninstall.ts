@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
-import { createProgress, type Progress } from '../../base/progress.ts';
+import { counting, createProgress, type Progress } from '../../base/progress.ts';
 import { canonicalRoot, loadSettings, pathsBelow, type Settings } from '../config/settings.ts';
 import { removeOfferKeys } from '../join/offer-keys.ts';
 import { unlinkDriverRoot } from '../node/volumes.ts';
@@ -108,7 +108,9 @@ async function removeData(settings: Settings, options: RemovalOptions, progress:
     progress.step('the data stays in place');
     return;
   }
-  const kept = await backUpData(settings, purge, Date.now());
+  const kept = await counting(progress, 'data', 'entries', (onProgress) =>
+    backUpData(settings, purge, Date.now(), onProgress),
+  );
   progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
 }
 

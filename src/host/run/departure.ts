@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { Progress } from '../../base/progress.ts';
+import { counting, type Progress } from '../../base/progress.ts';
 import type { Settings } from '../config/settings.ts';
 import { writeBootstrap } from '../install/bootstrap-flags.ts';
 import { backUpData } from '../install/data-backup.ts';
@@ -70,7 +70,9 @@ export async function depart(
   progress.step('the host process has stopped');
   await leave.finish().catch((error: unknown) => progress.note(messageOf(error)));
   await removeTraces(settings, progress);
-  const kept = await backUpData(settings, purge, Date.now());
+  const kept = await counting(progress, 'data', 'entries', (onProgress) =>
+    backUpData(settings, purge, Date.now(), onProgress),
+  );
   progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
   if (why === 'released') {
     await writeBootstrap(settings.bootstrapFile, bootstrap);

@@ -5,6 +5,7 @@ import { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
+import { adding, type OnProgress } from '../../base/progress.ts';
 import { indexPage } from '../../support-bundle/core/index.ts';
 import type { BundleReport, EntryReport, SectionReport } from '../../support-bundle/port.ts';
 
@@ -22,6 +23,8 @@ export interface ArchiveOptions {
   readonly name: string;
   readonly maxBytes: number;
   readonly mtime: Date;
+  /** Called with the bytes of the files that are in the archive, before compression. */
+  readonly onProgress?: OnProgress;
 }
 
 /** Returns the report with the files that had to be cut. Files at the end of the report are cut first. */
@@ -57,9 +60,14 @@ async function fill(
   remaining: () => number,
 ): Promise<BundleReport> {
   const sections: SectionReport[] = [];
+  const bytes = report.sections.flatMap(({ entries }) => entries).reduce((sum, entry) => sum + entry.bytes, 0);
+  const add = adding(bytes, options.onProgress);
   for (const section of report.sections) {
     const entries: EntryReport[] = [];
-    for (const entry of section.entries) entries.push(await addEntry(tar, entry, options, remaining()));
+    for (const entry of section.entries) {
+      entries.push(await addEntry(tar, entry, options, remaining()));
+      add(entry.bytes);
+    }
     sections.push({ ...section, entries });
   }
   const complete = { ...report, sections };

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { CodedError, isDiskFull, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import { counting, type Progress } from '../../base/progress.ts';
 import { timestamp } from '../../base/times.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { checkReady } from '../../client/index.ts';
@@ -31,6 +32,7 @@ export interface BundleOptions {
   readonly sinceMs: number;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+  readonly progress: Progress;
 }
 
 export interface WrittenBundle {
@@ -59,9 +61,11 @@ export async function createBundle(options: BundleOptions): Promise<WrittenBundl
     await mkdir(files, { mode: 0o700 });
     const report = await collectInto(files, options, { host: hostName, time });
     const archive = join(work, basename(target));
-    const complete = await writeArchive(report, {
-      ...{ from: files, to: archive, name, maxBytes: options.maxBytes, mtime: new Date(nowMs) },
-    });
+    const complete = await counting(options.progress, 'archive', 'bytes', (onProgress) =>
+      writeArchive(report, {
+        ...{ from: files, to: archive, name, maxBytes: options.maxBytes, mtime: new Date(nowMs), onProgress },
+      }),
+    );
     const { size } = await stat(archive);
     await rename(archive, target);
     return { path: target, bytes: size, report: complete };
@@ -98,7 +102,7 @@ async function makeWorkDirectory(target: string): Promise<string> {
 
 async function collectInto(
   directory: string,
-  { root: given, sinceMs, signal }: BundleOptions,
+  { root: given, sinceMs, signal, progress }: BundleOptions,
   { host, time }: { readonly host: string; readonly time: string },
 ): Promise<BundleReport> {
   await within(
@@ -136,7 +140,9 @@ async function collectInto(
     const known = createKnownValues(secrets.values);
     const spool = createSpool(directory, known);
     const sections = bundleSections({ root, nowMs, sinceMs, self, access, reachable, paths });
-    const reports = await collectSections(sections, spool, signal);
+    const reports = await counting(progress, 'collection', 'sections', (onProgress) =>
+      collectSections(sections, spool, signal, onProgress),
+    );
     const search = {
       id: 'redaction',
       title: 'Search for secrets',

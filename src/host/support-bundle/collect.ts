@@ -1,6 +1,7 @@
 /** Runs sections with their limits, some at a time. A section that fails gets a file with the reason. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../base/errors.ts';
+import { adding, type OnProgress } from '../../base/progress.ts';
 import type { Section, SectionReport } from '../../support-bundle/port.ts';
 import type { Spool } from './spool.ts';
 
@@ -14,13 +15,16 @@ export async function collectSections(
   sections: readonly Section[],
   spool: Spool,
   signal: AbortSignal,
+  onProgress?: OnProgress,
 ): Promise<SectionReport[]> {
+  const add = adding(sections.length, onProgress);
   const reports: SectionReport[] = [];
   const left = sections.map((section, at) => ({ section, at }));
   const work = async (): Promise<void> => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       if (spool.failure !== undefined || signal.aborted) return;
       reports[next.at] = await collectOne(next.section, spool, signal);
+      add(1);
     }
   };
   await Promise.all(Array.from({ length: PARALLEL }, work));

@@ -45,7 +45,12 @@ for (const purge of [false, true]) {
     await symlink(join(disk, 'containers'), join(root, 'var/lib/origin/containers'));
     await writeFile(join(disk, 'etcd/db'), 'data');
     await writeFile(join(disk, 'containers/state'), 'state');
-    const kept = await backUpData(await loadSettings({ root }), purge, 0);
+    const counts: string[] = [];
+    const kept = await backUpData(await loadSettings({ root }), purge, 0, (done, total) =>
+      counts.push(`${done}/${total}`),
+    );
+    // The database behind its link; the containers are removed with their directory.
+    assert.deepEqual(counts, ['1/1']);
     assert.deepEqual(await readdir(join(disk, 'etcd')), []);
     assert.deepEqual(await readdir(join(disk, 'containers')), []);
     assert.deepEqual((await readdir(join(root, 'var/lib/origin'))).sort(), ['containers', 'openshift.local.etcd']);

@@ -177,17 +177,28 @@ test('the archive stays within its limit: files at the end are cut or left out, 
   // Text that does not compress.
   const noise = (bytes: number): string =>
     Array.from({ length: bytes / 8 }, () => Math.random().toString(36).slice(2, 9)).join('\n');
+  const shown: [number, number][] = [];
+  const onProgress = (done: number, total: number): void => void shown.push([done, total]);
   const sections = await collectSections(
     ['a', 'b', 'c'].map((id) => section((sink: SectionSink) => sink.stream(`${id}.txt`, [noise(1 << 20)]), { id })),
     spool,
     never,
+    onProgress,
   );
+  assert.deepEqual(shown.splice(0), [
+    [1, 3],
+    [2, 3],
+    [3, 3],
+  ]);
+  const bytes = sections.flatMap(({ entries }) => entries).map((entry) => entry.bytes);
   const to = join(directory, 'limited.tar.gz');
   const maxBytes = (1 << 20) + 900_000;
   const report = await writeArchive(
     { host: 'h', version: 'v', time: 't', since: 's', knownSecrets: 0, sections },
-    { from: place, to, name: 'top', maxBytes, mtime: new Date(0) },
+    { from: place, to, name: 'top', maxBytes, mtime: new Date(0), onProgress },
   );
+  const all = bytes.reduce((sum, each) => sum + each, 0);
+  assert.deepEqual([shown.length, shown[0], shown.at(-1)], [3, [bytes[0], all], [all, all]]);
   const { size, mode } = await stat(to);
   assert.ok(size <= maxBytes && size > 300_000, String(size));
   assert.equal(mode & 0o777, 0o600);

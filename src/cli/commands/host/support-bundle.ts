@@ -27,7 +27,7 @@ export const supportBundleCommand: Command = {
     ['Logs of the last day', 'support-bundle'],
     ['Logs of a week, on another disk', 'support-bundle --since 168h --output /mnt/usb/edge-1.tar.gz'],
   ],
-  run: async ({ flags, out }) => {
+  run: async ({ flags, out, progress }) => {
     const since = stringFlag(flags, 'since') ?? DEFAULT_SINCE;
     const sinceMs = parseDuration(since);
     if (sinceMs === undefined || sinceMs <= 0 || sinceMs > MAX_SINCE_MS)
@@ -38,7 +38,13 @@ export const supportBundleCommand: Command = {
     const interrupt = (): void => stop.abort(new Error('interrupted; no file was written'));
     process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
     const options = { root: stringFlag(flags, 'root'), output: stringFlag(flags, 'output') };
-    const written = await createBundle({ ...options, sinceMs: Date.now() - sinceMs, maxBytes, signal: stop.signal });
+    const written = await createBundle({
+      ...options,
+      sinceMs: Date.now() - sinceMs,
+      maxBytes,
+      signal: stop.signal,
+      progress,
+    });
     const incomplete = written.report.sections.filter(({ problems }) => problems.length > 0);
     for (const { title, problems } of incomplete) out.stderr(`hyperedge: ${title}: ${problems[0]}${more(problems)}\n`);
     out.stdout(`${written.path} (${bytesText(written.bytes)})\n`);
