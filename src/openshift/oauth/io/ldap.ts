@@ -11,7 +11,7 @@ import { LdapFrames } from './ldap-frames.ts';
 
 const TIMEOUT_MS = 10_000;
 const TOTAL_MS = 30_000;
-/** The answers to one login are far smaller. */
+/** Limits of the answers to one login, which are usually far smaller. */
 const MAX_BYTES = 4 << 20;
 const MAX_MESSAGES = 200;
 const SCOPES = ['base', 'one', 'sub'] as const;
