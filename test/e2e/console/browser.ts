@@ -42,14 +42,14 @@ export class TestBrowser {
     this.#directory = directory;
   }
 
-  static async start(host: Appliance): Promise<TestBrowser> {
+  static async start(host: Appliance, flags: readonly string[] = []): Promise<TestBrowser> {
     const directory = await mkdtemp(join(tmpdir(), 'he-browser-'));
     const program = join(directory, 'chromium');
     await writeFile(program, `#!/bin/sh\nexec nsenter -t ${host.holderPid} -n ${CHROMIUM} "$@"\n`);
     await chmod(program, 0o755);
     const browser = await chromium.launch({
       executablePath: program,
-      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking'],
+      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', ...flags],
       env: { ...process.env, HOME: directory },
       timeout: 120_000,
     });
