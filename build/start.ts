@@ -110,7 +110,7 @@ async function rollOut(seconds: number): Promise<string[]> {
 class NotReadyError extends Error {}
 
 async function sample(): Promise<void> {
-  await within('node Ready', 60, async () => {
+  await within('node Ready', 180, async () => {
     const ready = await kubectl(
       'get',
       'nodes',
@@ -123,7 +123,7 @@ async function sample(): Promise<void> {
   await writeHelloImage(archive);
   await run(executable, ['image', 'import', '--root', root, archive]);
   say('sample image imported');
-  await within('apply', 20, () => kubectl('apply', '-f', join(project, 'examples/hello.yaml')));
+  await within('apply', 120, () => kubectl('apply', '-f', join(project, 'examples/hello.yaml')));
   say('examples/hello.yaml applied');
   const problems = await rollOut(90);
   if (problems.length > 0) {
@@ -134,7 +134,7 @@ async function sample(): Promise<void> {
   }
   say('deployment/hello rolled out: 2 of 2 replicas ready');
   const address = await kubectl('-n', 'hello', 'get', 'service', 'hello', '-o', 'jsonpath={.spec.clusterIP}');
-  const answer = await within('service answer', 20, () => fetchText(`http://${address}/`));
+  const answer = await within('service answer', 60, () => fetchText(`http://${address}/`));
   say(`the service answers on its cluster IP http://${address}/: ${answer.trim()}`);
 }
 
@@ -156,7 +156,7 @@ async function main(): Promise<number> {
       );
       return await ended;
     }
-    await kubectl('delete', 'namespace', 'hello', '--timeout=60s');
+    await kubectl('delete', 'namespace', 'hello', '--timeout=120s');
     say('sample deleted');
     return 0;
   } catch (error) {
