@@ -22,6 +22,8 @@ export interface ImageToWrite {
   readonly layers: readonly (readonly Entry[])[];
   /** Field `config` of the image configuration: Env, Cmd, Entrypoint, User … */
   readonly config: Readonly<Record<string, unknown>>;
+  /** As in GOARCH; by default this host's. */
+  readonly architecture?: string;
 }
 
 export const directory = (name: string, mode = 0o755): Entry => ({ name, type: 'directory', mode });
@@ -53,7 +55,7 @@ export async function writeDockerArchive(path: string, images: readonly ImageToW
       }
       const config = Buffer.from(
         JSON.stringify({
-          architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+          architecture: image.architecture ?? (process.arch === 'x64' ? 'amd64' : process.arch),
           os: 'linux',
           created: EPOCH.toISOString(),
           config: image.config,

@@ -391,6 +391,8 @@ export interface PodFacts {
     readonly reason: string;
     readonly message: string;
     readonly image: string;
+    /** Architecture of the image if it is not that of the node. */
+    readonly foreign?: string;
   }[];
 }
 

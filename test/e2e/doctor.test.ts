@@ -97,10 +97,7 @@ test('reports the name of an invalid manifest in the deploy directory', async ()
   await mkdir(directory, { recursive: true });
   const file = join(directory, 'bad.yaml');
   await writeFile(file, 'kind: [\n');
-  assert.match(
-    await reports('deploy-directory', /^bad\.yaml: document 1/),
-    /kubectl apply --dry-run=server -f \S+bad\.yaml/,
-  );
+  assert.match(await reports('deploy-directory', /^bad\.yaml: document 1/), /^touch \S+bad\.yaml\.skip /);
   await rm(file);
   assert.equal((await one('deploy-directory')).result, 'ok');
 });
@@ -147,7 +144,10 @@ test('reports a full file system with its sizes', async () => {
   const mounted = await host.inside('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]);
   assert.equal(mounted.code, 0, mounted.stderr);
   try {
-    assert.match(await reports('disk-space', /var\/log has .* of 1\.0 MiB free/), /^du -xh --max-depth=3 \S+var\/log /);
+    assert.match(
+      await reports('disk-space', /var\/log has .* of 1\.0 MiB free/),
+      /image remove --unused.*; du -xh --max-depth=3 \S+var\/log /,
+    );
   } finally {
     await host.inside('umount', ['-l', directory]);
   }

@@ -184,7 +184,7 @@ const snapshots = check({
   explanation: 'The newest file of the snapshot directory is at most a day old and readable.',
   needs: ['snapshots', 'clock', 'host'],
   run: ({ snapshots: { directory, newestMs, problems }, clock: { nowMs }, host }) => {
-    const save = `hyperedge snapshot save${rootFlag(host.root)}; hyperedge snapshot schedule${rootFlag(host.root)}`;
+    const save = `hyperedge snapshot save${rootFlag(host.root)}; hyperedge snapshot schedule --on${rootFlag(host.root)}`;
     const findings = problems.map((problem) => warning(problem, save));
     if (newestMs === undefined) findings.push(warning(`${directory} has no snapshot`, save));
     else if (nowMs - newestMs > DAY_MS)

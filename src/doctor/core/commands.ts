@@ -13,7 +13,7 @@ export interface HostCommands {
 /** Programs at the beginning of a command. */
 const COMMAND = /(^|&& |\|\| |; |\| |\bdo )(hyperedge|kubectl|master-logs)((?: (?!&&|\|)(?:'[^']*'|[^\s;'])+)+)/g;
 const COMMENT = '    # ';
-const WITH_ROOT = /^ (?:config|doctor|image|install|members|run|snapshot|status)\b/;
+const WITH_ROOT = /^ (?:config|doctor|image|members|run|snapshot|status)\b/;
 
 /** The text of checks names programs by their plain names; comments are not changed. */
 export function forHost(fix: string, { program, root, kubeconfig }: HostCommands): string {

@@ -44,9 +44,18 @@ function unread(areas: readonly AreaFacts[]): Finding[] {
   );
 }
 
-/** One area per mount, because several directories are often on one file system. */
+/**
+ * One area per mount, because several directories are often on one file system. Temporary files are listed last and
+ * need the least, so any other area of the mount decides.
+ */
 function byMount(areas: readonly AreaFacts[]): readonly AreaFacts[] {
-  return [...new Map(known(areas).map((area) => [area.mount ?? area.directory, area])).values()];
+  return [
+    ...new Map(
+      known(areas)
+        .toReversed()
+        .map((area) => [area.mount ?? area.directory, area]),
+    ).values(),
+  ];
 }
 
 const diskSpace = check({

@@ -10,9 +10,13 @@ const FOREIGN =
 const nameOf = ({ namespace, name }: PodFacts): string => `${namespace}/${name}`;
 
 /** Shows why the container ends, and then returns to the revision that worked or stops the pod. */
-function stopFailing({ namespace, name, owner }: PodFacts, container: string): string {
+function stopFailing({ namespace, name, owner }: PodFacts, container: string, reason: string): string {
   const client = `kubectl -n ${shell(namespace)}`;
-  const show = `${client} logs ${shell(name)} -c ${shell(container)} --previous`;
+  // A container that could not be created has no log.
+  const show =
+    reason === 'CrashLoopBackOff'
+      ? `${client} logs ${shell(name)} -c ${shell(container)} --previous`
+      : `${client} describe pod ${shell(name)}`;
   if (owner === undefined) return `${show}; ${client} delete pod ${shell(name)}    # then create it corrected`;
   const workload = shell(`${owner.kind}/${owner.name}`);
   if (owner.hasEarlier) return `${show}; ${client} rollout undo ${workload}`;
@@ -36,7 +40,7 @@ const backOff = check({
         pod.waiting
           .filter(({ reason }) => BACK_OFF.test(reason) && !NO_IMAGE.test(reason))
           .map(({ container, reason, message }) =>
-            warning(`${nameOf(pod)} (${container}): ${reason}: ${message}`, stopFailing(pod, container)),
+            warning(`${nameOf(pod)} (${container}): ${reason}: ${message}`, stopFailing(pod, container, reason)),
           ),
       ),
       `${pods.length} pods`,
@@ -53,10 +57,10 @@ const architecture = check({
     orOk(
       pods.flatMap((pod) =>
         pod.waiting
-          .filter(({ message }) => FOREIGN.test(message))
-          .map(({ image, message }) =>
+          .filter(({ message, foreign }) => foreign !== undefined || FOREIGN.test(message))
+          .map(({ image, message, foreign }) =>
             warning(
-              `${nameOf(pod)}: image ${image} is for another architecture: ${message}`,
+              `${nameOf(pod)}: image ${image} is for ${foreign ?? 'another architecture'}: ${message}`,
               `hyperedge image remove ${shell(image)} && hyperedge image pull ${shell(image)}    # or import an archive for the node's architecture`,
             ),
           ),

@@ -21,10 +21,12 @@ import type {
 import type { ClusterVersion } from '../../openshift/operators/kinds/config/types.ts';
 import { parseSwitchRecord } from '../../openshift/updates/core/port.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
+import { platformArchitecture } from '../../runtime/images/index.ts';
 import { clusterReport } from '../../store/administration/members.ts';
 import { MANIFEST_LABEL, NAMESPACE } from '../manifests/apply.ts';
 import { readDocuments } from '../manifests/documents.ts';
 import { createManifestDirectory } from '../manifests/io/manifest-directory.ts';
+import { openImageStore } from '../node/images.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 import { etcdAccess, ownEtcd } from '../store/access.ts';
@@ -34,6 +36,7 @@ import { absent } from './gather.ts';
 
 const REQUEST_MS = 6000;
 const MAX_PODS = 2000;
+const MAX_IMAGES = 50;
 const MAX_FILE_BYTES = 8 * 1024 * 1024;
 const DEFAULT_QUOTA_BYTES = 2 * 1024 * 1024 * 1024;
 const PRESSURES = new Set(['DiskPressure', 'MemoryPressure', 'PIDPressure', 'ClockWrong']);
@@ -125,20 +128,44 @@ export async function podFacts(context: DoctorContext): Promise<PodFacts[]> {
   const pods = await podObjects(context);
   const isWaiting = pods.some(({ status }) => status?.containerStatuses?.some(({ state }) => state?.waiting));
   const sets = isWaiting ? await replicaSets(context) : [];
+  const foreign = isWaiting ? await foreignImages(context, pods) : new Map<string, string>();
   return pods.map(({ metadata, spec, status }) => ({
     namespace: metadata?.namespace ?? '',
     name: metadata?.name ?? '',
     node: spec?.nodeName ?? '',
     owner: ownerOf(metadata, sets),
     waiting: [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
-      ({ name, image, state, lastState }) => {
+      ({ name, image, imageID = '', state, lastState }) => {
         if (state?.waiting === undefined) return [];
         const ended = lastState?.terminated ?? state.terminated;
         const message = [state.waiting.message, ended?.message, ended?.reason].filter(Boolean).join('; ');
-        return [{ container: name, reason: state.waiting.reason ?? '', message, image }];
+        const architecture = foreign.get(imageID);
+        const other = architecture === undefined ? {} : { foreign: architecture };
+        return [{ container: name, reason: state.waiting.reason ?? '', message, image, ...other }];
       },
     ),
   }));
+}
+
+/**
+ * Architectures of images of waiting containers of this host that are for another processor, by ID. The runtime only
+ * reports that the container ended with 1.
+ */
+async function foreignImages({ root, settings }: DoctorContext, pods: readonly Pod[]): Promise<Map<string, string>> {
+  const { nodeName } = await settings();
+  const own = pods
+    .filter(({ spec }) => spec?.nodeName === nodeName)
+    .flatMap(({ status }) => [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]);
+  const ids = new Set(own.flatMap(({ state, imageID }) => (state?.waiting === undefined ? [] : (imageID ?? []))));
+  const store = await openImageStore(root);
+  const found = new Map<string, string>();
+  for (const id of [...ids].slice(0, MAX_IMAGES)) {
+    const image = await store.describe(id).catch(() => undefined);
+    const architecture = image?.configuration['Architecture'];
+    if (typeof architecture === 'string' && architecture !== platformArchitecture(process.arch))
+      found.set(id, architecture);
+  }
+  return found;
 }
 
 const replicaSets = (context: DoctorContext): Promise<readonly ReplicaSet[]> =>

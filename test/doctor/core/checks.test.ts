@@ -197,6 +197,18 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /\/ has 1000 B of 30\.0 GiB free/,
       /^hyperedge image remove --unused; .* du -xh/,
     ],
+    [
+      'disk-space',
+      {
+        areas: [
+          ...HEALTHY.areas,
+          ...HEALTHY.areas.map((each) => ({ ...each, directory: '/run', what: 'temporary files' })),
+        ].map((each) => ({ ...each, freeBytes: 100 << 20 })),
+      },
+      'error',
+      /\/ has 100 MiB/,
+      /^hyperedge image remove/,
+    ],
     ['disk-space', area({ problem: 'stat: no answer within 5 s' }), 'unknown', /no answer within 5 s/, /dmesg/],
     ['inodes', area({ freeInodes: 3 }), 'error', /3 of 1000000 inodes/, /--inodes/],
     ['file-system', area({ options: ['ro'] }), 'error', /read-only/, /remount,rw/],
