@@ -1,0 +1,48 @@
+/**
+ * Faults that users meet, each with the fix that `hyperedge doctor` prints: a shell runs the fix as printed, and then
+ * the doctor must not report the finding. The table of docs/doctor.md lists these faults and fixes.
+ */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { Drill, type Fault } from './doctor-fixes/drill.ts';
+import { prepareImages } from './doctor-fixes/images.ts';
+import { RUNNING } from './doctor-fixes/running.ts';
+import { STOPPED } from './doctor-fixes/stopped.ts';
+import { projectRoot } from './harness.ts';
+
+const FAULT_MS = 300_000;
+
+let drill: Drill;
+
+before(
+  async () => {
+    drill = await Drill.create();
+    await prepareImages(drill);
+    await drill.host.start(120_000);
+  },
+  { timeout: 240_000 },
+);
+after(() => drill.stop());
+
+const works = (fault: Fault): void => {
+  test(`${fault.id}: the fix works if ${fault.what}`, { timeout: FAULT_MS }, () => drill.drill(fault));
+};
+
+for (const fault of RUNNING) works(fault);
+
+test('the host stops before the faults of a stopped host', () => drill.stopHost('TERM'));
+
+for (const fault of STOPPED) works(fault);
+
+test('the page lists these faults and fixes', async () => {
+  const all = [...RUNNING, ...STOPPED];
+  assert.ok(all.length >= 20);
+  const page = await readFile(join(projectRoot, 'docs/doctor.md'), 'utf8');
+  const missing = all.map(rowOf).filter((row) => !page.includes(row));
+  assert.deepEqual(missing, [], `docs/doctor.md lacks:\n${missing.join('\n')}`);
+});
+
+/** A pipe in a cell ends it, except behind a backslash. */
+const rowOf = ({ id, what, fix }: Fault): string => `| \`${id}\` | ${what} | \`${fix.replaceAll('|', '\\|')}\` |`;
