@@ -10,9 +10,13 @@ import { forbid, isFor, isMirrorPod } from '../subject.ts';
 const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** Token lifetime, as upstream. Kubelets renew long before. The 7 extra seconds mark tokens of this origin. */
 const TOKEN_SECONDS = 3607;
-/** Wait for the default account of a new namespace, which a controller creates. */
+/**
+ * Wait for the default account of a new namespace, which a controller creates. Clients such as `oc adm must-gather`
+ * create a pod immediately after the namespace and do not try again, and a controller may need seconds on a busy host.
+ */
 const WAIT_MS = 100;
 const MAX_WAITS = 10;
+const MAX_WAITS_FOR_DEFAULT = 30;
 
 export interface ServiceAccountOptions {
   accounts(namespace: string, name: string): CachedObject | undefined;
@@ -22,10 +26,11 @@ export interface ServiceAccountOptions {
 
 export function serviceAccount(options: ServiceAccountOptions): AdmissionPlugin {
   const find = async (request: AdmissionRequest, name: string): Promise<Readonly<ServiceAccount>> => {
+    const most = name === 'default' ? MAX_WAITS_FOR_DEFAULT : MAX_WAITS;
     for (let waits = 0; ; waits++) {
       const found = options.accounts(request.namespace, name);
       if (found !== undefined) return found.shared<ServiceAccount>();
-      if (waits >= MAX_WAITS) break;
+      if (waits >= most) break;
       await new Promise<void>((resolve) => {
         options.clock.setTimer(WAIT_MS, resolve);
       });
