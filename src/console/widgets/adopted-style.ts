@@ -30,3 +30,24 @@ export const documentWithoutStyles = (): Document =>
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
+
+/** Runs code that creates style elements with the document itself; it gets stand-ins. */
+export function withStandIns(run: () => void): void {
+  const create = document.createElement.bind(document);
+  const value = (tag: string): HTMLElement => {
+    if (tag !== 'style') return create(tag);
+    Reflect.deleteProperty(document, 'createElement');
+    try {
+      return styleStandIn();
+    } finally {
+      replace();
+    }
+  };
+  const replace = (): void => void Object.defineProperty(document, 'createElement', { configurable: true, value });
+  replace();
+  try {
+    run();
+  } finally {
+    Reflect.deleteProperty(document, 'createElement');
+  }
+}

@@ -1,7 +1,7 @@
 /** Terminal, in a chunk of its own: load it with `import()`. */
 import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
-import { documentWithoutStyles } from './adopted-style.ts';
+import { documentWithoutStyles, withStandIns } from './adopted-style.ts';
 
 export interface OpenTerminal {
   readonly terminal: Terminal;
@@ -35,7 +35,8 @@ export function openTerminal(parent: HTMLElement, { readOnly = false } = {}): Op
   terminal.parser.registerOscHandler(52, () => true);
   const fit = new FitAddon();
   terminal.loadAddon(fit);
-  terminal.open(parent);
+  // The viewport of xterm 6.0.0 ignores documentOverride.
+  withStandIns(() => terminal.open(parent));
   fit.fit();
   const sizes = new ResizeObserver(() => fit.fit());
   sizes.observe(parent);
