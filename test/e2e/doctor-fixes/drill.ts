@@ -165,20 +165,32 @@ registries:
     // A value that the user must replace would end in a shell as a missing file or an unknown host.
     assert.doesNotMatch(fix.replace(/ {4}# .*/, ''), /\b[A-Z]{4,}\b(?!=)/, `${fault.id}: a placeholder`);
     await fault.prepare?.(this);
+    const before = fault.starts === true ? await this.#hostProcess() : undefined;
     if (fault.starts === true) this.start(fix);
     else {
       const ran = await this.shell(fix, fault.place);
       assert.equal(ran.code, 0, `${fault.id}: ${fix}: ${ran.stdout}${ran.stderr}`);
     }
     await expect(`no finding after: ${fix}`, GONE_MS, false);
+    // Some findings end as soon as a file is written, before the restart.
+    if (fault.starts === true)
+      await eventually('the started host process', GONE_MS, async () => {
+        const pid = await this.#hostProcess();
+        return pid === undefined || pid === before ? undefined : true;
+      });
     await fault.cleanUp?.(this);
+  }
+
+  /** Process ID of the host process; undefined if it does not answer. */
+  async #hostProcess(): Promise<string | undefined> {
+    const { findings } = await this.report('host-process');
+    return /^pid (\d+)/.exec(findings[0]?.evidence ?? '')?.[1];
   }
 
   /** Stops the host process, also one that a fix has started. */
   async stopHost(signal: 'TERM' | 'KILL'): Promise<void> {
-    const { findings } = await this.report('host-process');
-    const pid = /^pid (\d+)/.exec(findings[0]?.evidence ?? '')?.[1];
-    assert.ok(pid !== undefined, JSON.stringify(findings));
+    const pid = await this.#hostProcess();
+    assert.ok(pid !== undefined, 'the host process runs');
     await this.must(`kill -${signal} ${pid}; while kill -0 ${pid} 2>/dev/null; do sleep 0.2; done`);
   }
 
