@@ -91,12 +91,13 @@ export async function readRevisions(api: Api, type: ResourceType, object: KubeOb
 
 /** Makes the pod template of a former revision the current one, as `kubectl rollout undo` does. */
 export async function rollBack(api: Api, type: ResourceType, object: KubeObject, revision: Revision): Promise<void> {
-  const { name = '', namespace, resourceVersion } = object.metadata ?? {};
+  const { name = '', namespace, generation } = object.metadata ?? {};
   await api.json(objectPath(type, name, namespace) + own, {
     method: 'PATCH',
     contentType: 'application/json-patch+json',
     body: [
-      { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
+      // The status may have changed in the meantime, as with pods that end again and again.
+      { op: 'test', path: '/metadata/generation', value: generation },
       { op: 'replace', path: '/spec/template', value: revision.template },
     ],
   });

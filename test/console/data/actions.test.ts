@@ -94,7 +94,7 @@ suite('actions on a workload', () => {
     assert.ok(first !== undefined);
     await rollBack(server.api, DEPLOYMENTS, current, first);
     const [guard, change] = JSON.parse(String(server.requests[0]?.request.body));
-    assert.deepEqual(guard, { op: 'test', path: '/metadata/resourceVersion', value: '7' });
+    assert.deepEqual(guard, { op: 'test', path: '/metadata/generation', value: 2 });
     assert.deepEqual(change.value.metadata.labels, { app: 'web' });
     const withPods = (each: ReplicaSet, replicas: number, readyReplicas: number): ReplicaSet => ({
       ...each,
