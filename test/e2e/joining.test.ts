@@ -177,7 +177,7 @@ test('reports each invalid input with one clear line and joins at the next attem
     ],
     [
       joinOf({ ...masters, token: masters.token.slice(0, -1) + wrong(masters.token.at(-1) ?? '') }),
-      /join\.token: does not open the keys/,
+      /join\.token: does not decrypt the keys/,
     ],
     [
       joinOf({ ...created, server: server.replace('10.88.0.1', '10.88.0.77') }),

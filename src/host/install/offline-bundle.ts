@@ -146,5 +146,5 @@ async function checkContent({ size, sha256 }: OfflineFile, content: AsyncIterabl
     length += chunk.length;
   }
   if (length !== size) throw new CodedError('bad-file', `ends after ${length} of ${size} bytes`);
-  if (hash.digest('hex') !== sha256) throw new CodedError('bad-file', 'its content does not have its SHA-256');
+  if (hash.digest('hex') !== sha256) throw new CodedError('bad-file', 'the file does not have its announced SHA-256');
 }

@@ -178,7 +178,8 @@ export async function verifyBundle(
     async ({ sha256 }, content) => {
       const hash = createHash('sha256');
       for await (const chunk of counted(content, onBytes)) hash.update(chunk);
-      if (hash.digest('hex') !== sha256) throw new CodedError('bad-file', 'its content does not have its SHA-256');
+      if (hash.digest('hex') !== sha256)
+        throw new CodedError('bad-file', 'the file does not have its announced SHA-256');
     },
   );
 }

@@ -132,8 +132,8 @@ describe('offline bundle', () => {
   test('offline bundle is rejected when it is truncated or damaged at any member', async () => {
     const content = await readFile(at('good'));
     for (const [marker, expected] of [
-      ['program', /hyperedge-linux-x64: its content does not have its SHA-256/],
-      ['a: 1\n', /10-app\.yaml: its content does not have its SHA-256/],
+      ['program', /hyperedge-linux-x64: the file does not have its announced SHA-256/],
+      ['a: 1\n', /10-app\.yaml: the file does not have its announced SHA-256/],
     ] as const) {
       const damaged = Buffer.from(content);
       damaged.write('#', damaged.indexOf(marker));

@@ -58,7 +58,7 @@ export class DigestStore {
         }
         if (length !== size) throw new CodedError('bad-file', `the release file ends after ${length} of ${size} bytes`);
         if (hash.digest('hex') !== sha256)
-          throw new CodedError('bad-file', 'the release file does not have its announced SHA-256');
+          throw new CodedError('bad-file', 'the file does not have its announced SHA-256');
         await file.sync();
       } finally {
         await file.close();

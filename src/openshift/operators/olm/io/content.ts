@@ -76,7 +76,7 @@ export async function receiveContent(
       }
     }
     if (open !== undefined || header.length > 0 || files === 0) throw bad('it ends too early');
-    if (hash.digest('hex') !== sha256) throw bad('its content does not have its SHA-256');
+    if (hash.digest('hex') !== sha256) throw bad('the file does not have its announced SHA-256');
   } finally {
     await open?.file.close();
   }
