@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { Appliance, eventually } from '../harness.ts';
+import { Appliance, eventually, sleep } from '../harness.ts';
 import { accessibilityFaults, CONSOLE, logIn, SERVER, type Tab, TestBrowser, withoutBrowser } from './browser.ts';
 
 const HOST = 'console-openshift-console.apps.lab.example';
@@ -63,16 +63,23 @@ describe('console of a cluster with the profile okd', { timeout: 560_000, skip }
       await page.waitForSelector('section[aria-label=Maintenance] >> text=/snapshot/');
       await page.waitForSelector('section[aria-label=Usage] figure:has-text("CPU") .plot canvas');
       await page.waitForSelector('section[aria-label=Usage] >> text=/used: average .*, highest .*, latest/');
-      // The kubelet reports the end of this alert with its next status.
       const conditions = [
         { type: 'HyperedgeAlerts', status: 'True', reason: 'AlertsFiring', message: 'StoreHasNoLeader (critical); x' },
       ];
-      await host.must([
-        ...['patch', 'node', node, '--subresource=status', '--type=strategic'],
-        ...['-p', JSON.stringify({ status: { conditions } })],
-      ]);
-      await page.waitForSelector(`section[aria-label=Alerts] >> text=The store member ${node} has no leader.`);
-      await page.waitForSelector('section[aria-label=Alerts] >> text=/Fix: Run "hyperedge members"/');
+      const patch = ['patch', 'node', node, '--subresource=status', '--type=strategic'];
+      // The kubelet reports the end of this alert with its next status.
+      let fires = true;
+      const firing = (async () => {
+        for (; fires; await sleep(500))
+          await host.kubectl([...patch, '-p', JSON.stringify({ status: { conditions } })]);
+      })();
+      try {
+        await page.waitForSelector(`section[aria-label=Alerts] >> text=The store member ${node} has no leader.`);
+        await page.waitForSelector('section[aria-label=Alerts] >> text=/Fix: Run "hyperedge members"/');
+      } finally {
+        fires = false;
+        await firing;
+      }
       assert.deepEqual(await accessibilityFaults(page), []);
     });
   });

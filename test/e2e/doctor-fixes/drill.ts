@@ -140,7 +140,8 @@ registries:
 
   async #finding(fault: Fault): Promise<{ readonly finding: Finding | undefined; readonly report: CheckReport }> {
     const report = await this.report(fault.id, fault.place);
-    return { report, finding: report.findings.find(({ evidence }) => fault.evidence.test(evidence)) };
+    const finding = report.findings.find(({ result, evidence }) => result !== 'ok' && fault.evidence.test(evidence));
+    return { report, finding };
   }
 
   /** Provokes a fault, applies the printed fix and waits until the doctor does not report it. */
