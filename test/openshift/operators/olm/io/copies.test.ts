@@ -60,7 +60,10 @@ test('rejects hostile and damaged content and keeps the copy', async (t) => {
     ['a.json\x001\x00aa.json\x001\x00a', /EEXIST/],
   ] as const)
     await assert.rejects(copies.replace('lab', before, sha256(text), pieces(text)), expected, JSON.stringify(text));
-  await assert.rejects(copies.replace('lab', before, sha256('other'), pieces(whole)), /does not have its announced SHA-256/);
+  await assert.rejects(
+    copies.replace('lab', before, sha256('other'), pieces(whole)),
+    /does not have its announced SHA-256/,
+  );
   await assert.rejects(copies.replace('../lab', before, sha256(whole), pieces(whole)), /not a catalog name/);
   assert.equal((await copies.digests())['lab'], before);
   assert.deepEqual(await readdir(root), ['lab']);
