@@ -26,6 +26,13 @@ export async function podLevels(mountinfo = '/proc/self/mountinfo'): Promise<rea
   return candidates.filter((_, index) => isThere[index]);
 }
 
+/** Levels without pods and processes that did not exist `before`, innermost first. */
+export async function emptyLevels(before: readonly string[], mountinfo?: string): Promise<readonly string[]> {
+  const candidates = (await podLevels(mountinfo)).filter((level) => !before.includes(level));
+  const areEmpty = await Promise.all(candidates.map(isEmpty));
+  return candidates.filter((_, index) => areEmpty[index]);
+}
+
 /** Removes empty levels that did not exist `before`. */
 export async function removeNewPodLevels(before: readonly string[], mountinfo?: string): Promise<void> {
   const slices = new Set<string>();
@@ -45,7 +52,7 @@ const exists = (path: string): Promise<boolean> =>
   );
 
 async function isEmpty(level: string): Promise<boolean> {
-  const entries = await readdir(level, { withFileTypes: true });
+  const entries = await readdir(level, { withFileTypes: true }).catch(() => []);
   const processes = await readFile(join(level, 'cgroup.procs'), 'utf8').catch(() => '');
   return processes.trim() === '' && !entries.some((entry) => entry.isDirectory());
 }

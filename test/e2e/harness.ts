@@ -41,7 +41,8 @@ export function run(file: string, args: readonly string[], options: RunOptions =
       },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
-        resolve({ code, stdout, stderr: code === -1 ? `${stderr}${error?.message ?? ''}` : stderr });
+        const reason = `${error?.message ?? ''} ${error?.signal ?? error?.code ?? ''}`;
+        resolve({ code, stdout, stderr: code === -1 ? `${stderr}${reason}` : stderr });
       },
     );
     if (options.input !== undefined) child.stdin?.end(options.input);

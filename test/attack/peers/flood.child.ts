@@ -20,6 +20,8 @@ const flood = mode;
 const PROTOCOLS = { h2: ['h2', 'http/1.1'], 'http/1.1': ['http/1.1'] };
 const until = performance.now() + seconds * 1000;
 const open = new Set<TLSSocket>();
+/** Those that completed their handshake. The kernel accepts connections of which the server knows nothing yet. */
+const admitted = new Set<TLSSocket>();
 let opened = 0;
 let refused = 0;
 let sentBytes = 0;
@@ -40,6 +42,7 @@ function attack(): void {
   };
   socket.once('secureConnect', () => {
     opened += 1;
+    admitted.add(socket);
     socket.write(head);
     push();
   });
@@ -50,6 +53,7 @@ function attack(): void {
   socket.on('close', () => {
     if (failed) refused += 1;
     open.delete(socket);
+    admitted.delete(socket);
     if (flood !== 'idle') setImmediate(attack);
     else if (open.size === 0) finish();
   });
@@ -60,6 +64,6 @@ for (let i = 0; i < connections; i++) attack();
 setTimeout(finish, seconds * 1000);
 
 function finish(): void {
-  const held = [...open].filter((each) => !each.destroyed).length;
+  const held = [...admitted].filter((each) => !each.destroyed).length;
   process.stdout.write(`${JSON.stringify({ opened, refused, sentBytes, held })}\n`, () => process.exit(0));
 }

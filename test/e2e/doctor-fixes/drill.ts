@@ -22,6 +22,8 @@ export interface Fault {
   readonly what: string;
   readonly place?: Place;
   readonly provoke: (drill: Drill) => Promise<void>;
+  /** The fault is provoked again until the doctor reports it. */
+  readonly provokesAgain?: true;
   readonly evidence: RegExp;
   /** The fix, as in the table of docs/doctor.md, with `…` for a part that differs. */
   readonly fix: string;
@@ -150,7 +152,11 @@ registries:
     const see = async (isFound: boolean): Promise<Finding | true | undefined> => {
       const { finding, report } = await this.#finding(fault);
       last = JSON.stringify(report);
-      if (isFound) return finding;
+      if (isFound) {
+        // The host process may have replaced the file, for example after the change of addresses of the fault before.
+        if (finding === undefined && fault.provokesAgain === true) await fault.provoke(this);
+        return finding;
+      }
       // A fact that cannot be gathered is no success.
       return finding === undefined && report.result !== 'unknown' ? true : undefined;
     };

@@ -153,6 +153,7 @@ const files: readonly Fault[] = [
     provoke: async (drill) => {
       await drill.must(`sed -i 's#server: .*#server: https://127.0.0.1:1#' ${drill.host.kubeconfig}`);
     },
+    provokesAgain: true,
     evidence: /admin\.kubeconfig: https:\/\/127\.0\.0\.1:1: /,
     fix: "sed -i 's#…server: …#…https://…#' …/admin.kubeconfig",
   },

@@ -110,10 +110,16 @@ export class PodLab {
     return this.appliance.must(args);
   }
 
+  /** Repeats an application whose answer was cut off, and prints the host's state then. */
   async apply(...objects: object[]): Promise<void> {
-    await this.appliance.must(['apply', '-f', '-'], {
-      input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }),
-    });
+    const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+    const ran = await this.appliance.kubectl(['apply', '-f', '-'], { input });
+    if (ran.code === 0) return;
+    if (ran.stderr.includes('unexpected EOF')) {
+      const status = await this.appliance.hyperedge(['status', '--root', this.appliance.root]);
+      console.log(`${ran.stderr}${status.stdout}${status.stderr}${this.appliance.output.slice(-2_000)}`);
+    }
+    await this.appliance.must(['apply', '-f', '-'], { input });
   }
 
   pod(name: string, namespace = 'default'): Pod | undefined {
