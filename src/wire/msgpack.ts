@@ -241,7 +241,11 @@ export class Fields {
 
 /** Decodes the map at the start of `bytes`. Following bytes are ignored, as in the Go codec. */
 export function decodeFields(bytes: Uint8Array): Fields {
-  const value = decodeFirst(bytes);
+  return fieldsOf(decodeFirst(bytes));
+}
+
+/** Getters for a map inside a decoded value. */
+export function fieldsOf(value: unknown): Fields {
   if (isRecord(value)) return new Fields(value);
   throw new MsgpackError('not a map');
 }

@@ -1,7 +1,10 @@
-import type { SerfMessage, SerfQuery, SerfResponse, SerfState } from './port.ts';
+import type { RecentEvent, SerfMessage, SerfQuery, SerfResponse, SerfState } from './port.ts';
 
 /** Number of message identities kept to detect duplicates, so that each message is passed on and reported once. */
 const REMEMBERED = 512;
+/** Events that table exchanges repeat: at most this many, with at most this many bytes of payload. */
+const REPEATED = 64;
+const REPEATED_BYTES = 64 * 1024;
 /** Lamport times above this are rejected because larger numbers are no longer exact. */
 const MAX_LTIME = 2 ** 52;
 /**
@@ -18,7 +21,7 @@ export interface IntentWork {
   readonly intent?: { readonly node: string; readonly leaving: boolean };
   /** Join message to encode and broadcast. It refutes a forged or outdated leave of this member. */
   readonly reply?: Extract<SerfMessage, { kind: 'join' }>;
-  readonly event?: { readonly name: string; readonly payload: Uint8Array; readonly ltime: number };
+  readonly event?: RecentEvent;
   /** A query received for the first time. */
   readonly query?: SerfQuery;
   readonly response?: SerfResponse;
@@ -37,8 +40,13 @@ export class SerfIntents {
   readonly #statusTimes = new Map<string, number>();
   readonly #left = new Set<string>();
   readonly #seen = new Set<string>();
+  /** Oldest first. */
+  readonly #recent: RecentEvent[] = [];
+  #recentBytes = 0;
   #clock = 1;
   #eventClock = 1;
+  /** Events before this Lamport time are older than the membership of this host and are ignored. */
+  #eventFloor = 0;
   #queryClock = 1;
   #leaving = false;
 
@@ -65,7 +73,7 @@ export class SerfIntents {
 
   userEvent(name: string, payload: Uint8Array, coalesce: boolean): Extract<SerfMessage, { kind: 'user-event' }> {
     const ltime = this.#eventClock++;
-    this.#remember(`event ${ltime} ${name} ${textKey(payload)}`);
+    this.#isNew({ ltime, name, payload });
     return { kind: 'user-event', ltime, name, payload, coalesce };
   }
 
@@ -83,10 +91,8 @@ export class SerfIntents {
         return this.#intent(message.kind === 'leave', message.node, message.ltime);
       case 'user-event': {
         const { ltime, name, payload } = message;
-        if (!plausible(ltime, this.#eventClock) || forgotten(ltime, this.#eventClock)) return NOTHING;
-        this.#eventClock = Math.max(this.#eventClock, ltime + 1);
-        if (!this.#remember(`event ${ltime} ${name} ${textKey(payload)}`)) return NOTHING;
-        return { rebroadcast: true, event: { name, payload, ltime } };
+        const event = { ltime, name, payload };
+        return this.#isNew(event) ? { rebroadcast: true, event } : NOTHING;
       }
       case 'query': {
         const { ltime, id, noBroadcast } = message;
@@ -109,15 +115,17 @@ export class SerfIntents {
       statusTimes: this.#statusTimes,
       leftMembers: [...this.#left],
       eventTime: this.#eventClock,
+      events: this.#recent,
       queryTime: this.#queryClock,
     };
   }
 
   /**
-   * Merges the other side's Serf state from a table exchange. Returns one entry per new intent. Merged intents are not
-   * rebroadcast.
+   * Merges the other side's Serf state from a table exchange. Returns one entry per new intent or event. Neither is
+   * rebroadcast. `joining`: this member joins by the exchange, so that the ring's earlier events do not concern it, as
+   * with Serf's `ignoreOld`.
    */
-  merge(state: SerfState): IntentWork[] {
+  merge(state: SerfState, joining: boolean): IntentWork[] {
     if (state.ltime > 0) this.#witness(state.ltime - 1);
     if (plausible(state.eventTime, this.#eventClock)) this.#eventClock = Math.max(this.#eventClock, state.eventTime);
     if (plausible(state.queryTime, this.#queryClock)) this.#queryClock = Math.max(this.#queryClock, state.queryTime);
@@ -127,6 +135,8 @@ export class SerfIntents {
       const work = this.#intent(left.has(node), node, ltime);
       if (work.intent !== undefined || work.reply !== undefined) works.push(work);
     }
+    if (joining && plausible(state.eventTime, 0)) this.#eventFloor = Math.max(this.#eventFloor, state.eventTime);
+    for (const event of state.events) if (this.#isNew(event)) works.push({ rebroadcast: false, event });
     return works;
   }
 
@@ -158,6 +168,20 @@ export class SerfIntents {
   #witness(ltime: number): boolean {
     if (!plausible(ltime, this.#clock)) return false;
     if (ltime >= this.#clock) this.#clock = ltime + 1;
+    return true;
+  }
+
+  /** Whether an event is reported. If so, it becomes one of those that table exchanges repeat. */
+  #isNew(event: RecentEvent): boolean {
+    const { ltime, name, payload } = event;
+    if (ltime < this.#eventFloor || !plausible(ltime, this.#eventClock) || forgotten(ltime, this.#eventClock))
+      return false;
+    this.#eventClock = Math.max(this.#eventClock, ltime + 1);
+    if (!this.#remember(`event ${ltime} ${name} ${textKey(payload)}`)) return false;
+    this.#recent.push(event);
+    this.#recentBytes += payload.length;
+    while (this.#recent.length > REPEATED || this.#recentBytes > REPEATED_BYTES)
+      this.#recentBytes -= this.#recent.shift()?.payload.length ?? 0;
     return true;
   }
 

@@ -177,12 +177,20 @@ export interface KeyAnswer {
   readonly primary: string;
 }
 
-/** Serf's part of a push/pull exchange: Lamport times of joins and leaves, and the departed members. */
+/** An event that a table exchange repeats, because its datagrams may have been lost. */
+export interface RecentEvent {
+  readonly ltime: number;
+  readonly name: string;
+  readonly payload: Uint8Array;
+}
+
+/** Serf's part of a push/pull exchange: Lamport times of joins and leaves, departed members and recent events. */
 export interface SerfState {
   readonly ltime: number;
   readonly statusTimes: ReadonlyMap<string, number>;
   readonly leftMembers: readonly string[];
   readonly eventTime: number;
+  readonly events: readonly RecentEvent[];
   readonly queryTime: number;
 }
 

@@ -1,10 +1,11 @@
 /** Encodes Serf's own messages, which are the ring's user messages, user state and metadata (serf/messages.go). */
 import { CodedError } from '../../base/errors.ts';
-import { decodeFields, decodeTexts, MsgpackError, textOf } from '../../wire/msgpack.ts';
+import { decodeFields, decodeTexts, fieldsOf, MsgpackError, textOf } from '../../wire/msgpack.ts';
 import {
   type KeyAnswer,
   MAX_META_BYTES,
   MAX_NAME_LENGTH,
+  type RecentEvent,
   type SerfCodec,
   type SerfMessage,
   type SerfQuery,
@@ -68,7 +69,10 @@ export const serfCodec: SerfCodec = {
       StatusLTimes: state.statusTimes,
       LeftMembers: state.leftMembers,
       EventLTime: state.eventTime,
-      Events: [],
+      Events: state.events.map(({ ltime, name, payload }) => ({
+        LTime: ltime,
+        Events: [{ Name: name, Payload: payload }],
+      })),
       QueryLTime: state.queryTime,
     });
   },
@@ -199,8 +203,20 @@ function decodeState(payload: Uint8Array): SerfState | undefined {
     statusTimes,
     leftMembers: fields.list('LeftMembers').map(textOf),
     eventTime: fields.uint('EventLTime', LTIME_LIMIT),
+    events: fields.list('Events').flatMap(decodeEvents),
     queryTime: fields.uint('QueryLTime', LTIME_LIMIT),
   };
+}
+
+/** Decodes the events of one Lamport time. Serf sends its whole buffer, in which unused places are nil. */
+function decodeEvents(slot: unknown): RecentEvent[] {
+  if (slot === null || slot === undefined) return [];
+  const fields = fieldsOf(slot);
+  const ltime = fields.uint('LTime', LTIME_LIMIT);
+  return fields.list('Events').map((event) => {
+    const body = fieldsOf(event);
+    return { ltime, name: body.text('Name', NAME_BYTES), payload: body.bytes('Payload', EVENT_BYTES) };
+  });
 }
 
 function decodeTags(meta: Uint8Array): ReadonlyMap<string, string> | undefined {

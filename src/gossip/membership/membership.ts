@@ -88,7 +88,7 @@ class GossipMembership implements Membership {
       exchange: (theirs) => {
         // Own state from before the merge, because the merged state would repeat what the peer has sent.
         const ours = this.#ourState(false);
-        this.#merge(theirs);
+        this.#merge(theirs, false);
         return ours;
       },
       answersTo: (node) => node === this.#config.name,
@@ -111,7 +111,7 @@ class GossipMembership implements Membership {
     this.#running();
     const results = await Promise.allSettled(
       peers.map(async (peer) =>
-        this.#merge(await this.#transport.exchange(peer, this.#ourState(true), this.#config.exchangeTimeoutMs)),
+        this.#merge(await this.#transport.exchange(peer, this.#ourState(true), this.#config.exchangeTimeoutMs), true),
       ),
     );
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []));
@@ -234,7 +234,8 @@ class GossipMembership implements Membership {
     if (this.#outbound >= MAX_OUTBOUND) return;
     this.#outbound++;
     try {
-      this.#merge(await this.#transport.exchange(exchange.to, this.#ourState(false), this.#config.exchangeTimeoutMs));
+      const ours = this.#ourState(false);
+      this.#merge(await this.#transport.exchange(exchange.to, ours, this.#config.exchangeTimeoutMs), false);
     } catch (error) {
       this.#log.v(4, 'table exchange failed', { member: exchange.node, error: messageOf(error) });
     } finally {
@@ -246,10 +247,10 @@ class GossipMembership implements Membership {
     return this.#running().state(this.#serf.encodeState(this.#intents.state()), join);
   }
 
-  #merge(theirs: RingState): void {
+  #merge(theirs: RingState, joining: boolean): void {
     this.#step({ kind: 'state', state: theirs });
     const state = theirs.userState.length === 0 ? undefined : this.#serf.decodeState(theirs.userState);
-    if (state !== undefined) for (const work of this.#intents.merge(state)) this.#follow(work, undefined);
+    if (state !== undefined) for (const work of this.#intents.merge(state, joining)) this.#follow(work, undefined);
   }
 
   #follow(work: ReturnType<SerfIntents['receive']>, payload: Uint8Array | undefined): void {

@@ -89,6 +89,34 @@ test('applies the newer intent, passes each on once, and refutes a forged leave 
   assert.deepEqual([intents.receive(event).rebroadcast, intents.receive(event).rebroadcast], [true, false]);
 });
 
+test('a table exchange repeats recent events once, except those from before the join', () => {
+  const [sender, receiver, joiner] = ['a', 'b', 'c'].map((name) => new SerfIntents(name, 100));
+  assert.ok(sender !== undefined && receiver !== undefined && joiner !== undefined);
+  const namesOf = (intents: SerfIntents, joining: boolean): string[] =>
+    intents.merge(sender.state(), joining).flatMap(({ event }) => (event === undefined ? [] : [event.name]));
+  sender.userEvent('first', new Uint8Array(2), false);
+  assert.deepEqual([namesOf(receiver, false), namesOf(receiver, false)], [['first'], []]);
+  assert.deepEqual(namesOf(joiner, true), []);
+  sender.userEvent('second', new Uint8Array(2), false);
+  assert.deepEqual([namesOf(receiver, false), namesOf(joiner, false)], [['second'], ['second']]);
+  const replayed = {
+    kind: 'user-event',
+    ltime: 1,
+    name: 'first',
+    payload: new Uint8Array(2),
+    coalesce: false,
+  } as const;
+  assert.equal(joiner.receive(replayed).event, undefined, 'an event from before the join by datagram');
+});
+
+test('bounds the events that table exchanges repeat, in number and bytes', () => {
+  const intents = new SerfIntents('me', 10);
+  for (let i = 0; i < 200; i++) intents.userEvent(`small-${i}`, new Uint8Array(), false);
+  assert.deepEqual([intents.state().events.length, intents.state().events.at(-1)?.name], [64, 'small-199']);
+  for (let i = 0; i < 20; i++) intents.userEvent(`large-${i}`, new Uint8Array(8 * 1024), false);
+  assert.equal(intents.state().events.length, 8);
+});
+
 test('rejects a Lamport time in the far future', () => {
   const intents = new SerfIntents('me', 100);
   assert.equal(intents.receive({ kind: 'join', ltime: Number.MAX_SAFE_INTEGER, node: 'b' }).rebroadcast, false);

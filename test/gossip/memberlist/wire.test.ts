@@ -228,8 +228,14 @@ test('decodes encoded serf messages, and limits tags', () => {
   assert.deepEqual(serfCodec.decode(serfCodec.encode(leave)), leave);
   assert.deepEqual(serfCodec.decode(Uint8Array.of(77, 1, 2)), { kind: 'other', type: 77 });
   assert.equal(serfCodec.decode(Uint8Array.of(0, 0xff)), undefined);
-  const ours = { ltime: 9, statusTimes: new Map([['a', 3]]), leftMembers: ['a'], eventTime: 1, queryTime: 1 };
+  const events = [{ ltime: 4, name: 'deploy', payload: Uint8Array.of(7) }];
+  const ours = { ltime: 9, statusTimes: new Map([['a', 3]]), leftMembers: ['a'], eventTime: 5, events, queryTime: 1 };
   assert.deepEqual(serfCodec.decodeState(serfCodec.encodeState(ours)), ours);
+  const slot = encodeMsgpack({ LTime: 4, Events: [{ Name: 'deploy', Payload: Uint8Array.of(7) }] });
+  // A map of one list of two values, of which the first one is nil.
+  const stock = Buffer.concat([Uint8Array.of(2, 0x81), encodeMsgpack('Events'), Uint8Array.of(0x92, 0xc0), slot]);
+  assert.deepEqual(serfCodec.decodeState(stock)?.events, events, 'with an unused place, as Serf sends it');
+  assert.equal(serfCodec.decodeState(Buffer.concat([Uint8Array.of(2), encodeMsgpack({ Events: [7] })])), undefined);
   const tags = new Map([['role', 'etcd+api']]);
   assert.deepEqual(serfCodec.decodeTags(serfCodec.encodeTags(tags)), tags);
   assert.throws(() => serfCodec.encodeTags(new Map([['a', 'x'.repeat(600)]])), { code: 'metadata-too-large' });

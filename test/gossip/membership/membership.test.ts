@@ -60,6 +60,27 @@ for (const [label, options] of [
     });
   });
 
+test('a table exchange delivers an event that no datagram has delivered', async () => {
+  await ring(['a'], {}, async ([a]) => {
+    assert.ok(a !== undefined);
+    const seen: RingEvent[] = [];
+    a.subscribe((event) => seen.push(event));
+    const b = ringMember('b', {});
+    try {
+      await b.start();
+      b.sendEvent('deploy', Buffer.from('payload'));
+      const address = a.member('a')?.address;
+      assert.ok(address !== undefined);
+      await b.join([address]);
+      const isDeploy = (event: RingEvent): boolean => event.kind === 'user-event' && event.name === 'deploy';
+      await eventually('the event arrives', () => seen.some(isDeploy));
+      assert.equal(seen.filter(isDeploy).length, 1);
+    } finally {
+      await b.stop();
+    }
+  });
+});
+
 test('lets a member restarted on another port keep its name', async () => {
   const options = { gossip: { deadReclaimMs: 0 } };
   await ring(['a', 'b'], options, async ([a, b]) => {
