@@ -244,6 +244,32 @@ test('proxy forwards WebSocket upgrades with its own credentials', async () => {
   });
 });
 
+test('keeps a chunked body inside its request, so that it hides no second one from the filter', async () => {
+  const hidden = `GET ${POD}/exec HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+  const methods = ['GET', 'DELETE', 'OPTIONS', 'PATCH'];
+  await proxied([], async (call) => {
+    for (const method of methods) {
+      const answer = await call('/api', { method, headers: { 'transfer-encoding': 'chunked' } }, hidden);
+      assert.equal(answer.code, 201, method);
+    }
+  });
+  assert.deepEqual(
+    seen.map(({ call, body }) => [call, body]),
+    methods.map((method) => [`${method} /api`, hidden]),
+  );
+});
+
+test('declares no body in an upgrade, so that a refused one swallows no later request', async () => {
+  await proxied([], async (call, port) => {
+    const upgrade = 'Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+    for (const framing of ['Content-Length: 500', 'Transfer-Encoding: chunked'])
+      await raw(port, `GET ${POD}/portforward HTTP/1.1\r\n${upgrade}${framing}\r\n\r\n`);
+    assert.equal((await call('/api')).code, 201);
+  });
+  for (const { headers } of seen)
+    assert.deepEqual([headers['content-length'], headers['transfer-encoding']], [undefined, undefined]);
+});
+
 test('puts the path of the server before each path with --append-server-path', async () => {
   await proxied(['--append-server-path'], async (call) => void (await call('/api')), '/base');
   await proxied([], async (call) => void (await call('/api')), '/base');

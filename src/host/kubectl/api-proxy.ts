@@ -63,6 +63,8 @@ export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions
     if (chosen.to === 'file') return void sendFile(chosen.directory, chosen.path, response);
     const headers = { ...request.headers };
     for (const name of HOP_BY_HOP) delete headers[name];
+    // Without a framing, node:http writes the body of a GET or DELETE as if it were the next request.
+    if (request.headers['transfer-encoding'] !== undefined) headers['transfer-encoding'] = 'chunked';
     const fail = (error: unknown): void => {
       if (response.headersSent) response.destroy();
       else response.writeHead(502, { 'content-type': 'text/plain' }).end(`${messageOf(error)}\n`);
@@ -85,7 +87,9 @@ export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions
       return void socket.end(`HTTP/1.1 ${text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     }
     socket.on('error', () => socket.destroy());
-    call(request, chosen.path, request.headers).then(
+    // An upgrade has no body. The server would wait for a declared one, and take the next request for it.
+    const { 'content-length': _, 'transfer-encoding': __, ...headers } = request.headers;
+    call(request, chosen.path, headers).then(
       (out) => connectUpgrade(out, socket, head),
       () => socket.destroy(),
     );
