@@ -20,7 +20,7 @@ const flood = mode;
 const PROTOCOLS = { h2: ['h2', 'http/1.1'], 'http/1.1': ['http/1.1'] };
 const until = performance.now() + seconds * 1000;
 const open = new Set<TLSSocket>();
-/** Those that completed their handshake. The kernel accepts connections of which the server knows nothing yet. */
+/** Connections that completed their handshake. The kernel accepts others, of which the server knows nothing yet. */
 const admitted = new Set<TLSSocket>();
 let opened = 0;
 let refused = 0;
