@@ -12,7 +12,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { BackendRequest, ConnectionInfo, HttpRequest, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { BackendContext, ServerContext } from '../rest/context.ts';
-import { answerHeaders, passedHeaders, upgradeThrough } from '../streaming/forward.ts';
+import { answerHeaders, frameBody, passedHeaders, upgradeThrough } from '../streaming/forward.ts';
 import { authorityOf, CONNECT_TIMEOUT_MS, endpointOf } from './backend.ts';
 import { identityHeaders } from './identity.ts';
 import type { Delegated } from './services.ts';
@@ -48,7 +48,7 @@ export async function proxyRequest(context: ProxyContext, exchange: Exchange, to
     host: target.authority,
   };
   if (exchange.audit !== undefined) headers['audit-id'] = exchange.audit.id;
-  const body = bodyOf(request, headers);
+  const body = frameBody(request, headers);
   let answer: IncomingMessage;
   try {
     answer = await context.backends.request(
@@ -171,20 +171,6 @@ function headersFor(
   const from = connection.remoteAddress;
   headers['x-forwarded-for'] = before === undefined ? from : `${String(before)}, ${from}`;
   return { ...headers, ...identityHeaders(user) };
-}
-
-/** Reports whether the request has a body. A body of unknown length is sent in chunks. */
-function bodyOf(request: HttpRequest, headers: OutgoingHttpHeaders): boolean {
-  if (request.method === 'GET' || request.method === 'HEAD') {
-    delete headers['content-length'];
-    return false;
-  }
-  const length = request.headers['content-length'];
-  if (length !== undefined) return length !== '0';
-  const { stream } = request;
-  const chunked = stream === undefined ? request.headers['transfer-encoding'] !== undefined : !stream.endAfterHeaders;
-  if (chunked) headers['transfer-encoding'] = 'chunked';
-  return chunked;
 }
 
 /** Plain text, as upstream. */

@@ -2,7 +2,13 @@
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/meta/status.ts';
 import { failureOf } from '../http/failures.ts';
-import type { BackendRequest, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
+import type {
+  BackendRequest,
+  HttpRequest,
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+} from '../port.ts';
 import type { ServerContext } from '../rest/context.ts';
 import type { Target } from './targets.ts';
 
@@ -52,6 +58,20 @@ export function passedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders
     passed['sec-websocket-protocol'] = others.join(',').trim();
   }
   return passed;
+}
+
+/** Reports whether the request has a body, and sets its framing. A body of unknown length is sent in chunks. */
+export function frameBody(request: HttpRequest, headers: OutgoingHttpHeaders): boolean {
+  if (request.method === 'GET' || request.method === 'HEAD') {
+    delete headers['content-length'];
+    return false;
+  }
+  const length = request.headers['content-length'];
+  if (length !== undefined) return length !== '0';
+  const { stream } = request;
+  const chunked = stream === undefined ? request.headers['transfer-encoding'] !== undefined : !stream.endAfterHeaders;
+  if (chunked) headers['transfer-encoding'] = 'chunked';
+  return chunked;
 }
 
 /** Response headers that are forwarded to the client. */

@@ -13,7 +13,7 @@ import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
-import { answerHeaders, backendRequest, passedHeaders, upgradeThrough } from './forward.ts';
+import { answerHeaders, backendRequest, frameBody, passedHeaders, upgradeThrough } from './forward.ts';
 import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
 import { checkLogOptions } from './log-options.ts';
 import { endWithClaim, rigTarget } from './rigs.ts';
@@ -70,9 +70,7 @@ export async function stream(context: ProxyContext, exchange: Exchange, info: Re
     headers['x-forwarded-host'] = request.headers.host ?? '';
     headers['x-forwarded-proto'] = 'https';
   }
-  const mayHaveBody = request.method !== 'GET' && request.method !== 'HEAD' && info.subresource === 'proxy';
-  const hasBody = mayHaveBody && !request.readableEnded;
-  if (!hasBody) delete headers['content-length'];
+  const hasBody = frameBody(request, headers);
   const answer = await context.backends.request(
     backendRequest(target, request.method ?? 'GET', headers, exchange.signal),
     hasBody ? request : undefined,

@@ -206,6 +206,18 @@ function isClosed(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ECONNRESET' || error.code === 'EPIPE';
 }
 
+/**
+ * Adds the framing of a body of unknown length. Without it, node:http writes the body of a DELETE or OPTIONS request as
+ * if it were the next request of the connection.
+ */
+function framed(target: BackendRequest, body: Readable | Buffer | undefined): BackendRequest {
+  const { headers } = target;
+  if (body === undefined || headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
+    return target;
+  const framing = Buffer.isBuffer(body) ? { 'content-length': body.length } : { 'transfer-encoding': 'chunked' };
+  return { ...target, headers: { ...headers, ...framing } };
+}
+
 async function answered(
   target: BackendRequest,
   body: Readable | Buffer | undefined,
@@ -254,7 +266,7 @@ export function createBackends(
       return authoritiesOf(outbound).join('\n');
     },
     async request(target: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage> {
-      const answer = await answered(target, body, proxyOf(target));
+      const answer = await answered(framed(target, body), body, proxyOf(target));
       if (answer.upgraded) {
         answer.socket.destroy();
         throw new CodedError(

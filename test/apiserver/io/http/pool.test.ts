@@ -104,6 +104,19 @@ test('replaces a closed kept connection only for requests that are safe to repea
   }
 });
 
+test('keeps a body of unknown length inside its request, with every method', async () => {
+  connections.clear();
+  const methods = ['DELETE', 'OPTIONS', 'GET', 'PATCH'];
+  for (const method of methods) {
+    await ask(backendRequest(method, '/outer', { headers: { x: '2' } }), 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n');
+    await ask(backendRequest('GET', '/next'));
+  }
+  assert.deepEqual(
+    seen().flat(),
+    methods.flatMap((method) => [`${method} /outer`, 'GET /next']),
+  );
+});
+
 test('rejects a denied address on every connection', async () => {
   await ask(backendRequest('GET', '/before'));
   await assert.rejects(ask(backendRequest('GET', '/after', { allowAddress: () => false })), {
