@@ -1,6 +1,6 @@
 import type { RecentEvent, SerfMessage, SerfQuery, SerfResponse, SerfState } from './port.ts';
 
-/** Number of message identities kept to detect duplicates, so that each message is passed on and reported once. */
+/** Number of identities kept of events, and of queries, so that each message is passed on and reported once. */
 const REMEMBERED = 512;
 /** Events that table exchanges repeat: at most this many, with at most this many bytes of payload. */
 const REPEATED = 64;
@@ -39,7 +39,8 @@ export class SerfIntents {
   /** Lamport time of the newest intent per member. */
   readonly #statusTimes = new Map<string, number>();
   readonly #left = new Set<string>();
-  readonly #seen = new Set<string>();
+  readonly #seenEvents = new SeenMessages();
+  readonly #seenQueries = new SeenMessages();
   /** Oldest first. */
   readonly #recent: RecentEvent[] = [];
   #recentBytes = 0;
@@ -80,7 +81,7 @@ export class SerfIntents {
   /** Assigns the next Lamport time to a query of this member. */
   query(question: Omit<SerfQuery, 'ltime'>): SerfQuery {
     const ltime = this.#queryClock++;
-    this.#remember(`query ${ltime} ${question.id}`);
+    this.#seenQueries.add(`${ltime} ${question.id}`, ltime);
     return { ...question, ltime };
   }
 
@@ -98,7 +99,7 @@ export class SerfIntents {
         const { ltime, id, noBroadcast } = message;
         if (!plausible(ltime, this.#queryClock) || forgotten(ltime, this.#queryClock)) return NOTHING;
         this.#queryClock = Math.max(this.#queryClock, ltime + 1);
-        if (!this.#remember(`query ${ltime} ${id}`)) return NOTHING;
+        if (!this.#seenQueries.add(`${ltime} ${id}`, ltime)) return NOTHING;
         return { rebroadcast: !noBroadcast, query: message };
       }
       case 'query-response':
@@ -177,20 +178,29 @@ export class SerfIntents {
     if (ltime < this.#eventFloor || !plausible(ltime, this.#eventClock) || forgotten(ltime, this.#eventClock))
       return false;
     this.#eventClock = Math.max(this.#eventClock, ltime + 1);
-    if (!this.#remember(`event ${ltime} ${name} ${textKey(payload)}`)) return false;
+    if (!this.#seenEvents.add(`${ltime} ${name} ${textKey(payload)}`, ltime)) return false;
     this.#recent.push(event);
     this.#recentBytes += payload.length;
     while (this.#recent.length > REPEATED || this.#recentBytes > REPEATED_BYTES)
       this.#recentBytes -= this.#recent.shift()?.payload.length ?? 0;
     return true;
   }
+}
 
-  #remember(key: string): boolean {
-    if (this.#seen.has(key)) return false;
-    this.#seen.add(key);
-    if (this.#seen.size > REMEMBERED) {
-      const [oldest] = this.#seen;
-      if (oldest !== undefined) this.#seen.delete(oldest);
+/** Identities of the latest messages of one kind. */
+class SeenMessages {
+  readonly #times = new Map<string, number>();
+  /** Messages before this Lamport time count as seen, because an identity of that age was dropped. */
+  #floor = 0;
+
+  /** Returns false for a message that was added before, or that may have been. */
+  add(key: string, ltime: number): boolean {
+    if (ltime < this.#floor || this.#times.has(key)) return false;
+    this.#times.set(key, ltime);
+    const [oldest] = this.#times.size > REMEMBERED ? this.#times : [];
+    if (oldest !== undefined) {
+      this.#times.delete(oldest[0]);
+      this.#floor = Math.max(this.#floor, oldest[1] + 1);
     }
     return true;
   }

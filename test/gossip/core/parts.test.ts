@@ -117,6 +117,26 @@ test('bounds the events that table exchanges repeat, in number and bytes', () =>
   assert.equal(intents.state().events.length, 8);
 });
 
+test('reports an event once, however many queries and events of one Lamport time follow', () => {
+  const [sender, receiver] = ['a', 'b'].map((name) => new SerfIntents(name, 100));
+  assert.ok(sender !== undefined && receiver !== undefined);
+  const exchanged = (): number =>
+    receiver.merge(sender.state(), false).filter(({ event }) => event !== undefined).length;
+  sender.userEvent('deploy', new Uint8Array(2), false);
+  assert.equal(exchanged(), 1);
+  const query = { kind: 'query', from: undefined, nodes: undefined, otherFilters: false, ack: false } as const;
+  for (let id = 0; id < 600; id++)
+    receiver.receive({
+      ...query,
+      ...{ ltime: 1, id, noBroadcast: true, timeoutMs: 1, name: 'q', payload: new Uint8Array() },
+    });
+  assert.equal(exchanged(), 0, 'after many queries');
+  const event = { kind: 'user-event', ltime: 2, payload: new Uint8Array(), coalesce: false } as const;
+  for (let i = 0; i < 600; i++) receiver.receive({ ...event, name: `e${i}` });
+  assert.equal(exchanged(), 0, 'after many events');
+  assert.equal(receiver.receive({ ...event, name: 'e0' }).rebroadcast, false, 'the first of many events');
+});
+
 test('rejects a Lamport time in the far future', () => {
   const intents = new SerfIntents('me', 100);
   assert.equal(intents.receive({ kind: 'join', ltime: Number.MAX_SAFE_INTEGER, node: 'b' }).rebroadcast, false);
