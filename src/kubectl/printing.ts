@@ -59,11 +59,11 @@ export async function objectPrinter(context: VerbContext): Promise<ObjectPrinter
     case 'jsonpath-file': {
       const path = parseJsonPath(await template('-file'));
       const allowMissing = !flags.has('allow-missing-template-keys') || flags.bool('allow-missing-template-keys');
-      return (object) => path.render(clean(object, flags), allowMissing);
+      return (object) => path.render(object, allowMissing);
     }
     case 'jsonpath-as-json': {
       const path = parseJsonPath(await template('-file'));
-      return (object) => jsonDocument(path.find(clean(object, flags)));
+      return (object) => jsonDocument(path.find(object));
     }
     case 'custom-columns':
     case 'custom-columns-file':

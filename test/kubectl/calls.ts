@@ -5,6 +5,8 @@ export interface Scenario {
   readonly manifests: Readonly<Record<string, string>>;
   /** Files by path below `<dir>`. Those in `bin/` are executable and on PATH. */
   readonly files: Readonly<Record<string, string>>;
+  /** Environment variables of kubectl. */
+  readonly variables?: Readonly<Record<string, string>>;
   /** One call a line. */
   readonly calls: string;
 }
@@ -364,7 +366,8 @@ export function comparable({ code, stdout, stderr }: Outcome, places: readonly s
       .replaceAll(/(debugger-(?:node-a-)?)[a-z\d]{5}\b/g, '$1<suffix>')
       .replaceAll(/(?<!averageValue: )\b(?:\d+[smhd]){1,2}(?=\s|$)/gm, '<age>')
       .replaceAll(/(<age>|\bAGE|\bLAST SEEN)(?: {2,})/g, '$1  ')
-      .replaceAll(/^(?:[EWI]\d{4} |Unable to read directory ).*\n/gm, '');
+      .replaceAll(/(tooling":"kubectl\/v1\.36)\.\d+/g, '$1')
+      .replaceAll(/^(?:[EWI]\d{4} |Unable to read directory |Warning: failed to update ApplySet: ).*\n/gm, '');
   };
   return { code, stdout: clean(stdout), stderr: clean(stderr) };
 }

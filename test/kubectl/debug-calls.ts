@@ -40,8 +40,32 @@ spec:
     startupProbe: {tcpSocket: {port: 80}}
   - {name: side, image: "registry.example/b:1", securityContext: {capabilities: {drop: [ALL]}}}
 `,
+    user: `${['custom', 'node-custom'].map(account).join('')}
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: custom}
+spec: {securityContext: {runAsUser: 7}, automountServiceAccountToken: false, containers: [{name: a, image: "registry.example/a:1"}]}
+`,
   },
-  files: {},
+  files: {
+    'custom.yaml': `
+env: [{name: A, value: custom}, {name: E, value: e}]
+args: [x]
+tty: null
+volumeMounts: [{name: kube, mountPath: /kube}]
+resources: {limits: {cpu: 100m}}
+securityContext: {runAsUser: 0, capabilities: {drop: [ALL]}}
+`,
+    'custom.json': '{"workingDir": "/tmp", "securityContext": {"capabilities": {"add": ["NET_RAW"]}}}',
+    'light.yaml': 'env: [{name: A, value: custom}, {name: E, value: e}]\nsecurityContext: {runAsUser: 0}\n',
+    'empty.yaml': '',
+    ...Object.fromEntries(
+      Object.entries({
+        ...{ name: 'name: x', command: 'command: [x]', image: 'image: x', lifecycle: 'lifecycle: {}' },
+        ...{ devices: 'volumeDevices: [{name: a, devicePath: /a}]', none: 'command: []\nname: ""\nvolumeDevices: []' },
+      }).map(([name, text]) => [`custom-${name}.yaml`, text]),
+    ),
+  },
   calls: `
 apply -f - < node
 apply -f - < pod
@@ -96,5 +120,27 @@ ${ON_NODE.map(
 get pods -n node-${index} -o jsonpath={.items[*].spec}`,
 ).join('\n')}
 get pod copy-set -n demo -o jsonpath={.spec.ephemeralContainers}
+${['name', 'command', 'image', 'lifecycle', 'devices'].map((each) => `debug one -n demo --image=registry.example/d:1 -c refused --custom=<dir>/custom-${each}.yaml`).join('\n')}
+debug one -n demo --image=registry.example/d:1 --tty --custom=<dir>/custom-name.yaml
+debug one -n demo --image=registry.example/d:1 --profile=wrong --custom=<dir>/none.yaml
+debug one -n demo --image=registry.example/d:1 -c absent --custom=<dir>/absent.yaml
+debug one -n demo --image=registry.example/d:1 -c empty --custom=<dir>/empty.yaml
+debug one -n demo --image=registry.example/d:1 -c none --custom=<dir>/custom-none.yaml
+debug one -n demo --image=registry.example/d:1 -c json --custom=<dir>/custom.json
+debug one -n demo --image=registry.example/d:1 -c light --env=C=d --env=A=b --custom=<dir>/light.yaml -- sleep 5
+debug one -n demo --image=registry.example/d:1 -c limited --custom=<dir>/custom.yaml
+get pod one -n demo -o jsonpath={.spec.ephemeralContainers[10:]}
+debug one -n demo --copy-to=custom-new --image=registry.example/d:1 -c new --env=A=b --custom=<dir>/light.yaml
+debug one -n demo --copy-to=custom-main -c main --custom=<dir>/light.yaml -- sh
+debug one -n demo --copy-to=custom-first -c first --custom=<dir>/light.yaml -- sh
+debug one -n demo --copy-to=custom-set --set-image=main=m:2 --custom=<dir>/light.yaml
+get pod custom-new custom-main custom-set -n demo -o jsonpath={.items[*].spec.containers}
+apply -f - < user
+debug other -n custom --image=registry.example/d:1 -c warned
+debug other -n custom --image=registry.example/d:1 -c root --custom=<dir>/light.yaml
+debug other -n custom --copy-to=copy --image=registry.example/d:1 -c new --profile=sysadmin
+get pod other -n custom -o jsonpath={.spec.ephemeralContainers}
+debug -n node-custom node/node-a --image=registry.example/d:1 --env=A=b --custom=<dir>/light.yaml
+get pods -n node-custom -o jsonpath={.items[*].spec}
 `,
 };

@@ -10,5 +10,7 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
     'kubectl shows managedFields of pruned objects without --show-managed-fields',
   certificate: 'the help text',
   'config set-cluster --kubeconfig=<dir>/config': 'kubectl prints the help text before the error',
+  'debug one -n demo --image=registry.example/d:1 -c absent --custom=<dir>/absent.yaml':
+    'the reason is worded as for other files of this client',
   'config set clusters.one.wrong x --kubeconfig=<dir>/config': 'kubectl prints addresses of its memory',
 };

@@ -85,6 +85,5 @@ export const MISSING_FLAGS: Readonly<Record<string, string>> = {
   'kustomize --mount': 'for plug-ins, charts and files outside of the directory, which are not supported',
   'kustomize --network': 'for plug-ins, charts and files outside of the directory, which are not supported',
   'kustomize --network-name': 'for plug-ins, charts and files outside of the directory, which are not supported',
-  'debug --custom': 'not built yet',
   'debug --filename': 'name the pod',
 };

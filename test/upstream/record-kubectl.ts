@@ -35,7 +35,8 @@ async function record(scenario: Scenario, file: string): Promise<void> {
       const { args, input } = wordsOf(call.replaceAll('<dir>', directory), scenario.manifests);
       const isPlugin = args[0] === 'hello';
       const flags = isPlugin ? [] : ['--kubeconfig', server.kubeconfig, '--cache-dir', server.directory];
-      const { code, stdout, stderr } = await run(kubectl, [...flags, ...args], input, 60_000);
+      const variables = Object.entries(scenario.variables ?? {}).map(([name, value]) => `${name}=${value}`);
+      const { code, stdout, stderr } = await run('env', [...variables, kubectl, ...flags, ...args], input, 60_000);
       recorded[`${index} ${call}`] = comparable({ code, stdout, stderr }, [
         ...[server.kubeconfig, server.directory, directory],
       ]);

@@ -116,7 +116,8 @@ export const OBJECT_VERBS: readonly Verb[] = [
       'server-side': bool('report conflicts with other owners of a field'),
       'force-conflicts': bool('take fields over from other owners'),
       overwrite: bool('accepted for compatibility'),
-      prune: bool('delete objects of former applies that are in no file; needs -l or --all'),
+      prune: bool('delete objects of former applies that are in no file; needs --applyset, -l or --all'),
+      applyset: text('[KIND/]NAME', 'object that records what belongs to the set; default kind: Secret'),
       'prune-allowlist': list('GROUP/VERSION/KIND', 'kinds to prune; may be repeated'),
       all: bool('prune without a selector'),
       cascade: text('MODE', 'background, foreground or orphan: dependents of pruned objects', {
@@ -130,6 +131,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
     examples: [
       ['All manifests of a directory', 'apply -f manifests/'],
       ['From another program', 'apply -f -'],
+      ['Delete what left the directory', 'apply -f manifests/ --prune --applyset=configmap/web -n demo'],
     ],
     verbs: LAST_APPLIED_VERBS,
     load: () => import('../verbs/apply.ts'),

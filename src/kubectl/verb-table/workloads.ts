@@ -134,6 +134,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       'keep-readiness': bool('copy readiness probes'),
       'keep-startup': bool('copy startup probes'),
       profile: text('NAME', 'general, baseline, restricted, netadmin or sysadmin', { default: 'general' }),
+      custom: text('FILE', 'YAML or JSON with fields of a container to merge into the debug container'),
       env: list('NAME=VALUE', 'environment variable; may be repeated'),
       'image-pull-policy': text('POLICY', 'Always, IfNotPresent or Never'),
       'arguments-only': bool('the words after -- are arguments of the image'),

@@ -9,6 +9,7 @@ import type { VerbContext } from '../port.ts';
 import { dryRunOf, objectPrinter, printOutcome, validationOf, writeQuery } from '../printing.ts';
 import { errorLine, withSession } from '../run.ts';
 import type { Session } from '../session.ts';
+import { ApplySet } from './apply-set.ts';
 import { applyHere, CreationError, readIfPresent } from './client-side-apply.ts';
 import { checkPrune, prune } from './prune.ts';
 
@@ -17,15 +18,20 @@ const CLIENT_SIDE_MANAGERS: ReadonlySet<string> = new Set(['kubectl-client-side-
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io } = context;
-    const isPruning = flags.bool('prune');
-    if (isPruning) await checkPrune(session);
     if (flags.bool('force-conflicts') && !flags.bool('server-side'))
       throw new ClientError('--force-conflicts only works with --server-side');
     if (flags.bool('server-side') && dryRunOf(flags) === 'client')
       throw new ClientError(
         "--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)",
       );
-    const manifests = await requiredManifests(context);
+    if (flags.bool('all') && flags.text('selector') !== '')
+      throw new ClientError('cannot set --all and --selector at the same time');
+    const applySet = await ApplySet.of(session);
+    const isPruning = flags.bool('prune');
+    if (isPruning && applySet === undefined) await checkPrune(session);
+    const given = await requiredManifests(context);
+    const manifests = applySet?.labelled(given) ?? given;
+    await applySet?.begin(manifests);
     const applied: AnyObject[] = [];
     const errors: string[] = [];
     const printer = await objectPrinter(context);
@@ -39,7 +45,7 @@ export const run = (context: VerbContext): Promise<number> =>
         errors.push(
           errorLine(
             cause,
-            isApiError(cause, 'Invalid') || error instanceof UnknownKindError ? '' : whenOf(error, manifest.source),
+            isApiError(cause, 'Invalid') || error instanceof PlaceError ? '' : whenOf(error, manifest.source),
           ),
         );
       }
@@ -53,8 +59,9 @@ export const run = (context: VerbContext): Promise<number> =>
         ),
       );
     // A file that failed could be the reason why an object seems to be in no file.
-    if (isPruning && errors.length === 0) await prune(session, applied);
-    for (const line of errors) io.err(`${line}\n`);
+    if (isPruning && errors.length === 0) await (applySet?.finish(applied) ?? prune(session, applied));
+    // kubectl labels only a single error.
+    for (const line of errors) io.err(`${errors.length === 1 ? line : line.replace(/^error: /, '')}\n`);
     return errors.length === 0 ? 0 : 1;
   });
 
@@ -106,16 +113,17 @@ async function applyOne(session: Session, { object, source }: Manifest): Promise
 
 function placeOf(session: Session, object: AnyObject, source: string): ReturnType<Session['place']> {
   return session.place(object).catch((error: unknown) => {
-    if (!(error instanceof ClientError) || !error.message.startsWith('no matches for kind')) throw error;
+    if (!(error instanceof ClientError)) throw error;
+    if (!error.message.startsWith('no matches for kind')) throw new PlaceError(error.message);
     const { name = '', namespace = '' } = object.metadata ?? {};
-    throw new UnknownKindError(
+    throw new PlaceError(
       `resource mapping not found for name: "${name}" namespace: "${namespace}" from "${source}": ${error.message}`,
     );
   });
 }
 
-/** The message already names the file. */
-class UnknownKindError extends ClientError {}
+/** Kind or namespace that does not fit. The message does not need the file. */
+class PlaceError extends ClientError {}
 
 /**
  * Gives fields that client-side apply owns to this manager, so that fields which are no longer in the manifest are

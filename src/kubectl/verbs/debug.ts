@@ -9,7 +9,23 @@ import { withSession } from '../run.ts';
 import type { Session } from '../session.ts';
 import { currentObject, oneTarget } from '../targets.ts';
 import { pairs } from './create-content.ts';
-import { copiedPod, type DebugPod, type Fields, nodePod, profiledContainer, profileOf } from './debug-profiles.ts';
+import {
+  type CustomMerge,
+  checkCustom,
+  customContainerOf,
+  customMerge,
+  warnOfUser,
+  withCustom,
+} from './debug-custom.ts';
+import {
+  copiedPod,
+  type DebugPod,
+  type Fields,
+  nodePod,
+  type Profile,
+  profiledContainer,
+  profileOf,
+} from './debug-profiles.ts';
 import { connectTerminal } from './exec.ts';
 
 const POLL_MS = 200;
@@ -19,19 +35,22 @@ export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, args, dashAt } = context;
     const names = dashAt === undefined ? args : args.slice(0, dashAt);
-    check(context, names);
+    const profile = profileOf(context.flags.text('profile'));
+    const custom = await customContainerOf(context);
+    check(context, names, profile, custom);
+    const merge = await customMerge(session, custom);
     let code = 0;
     for (const name of names) {
       const target = await oneTarget(session, [name], 'pods');
       const object = await currentObject(session, target);
       const { pod, container } =
         object.kind === 'Node'
-          ? await onNode(session, target.name)
+          ? await onNode(session, target.name, merge)
           : object.kind !== 'Pod'
             ? unsupported(object)
             : flags.text('copy-to') === ''
-              ? await beside(session, object)
-              : await copied(session, object);
+              ? await beside(session, object, merge)
+              : await copied(session, object, custom === undefined ? undefined : merge);
       const isAttached = flags.has('attach') ? flags.bool('attach') : flags.bool('stdin');
       if (isAttached && container !== '') code = (await attach(session, pod, container)) || code;
     }
@@ -39,9 +58,8 @@ export const run = (context: VerbContext): Promise<number> =>
   });
 
 /** Throws ClientError with the messages of kubectl, in its order. */
-function check(context: VerbContext, names: readonly string[]): void {
+function check(context: VerbContext, names: readonly string[], profile: Profile, custom: Fields | undefined): void {
   const { flags, io } = context;
-  const profile = profileOf(flags.text('profile'));
   const [image, container] = [flags.text('image'), flags.text('container')];
   const images = setImages(context);
   const words = wordsOf(context);
@@ -80,6 +98,7 @@ function check(context: VerbContext, names: readonly string[]): void {
   }
   if (flags.bool('tty') && !flags.bool('stdin'))
     throw new ClientError('-i/--stdin is required for containers with -t/--tty=true');
+  checkCustom(custom);
   if (profile === 'legacy')
     io.err(
       '--profile=legacy is deprecated and planned to be removed in v1.39. It is recommended to specify other profile, for example "--profile=general".\n',
@@ -148,15 +167,16 @@ const FIELDS = ['containers', 'initContainers', 'ephemeralContainers'];
 const containerNames = (pod: AnyObject): string[] =>
   FIELDS.flatMap((field) => listAt(pod, 'spec', field).map((each) => textAt(each, 'name')));
 
-async function beside(session: Session, pod: AnyObject): Promise<Started> {
+async function beside(session: Session, pod: AnyObject, merge: CustomMerge): Promise<Started> {
   const { context } = session;
   const { flags } = context;
   const target = flags.text('target');
   const container = containerName(context, containerNames(pod));
   const added = {
-    ...profiledContainer(profileOf(flags.text('profile')), 'ephemeral', newContainer(context, container)),
+    ...merge(profiledContainer(profileOf(flags.text('profile')), 'ephemeral', newContainer(context, container))),
     ...(target === '' ? {} : { targetContainerName: target }),
   };
+  warnOfUser(context, pod['spec'], added);
   const pods = await session.resource('pods');
   const { name, namespace } = pod.metadata ?? {};
   const present = listAt(pod, 'spec', 'ephemeralContainers').map((each) => textAt(each, 'name'));
@@ -174,7 +194,7 @@ async function beside(session: Session, pod: AnyObject): Promise<Started> {
   return { pod: after, container };
 }
 
-async function onNode(session: Session, node: string): Promise<Started> {
+async function onNode(session: Session, node: string, merge: CustomMerge): Promise<Started> {
   const { context } = session;
   const { flags, io } = context;
   const container = flags.text('container') || 'debugger';
@@ -190,7 +210,8 @@ async function onNode(session: Session, node: string): Promise<Started> {
     },
   };
   const made = nodePod(profileOf(flags.text('profile')), pod, container);
-  return { container, pod: await createPod(session, session.namespace, made) };
+  const spec = withCustom(made.spec, container, name, merge);
+  return { container, pod: await createPod(session, session.namespace, { ...made, spec }) };
 }
 
 async function createPod(session: Session, namespace: string, { metadata, spec }: DebugPod): Promise<AnyObject> {
@@ -201,7 +222,7 @@ async function createPod(session: Session, namespace: string, { metadata, spec }
   });
 }
 
-async function copied(session: Session, pod: AnyObject): Promise<Started> {
+async function copied(session: Session, pod: AnyObject, merge: CustomMerge | undefined): Promise<Started> {
   const { context } = session;
   const { flags } = context;
   const { nodeName, ephemeralContainers: _, ...rest } = structuredClone((pod['spec'] ?? {}) as Fields);
@@ -219,7 +240,13 @@ async function copied(session: Session, pod: AnyObject): Promise<Started> {
   const { labels, annotations, namespace = session.namespace } = pod.metadata ?? {};
   const copy: DebugPod = { metadata: { name: flags.text('copy-to'), labels, annotations }, spec };
   const { made, container } = withDebugContainer(context, pod, copy);
-  const created = await createPod(session, namespace, made);
+  const custom =
+    merge === undefined || container === ''
+      ? made.spec
+      : withCustom(made.spec, container, flags.text('copy-to'), merge);
+  const debugged = (custom['containers'] as Fields[]).find((each) => each['name'] === container);
+  warnOfUser(context, custom, debugged);
+  const created = await createPod(session, namespace, { ...made, spec: custom });
   if (flags.bool('replace')) {
     const pods = await session.resource('pods');
     await session.send('DELETE', pathOf(pods, namespace, pod.metadata?.name), {

@@ -10,7 +10,7 @@ import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
 
 /** Version of kubectl whose behaviour this client has. */
-const CLIENT_VERSION = 'v1.36.0';
+export const CLIENT_VERSION = 'v1.36.0';
 
 export const runResources = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {

@@ -2,7 +2,7 @@
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, LAST_APPLIED } from '../core/objects.ts';
 import { pathOf, type ResourceInfo } from '../core/resources.ts';
-import { dryRunOf, dryRunSuffix, nameOf } from '../printing.ts';
+import { dryRunOf, printOutcome } from '../printing.ts';
 import type { Session } from '../session.ts';
 
 const NAMESPACED_KINDS = [
@@ -20,6 +20,8 @@ export async function checkPrune(session: Session): Promise<void> {
     throw new ClientError(
       'all resources selected for prune without explicitly passing --all. To prune all resources, pass the --all flag. If you did not mean to prune all resources, specify a label selector',
     );
+  if (flags.bool('server-side'))
+    throw new ClientError("--prune is in alpha and doesn't currently work on objects created by server-side apply");
   await resourcesOf(session);
 }
 
@@ -58,25 +60,28 @@ async function resourcesOf(session: Session): Promise<ResourceInfo[]> {
   });
 }
 
-/** Deletes the objects and prints their names. */
+/** Deletes the objects and prints them. */
 export async function prune(session: Session, applied: readonly AnyObject[]): Promise<void> {
-  const { flags, io } = session.context;
-  for (const object of await prunable(session, applied)) {
-    const resource = await session.kind(object.apiVersion ?? '', object.kind ?? '');
-    if (dryRunOf(flags) !== 'client')
-      await session.send('DELETE', pathOf(resource, object.metadata?.namespace, object.metadata?.name), {
-        query: { dryRun: dryRunOf(flags) === 'server' ? 'All' : undefined },
-        body: {
-          apiVersion: 'v1',
-          kind: 'DeleteOptions',
-          propagationPolicy: cascadeOf(flags.text('cascade')),
-          ...(flags.int('grace-period') >= 0 && flags.has('grace-period')
-            ? { gracePeriodSeconds: flags.int('grace-period') }
-            : {}),
-        },
-      });
-    io.out(`${nameOf(object)} pruned${dryRunSuffix(flags)}\n`);
-  }
+  for (const object of await prunable(session, applied))
+    await deletePruned(session, await session.kind(object.apiVersion ?? '', object.kind ?? ''), object);
+}
+
+/** Deletes an object as `--cascade`, `--grace-period` and `--dry-run` require, and prints it. */
+export async function deletePruned(session: Session, resource: ResourceInfo, object: AnyObject): Promise<void> {
+  const { flags } = session.context;
+  if (dryRunOf(flags) !== 'client')
+    await session.send('DELETE', pathOf(resource, object.metadata?.namespace, object.metadata?.name), {
+      query: { dryRun: dryRunOf(flags) === 'server' ? 'All' : undefined },
+      body: {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        propagationPolicy: cascadeOf(flags.text('cascade')),
+        ...(flags.int('grace-period') >= 0 && flags.has('grace-period')
+          ? { gracePeriodSeconds: flags.int('grace-period') }
+          : {}),
+      },
+    });
+  await printOutcome(session.context, object, 'pruned');
 }
 
 function cascadeOf(text: string): string {
