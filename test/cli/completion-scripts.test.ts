@@ -70,6 +70,29 @@ for line in "\${lines[@]}"; do complete_line "$line"; done
     assert.equal(run('bash', ['--norc'], 'bash.sh', 'hyperedge bundle verify bund'), '[bundle file.tar]\n');
   });
 
+  test('bash inserts a name with characters of the shell as text', { skip: isMissing('bash') }, async () => {
+    await writeFile(
+      join(directory, 'quoted.sh'),
+      `source ${directory}/script.bash
+COMP_LINE='hyperedge get role ' COMP_POINT=19 COMP_WORDS=(hyperedge get role '') COMP_CWORD=3
+_hyperedge
+for word in "\${COMPREPLY[@]}"; do eval "printf '%s\\n' $word"; done
+`,
+    );
+    const names = [
+      '$(touch${IFS}made)',
+      ';touch${IFS}made;',
+      '`touch${IFS}made`',
+      'a>made',
+      '{a,b}',
+      '*',
+      'system:node',
+    ];
+    await answer(`${names.join('\n')}\n:\n`);
+    assert.deepEqual(run('bash', ['--norc'], 'quoted.sh').split('\n').slice(0, -1), names);
+    await assert.rejects(readFile(join(directory, 'made')), { code: 'ENOENT' });
+  });
+
   test('bash stops an executable that does not answer', { skip: isMissing('bash') }, async () => {
     await writeFile(
       join(directory, 'late.sh'),

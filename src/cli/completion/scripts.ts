@@ -25,7 +25,12 @@ _hyperedge() {
     [[ $COMP_WORDBREAKS == *"\${lead: -1}"* ]] || lead=''
   fi
   while IFS=$'\\t' read -r word _; do
-    if [[ $word == :* ]]; then directives=$word; elif [[ -n $word ]]; then COMPREPLY+=("\${word#"$lead"}"); fi
+    if [[ $word == :* ]]; then directives=$word; continue; fi
+    [[ -n $word ]] || continue
+    word=\${word#"$lead"}
+    # Names of objects may contain any character, and Bash inserts candidates unquoted.
+    [[ $word == *[!A-Za-z0-9_.,:/=@%+-]* ]] && printf -v word %q "$word"
+    COMPREPLY+=("$word")
   done <<< "$output"
   local paths=''
   case $directives in *file*) paths=-f ;; *directory*) paths=-d ;; esac
