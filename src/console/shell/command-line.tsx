@@ -22,7 +22,8 @@ export function CommandLine() {
     void navigator.clipboard.writeText(text).then(() => showToast('The command was copied.'), showFailure);
   return (
     <footer class="command">
-      <code>{text}</code>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard */}
+      <code tabIndex={0}>{text}</code>
       <button type="button" class="plain" onClick={copy}>
         Copy<span class="hidden"> the command</span>
       </button>

@@ -33,6 +33,7 @@ const PATHS = [
   '/create',
   '/network',
   '/network?view=networkpolicies',
+  '/network?view=reach&ns=n',
   '/storage',
   '/storage?view=images',
   '/storage?view=missing',
@@ -73,9 +74,27 @@ const brokenPod = (name: string) => ({
     ],
   },
 });
+const labelledPod = (app: string, podIP: string) => ({
+  metadata: { ...metadata(app), labels: { app } },
+  spec: { containers: [container] },
+  status: { phase: 'Running', podIP },
+});
 const READY = { type: 'Ready', status: 'True', reason: 'KubeletReady', message: HOSTILE, lastTransitionTime: CREATED };
 const OBJECTS: Readonly<Record<string, readonly object[]>> = {
-  pods: Array.from({ length: 2_000 }, (_, index) => brokenPod(`p${index}`)),
+  pods: [
+    ...Array.from({ length: 2_000 }, (_, index) => brokenPod(`p${index}`)),
+    ...[labelledPod('db', '10.0.0.1'), labelledPod('web', '10.0.0.2')],
+  ],
+  namespaces: [{ metadata: { name: 'n', uid: 'n' } }],
+  networkpolicies: [
+    {
+      metadata: metadata('db'),
+      spec: {
+        podSelector: { matchLabels: { app: 'db' } },
+        ingress: [{ from: [{ podSelector: { matchLabels: { app: 'web' } } }], ports: [{ port: 5432, endPort: 5434 }] }],
+      },
+    },
+  ],
   nodes: [
     {
       metadata: { name: 'n1', uid: 'n1' },
@@ -301,6 +320,28 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     assert.match(label ?? '', /^Plot: CPU\. used: average .*capacity: 4 cores$/);
     await page.click('button:text-is("24h")');
     await page.waitForSelector('.plot canvas');
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+
+  test('draw the connections that network policies allow, highlighted by keyboard and usable on a small screen', async () => {
+    const { page, faults } = await opened(360);
+    await page.goto(`${server.url}/console/network?view=reach&ns=n`);
+    await page.waitForSelector('tr:has-text("app=web"):has-text("app=db") >> text=TCP 5432–5434');
+    const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    assert.ok(Number(wide) <= 0, `the page is ${wide} px wider than the screen`);
+    // Only connections of addresses outside the cluster to the pod db are denied.
+    assert.equal(await page.locator('svg path.edge').count(), 5);
+    const db = page.locator('svg [role=button][aria-label^="app=db 1 pod"]');
+    assert.match((await db.getAttribute('aria-label')) ?? '', /Reached by app=web on TCP 5432–5434\.$/);
+    await db.focus();
+    assert.equal(await page.locator('svg path.edge.active').count(), 3);
+    await page.keyboard.press('Enter');
+    assert.equal(await db.getAttribute('aria-pressed'), 'true');
+    assert.equal(await page.locator('section[aria-label=Connections] tbody tr').count(), 3);
+    await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
+    assert.deepEqual(await page.evaluate('axe.run(document).then(({ violations }) => violations)'), []);
+    await page.waitForSelector('footer code:text-is("kubectl describe networkpolicies.networking.k8s.io -n n")');
     assert.deepEqual(faults, []);
     await page.close();
   });

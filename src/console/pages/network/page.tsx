@@ -1,4 +1,4 @@
-/** Services, endpoint slices, routes and ingresses with their URLs, and network policies. */
+/** Services, endpoint slices, routes and ingresses with their URLs, and network policies as texts and as a graph. */
 import { policyText, routeUrl, urlsOfIngress } from '../../data/network.ts';
 import {
   conditionOf,
@@ -12,6 +12,7 @@ import {
 } from '../../data/resources.ts';
 import { Lists, listView } from '../../ui/lists.tsx';
 import { State } from '../../ui/parts.tsx';
+import { Reach } from './reach.tsx';
 
 /** Only http and https addresses become links. */
 const Url = ({ url }: { readonly url: string }) =>
@@ -84,6 +85,7 @@ const VIEWS = [
     { name: 'Class', text: ({ spec }) => spec?.ingressClassName ?? '' },
   ]),
   listView(POLICIES, [{ name: 'Effect', text: policyText }]),
+  { name: 'reach', label: 'Reachability', render: () => <Reach /> },
 ];
 
 export default function Network() {
