@@ -4,6 +4,7 @@ import type { LastKnown } from '../client/informers/last-known.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../client/types.ts';
 import type { Trees } from '../runtime/directory-removal/port.ts';
 import type { Runtime } from '../runtime/port.ts';
+import type { HostAdministration } from './administration-port.ts';
 import type { KubeletConfig } from './config/kubelet-config.ts';
 import type { CgroupFileSystem, SliceManager } from './core/cgroups/port.ts';
 import type { CredentialProviders } from './credentials-port.ts';
@@ -45,6 +46,8 @@ export interface KubeletDeps {
   readonly files: KubeletFiles;
   readonly fileWatch: FileWatch;
   readonly hostLogs: HostLogSource;
+  /** Undefined: the host is not administered over the network. */
+  readonly administration?: HostAdministration;
   readonly mounts: Mounter;
   readonly volumes: VolumeDeps;
   readonly trees: Trees;

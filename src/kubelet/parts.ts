@@ -145,6 +145,7 @@ export async function createParts(deps: KubeletDeps): Promise<Parts> {
     probeMetrics: () => services.prober.metrics(),
     moreMetrics: deps.moreMetrics ?? (() => ''),
     hostLogs: deps.hostLogs,
+    administration: deps.administration,
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,

@@ -2,9 +2,7 @@
  * Imports images of the drop directory and verifies images after a boot. Both run in a child process with low priority,
  * so that they delay neither the node's readiness nor its event loop.
  */
-import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
-import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -12,7 +10,7 @@ import type { Log } from '../../base/log.ts';
 import type { EventRecorder } from '../../client/index.ts';
 import type { ImageStore } from '../../runtime/images/index.ts';
 import type { Settings } from '../config/settings.ts';
-import { selfCommand } from '../process/assets.ts';
+import { runOwnCommand } from '../process/own-command.ts';
 
 const CHILD_MS = 3_600_000;
 const ARCHIVE = /^[^.].*\.tar(?:\.gz|\.zst|\.zstd)?$|^[^.].*\.(?:tgz|tzst)$/;
@@ -64,7 +62,9 @@ async function importDropped(drops: ImageDrops, signal: AbortSignal): Promise<vo
       const before = Object.hasOwn(known, name) ? known[name] : undefined;
       if (before?.stamp === stamp && (await allPresent(images, before.names))) continue;
       const began = performance.now();
-      const imported = namesOf(await child(['image', 'import', '--root', settings.root, path, '-o', 'json'], signal));
+      const imported = namesOf(
+        await runOwnCommand(['image', 'import', '--root', settings.root, path, '-o', 'json'], signal, CHILD_MS),
+      );
       // A registry may not be reachable, so these images are kept when the disk fills up.
       for (const image of imported) await images.pin(image, true);
       known[name] = { stamp, names: imported };
@@ -95,7 +95,7 @@ async function verifyAfterBoot(drops: ImageDrops, signal: AbortSignal): Promise<
   const last = await readFile(mark, 'utf8').catch(() => '');
   if (last === boot) return;
   try {
-    await child(['image', 'verify', '--root', settings.root], signal);
+    await runOwnCommand(['image', 'verify', '--root', settings.root], signal, CHILD_MS);
   } catch (error) {
     if (signal.aborted) return;
     log.error('stored images are damaged', { error: messageOf(error) });
@@ -108,18 +108,6 @@ async function verifyAfterBoot(drops: ImageDrops, signal: AbortSignal): Promise<
 function report({ nodeName, recorder }: ImageDrops, reason: string, message: string): void {
   const node = { apiVersion: 'v1', kind: resources.nodes.kind, metadata: { name: nodeName, uid: nodeName } };
   recorder.event(node, 'Warning', reason, message.slice(0, 1000));
-}
-
-/** Resolves with the child's output; rejects with its error output. */
-function child(args: readonly string[], signal: AbortSignal): Promise<string> {
-  const [file = '', ...before] = selfCommand();
-  return new Promise((resolve, reject) => {
-    const started = execFile(file, [...before, ...args], { timeout: CHILD_MS, signal }, (error, stdout, stderr) => {
-      if (error === null) resolve(stdout);
-      else reject(new Error(stderr.trim().replaceAll(/^hyperedge: /gm, '') || error.message));
-    });
-    if (started.pid !== undefined) setPriority(started.pid, constants.priority.PRIORITY_LOW);
-  });
 }
 
 function namesOf(output: string): string[] {

@@ -132,7 +132,8 @@ function processOf(status: HostStatus): StatusFacts['process'] {
   };
 }
 
-async function ringNodes(socket: string): Promise<RingNode[]> {
+/** Throws CodedError 'absent' if this host is in no ring. */
+export async function ringNodes(socket: string): Promise<RingNode[]> {
   if (!existsSync(socket)) throw absent('this host is in no gossip ring');
   const members = await callAgent<readonly AgentMember[]>(socket, 'members', {}, AGENT_MS);
   return members.map(({ name, roles, version, state, forMs, store, fsyncMicros }) => ({
@@ -141,7 +142,8 @@ async function ringNodes(socket: string): Promise<RingNode[]> {
   }));
 }
 
-async function storeMembers(root: string): Promise<StoreMembers> {
+/** Throws CodedError 'absent' if this host has no access to the store. */
+export async function storeMembers(root: string): Promise<StoreMembers> {
   const { masterConfig, etcdConfig } = pathsBelow(root);
   if (![masterConfig, etcdConfig].some(existsSync)) throw absent('this host has no access to the store');
   return clusterReport(await etcdAccess({ root }), STORE_LIMITS);

@@ -17,7 +17,12 @@ export type RouteName =
   | 'run'
   | 'checkpoint'
   | 'rigConsole'
-  | 'rigPower';
+  | 'rigPower'
+  | 'storeState'
+  | 'snapshots'
+  | 'snapshot'
+  | 'imageUploads'
+  | 'bundleUploads';
 
 export interface Route {
   readonly name: RouteName;
@@ -57,6 +62,8 @@ const PLAIN: ReadonlyMap<string, { readonly name: RouteName; readonly subresourc
   ['/configz', { name: 'configz', subresources: ['configz', 'proxy'] }],
 ]);
 const READ = ['GET', 'HEAD'];
+/** Files that `hyperedge snapshot list` shows. The host serves listed names only. */
+const SNAPSHOT_NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,200}\.db$/;
 
 /**
  * Returns the target of a request and the permission that it requires, or undefined for an unknown path. Running a
@@ -75,6 +82,7 @@ export function routeOf(method: string, url: string): Route | undefined {
   const query = parsed.searchParams;
   const verb = VERBS[method] ?? 'get';
   const none = { namespace: '', pod: '', uid: '', container: '', query };
+  if (parts[0] === 'hyperedge') return administrationRoute(parts, { ...none, verb });
   if (parts[0] === 'logs') return hostLogsRoute(parts, { ...none, verb });
   const plain = PLAIN.get(parsed.pathname.replace(/(.)\/$/, '$1'));
   if (plain !== undefined) return { ...plain, ...none, methods: READ, verb };
@@ -153,6 +161,28 @@ function hostLogsRoute(
   const names = rest.at(-1) === '' ? rest.slice(0, -1) : rest;
   if (names.some((name) => name === '' || name === '.' || name === '..' || /[/\0]/.test(name))) return undefined;
   return { name: 'hostLogs', ...route, container: names.join('/'), methods: READ, subresources: ['log', 'proxy'] };
+}
+
+/**
+ * Routes below `/hyperedge/`. A snapshot contains every secret, so its download requires `create` for each method. The
+ * name of a snapshot is stored in place of the container name.
+ */
+function administrationRoute(
+  [, name, file, ...more]: readonly string[],
+  route: Pick<Route, 'namespace' | 'pod' | 'uid' | 'container' | 'query' | 'verb'>,
+): Route | undefined {
+  const subresources = ['proxy'];
+  const both = [...READ, 'POST'];
+  if (more.length > 0) return undefined;
+  if (name === 'snapshots' && file !== undefined) {
+    if (!SNAPSHOT_NAME.test(file)) return undefined;
+    return { ...route, name: 'snapshot', container: file, methods: ['POST'], verb: 'create', subresources };
+  }
+  if (file !== undefined) return undefined;
+  if (name === 'store') return { ...route, name: 'storeState', methods: READ, subresources };
+  if (name === 'snapshots') return { ...route, name, methods: both, subresources };
+  if (name === 'images') return { ...route, name: 'imageUploads', methods: both, subresources };
+  return name === 'bundles' ? { ...route, name: 'bundleUploads', methods: both, subresources } : undefined;
 }
 
 /** Whether a query parameter is set, with Go's boolean syntax. */

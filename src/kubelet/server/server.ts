@@ -5,6 +5,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { GateLimits } from '../../wire/connections/gate.ts';
+import type { HostAdministration } from '../administration-port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';
 import type { ServingCertificate } from '../deps.ts';
 import type { NodeDevices } from '../devices/node-devices.ts';
@@ -17,6 +18,7 @@ import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import type { FileWatch } from '../port.ts';
 import type { Access } from './access.ts';
+import { AdministrationRequests } from './administration-requests.ts';
 import { checkpointContainer } from './checkpoint-requests.ts';
 import { configz } from './configz.ts';
 import { sendHistory } from './history-requests.ts';
@@ -57,6 +59,8 @@ export interface KubeletServerOptions {
   /** Undefined: no history is kept. */
   readonly history: Pick<UsageRecorder, 'answer'> | undefined;
   readonly hostLogs: HostLogSource;
+  /** Undefined: the paths below `/hyperedge/` are not found. */
+  readonly administration?: HostAdministration | undefined;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
   readonly clock: Clock;
@@ -88,10 +92,13 @@ export class KubeletServer {
   private readonly logs: LogRequests;
   private readonly hostLogs: HostLogRequests;
   private readonly rigs: RigRequests;
+  private readonly administration: AdministrationRequests;
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
     this.rigs = new RigRequests(options);
+    const { administration, clock, log } = options;
+    this.administration = new AdministrationRequests({ administration, clock, log });
     this.streams = new StreamRequests({ ...options, rigs: this.rigs }, this.sessions);
     this.logs = new LogRequests(options, this.sessions);
     this.hostLogs = new HostLogRequests(options.hostLogs);
@@ -115,6 +122,7 @@ export class KubeletServer {
 
   async stop(): Promise<void> {
     this.timer?.cancel();
+    await this.options.administration?.stop();
     await this.listener?.close();
   }
 
@@ -159,6 +167,8 @@ export class KubeletServer {
       if (code >= 500) this.options.log.warn('request failed', { path: request.url, error: message });
       response.writeHead(code, { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' });
       response.end(`${message}\n`);
+      // The rest of a refused body is discarded, so that the client reads the reason.
+      request.resume();
     }
   }
 
@@ -236,6 +246,13 @@ export class KubeletServer {
         return;
       case 'hostLogs':
         await this.hostLogs.serve(route.container, route.query, response, signal);
+        return;
+      case 'storeState':
+      case 'snapshots':
+      case 'snapshot':
+      case 'imageUploads':
+      case 'bundleUploads':
+        await this.administration.serve(route, request, response, signal);
         return;
       case 'checkpoint':
         sendJson(response, await checkpointContainer(this.options, route, this.options.clock.nowMs()));

@@ -160,6 +160,15 @@ export async function scheduledSnapshots(directory: string, files: StoreFiles): 
   return (await listSnapshots(directory, false, files)).filter(({ file }) => NAME.test(basename(file)));
 }
 
+/** Whether the name is that of a snapshot that is being saved. */
+export const isSnapshotPart = (name: string): boolean => PART.test(name);
+
+/** Revision and time in the name of a saved snapshot. Undefined for other names. */
+export function snapshotNameParts(name: string): { readonly revision: number; readonly takenMs: number } | undefined {
+  const takenMs = createdAt(name);
+  return takenMs === undefined ? undefined : { revision: revisionIn(name), takenMs };
+}
+
 const revisionIn = (name: string): number => Number(NAME.exec(name)?.[1] ?? 0);
 
 function createdAt(name: string): number | undefined {

@@ -28,6 +28,7 @@ import { historyDeps } from '../../node/usage-history.ts';
 import { foreignPaths } from '../../node/volume-calls.ts';
 import { linkDriverRoot, volumeDeps } from '../../node/volumes.ts';
 import { systemClock as clock, systemRandom as random } from '../../process/process.ts';
+import { hostAdministration } from '../../remote/index.ts';
 import { createMaintenanceConditions } from '../maintenance-conditions.ts';
 import type { HostServices } from './values.ts';
 
@@ -91,6 +92,7 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
     files: createKubeletFiles(mounts, await foreignPaths(settings.root, volumes)),
     fileWatch: createFileWatch(),
     hostLogs: hostLogsOf(settings.root),
+    administration: hostAdministration(settings),
     mounts,
     volumes: volumeDeps(log),
     trees,

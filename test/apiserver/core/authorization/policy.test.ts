@@ -381,3 +381,42 @@ describe('escalation', () => {
     assert.match(roleEscalation(ada, labelled, before) ?? '', /not currently held/);
   });
 });
+
+describe('rights of the administration of hosts', () => {
+  it('are given by no default role that users get, in a namespace or in the cluster', () => {
+    const rbac = bootstrapped();
+    for (const name of [
+      'view',
+      'edit',
+      'admin',
+      'basic-user',
+      'cluster-status',
+      'cluster-reader',
+      'system:node-reader',
+    ])
+      rbac.setClusterRoleBinding({
+        metadata: { name: `${name}-test` },
+        roleRef: { apiGroup: GROUP, kind: 'ClusterRole', name },
+        subjects: [{ kind: 'User', name }],
+      });
+    rbac.setClusterRoleBinding({
+      metadata: { name: 'root-test' },
+      roleRef: { apiGroup: GROUP, kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'User', name: 'root' }],
+    });
+    const allows = (name: string): boolean =>
+      rbac.authorize(authenticated(name), action('create', 'nodes/proxy', '', 'm1')).allowed;
+    for (const name of [
+      'view',
+      'edit',
+      'admin',
+      'basic-user',
+      'cluster-status',
+      'cluster-reader',
+      'system:node-reader',
+      'system:node:m1',
+    ])
+      assert.equal(allows(name), false, name);
+    assert.equal(allows('root'), true);
+  });
+});

@@ -1,0 +1,163 @@
+/**
+ * Archives that are uploaded to this host: image archives and update bundles. The body is streamed to a private file on
+ * the file system of the image store and imported by a child process. One upload is accepted at a time. The directory
+ * is emptied at the start of the host process, so an interrupted upload leaves no file behind.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, open, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bytesText } from '../../base/bytes-text.ts';
+import { CodedError, isDiskFull, messageOf } from '../../base/errors.ts';
+import type { Upload, UploadKind, UploadLimits } from '../../kubelet/administration-port.ts';
+
+const MAX_BYTES = 16 * 1024 ** 3;
+/** The archive and its unpacked layers are on the disk at the same time. */
+const COPIES = 2;
+/** Share of the file system that an upload leaves free. */
+const RESERVE = 0.05;
+/** Bytes between two checks of the free space. */
+const CHECK_BYTES = 64 * 1024 ** 2;
+
+export interface UploadPlaces {
+  readonly directory: string;
+  readonly maxBytes?: number;
+  /** Imports the file. Resolves with the result as JSON text; rejects with the reason. */
+  importFile(kind: UploadKind, file: string, name: string | undefined, signal: AbortSignal): Promise<string>;
+  /** Default: of the file system of the directory. */
+  space?(): Promise<{ readonly free: number; readonly total: number }>;
+}
+
+export class RemoteUploads {
+  readonly #places: UploadPlaces;
+  readonly #maxBytes: number;
+  readonly #stopping = new AbortController();
+  #running: Promise<object> | undefined;
+  #cleaned: Promise<void> | undefined;
+
+  constructor(places: UploadPlaces) {
+    this.#places = places;
+    this.#maxBytes = places.maxBytes ?? MAX_BYTES;
+    this.#cleaned = this.#clean();
+  }
+
+  async limits(): Promise<UploadLimits> {
+    await this.#prepare();
+    return { isBusy: this.#running !== undefined, maxBytes: this.#maxBytes, freeBytes: await this.#freeBytes() };
+  }
+
+  /** Throws CodedErrors 'busy', 'too-large', 'no-space', and 'rejected' with the reason of the import. */
+  async import(upload: Upload, signal: AbortSignal, onReceived: () => void): Promise<object> {
+    if (this.#running !== undefined)
+      throw new CodedError('busy', 'another archive is being uploaded to this host; wait until it is imported');
+    this.#running = this.#import(upload, AbortSignal.any([signal, this.#stopping.signal]), onReceived);
+    try {
+      return await this.#running;
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running?.catch(() => undefined);
+  }
+
+  async #import({ kind, body, bytes, name }: Upload, signal: AbortSignal, onReceived: () => void): Promise<object> {
+    await this.#prepare();
+    this.#checkSize(bytes ?? 0);
+    await this.#checkSpace(bytes ?? 0);
+    const file = join(this.#places.directory, `upload-${randomBytes(8).toString('hex')}`);
+    try {
+      await this.#receive(body, file, bytes, signal);
+      onReceived();
+      const result: unknown = JSON.parse(await this.#run(kind, file, name, signal));
+      return kind === 'image' ? { images: result } : { bundle: result };
+    } finally {
+      await rm(file, { force: true });
+    }
+  }
+
+  async #receive(body: Upload['body'], path: string, bytes: number | undefined, signal: AbortSignal): Promise<void> {
+    const file = await open(path, 'wx', 0o600);
+    const end = (): void => void body.destroy(new CodedError('rejected', 'the upload was ended'));
+    signal.addEventListener('abort', end, { once: true });
+    let received = 0;
+    let checked = 0;
+    try {
+      signal.throwIfAborted();
+      // The request stays open after a refusal, so that the client gets the reason.
+      for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        received += chunk.length;
+        if (received - checked >= CHECK_BYTES || received > this.#maxBytes) {
+          await this.#check(received);
+          checked = received;
+        }
+        await file.appendFile(chunk);
+      }
+    } catch (error) {
+      if (isDiskFull(error)) throw noSpace(0);
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', end);
+      await file.close();
+    }
+    if (received === 0) throw new CodedError('rejected', 'the body is empty; send an archive');
+    if (bytes !== undefined && received !== bytes)
+      throw new CodedError('rejected', `${received} of ${bytes} bytes were received; upload the archive again`);
+  }
+
+  async #check(received: number): Promise<void> {
+    this.#checkSize(received);
+    // The received bytes are on the disk already.
+    await this.#checkSpace(0);
+  }
+
+  #checkSize(bytes: number): void {
+    if (bytes > this.#maxBytes)
+      throw new CodedError(
+        'too-large',
+        `the archive exceeds ${bytesText(this.#maxBytes)}; copy it to the host and import it there`,
+      );
+  }
+
+  async #checkSpace(bytes: number): Promise<void> {
+    const free = await this.#freeBytes();
+    if (free < bytes || free <= 0) throw noSpace(free);
+  }
+
+  /** Size of the largest archive that leaves the reserve free. */
+  async #freeBytes(): Promise<number> {
+    const { free, total } = await (this.#places.space?.() ?? this.#space());
+    return Math.max(0, Math.floor((free - total * RESERVE) / COPIES));
+  }
+
+  async #space(): Promise<{ readonly free: number; readonly total: number }> {
+    const { bavail, blocks, bsize } = await statfs(this.#places.directory);
+    return { free: bavail * bsize, total: blocks * bsize };
+  }
+
+  async #run(kind: UploadKind, file: string, name: string | undefined, signal: AbortSignal): Promise<string> {
+    try {
+      return await this.#places.importFile(kind, file, name, signal);
+    } catch (error) {
+      const reason = messageOf(error).replaceAll(file, 'archive').slice(0, 1000);
+      throw new CodedError('rejected', reason, { cause: error });
+    }
+  }
+
+  async #prepare(): Promise<void> {
+    await this.#cleaned;
+    await mkdir(this.#places.directory, { recursive: true, mode: 0o700 });
+  }
+
+  /** Removes what an earlier process left. A failure is reported by the first upload. */
+  async #clean(): Promise<void> {
+    await rm(this.#places.directory, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+const noSpace = (free: number): CodedError =>
+  new CodedError(
+    'no-space',
+    `the disk of the image store has space for an archive of ${bytesText(free)}; remove unused images`,
+  );

@@ -1,0 +1,174 @@
+/**
+ * Requests below `/hyperedge/`: state of the store, snapshots, and uploads. Reading the state requires `get` on
+ * nodes/proxy. Everything else requires `create`, which also permits commands in every container of the host, so it
+ * gives no further rights. Work that takes long answers with one JSON object a line; the last has `result` or `error`.
+ */
+import { pipeline } from 'node:stream/promises';
+import type { Clock } from '../../base/clock.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { HostAdministration, OpenSnapshot, UploadKind } from '../administration-port.ts';
+import { HttpError } from './http-error.ts';
+import type { KubeletRequest, KubeletResponse } from './port.ts';
+import type { Route } from './routes.ts';
+
+/** Interval of progress lines. They also keep proxies from closing a connection as idle. */
+const LINE_MS = 1_000;
+/** A download without progress for this time is ended, because it occupies the only place. */
+const STALL_MS = 60_000;
+const MAX_NAME = 512;
+const NO_SNIFF = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' };
+const STATUS: Readonly<Record<string, number>> = {
+  absent: 404,
+  'not-found': 404,
+  busy: 429,
+  'too-large': 413,
+  'no-space': 507,
+  rejected: 400,
+};
+
+export interface AdministrationOptions {
+  readonly administration: HostAdministration | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class AdministrationRequests {
+  readonly #options: AdministrationOptions;
+
+  constructor(options: AdministrationOptions) {
+    this.#options = options;
+  }
+
+  /** Throws HttpErrors before a response was sent. */
+  async serve(route: Route, request: KubeletRequest, response: KubeletResponse, signal: AbortSignal): Promise<void> {
+    const { administration } = this.#options;
+    if (administration === undefined) throw new HttpError(404, 'this host has no administration');
+    try {
+      await this.#serve(administration, route, request, response, signal);
+    } catch (error) {
+      const code = error instanceof CodedError ? STATUS[error.code] : undefined;
+      if (code === undefined) throw error;
+      throw new HttpError(code, messageOf(error));
+    }
+  }
+
+  async #serve(
+    host: HostAdministration,
+    { name, container, query }: Route,
+    request: KubeletRequest,
+    response: KubeletResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
+    switch (name) {
+      case 'storeState':
+        return sendJson(response, await host.store());
+      case 'snapshots':
+        if (request.method !== 'POST') return sendJson(response, await host.snapshots());
+        request.resume();
+        return this.#save(host, response, signal);
+      case 'snapshot':
+        request.resume();
+        return this.#download(await host.openSnapshot(container), response, signal);
+      case 'imageUploads':
+      case 'bundleUploads':
+        if (request.method !== 'POST') return sendJson(response, await host.uploadLimits());
+        return this.#upload(host, name === 'imageUploads' ? 'image' : 'bundle', query, request, response, signal);
+      default:
+        throw new HttpError(404, '404 page not found');
+    }
+  }
+
+  async #save(host: HostAdministration, response: KubeletResponse, signal: AbortSignal): Promise<void> {
+    this.#options.log.info('snapshot requested');
+    const saved = host.saveSnapshot();
+    // A refusal is answered with its status, before the first line.
+    await Promise.race([saved, this.#sleep(LINE_MS / 4)]);
+    const stage = async (): Promise<object> => ({ stage: 'saving', bytes: await host.savedBytes() });
+    await this.#lines(response, saved, stage, signal);
+  }
+
+  async #upload(
+    host: HostAdministration,
+    kind: UploadKind,
+    query: URLSearchParams,
+    request: KubeletRequest,
+    response: KubeletResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const name = query.get('name') ?? '';
+    if (name.length > MAX_NAME) throw new HttpError(400, `name: at most ${MAX_NAME} characters`);
+    if (kind === 'bundle' && name !== '') throw new HttpError(400, 'name: a bundle has its own; omit the parameter');
+    const length = request.headers['content-length'];
+    const upload = {
+      kind,
+      body: request,
+      bytes: length === undefined ? undefined : Number(length),
+      name: name === '' ? undefined : name,
+    };
+    const received = Promise.withResolvers<void>();
+    const imported = host.importUpload(upload, signal, () => received.resolve());
+    await Promise.race([imported, received.promise]);
+    this.#options.log.info('upload received', { kind });
+    await this.#lines(response, imported, async () => ({ stage: 'importing' }), signal);
+  }
+
+  async #download(snapshot: OpenSnapshot, response: KubeletResponse, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
+    const { name, bytes, content } = snapshot;
+    const stall = new AbortController();
+    let timer = clock.setTimer(STALL_MS, () => stall.abort());
+    content.on('data', () => {
+      timer.cancel();
+      timer = clock.setTimer(STALL_MS, () => stall.abort());
+    });
+    content.pause();
+    try {
+      log.info('snapshot downloaded', { file: name });
+      response.writeHead(200, {
+        ...NO_SNIFF,
+        'content-type': 'application/octet-stream',
+        'content-length': bytes,
+        'content-disposition': `attachment; filename="${name}"`,
+      });
+      // A response that ends early is destroyed, so that it never looks complete.
+      await pipeline(content, response, { signal: AbortSignal.any([signal, stall.signal]) });
+    } finally {
+      timer.cancel();
+      snapshot.close();
+    }
+  }
+
+  /** Sends a line at intervals until `work` is settled, and its outcome as the last. */
+  async #lines(
+    response: KubeletResponse,
+    work: Promise<object>,
+    stage: () => Promise<object>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    response.writeHead(200, { ...NO_SNIFF, 'content-type': 'application/x-ndjson' });
+    response.flushHeaders();
+    const outcome = work.then(
+      (result) => ({ result }),
+      (error: unknown) => ({ error: messageOf(error) }),
+    );
+    for (;;) {
+      const done = await Promise.race([outcome, this.#sleep(LINE_MS)]);
+      if (signal.aborted) return;
+      if (done !== undefined) {
+        response.end(`${JSON.stringify(done)}\n`);
+        return;
+      }
+      response.write(`${JSON.stringify(await stage())}\n`);
+    }
+  }
+
+  #sleep(ms: number): Promise<undefined> {
+    return new Promise((resolve) => this.#options.clock.setTimer(ms, () => resolve(undefined)));
+  }
+}
+
+function sendJson(response: KubeletResponse, body: object): void {
+  response.writeHead(200, { ...NO_SNIFF, 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}

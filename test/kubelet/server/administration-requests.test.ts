@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request as send } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { PassThrough, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { CodedError } from '../../../src/base/errors.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import type { HostAdministration } from '../../../src/kubelet/administration-port.ts';
+import { AdministrationRequests } from '../../../src/kubelet/server/administration-requests.ts';
+import { errorAnswer } from '../../../src/kubelet/server/http-error.ts';
+import { routeOf } from '../../../src/kubelet/server/routes.ts';
+import { ManualClock } from '../../client/clocks.ts';
+
+const NAME = 'etcd-42-20260102T030405Z.db';
+
+describe('paths below /hyperedge/', () => {
+  it('require the right to run commands for everything but the state', () => {
+    const rights = (method: string, path: string): unknown => {
+      const route = routeOf(method, path);
+      return [route?.name, route?.verb, route?.methods.includes(method), route?.subresources];
+    };
+    assert.deepEqual(rights('GET', '/hyperedge/store'), ['storeState', 'get', true, ['proxy']]);
+    assert.deepEqual(rights('GET', '/hyperedge/snapshots'), ['snapshots', 'get', true, ['proxy']]);
+    assert.deepEqual(rights('POST', '/hyperedge/store'), ['storeState', 'create', false, ['proxy']]);
+    assert.deepEqual(rights('POST', '/hyperedge/snapshots'), ['snapshots', 'create', true, ['proxy']]);
+    assert.deepEqual(rights('POST', '/hyperedge/images'), ['imageUploads', 'create', true, ['proxy']]);
+    assert.deepEqual(rights('POST', '/hyperedge/bundles'), ['bundleUploads', 'create', true, ['proxy']]);
+    for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])
+      assert.deepEqual(rights(method, `/hyperedge/snapshots/${NAME}`), ['snapshot', 'create', false, ['proxy']]);
+  });
+
+  it('are not found for names that are not those of snapshots', () => {
+    assert.equal(routeOf('POST', `/hyperedge/snapshots/${NAME}`)?.container, NAME);
+    for (const path of [
+      '/hyperedge/',
+      '/hyperedge/snapshots/',
+      '/hyperedge/snapshots/..%2f..%2fetc%2fshadow.db',
+      '/hyperedge/snapshots/%2e%2e',
+      '/hyperedge/snapshots/..db',
+      '/hyperedge/snapshots/.snapshot-1-0123abcd.part',
+      '/hyperedge/snapshots/a%00.db',
+      '/hyperedge/snapshots/a%0d%0a.db',
+      '/hyperedge/snapshots/a%22.db',
+      `/hyperedge/snapshots/${NAME}/more`,
+      `/hyperedge/snapshots/${'a'.repeat(300)}.db`,
+      '/hyperedge/images/name',
+      '/hyperedge/other',
+    ])
+      assert.equal(routeOf('POST', path), undefined, path);
+  });
+});
+
+describe('administration over HTTP', () => {
+  let clock: ManualClock;
+  let host: Partial<HostAdministration>;
+  let port: number;
+  const server = createServer((request, response) => {
+    const requests = new AdministrationRequests({ administration: host as HostAdministration, clock, log: silentLog });
+    const route = routeOf(request.method ?? '', request.url ?? '');
+    assert.ok(route);
+    const aborter = new AbortController();
+    response.once('close', () => aborter.abort());
+    requests.serve(route, request, response, aborter.signal).catch((error: unknown) => {
+      if (response.headersSent) return response.destroy();
+      const { code, message } = errorAnswer(error);
+      response.writeHead(code).end(message);
+      request.resume();
+      return undefined;
+    });
+  });
+
+  beforeEach(async () => {
+    clock = new ManualClock();
+    host = {};
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    ({ port } = server.address() as AddressInfo);
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  async function post(path: string, body: string | Readable = ''): Promise<IncomingMessage> {
+    const request = send({ port, path, method: 'POST', agent: false });
+    if (typeof body === 'string') request.end(body);
+    else body.pipe(request);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    return response;
+  }
+  const linesOf = async (response: IncomingMessage): Promise<unknown[]> =>
+    (await text(response))
+      .trim()
+      .split('\n')
+      .map((line): unknown => JSON.parse(line));
+
+  it('sends a snapshot as a file with its length, and frees the place', async () => {
+    let closed = 0;
+    host.openSnapshot = async (name) => ({
+      name,
+      bytes: 7,
+      content: Readable.from([Buffer.from('content')]),
+      close: () => {
+        closed += 1;
+      },
+    });
+    const response = await post(`/hyperedge/snapshots/${NAME}`);
+    assert.equal(response.headers['content-length'], '7');
+    assert.equal(response.headers['content-disposition'], `attachment; filename="${NAME}"`);
+    assert.equal(response.headers['x-content-type-options'], 'nosniff');
+    assert.equal(await text(response), 'content');
+    assert.equal(closed, 1);
+  });
+
+  it('breaks the connection when the file ends early or the reader stalls', async () => {
+    for (const failure of ['file', 'reader'] as const) {
+      const content = new PassThrough();
+      content.write('part');
+      const closed = Promise.withResolvers<void>();
+      host.openSnapshot = async (name) => ({ name, bytes: 7, content, close: closed.resolve });
+      const response = await post(`/hyperedge/snapshots/${NAME}`);
+      const read = assert.rejects(text(response), /aborted/);
+      if (failure === 'file') content.destroy(new Error('disk'));
+      else {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        await clock.advance(60_000);
+      }
+      await read;
+      await closed.promise;
+    }
+  });
+
+  it('answers refusals with their status before the first line', async () => {
+    host.saveSnapshot = async () => {
+      throw new CodedError('busy', 'a snapshot is being saved');
+    };
+    host.importUpload = async () => {
+      throw new CodedError('no-space', 'no space');
+    };
+    host.openSnapshot = async () => {
+      throw new CodedError('not-found', 'no such snapshot');
+    };
+    const statuses = ['/hyperedge/snapshots', '/hyperedge/images', `/hyperedge/snapshots/${NAME}`];
+    assert.deepEqual(
+      await Promise.all(statuses.map(async (path) => (await post(path, 'x')).statusCode)),
+      [429, 507, 404],
+    );
+    const named = await post('/hyperedge/bundles?name=x', 'x');
+    assert.deepEqual([named.statusCode, await text(named)], [400, 'name: a bundle has its own; omit the parameter']);
+  });
+
+  it('reports the progress of a snapshot in lines, the last with the result or the error', async () => {
+    for (const outcome of ['result', 'error'] as const) {
+      const saved = Promise.withResolvers<object>();
+      host.saveSnapshot = () => saved.promise;
+      host.savedBytes = async () => 17;
+      const requested = post('/hyperedge/snapshots');
+      while (clock.pendingTimers === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      await clock.advance(250);
+      const response = await requested;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      await clock.advance(1_000);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      if (outcome === 'result') saved.resolve({ revision: 43 });
+      else saved.reject(new Error('no space left on the device'));
+      const lines = await linesOf(response);
+      const last = outcome === 'result' ? { result: { revision: 43 } } : { error: 'no space left on the device' };
+      assert.deepEqual(lines, [{ stage: 'saving', bytes: 17 }, last]);
+    }
+  });
+
+  it('passes an upload with its size and name, and ends it when the client disconnects', async () => {
+    const seen: unknown[] = [];
+    host.importUpload = async ({ kind, body, bytes, name }, _signal, onReceived) => {
+      seen.push(kind, bytes, name, await text(body));
+      onReceived();
+      return { images: [] };
+    };
+    const response = await post('/hyperedge/images?name=app%3A1', 'archive');
+    assert.deepEqual(await linesOf(response), [{ result: { images: [] } }]);
+    assert.deepEqual(seen, ['image', 7, 'app:1', 'archive']);
+    const ended = Promise.withResolvers<void>();
+    host.importUpload = async (_upload, signal) => {
+      await once(signal, 'abort');
+      ended.resolve();
+      throw new Error('ended');
+    };
+    const request = send({ port, path: '/hyperedge/images', method: 'POST', headers: { 'content-length': 100 } });
+    request.on('error', () => undefined);
+    request.write('part');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    request.destroy();
+    await ended.promise;
+  });
+});
