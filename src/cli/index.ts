@@ -4,6 +4,7 @@
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
 import { nearest } from '../base/nearest.ts';
+import { printable } from '../base/printable.ts';
 import {
   COMMON_FLAGS,
   type Command,
@@ -59,7 +60,7 @@ export async function main(options: MainOptions): Promise<number> {
   } catch (error) {
     const usage = error instanceof UsageError;
     const name = linked === 'etcd' || linked === 'api' ? (link?.name ?? linked) : 'hyperedge';
-    out.stderr(`${name}: ${withoutSystemErrors(messageOf(error).replaceAll(/\s*\n\s*/g, ' '))}\n`);
+    out.stderr(`${name}: ${printable(withoutSystemErrors(messageOf(error).replaceAll(/\s*\n\s*/g, ' ')))}\n`);
     if (verbose && error instanceof Error && error.stack !== undefined) out.stderr(`${stackOf(error)}\n`);
     return usage ? 2 : 1;
   }

@@ -1,4 +1,5 @@
 /** Command output as tables, JSON and YAML. */
+import { printableLine } from '../base/printable.ts';
 import { type Flag, type FlagValues, UsageError } from './command.ts';
 
 export const OUTPUT_FLAG: Flag = {
@@ -32,7 +33,9 @@ export async function printDocument(flags: FlagValues, document: unknown): Promi
 }
 
 /** Table in kubectl's layout: columns are three spaces apart and the last one is not padded. */
-export function printTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+export function printTable(header: readonly string[], given: readonly (readonly string[])[]): string {
+  // Names and texts come from other hosts too.
+  const rows = given.map((row) => row.map(printableLine));
   const widths = header.map((name, column) => Math.max(name.length, ...rows.map((row) => (row[column] ?? '').length)));
   return [header, ...rows]
     .map(

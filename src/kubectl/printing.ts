@@ -1,12 +1,13 @@
 /** Output of objects in the format of `-o`. */
 
+import { printable } from '../base/printable.ts';
 import { jsonDocument } from './core/encode.ts';
 import { ClientError } from './core/errors.ts';
 import type { FlagSpec, Flags } from './core/flags.ts';
 import { parseJsonPath, parseRelaxedPath, printed } from './core/json-path.ts';
 import { type AnyObject, withoutManagedFields } from './core/objects.ts';
 import { printedKind } from './core/resources.ts';
-import { layout, printable } from './core/table.ts';
+import { layout } from './core/table.ts';
 import { yamlText } from './core/yaml-writer.ts';
 import type { VerbContext } from './port.ts';
 

@@ -1,10 +1,10 @@
 /** Runs a verb: arguments, connection and errors. Exit codes and messages are those of kubectl. */
 import { ApiError } from '../api/meta/status.ts';
 import { nearest } from '../base/nearest.ts';
+import { printable } from '../base/printable.ts';
 import { type ConnectionError, isConnectionError } from '../client/errors.ts';
 import { ClientError } from './core/errors.ts';
 import { type FlagSpecs, parseArguments } from './core/flags.ts';
-import { printable } from './core/table.ts';
 import { flagLines, verbHelp, verbList } from './help.ts';
 import type { System, Terminal, Verb, VerbContext } from './port.ts';
 import { Session } from './session.ts';

@@ -1,4 +1,5 @@
 /** Server-side tables and their layout on a terminal. Source: meta.k8s.io/v1 Table, k8s.io/cli-runtime/pkg/printers. */
+import { printable } from '../../base/printable.ts';
 
 export interface Table {
   readonly kind?: string;
@@ -71,21 +72,6 @@ export function tableCells(
 export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
   const entries = Object.entries(labels ?? {}).sort(([left], [right]) => (left < right ? -1 : 1));
   return entries.length === 0 ? NONE : entries.map(([key, value]) => `${key}=${value}`).join(',');
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
-const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
-
-/**
- * Control characters, except tabs and newlines, are shown as escapes, so text of the server cannot control the
- * terminal. Source: k8s.io/cli-runtime/pkg/printers terminal.go, which escapes only ESC and CR.
- */
-export const printable = (text: string): string => text.replaceAll(UNPRINTABLE, shown);
-
-function shown(char: string): string {
-  const code = char.charCodeAt(0);
-  if (char === '\r') return '\\r';
-  return code < 0x80 ? `^${String.fromCharCode((code + 64) & 0x7f)}` : `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
 function cellText(cell: unknown): string {

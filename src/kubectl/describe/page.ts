@@ -1,7 +1,7 @@
 /** Text of `describe`: lines with tab stops that are aligned like Go's text/tabwriter does (padding 2). */
 
+import { printable } from '../../base/printable.ts';
 import { type AnyObject, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
-import { printable } from '../core/table.ts';
 import { ageOf, describedTime } from '../core/times.ts';
 
 const PADDING = 2;

@@ -3,10 +3,10 @@
  * of a set; members that are in no file are deleted. Source: KEP-3659, k8s.io/kubectl/pkg/cmd/apply/applyset.go.
  */
 import { isApiError } from '../../api/meta/status.ts';
+import { printable } from '../../base/printable.ts';
 import { ClientError } from '../core/errors.ts';
 import type { AnyObject } from '../core/objects.ts';
 import { groupResource, pathOf, type ResourceInfo } from '../core/resources.ts';
-import { printable } from '../core/table.ts';
 import type { Manifest } from '../manifests.ts';
 import { dryRunOf, validationOf } from '../printing.ts';
 import { errorLine } from '../run.ts';

@@ -1,6 +1,7 @@
 /** `cp` between this host and a container, with `tar` on both sides. Source: k8s.io/kubectl/pkg/cmd/cp. */
+
+import { printable } from '../../base/printable.ts';
 import { ClientError } from '../core/errors.ts';
-import { printable } from '../core/table.ts';
 import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
 import type { Session } from '../session.ts';

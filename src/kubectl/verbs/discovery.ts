@@ -1,10 +1,11 @@
 /** `api-resources`, `api-versions`, `cluster-info` and `version`. */
 
+import { printable } from '../../base/printable.ts';
 import { jsonDocument } from '../core/encode.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../core/objects.ts';
 import { apiVersionOf, groupResource, pathOf, preferred } from '../core/resources.ts';
-import { layout, printable } from '../core/table.ts';
+import { layout } from '../core/table.ts';
 import { yamlText } from '../core/yaml-writer.ts';
 import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';

@@ -1,9 +1,11 @@
 /** `events`: the events of a namespace or object, the latest last. Source: k8s.io/kubectl/pkg/cmd/events. */
+
+import { printable } from '../../base/printable.ts';
 import { LineDecoder } from '../../client/line-decoder.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, numberAt, textAt } from '../core/objects.ts';
 import { pathOf } from '../core/resources.ts';
-import { columnWidths, layout, printable } from '../core/table.ts';
+import { columnWidths, layout } from '../core/table.ts';
 import { humanDuration } from '../core/times.ts';
 import type { VerbContext } from '../port.ts';
 import { objectPrinter } from '../printing.ts';

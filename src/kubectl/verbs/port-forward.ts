@@ -1,9 +1,10 @@
 /** `port-forward`: local ports that lead to ports of a pod. Each connection is a WebSocket of its own. */
+
+import { printable } from '../../base/printable.ts';
 import { openRemoteChannels } from '../../client/remote-command.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, listAt, numberAt, textAt } from '../core/objects.ts';
 import { pathOf } from '../core/resources.ts';
-import { printable } from '../core/table.ts';
 import type { LocalListener, LocalSocket, VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
 import type { Session } from '../session.ts';

@@ -1,9 +1,10 @@
 /** `top --history`: the usage of the last hours and days, from the kubelets' history. */
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
+import { printable } from '../../base/printable.ts';
 import { ClientError } from '../core/errors.ts';
 import { type Point, plotLines, plotWidth, timeAxis, valueText } from '../core/plot.ts';
-import { layout, printable } from '../core/table.ts';
+import { layout } from '../core/table.ts';
 import type { VerbContext } from '../port.ts';
 import { withSession } from '../run.ts';
 import type { Session } from '../session.ts';

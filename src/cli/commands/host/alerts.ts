@@ -1,3 +1,4 @@
+import { printable, printableLine } from '../../../base/printable.ts';
 import type { HostAlertReport } from '../../../host/alerts/alerts.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
@@ -58,10 +59,12 @@ export function printAlerts({ node, alerts, targets, evaluatedAtMs }: HostAlertR
   if (evaluatedAtMs === undefined) return `node ${node}: the rules were not evaluated yet; try again in a minute\n`;
   const rows = alerts.map(({ state, severity, name, sinceMs }) => [state, severity, name, timeOf(sinceMs)]);
   const table = alerts.length === 0 ? '' : `\n${printTable(['STATE', 'SEVERITY', 'ALERT', 'SINCE'], rows)}`;
-  const details = alerts.map(({ name, summary, fix }) => `\n${name}: ${summary}\n  fix: ${fix}\n`).join('');
+  const details = alerts
+    .map(({ name, summary, fix }) => `\n${name}: ${printableLine(summary)}\n  fix: ${printable(fix)}\n`)
+    .join('');
   const silent = targets
     .filter(({ up }) => !up)
-    .map(({ job, error }) => `${job} does not answer: ${error ?? ''}\n`)
+    .map(({ job, error }) => `${job} does not answer: ${printableLine(error ?? '')}\n`)
     .join('');
   const firing = alerts.filter(({ state }) => state === 'firing').length;
   const head = `node ${node}: ${firing} firing, ${alerts.length - firing} pending, evaluated ${timeOf(evaluatedAtMs)}\n`;

@@ -1,3 +1,4 @@
+import { printable, printableLine } from '../../../base/printable.ts';
 import type { CheckReport, DoctorReport, Result } from '../../../doctor/port.ts';
 import { usesColours } from '../../colours.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
@@ -69,7 +70,7 @@ function linesOf(
     .map(({ result: state, evidence, fix }, at) => {
       const head = `  ${paint(state, state.padEnd(STATE_WIDTH))}${(at === 0 ? id : '').padEnd(width)}`;
       const indent = ' '.repeat(2 + STATE_WIDTH + width);
-      return `${head}${evidence}\n${fix === undefined ? '' : `${indent}fix: ${fix}\n`}`;
+      return `${head}${printableLine(evidence)}\n${fix === undefined ? '' : `${indent}fix: ${printable(fix)}\n`}`;
     })
     .join('');
 }

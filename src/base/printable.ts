@@ -1,0 +1,19 @@
+/** Text of other hosts and of tenants, for a terminal. */
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
+const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * Control characters, except tabs and newlines, are shown as escapes, so text of the server cannot control the
+ * terminal. Source: k8s.io/cli-runtime/pkg/printers terminal.go, which escapes only ESC and CR.
+ */
+export const printable = (text: string): string => text.replaceAll(UNPRINTABLE, shown);
+
+/** Like `printable`, in one line, so that the text cannot look like further output. */
+export const printableLine = (text: string): string => printable(text.replaceAll(/[\t\n]+/g, ' '));
+
+function shown(char: string): string {
+  const code = char.charCodeAt(0);
+  if (char === '\r') return '\\r';
+  return code < 0x80 ? `^${String.fromCharCode((code + 64) & 0x7f)}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}
