@@ -305,6 +305,8 @@ export interface ProcessFacts {
 }
 
 export interface UnitFacts {
+  /** LoadState of systemd: loaded, not-found, masked, bad-setting or error. */
+  readonly load: string;
   readonly active: string;
   readonly enabled: string;
   readonly result: string;

@@ -117,6 +117,8 @@ export type GatheredStatus = { readonly [K in SourceName]: Gathered<StatusFacts[
 /** Reason why the host process gives no answer. */
 export type NoAnswer =
   | { readonly why: 'not-running' }
+  /** systemd has no usable unit. `load` is its LoadState, such as not-found or masked. */
+  | { readonly why: 'no-unit'; readonly load: string }
   /** The process exists. */
   | { readonly why: 'silent'; readonly pid: number }
   /** The process has ended with an error, and systemd starts it later or no more. */

@@ -91,6 +91,7 @@ export const HEALTHY: Facts = {
     components: [{ name: 'api', state: 'running', restarts: 0 }],
   },
   unit: {
+    load: 'loaded',
     active: 'active',
     enabled: 'enabled',
     result: 'success',

@@ -66,12 +66,16 @@ const unit = check({
   id: 'systemd-unit',
   title: 'the systemd unit is enabled and active',
   group: 'host',
-  explanation: 'hyperedge.service is active, starts at boot, and has not failed repeatedly.',
+  explanation: 'hyperedge.service is installed and active, starts at boot, and has not failed repeatedly.',
   needs: ['unit', 'host'],
-  run: ({ unit: { active, enabled, result, restarts, lastError } }) => {
+  run: ({ unit: { load, active, enabled, result, restarts, lastError } }) => {
     const last = lastError === undefined ? '' : `: ${lastError}`;
     const findings: Finding[] = [];
-    if (active !== 'active')
+    if (load !== 'loaded') return [unloaded(load)];
+    const startsFirst = active === 'activating' && result === 'success' && restarts === 0;
+    if (startsFirst)
+      findings.push(warning('hyperedge.service still starts', 'journalctl -u hyperedge -n 50 --no-pager'));
+    else if (active !== 'active')
       findings.push(
         error(
           `hyperedge.service is ${active} (${result})${last}`,
@@ -89,6 +93,20 @@ const unit = check({
     return orOk(findings, `active, ${restarts} restarts`);
   },
 });
+
+/** A unit file that is missing, masked or invalid; `systemctl start` would fail. */
+function unloaded(load: string): Finding {
+  if (load === 'not-found') return error('hyperedge.service is not installed', 'hyperedge install');
+  if (load === 'masked')
+    return error(
+      'hyperedge.service is masked: it cannot start',
+      'systemctl unmask hyperedge && systemctl enable --now hyperedge',
+    );
+  return error(
+    `hyperedge.service cannot be loaded (${load})`,
+    'systemd-analyze verify hyperedge.service; hyperedge install    # writes the unit again',
+  );
+}
 
 const watchdog = check({
   id: 'watchdog',

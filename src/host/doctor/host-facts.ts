@@ -117,7 +117,7 @@ export async function unitFacts({ root, machine, installed }: DoctorContext): Pr
   if (root !== '/' || machine !== '/') throw absent(`the installation below ${root} has no unit`);
   if (!(await installed())) throw absent('nothing is installed here');
   if (!(await systemdRuns())) throw absent('systemd does not run');
-  const names = ['ActiveState', 'UnitFileState', 'Result', 'NRestarts', 'WatchdogUSec'];
+  const names = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'NRestarts', 'WatchdogUSec'];
   const { stdout } = await runProgram(
     'systemctl',
     ['show', SERVICE, ...names.flatMap((name) => ['-p', name])],
@@ -130,6 +130,7 @@ export async function unitFacts({ root, machine, installed }: DoctorContext): Pr
 export function unitOf(shown: string, last: string | undefined): Facts['unit'] {
   const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(shown)?.[1] ?? '';
   return {
+    load: value('LoadState'),
     active: value('ActiveState'),
     enabled: value('UnitFileState'),
     result: value('Result'),

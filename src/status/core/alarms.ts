@@ -40,6 +40,10 @@ function wake({ root, noAnswer }: About, rootFlag: string): string {
       return root === '/'
         ? `${log}; if it does not start within a minute: systemctl restart hyperedge`
         : `kill ${noAnswer.pid}; hyperedge run${rootFlag}`;
+    case 'no-unit':
+      return noAnswer.load === 'masked'
+        ? 'systemctl unmask hyperedge; systemctl start hyperedge'
+        : 'hyperedge install    # writes the unit again';
     case 'unit-failed':
       return `${log}; then systemctl reset-failed hyperedge; systemctl start hyperedge`;
     default:

@@ -6,7 +6,8 @@ import type { NoAnswer } from '../port.ts';
 export function noAnswerOf(pid: number | undefined, unit: Facts['unit'] | undefined): NoAnswer {
   if (pid !== undefined) return { why: 'silent', pid };
   if (unit === undefined) return { why: 'not-running' };
-  const { active, result, restarts, lastError } = unit;
+  const { load, active, result, restarts, lastError } = unit;
+  if (load !== 'loaded') return { why: 'no-unit', load };
   // Between two attempts of systemd the unit is activating.
   const hasFailed = active === 'failed' || (active === 'activating' && restarts > 0);
   if (!hasFailed) return { why: 'not-running' };
@@ -20,6 +21,10 @@ export function noAnswerText(noAnswer: NoAnswer, socket: string): string | undef
       return undefined;
     case 'silent':
       return `the host process (pid ${noAnswer.pid}) runs but does not answer at ${socket}: it still starts, or it hangs`;
+    case 'no-unit':
+      return noAnswer.load === 'not-found'
+        ? 'the unit hyperedge.service is not installed'
+        : `the unit hyperedge.service cannot start: it is ${noAnswer.load}`;
     case 'unit-failed': {
       const { result, restarts, lastError } = noAnswer;
       const last = lastError === undefined ? '' : `; its last error: ${lastError}`;

@@ -91,6 +91,7 @@ test('shows the reason and the start command without a host process', () => {
 test('distinguishes a process that hangs and a failed unit from one that does not run', () => {
   const socket = '/run/hyperedge/control.sock';
   const unit = {
+    load: 'loaded',
     active: 'failed',
     enabled: 'enabled',
     result: 'exit-code',
@@ -138,6 +139,7 @@ test('reports changes of the bootstrap file that need a restart', () => {
 
 test('takes a unit between two attempts as failed, and one that was never restarted as not running', () => {
   const unit = {
+    load: 'loaded',
     active: 'activating',
     enabled: 'enabled',
     result: 'exit-code',
