@@ -3,7 +3,7 @@ import { type KnownValues, REMOVED } from './known-values.ts';
 
 /** Pattern of lines that may contain a secret. Other lines are not examined, which saves most of the time. */
 const SUSPICIOUS =
-  /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|AKIA|gh[pousr]_|glpat-|xox|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
+  /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|AKIA|gh[pousr]_|glpat-|sk-|xox|signature=|[?&]sig=|#login=|\bpw|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
 
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   // A private key with escaped line breaks.
@@ -19,6 +19,10 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\$(?:1|2[aby]|5|6|y|apr1)\$[^\s:"',]{8,}/g, REMOVED],
   [/\bAKIA[0-9A-Z]{16}\b/g, REMOVED],
   [/\b(?:gh[pousr]_|glpat-|xox[abpr]-)[\w-]{10,}/g, REMOVED],
+  [/\bsk-[\w-]{20,}/g, REMOVED],
+  // Signed URLs of object stores, and one-time links to the console.
+  [/([?&](?:x-(?:amz|goog)-)?sig(?:nature)?=)[^&\s"'\\]+/gi, `$1${REMOVED}`],
+  [/(#login=)[\w-]{8,}/g, `$1${REMOVED}`],
   [/(\s(?:-u|--user)[\s=]\s{0,8}["']?[^\s:"']{1,128}:)[^\s"']+/g, `$1${REMOVED}`],
   [/(["']auth["']\s{0,8}:\s{0,8}["'])[^"']+/g, `$1${REMOVED}`],
 ];
@@ -26,7 +30,7 @@ const SCHEME = /\b(bearer|basic)(\s{1,8}|%20)([\w.~+/=-]{6,})/gi;
 const FLAG =
   /(--?(?:[\w-]{0,40}-)?(?:password|passwd|passphrase|token|secret|api-key))(\s{1,8})(?!-)("[^"]*"|'[^']*'|\S+)/gi;
 const PAIR =
-  /((?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk)\]?\\*["']?\s{0,8}(?:=>|[:=])\s{0,8})/gi;
+  /((?:pass(?:word|wd|phrase)|[_-]pass|\bpw|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk)\]?\\*["']?\s{0,8}(?:=>|[:=])\s{0,8})/gi;
 const NO_VALUE = /^(?:true|false|null|undefined|none|nil|<[a-z]+>|\(not shown\)|[|>][+-]?\d?|[{[(].*|map\[.*|\$\(.*)$/i;
 const UNIT_VARIABLE = /^\s*(?:[A-Za-z]*Environment|SetCredential(?:Encrypted)?)=/;
 /** A line with the base64 of a key, also after the prefix of a log. */

@@ -20,6 +20,11 @@ const LINES: readonly (readonly [what: string, text: string])[] = [
   ['a pair in escaped JSON', `msg="{\\"clientSecret\\":\\"${SECRET}\\"}"`],
   ['a YAML field', `  token: ${SECRET}`],
   ['an upper-case variable', `DB_PASSWORD=${SECRET}`],
+  ['a variable with a short name', `start SMTP_PASS=${SECRET}`],
+  ['a pair with a short name', `login user=x pw=${SECRET}`],
+  ['a signed URL', `GET https://x.example/layer?X-Amz-Expires=60&X-Amz-Signature=${SECRET} 403`],
+  ['a shared access signature', `GET https://x.example/blob?sv=1&sig=${SECRET}&se=2 403`],
+  ['a one-time link to the console', `open https://10.0.0.1:6443/console/#login=${SECRET}`],
   ['a flag with a space', `run --token ${SECRET} --root /`],
   ['a flag with =', `run --client-secret=${SECRET}`],
   ['a bearer token', 'Authorization: Bearer hunter2-Secret'],
@@ -58,6 +63,7 @@ test('removes tokens by their form', () => {
     `abcdef.${'0123456789abcdef'.repeat(3)}`,
     'AKIAABCDEFGHIJKLMNOP',
     'ghp_abcdefghijklmnopqrstuvwxyz',
+    'sk-proj-abcdefghijklmnopqrstuvwxyz',
     '$6$salt$hashhashhashhash',
   ])
     assert.ok(!line(`found ${token} here`).includes(token.slice(-12)), token);
@@ -85,6 +91,7 @@ test('keeps what is no secret', () => {
     '2026-01-01T00:00:00Z I apiserver request method=GET path=/api/v1/secrets status=200',
     'https://10.0.0.1:8443/readyz?verbose',
     'basic authentication is off',
+    'GET https://10.0.0.1/x?signed=true&sign=1 disk-sk-1 bypass=1',
     'serviceAccountToken:',
   ])
     assert.equal(line(text), text);
