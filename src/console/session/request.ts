@@ -64,6 +64,44 @@ export async function failureOf(answer: Response): Promise<ApiFailure> {
   }
 }
 
+export interface FileOptions {
+  readonly signal: AbortSignal;
+  /** Called with the number of bytes that were sent. */
+  onSent(bytes: number): void;
+}
+
+/**
+ * Sends a file with POST and returns the text of the response. Only XMLHttpRequest reports the progress of uploads.
+ * After a 401 it repeats the request once with a new token. Throws ApiFailure for an error status.
+ */
+export async function sendFile(path: string, file: Blob, options: FileOptions): Promise<string> {
+  const used = currentToken();
+  let answer = await sendOnce(path, file, options);
+  if (answer.status === 401 && (currentToken() !== used || (await renewToken())))
+    answer = await sendOnce(path, file, options);
+  if (!answer.ok) throw await failureOf(answer);
+  return answer.text();
+}
+
+function sendOnce(path: string, file: Blob, { signal, onSent }: FileOptions): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const sending = new XMLHttpRequest();
+    sending.open('POST', sameOrigin(path));
+    const token = currentToken();
+    if (token !== undefined) sending.setRequestHeader('authorization', `Bearer ${token}`);
+    sending.setRequestHeader('content-type', 'application/octet-stream');
+    const abort = (): void => sending.abort();
+    signal.addEventListener('abort', abort, { once: true });
+    sending.upload.onprogress = ({ loaded }) => onSent(loaded);
+    sending.onload = () => resolve(new Response(sending.responseText, { status: sending.status }));
+    sending.onerror = () => reject(new Error('the connection was lost; upload the file again'));
+    sending.onabort = () => reject(signal.reason);
+    sending.onloadend = () => signal.removeEventListener('abort', abort);
+    sending.send(file);
+  });
+}
+
 /** Opens a WebSocket; the token is sent as a subprotocol, because browsers cannot set headers of WebSockets. */
 export function openSocket(path: string, protocols: readonly string[]): WebSocket {
   const url = new URL(sameOrigin(path));

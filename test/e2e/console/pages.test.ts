@@ -37,6 +37,7 @@ const PATHS = [
   '/storage',
   '/storage?view=images',
   '/storage?view=missing',
+  '/storage?view=upload',
   '/configuration',
   '/configuration?view=resourcequotas',
   '/secrets/n/s',
@@ -47,6 +48,7 @@ const PATHS = [
   '/hosts',
   '/hosts?view=join',
   '/hosts?view=store',
+  '/hosts?view=upload',
   '/hosts?view=revisions',
   '/hosts?view=differences',
   '/operators',
@@ -97,7 +99,7 @@ const OBJECTS: Readonly<Record<string, readonly object[]>> = {
   ],
   nodes: [
     {
-      metadata: { name: 'n1', uid: 'n1' },
+      metadata: { name: 'n1', uid: 'n1', labels: { 'node-role.kubernetes.io/master': '' } },
       spec: {},
       status: { conditions: [READY], allocatable: { cpu: '4', memory: '8Gi' }, capacity: { cpu: '4', memory: '8Gi' } },
     },
@@ -175,6 +177,24 @@ Object.assign(OBJECTS, {
   machineconfigs: [1, 2].map((number) => ({ metadata: { name: `m${number}` }, spec: { number, text: HOSTILE } })),
 });
 
+const STORE = {
+  store: {
+    state: 'known',
+    value: {
+      quorum: false,
+      members: [{ name: HOSTILE, id: '1', role: 'voter', state: 'unreachable', errors: [HOSTILE] }],
+    },
+  },
+  ring: {
+    state: 'known',
+    value: [{ name: HOSTILE, roles: [HOSTILE], version: HOSTILE, state: 'dead', forMs: 1 }],
+  },
+};
+const SNAPSHOTS = {
+  ...{ directory: '/d', every: HOSTILE, keep: 3, isSaving: true, scheduledDirectory: HOSTILE },
+  snapshots: [{ name: HOSTILE, revision: 1, takenAt: HOSTILE, bytes: 5 }],
+};
+
 class ApiServer {
   readonly #files = new Map<string, { readonly type: string; readonly body: Buffer }>();
   readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
@@ -213,6 +233,8 @@ class ApiServer {
     else if (url.pathname.startsWith('/console/')) this.#file(url.pathname.slice('/console/'.length), response);
     else if (url.pathname.endsWith('selfsubjectaccessreviews')) send({ status: { allowed: false } });
     else if (url.pathname.endsWith('selfsubjectreviews')) send({ status: { userInfo: { username: 'viewer' } } });
+    else if (url.pathname.endsWith('/proxy/hyperedge/store')) send(STORE);
+    else if (url.pathname.endsWith('/proxy/hyperedge/snapshots')) send(SNAPSHOTS);
     else if (url.pathname.endsWith('/proxy/metrics/history')) send(historyOf(url));
     else if (url.searchParams.get('watch') === 'true') {
       response.writeHead(200, { 'content-type': 'application/json' });

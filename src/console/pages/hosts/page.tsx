@@ -16,7 +16,8 @@ import { Action, Conditions, State } from '../../ui/parts.tsx';
 const loadConfigurations = () => import('./configurations.tsx');
 const loadJoin = () => import('./join.tsx');
 const loadRevisions = () => import('./revisions.tsx');
-const loadStore = () => import('./revisions.tsx').then(({ Store }) => ({ default: Store }));
+const loadStore = () => import('./store.tsx');
+const loadBundle = () => import('../storage/upload.tsx').then(({ UploadBundle }) => ({ default: UploadBundle }));
 
 const VIEWS = [
   { name: 'version', label: 'Version', render: () => <Version /> },
@@ -58,6 +59,7 @@ const VIEWS = [
   ]),
   { name: 'join', label: 'Join a host', render: () => <Later load={loadJoin} props={{}} /> },
   { name: 'store', label: 'Store', render: () => <Later load={loadStore} props={{}} /> },
+  { name: 'upload', label: 'Upload an update', render: () => <Later load={loadBundle} props={{}} /> },
   { name: 'revisions', label: 'Revisions', render: () => <Later load={loadRevisions} props={{}} /> },
   {
     name: 'differences',

@@ -1,13 +1,13 @@
-/** Revisions of the control plane by component and host, the store, and differences of settings. */
+/** Revisions of the control plane by component and host, and differences of settings. */
 import { useState } from 'preact/hooks';
 import type { ResourceType } from '../../../api/meta/object.ts';
 import { ageText } from '../../data/format.ts';
 import { kubectl } from '../../data/kubectl.ts';
-import { type AnyObject, CLUSTER_OPERATORS, CONFIG_MAPS } from '../../data/resources.ts';
+import { type AnyObject, CONFIG_MAPS } from '../../data/resources.ts';
 import { nodeRevisions, OPERANDS, revisionViews } from '../../data/revisions.ts';
 import { useCommand } from '../../shell/command-line.tsx';
-import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
-import { Conditions, State } from '../../ui/parts.tsx';
+import { useFeed, useNow } from '../../ui/hooks.ts';
+import { State } from '../../ui/parts.tsx';
 import { DiffOf } from './diff.tsx';
 
 type Operand = (typeof OPERANDS)[number];
@@ -44,27 +44,6 @@ export default function Revisions() {
   );
 }
 
-/** Store: its hosts with their revisions, and the conditions of its cluster operator. */
-export function Store() {
-  useCommand('hyperedge members');
-  const nowMs = useNow();
-  const { object: operator } = useObject(CLUSTER_OPERATORS, 'etcd');
-  return (
-    <>
-      <Hosts operand={OPERANDS[0]} />
-      {operator === undefined || operator === null ? (
-        <p class="muted">The cluster operator etcd does not exist, or is being read.</p>
-      ) : (
-        <Conditions object={operator} nowMs={nowMs} />
-      )}
-      <p class="muted">
-        No API serves the leader of the store and the lag of its members. Run <code>hyperedge members</code> on a
-        master. The same applies to snapshots: <code>hyperedge snapshot list</code>.
-      </p>
-    </>
-  );
-}
-
 function Component({ operand }: { readonly operand: Operand }) {
   const { items, error } = useFeed(CONFIG_MAPS, {
     namespace: `openshift-${operand.name}`,
@@ -97,7 +76,8 @@ function Component({ operand }: { readonly operand: Operand }) {
   );
 }
 
-function Hosts({ operand }: { readonly operand: Operand }) {
+/** Hosts of a component with their revisions. */
+export function Hosts({ operand }: { readonly operand: Operand }) {
   const type = TYPES.get(operand.plural);
   const { items, error } = useFeed(type);
   const nodes = items.flatMap(nodeRevisions);

@@ -8,8 +8,11 @@ import { useCommand } from '../../shell/command-line.tsx';
 import { place, setQuery } from '../../shell/router.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { useFeed } from '../../ui/hooks.ts';
+import { Later } from '../../ui/later.tsx';
 import { Lists, listView } from '../../ui/lists.tsx';
 import { currentNamespace, Link, NamespaceChoice, pathOf, State } from '../../ui/parts.tsx';
+
+const loadUpload = () => import('./upload.tsx');
 
 const phase = (text: string | undefined) => (
   <State
@@ -40,6 +43,7 @@ const VIEWS = [
   ]),
   { name: 'images', label: 'Images', render: () => <Images /> },
   { name: 'missing', label: 'Missing images', render: () => <Missing /> },
+  { name: 'upload', label: 'Upload images', render: () => <Later load={loadUpload} props={{}} /> },
 ];
 
 export default function Storage() {
@@ -109,7 +113,8 @@ function Missing() {
         snapshot={snapshot}
       />
       <p class="muted">
-        Without a registry, run <code>hyperedge image import FILE</code> on the node. The pod starts by itself.
+        Without a registry, upload an archive of the image to the node, or run <code>hyperedge image import FILE</code>{' '}
+        there. The pod starts by itself.
       </p>
     </>
   );

@@ -1,0 +1,240 @@
+/** Store: its members, the gossip ring, snapshots, and the conditions of its cluster operator. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { questionOf } from '../../data/access.ts';
+import {
+  downloadSnapshot,
+  memberViews,
+  readSnapshots,
+  readStore,
+  type SnapshotReport,
+  type StoreState,
+  saveSnapshot,
+} from '../../data/administration.ts';
+import { ageText, bytesText } from '../../data/format.ts';
+import { CLUSTER_OPERATORS, NODES } from '../../data/resources.ts';
+import { OPERANDS } from '../../data/revisions.ts';
+import { localName } from '../../data/transfer.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import { showToast } from '../../shell/toasts.tsx';
+import { api } from '../../ui/context.ts';
+import { useFeed, useNow, useObject, usePoll } from '../../ui/hooks.ts';
+import { Action, Conditions, State } from '../../ui/parts.tsx';
+import { Hosts } from './revisions.tsx';
+
+const POLL_MS = 10_000;
+const MASTER = /^node-role\.kubernetes\.io\/(?:master|control-plane)$/;
+
+export default function Store() {
+  useCommand('hyperedge members');
+  const nowMs = useNow();
+  const { items } = useFeed(NODES);
+  const { object: operator } = useObject(CLUSTER_OPERATORS, 'etcd');
+  const masters = items
+    .filter(({ metadata }) => Object.keys(metadata?.labels ?? {}).some((label) => MASTER.test(label)))
+    .map(({ metadata }) => metadata?.name ?? '')
+    .sort();
+  return (
+    <>
+      {masters.length === 0 ? <p class="muted">No master is known yet.</p> : <Members masters={masters} />}
+      <h2>Snapshots</h2>
+      <p class="muted">A snapshot contains every secret of the cluster: keep the file where only you can read it.</p>
+      {masters.map((node) => (
+        <Snapshots key={node} node={node} nowMs={nowMs} />
+      ))}
+      <Hosts operand={OPERANDS[0]} />
+      {operator === undefined || operator === null ? null : <Conditions object={operator} nowMs={nowMs} />}
+    </>
+  );
+}
+
+type Read<T> = { readonly value: T } | { readonly error: string };
+
+const failed = (error: unknown): { readonly error: string } => ({
+  error: error instanceof Error ? error.message : String(error),
+});
+
+/** The report of the first master that answers. */
+async function firstStore(masters: readonly string[], signal: AbortSignal): Promise<Read<StoreState>> {
+  let last: Read<StoreState> = { error: 'no master answers' };
+  for (const node of masters) {
+    try {
+      const value = await readStore(api, node, signal);
+      if (value.store.state === 'known') return { value };
+      last = { value };
+    } catch (error) {
+      last = 'value' in last ? last : failed(error);
+    }
+  }
+  return last;
+}
+
+function Members({ masters }: { readonly masters: readonly string[] }) {
+  const read = usePoll((signal) => firstStore(masters, signal), POLL_MS, masters.join());
+  if (read === undefined) return <p class="muted">The members are being read.</p>;
+  if ('error' in read) return <p class="bad">{read.error}</p>;
+  const { store, ring } = read.value;
+  return (
+    <>
+      {store.value?.quorum === false ? (
+        <State level="bad" text="No majority of the members answers, so nothing can be written." />
+      ) : null}
+      {store.state === 'known' ? null : <p class="bad">The store: {store.reason}</p>}
+      <Facts
+        label="Members of the store"
+        columns={['Member', 'Role', 'State', 'Lag (entries)', 'Flush', 'Size']}
+        rows={memberViews(read.value).map(({ name, id, role, level, state, lag, fsync, size }) => ({
+          key: id,
+          cells: [name, role, <State key="state" level={level} text={state} />, lag, fsync, size],
+        }))}
+      />
+      {ring.state === 'known' ? (
+        <Facts
+          label="Gossip ring"
+          columns={['Host', 'Roles', 'State', 'Version']}
+          rows={(ring.value ?? []).map(({ name, roles, version, state }) => ({
+            key: name,
+            cells: [
+              name,
+              roles.join(', '),
+              <State key="state" level={state === 'alive' ? 'good' : state === 'dead' ? 'bad' : 'warn'} text={state} />,
+              version,
+            ],
+          }))}
+        />
+      ) : (
+        <p class="muted">Gossip ring: {ring.reason}</p>
+      )}
+    </>
+  );
+}
+
+function Snapshots({ node, nowMs }: { readonly node: string; readonly nowMs: number }) {
+  const [turn, setTurn] = useState(0);
+  const [progress, setProgress] = useState<string>();
+  const running = useRef<AbortController>(undefined);
+  useEffect(() => () => running.current?.abort(new Error('the page was closed')), []);
+  const read = usePoll<Read<SnapshotReport>>(
+    (signal) => readSnapshots(api, node, signal).then((value) => ({ value }), failed),
+    POLL_MS,
+    `${node} ${turn}`,
+  );
+  const question = questionOf('create', NODES, undefined, { name: node, subresource: 'proxy' });
+  const shown = async (work: () => Promise<string>): Promise<void> => {
+    try {
+      showToast(await work());
+    } finally {
+      setProgress(undefined);
+      setTurn((last) => last + 1);
+    }
+  };
+  const save = (): Promise<void> =>
+    shown(async () => {
+      setProgress('The snapshot is being saved.');
+      const { revision, bytes } = await saveSnapshot(api, node, (done) => setProgress(`${bytesText(done)} saved`));
+      return `Revision ${revision} is saved on ${node}, ${bytesText(bytes)}.`;
+    });
+  const download = (name: string): Promise<void> =>
+    shown(async () => {
+      const stop = new AbortController();
+      running.current = stop;
+      const blob = await downloadSnapshot(api, node, name, {
+        signal: stop.signal,
+        onBytes: (done, total) => setProgress(`${bytesText(done)} of ${bytesText(total)} downloaded`),
+      }).finally(() => {
+        running.current = undefined;
+      });
+      const link = document.createElement('a');
+      link.href = URL.createObjectURL(blob);
+      link.download = localName(name);
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+      return `${name} has ${bytesText(blob.size)}.`;
+    });
+  if (read === undefined) return <p class="muted">The snapshots of {node} are being read.</p>;
+  if ('error' in read)
+    return (
+      <p class="bad">
+        {node}: {read.error}
+      </p>
+    );
+  const { every, keep, scheduledDirectory, isSaving, snapshots } = read.value;
+  return (
+    <>
+      <h3>{node}</h3>
+      <p>
+        {every === undefined
+          ? 'No snapshots are scheduled.'
+          : `One is saved every ${every}; the newest ${keep} are kept.`}
+        {scheduledDirectory === undefined ? '' : ` Scheduled ones are in ${scheduledDirectory} and not listed here.`}
+      </p>
+      <div class="row">
+        <Action
+          label="Save now"
+          question={question}
+          {...(isSaving ? { disabled: 'A snapshot is being saved.' } : {})}
+          run={save}
+        />
+        <span role="status">{progress ?? (isSaving ? 'A snapshot is being saved.' : '')}</span>
+        {running.current === undefined ? null : (
+          <button type="button" onClick={() => running.current?.abort(new Error('the download was cancelled'))}>
+            Cancel
+          </button>
+        )}
+      </div>
+      <Facts
+        label={`Snapshots of ${node}`}
+        columns={['File', 'Revision', 'Age', 'Size', 'Action']}
+        rows={snapshots.map(({ name, revision, takenAt, bytes }) => ({
+          key: name,
+          cells: [
+            name,
+            revision === 0 ? '' : String(revision),
+            ageText(takenAt, nowMs),
+            bytesText(bytes),
+            <Action
+              key="download"
+              label="Download"
+              question={question}
+              confirm={`${name} contains every secret of the cluster.`}
+              run={() => download(name)}
+            />,
+          ],
+        }))}
+      />
+    </>
+  );
+}
+
+interface FactsProps {
+  readonly label: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly { readonly key: string; readonly cells: readonly ComponentChildren[] }[];
+}
+
+const Facts = ({ label, columns, rows }: FactsProps) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
+  <section class="scroll" aria-label={label} tabIndex={0}>
+    <table>
+      <caption>{label}</caption>
+      <thead>
+        <tr>
+          {columns.map((each) => (
+            <th key={each} scope="col">
+              {each}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ key, cells }) => (
+          <tr key={key}>
+            {cells.map((cell, index) => (
+              <td key={columns[index]}>{cell}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </section>
+);

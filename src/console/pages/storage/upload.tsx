@@ -1,0 +1,139 @@
+/** Uploads of image archives and update bundles to a node, by a button or by dropping files. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { questionOf } from '../../data/access.ts';
+import { uploadArchive } from '../../data/administration.ts';
+import { bytesText } from '../../data/format.ts';
+import { NODES } from '../../data/resources.ts';
+import { sendFile } from '../../session/request.ts';
+import { useCommand } from '../../shell/command-line.tsx';
+import { showFailure, showToast } from '../../shell/toasts.tsx';
+import { api } from '../../ui/context.ts';
+import { useFeed } from '../../ui/hooks.ts';
+import { Action } from '../../ui/parts.tsx';
+
+export default function UploadImages() {
+  useCommand('hyperedge image import FILE');
+  return (
+    <>
+      <p class="muted">
+        Archives of docker save, or oci-archive files, plain or compressed. An import can replace the image of a name
+        that pods use.
+      </p>
+      <Upload kind="images" />
+    </>
+  );
+}
+
+export function UploadBundle() {
+  useCommand('hyperedge bundle import FILE');
+  return (
+    <>
+      <p class="muted">
+        A signed update bundle. Select a master; it offers the release to the cluster, and the update starts from
+        Version.
+      </p>
+      <Upload kind="bundles" />
+    </>
+  );
+}
+
+interface Sending {
+  readonly name: string;
+  readonly done: number;
+  readonly total: number;
+}
+
+function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
+  const { items } = useFeed(NODES);
+  const names = items.map(({ metadata }) => metadata?.name ?? '').sort();
+  const [chosen, setNode] = useState('');
+  const node = chosen === '' ? (names[0] ?? '') : chosen;
+  const [files, setFiles] = useState<readonly File[]>([]);
+  const [sending, setSending] = useState<Sending>();
+  const [results, setResults] = useState<readonly string[]>([]);
+  const running = useRef<AbortController>(undefined);
+  useEffect(() => () => running.current?.abort(new Error('the page was closed')), []);
+  const send = async (): Promise<void> => {
+    const stop = new AbortController();
+    running.current = stop;
+    try {
+      for (const file of files) {
+        setSending({ name: file.name, done: 0, total: file.size });
+        const imported = await uploadArchive(
+          api,
+          sendFile,
+          { node, kind, file },
+          {
+            signal: stop.signal,
+            onSent: (done) => setSending({ name: file.name, done: Math.min(done, file.size), total: file.size }),
+          },
+        );
+        setResults((last) => [...last, `${node}: ${imported.join(', ')}`]);
+        showToast(`${file.name} is imported.`);
+      }
+      setFiles([]);
+    } catch (error) {
+      showFailure(error);
+    } finally {
+      running.current = undefined;
+      setSending(undefined);
+    }
+  };
+  return (
+    <form
+      class="form"
+      onSubmit={(event) => event.preventDefault()}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        setFiles([...(event.dataTransfer?.files ?? [])]);
+      }}
+    >
+      <label>
+        Node{' '}
+        <select name="node" value={node} onChange={({ currentTarget }) => setNode(currentTarget.value)}>
+          {names.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Files of this computer; choose them, or drop them here
+        <input
+          type="file"
+          name="archives"
+          multiple={kind === 'images'}
+          onChange={({ currentTarget }) => setFiles([...(currentTarget.files ?? [])])}
+        />
+      </label>
+      {files.length === 0 ? null : <p>{files.map(({ name, size }) => `${name} (${bytesText(size)})`).join(', ')}</p>}
+      <Action
+        label="Upload"
+        question={questionOf('create', NODES, undefined, { name: node, subresource: 'proxy' })}
+        {...(files.length === 0 ? { disabled: 'Choose files first.' } : node === '' ? { disabled: 'No node.' } : {})}
+        run={send}
+      />
+      {sending === undefined ? null : (
+        <div class="row" role="status">
+          <progress
+            aria-label="Upload"
+            {...(sending.done < sending.total ? { max: Math.max(1, sending.total), value: sending.done } : {})}
+          />
+          <span>
+            {sending.done < sending.total
+              ? `${sending.name}: ${bytesText(sending.done)} of ${bytesText(sending.total)}`
+              : `${sending.name} is being imported.`}
+          </span>
+          <button type="button" onClick={() => running.current?.abort(new Error('the upload was cancelled'))}>
+            Cancel
+          </button>
+        </div>
+      )}
+      <ul aria-label="Imported">
+        {results.map((each) => (
+          <li key={each}>{each}</li>
+        ))}
+      </ul>
+    </form>
+  );
+}

@@ -1,0 +1,191 @@
+/** Administration of a host through the console: store, snapshots, uploads, and the rights of other users. */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { writeHelloImage } from '../../../build/hello-image.ts';
+import { Appliance, eventually } from '../harness.ts';
+import { helloImage } from '../images.ts';
+import { type Tab, TestBrowser, withoutBrowser } from './browser.ts';
+
+const skip = withoutBrowser() ?? false;
+if (skip !== false) console.log(`skipped: ${skip}`);
+const DEADLINE_MS = 30_000;
+const DROPPED = 'dropped.example/app:1';
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+describe('administration of a host', { timeout: 300_000, skip }, () => {
+  let host: Appliance;
+  let browser: TestBrowser;
+  let scratch: string;
+  let tab: Tab;
+  let node: string;
+  let path: string;
+  let snapshots: string;
+  let uploads: string;
+  const addresses: string[] = [];
+
+  before(async () => {
+    scratch = await mkdtemp(join(tmpdir(), 'he-administration-'));
+    host = await Appliance.create();
+    await host.start(180_000);
+    node = await host.must(['get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}']);
+    path = `/api/v1/nodes/${node}/proxy/hyperedge`;
+    snapshots = join(host.root, 'var/lib/origin/snapshots');
+    uploads = join(host.root, 'var/lib/origin/images/uploads');
+    browser = await TestBrowser.start(host);
+    tab = await browser.newTab({ acceptDownloads: true });
+    tab.context.setDefaultTimeout(DEADLINE_MS);
+    tab.context.on('request', (request) => addresses.push(request.url()));
+    const { stdout } = await host.hyperedge(['console', '--root', host.root]);
+    await tab.page.goto(stdout.trim());
+    await tab.page.waitForSelector('.frame h1');
+  });
+  after(async () => {
+    await browser?.stop();
+    await host?.stop();
+    await rm(scratch, { recursive: true, force: true });
+  });
+
+  const open = async (page: string): Promise<void> => {
+    await tab.page.evaluate(
+      `{ const link = document.createElement('a'); link.href = ${JSON.stringify(`/console${page}`)}; document.body.append(link); link.click(); link.remove() }`,
+    );
+  };
+  /** Sends a request from the page with the token of a service account. */
+  const send = (method: string, target: string, token: string, body = 'undefined'): Promise<Answer> =>
+    tab.page.evaluate(
+      `fetch(${JSON.stringify(target)}, { method: ${JSON.stringify(method)}, body: ${body}, credentials: 'omit', headers: { authorization: ${JSON.stringify(`Bearer ${token}`)} } })
+        .then(async (answer) => ({ status: answer.status, body: (await answer.text()).slice(0, 2000) }))`,
+    );
+  const account = async (name: string, role: string): Promise<string> => {
+    await host.must(['create', 'serviceaccount', name]);
+    await host.must([
+      'create',
+      'clusterrolebinding',
+      name,
+      `--clusterrole=${role}`,
+      `--serviceaccount=default:${name}`,
+    ]);
+    return (await host.must(['create', 'token', name])).trim();
+  };
+
+  test('shows the leader of the store', async () => {
+    await open('/hosts?view=store');
+    await tab.page.waitForSelector('section[aria-label="Members of the store"] td:text-is("leader")');
+    await tab.page.waitForSelector('section[aria-label="Members of the store"] >> text=ok');
+  });
+
+  test('saves a snapshot and downloads it unchanged', async () => {
+    const { page } = tab;
+    await page.click('button:text-is("Save now")');
+    await page.waitForSelector(`text=/Revision \\d+ is saved on ${node}/`);
+    const [name = ''] = (await readdir(snapshots)).filter((each) => each.endsWith('.db'));
+    await page.waitForSelector(`td:text-is("${name}")`);
+    await page.click('button:text-is("Download")');
+    const [got] = await Promise.all([
+      page.waitForEvent('download'),
+      page.click('dialog[open] button:text-is("Download")'),
+    ]);
+    assert.equal(got.suggestedFilename(), name);
+    const saved = join(scratch, name);
+    await got.saveAs(saved);
+    const digest = async (file: string): Promise<string> =>
+      createHash('sha256')
+        .update(await readFile(file))
+        .digest('hex');
+    assert.equal(await digest(saved), await digest(join(snapshots, name)));
+    const status = await host.hyperedge(['snapshot', 'status', saved]);
+    assert.equal(status.code, 0, status.stderr);
+    assert.deepEqual(
+      (await readdir(snapshots)).filter((each) => !each.endsWith('.db')),
+      [],
+    );
+  });
+
+  test('refuses users without the right to run commands on the node', async () => {
+    const [name = ''] = await readdir(snapshots);
+    await host.must(['create', 'clusterrole', 'node-viewer', '--verb=get', '--resource=nodes/proxy']);
+    for (const role of ['view', 'edit', 'admin', 'node-viewer']) {
+      const token = await account(`test-${role}`, role);
+      const list = await send('GET', `${path}/snapshots`, token);
+      assert.equal(list.status, role === 'node-viewer' ? 200 : 403, `${role}: ${list.body}`);
+      for (const [method, target] of [
+        ['POST', `${path}/snapshots`],
+        ['POST', `${path}/snapshots/${name}`],
+        ['POST', `${path}/images`],
+        ['POST', `${path}/bundles`],
+      ] as const)
+        assert.equal((await send(method, target, token)).status, 403, `${role} ${method} ${target}`);
+      const read = await send('GET', `${path}/snapshots/${name}`, token);
+      assert.equal(read.status, role === 'node-viewer' ? 405 : 403);
+      assert.doesNotMatch(read.body, /SQLite/);
+    }
+    assert.equal((await readdir(snapshots)).length, 1);
+  });
+
+  test('serves no file outside of the directory, and saves one snapshot at a time', async () => {
+    const token = await account('test-root', 'cluster-admin');
+    await writeFile(join(snapshots, '../outside.db'), 'outside');
+    for (const name of ['..%2foutside.db', '%2e%2e', '..%252foutside.db', 'missing.db', '.snapshot-1-01234567.part']) {
+      const { status, body } = await send('POST', `${path}/snapshots/${name}`, token);
+      assert.ok(status === 404 || status === 400, `${name}: ${status}`);
+      assert.doesNotMatch(body, /^outside/);
+    }
+    const both = await Promise.all([1, 2].map(() => send('POST', `${path}/snapshots`, token)));
+    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 429]);
+  });
+
+  test('uploads an image from a file and by dropping one, and reports damaged archives', async () => {
+    const { page } = tab;
+    const archive = join(scratch, 'hello.tar');
+    await writeHelloImage(archive);
+    await open('/storage?view=upload');
+    await page.setInputFiles('input[name=archives]', archive);
+    await page.click('button:text-is("Upload")');
+    await page.waitForSelector(`ul[aria-label=Imported] >> text=${helloImage}`);
+    const images = await host.hyperedge(['image', 'list', '--root', host.root]);
+    assert.ok(images.stdout.includes(helloImage.replace(/:.*$/, '')), images.stdout);
+    await page.evaluate(
+      `{ const data = new DataTransfer(); data.items.add(new File(['no archive'], 'broken.tar'));
+         document.querySelector('form').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })) }`,
+    );
+    await page.waitForSelector('text=broken.tar (10 B)');
+    await page.click('button:text-is("Upload")');
+    await page.waitForSelector('text=/archive: /');
+    assert.deepEqual(await readdir(uploads), []);
+  });
+
+  test('removes the file of an upload that is aborted, and accepts the next', async () => {
+    const token = (await host.must(['create', 'token', 'test-root'])).trim();
+    const outcome = tab.page.evaluate(
+      `{ const stop = new AbortController();
+         globalThis.stopUpload = () => stop.abort();
+         fetch(${JSON.stringify(`${path}/images?name=${DROPPED}`)}, { method: 'POST', signal: stop.signal, credentials: 'omit',
+           body: new Blob(Array.from({ length: 64 }, () => new Uint8Array(4 << 20))), headers: { authorization: ${JSON.stringify(`Bearer ${token}`)} } })
+           .then(() => 'completed', () => 'aborted') }`,
+    );
+    await eventually('a file of the upload', DEADLINE_MS, async () =>
+      (await readdir(uploads)).length > 0 ? true : undefined,
+    );
+    await tab.page.evaluate('stopUpload()');
+    assert.equal(await outcome, 'aborted');
+    await eventually('removal of the file', DEADLINE_MS, async () =>
+      (await readdir(uploads)).length === 0 ? true : undefined,
+    );
+    await eventually('the place of the upload', DEADLINE_MS, async () =>
+      (await send('GET', `${path}/images`, token)).body.includes('"isBusy":false') ? true : undefined,
+    );
+  });
+
+  test('keeps the token out of addresses, and causes no fault in the page', () => {
+    for (const token of tab.tokens) for (const address of addresses) assert.ok(!address.includes(token), address);
+    assert.deepEqual(tab.faults, []);
+  });
+});
