@@ -14,7 +14,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sha256Hex } from '../../wire/digest.ts';
 import type { Trees } from '../directory-removal/port.ts';
@@ -29,6 +29,11 @@ export interface StoredImage {
   readonly config: ImageConfig;
   /** The original configuration without its layers; undefined for images of earlier releases. */
   readonly raw?: string;
+}
+
+/** Image in a list. Configurations are as large as their authors like, so lists do not contain them. */
+export interface ListedImage extends Pick<StoredImage, 'id' | 'layers' | 'sizeBytes'> {
+  readonly user: string;
 }
 
 export interface StoredRef {
@@ -161,14 +166,32 @@ export async function readImage(layout: StoreLayout, id: string): Promise<Stored
   };
 }
 
-export async function listImages(layout: StoreLayout): Promise<readonly StoredImage[]> {
-  const images: StoredImage[] = [];
+/** Listed images by file, with the identity of the file. Files never change in place. */
+const listed = new WeakMap<StoreLayout, Map<string, { readonly identity: string; readonly image: ListedImage }>>();
+
+/** Reads each file once per layout, because parsing the configurations of many images takes seconds. */
+export async function listImages(layout: StoreLayout): Promise<readonly ListedImage[]> {
+  const before = listed.get(layout);
+  const now: typeof before = new Map();
   for (const name of await names(layout.images)) {
     if (!/^[0-9a-f]{64}\.json$/.test(name)) continue;
-    const image = await readImage(layout, `sha256:${name.slice(0, 64)}`);
-    if (image !== undefined) images.push(image);
+    const found = await stat(join(layout.images, name)).catch(() => undefined);
+    if (found === undefined) continue;
+    const identity = `${found.ino} ${found.size} ${found.mtimeMs}`;
+    const known = before?.get(name);
+    const image = known?.identity === identity ? known.image : await readListed(layout, `sha256:${name.slice(0, 64)}`);
+    if (image !== undefined) now.set(name, { identity, image });
   }
-  return images;
+  listed.set(layout, now);
+  return Array.from(now.values(), ({ image }) => image);
+}
+
+async function readListed(layout: StoreLayout, id: string): Promise<ListedImage | undefined> {
+  const image = await readImage(layout, id);
+  if (image === undefined) return undefined;
+  // A part of a parsed text can keep the whole text in memory, so it is copied.
+  const copy = (value: string): string => Buffer.from(value).toString();
+  return { id, layers: image.layers.map(copy), sizeBytes: image.sizeBytes, user: copy(image.config.user) };
 }
 
 export async function readRef(layout: StoreLayout, name: string): Promise<StoredRef | undefined> {

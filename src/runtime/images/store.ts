@@ -17,6 +17,7 @@ import { createLayerStore, type LayerSource } from './layers/layers.ts';
 import {
   holdFile,
   imageFile,
+  type ListedImage,
   listHeld,
   listImages,
   listPins,
@@ -186,7 +187,8 @@ class EmbeddedImageStore implements ImageStore {
   async status(image: string): Promise<ImageStatus | undefined> {
     const { layout } = await this.#opened();
     const stored = await this.#find(image);
-    return stored === undefined ? undefined : describe(stored, await listRefs(layout), await listPins(layout));
+    if (stored === undefined) return undefined;
+    return describe({ ...stored, user: stored.config.user }, await listRefs(layout), await listPins(layout));
   }
 
   async list(): Promise<ImageStatus[]> {
@@ -440,9 +442,9 @@ function digestNames(names: readonly string[], id: string): string[] {
   return [...new Set(names.map((name) => `${name.replace(/:[^/:]*$/, '')}@${id}`))].sort();
 }
 
-function describe(image: StoredImage, refs: readonly StoredRef[], pins: ReadonlySet<string>): ImageStatus {
+function describe(image: ListedImage, refs: readonly StoredRef[], pins: ReadonlySet<string>): ImageStatus {
   const own = refs.filter((ref) => ref.id === image.id).map((ref) => ref.name);
-  const user = image.config.user.split(':', 1)[0] ?? '';
+  const user = image.user.split(':', 1)[0] ?? '';
   return {
     id: image.id,
     repoTags: own.filter((name) => !name.includes('@')).toSorted(),
