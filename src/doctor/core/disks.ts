@@ -123,7 +123,11 @@ function suitability({ directory, what, type = '', mount = directory, options = 
     return [error(`${at}, which ${unsuited}`, `mkfs.ext4 DEVICE && mount DEVICE ${shell(directory)}`)];
   if (VOLATILE.has(type) && what !== 'temporary files')
     return [
-      warning(`${at}, which is lost at a boot`, `mount DEVICE ${shell(directory)}    # and add it to /etc/fstab`),
+      warning(
+        `${at}, which is lost at a boot`,
+        // Mounted over the directory at once, the device would hide what is there.
+        `mount DEVICE /mnt && cp -a ${shell(directory)}/. /mnt && umount /mnt && mount DEVICE ${shell(directory)}    # and add it to /etc/fstab`,
+      ),
     ];
   const bad = options.find((option) => option === 'nobarrier' || option === 'barrier=0' || option === 'data=writeback');
   if (bad !== undefined)

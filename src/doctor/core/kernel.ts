@@ -40,7 +40,8 @@ function memoryFix({ commandLineFile, commandLine }: CgroupFacts): string {
   }
   const { path, text } = commandLineFile;
   const missing = MEMORY_OPTIONS.filter((option) => !text.split(/\s+/).includes(option)).join(' ');
-  const remove = /cgroup_disable=memory/.test(text) ? "-e 's/ *cgroup_disable=memory//' " : '';
+  // A list of several controllers stays: the option that enables memory comes later and decides.
+  const remove = /cgroup_disable=memory(?=\s|$)/.test(text) ? "-e 's/ *cgroup_disable=memory//' " : '';
   const add = missing === '' ? '' : `-e '1s/$/ ${missing}/' `;
   return remove + add === '' ? 'reboot' : `sed -i ${remove}${add}${shell(path)} && reboot`;
 }
