@@ -17,6 +17,8 @@ export const AUTHORIZE_TOKENS = 'oauthauthorizetokens.oauth.openshift.io';
 const DAY_SECONDS = 86_400;
 const CODE_SECONDS = 300;
 const MAX_REPLAYED = 1024;
+/** Most objects of one user, because a session can request any number without a quota. */
+const MOST_OF_USER = { [AUTHORIZE_TOKENS]: 32, [ACCESS_TOKENS]: 1_000 } as const;
 
 export interface Grant {
   readonly client: OAuthClient;
@@ -49,6 +51,7 @@ export class TokenIssuer {
 
   async issueCode(grant: Grant, state: string, challenge: string): Promise<string> {
     const code = this.newSecret();
+    await this.#makeRoom(AUTHORIZE_TOKENS, grant.user.name);
     await this.#objects.create<OAuthAuthorizeToken>(AUTHORIZE_TOKENS, {
       ...this.#common(grant, code),
       expiresIn: CODE_SECONDS,
@@ -67,6 +70,7 @@ export class TokenIssuer {
     const idle = client.accessTokenInactivityTimeoutSeconds ?? inactivitySeconds(tokenConfig);
     const token = this.newSecret();
     const common = this.#common(grant, token);
+    await this.#makeRoom(ACCESS_TOKENS, grant.user.name);
     const annotations = idle > 0 ? { [INACTIVITY_SECONDS]: String(idle) } : {};
     await this.#objects.create<OAuthAccessToken>(ACCESS_TOKENS, {
       ...common,
@@ -88,6 +92,16 @@ export class TokenIssuer {
       .filter(({ authorizeToken }) => authorizeToken === code);
     await Promise.all(issued.map(({ metadata }) => this.#objects.remove(ACCESS_TOKENS, metadata?.name ?? '')));
     return issued.length;
+  }
+
+  /** Deletes the oldest objects of a user who has the most that are kept. */
+  async #makeRoom(resource: keyof typeof MOST_OF_USER, user: string): Promise<void> {
+    const own = this.#objects.list<OAuthAccessToken>(resource).filter(({ userName }) => userName === user);
+    if (own.length < MOST_OF_USER[resource]) return;
+    const created = ({ metadata }: OAuthAccessToken): string => String(metadata?.creationTimestamp ?? '');
+    own.sort((left, right) => (created(left) < created(right) ? -1 : 1));
+    for (const { metadata } of own.slice(0, own.length - MOST_OF_USER[resource] + 1))
+      await this.#objects.remove(resource, metadata?.name ?? '');
   }
 
   /** Deletes expired tokens and codes. */

@@ -9,6 +9,7 @@ import { form, type LoginTestServer, newVerifier, startLoginServer, whoami } fro
 
 const LINK = '/hyperedge/console-link';
 const TOKENS = '/apis/oauth.openshift.io/v1/oauthaccesstokens';
+const CODES = '/apis/oauth.openshift.io/v1/oauthauthorizetokens';
 
 describe('login of the console', () => {
   let server: LoginTestServer;
@@ -93,6 +94,19 @@ describe('login of the console', () => {
     const codes = (await Promise.all(Array.from({ length: 8 }, () => redeem(secret)))).map(({ code }) => code);
     assert.equal(codes.filter((code) => code === 204).length, 1, codes.join());
     laterMs += 600_000;
+  });
+
+  it('keeps at most 32 codes of a user, so that a session cannot fill the store', async () => {
+    const { cookie } = await login();
+    const { verifier, challenge } = newVerifier();
+    let code = '';
+    for (let i = 0; i < 40; i++) {
+      const answer = await authorize(cookie, { code_challenge: challenge, code_challenge_method: 'S256' });
+      code = new URL(String(answer.headers.location)).searchParams.get('code') ?? '';
+    }
+    const { body } = await server.call<{ items: object[] }>('GET', CODES);
+    assert.equal(body.items.length, 32);
+    assert.equal((await exchange(code, { code_verifier: verifier })).code, 200, 'the newest code');
   });
 
   it('issues links to cluster administrators only', async () => {
