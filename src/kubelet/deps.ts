@@ -11,6 +11,7 @@ import type { CredentialProviders } from './credentials-port.ts';
 import type { KubeletDevices } from './devices/node-devices.ts';
 import type { KubeletFiles } from './files-port.ts';
 import type { HistoryDeps } from './history/recorder.ts';
+import type { HostDoctor } from './host-doctor-port.ts';
 import type { HostLogSource } from './host-logs-port.ts';
 import type { StreamingServer } from './io/streaming/port.ts';
 import type { HostCondition } from './node/node-status.ts';
@@ -48,6 +49,8 @@ export interface KubeletDeps {
   readonly hostLogs: HostLogSource;
   /** Undefined: the host is not administered over the network. */
   readonly administration?: HostAdministration;
+  /** Undefined: the checks of the host cannot be requested. */
+  readonly hostDoctor?: HostDoctor | undefined;
   readonly mounts: Mounter;
   readonly volumes: VolumeDeps;
   readonly trees: Trees;

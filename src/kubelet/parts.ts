@@ -146,6 +146,7 @@ export async function createParts(deps: KubeletDeps): Promise<Parts> {
     moreMetrics: deps.moreMetrics ?? (() => ''),
     hostLogs: deps.hostLogs,
     administration: deps.administration,
+    doctor: deps.hostDoctor,
     files: deps.files.logs,
     fileWatch: deps.fileWatch,
     clock,

@@ -22,7 +22,8 @@ export type RouteName =
   | 'snapshots'
   | 'snapshot'
   | 'imageUploads'
-  | 'bundleUploads';
+  | 'bundleUploads'
+  | 'doctor';
 
 export interface Route {
   readonly name: RouteName;
@@ -179,6 +180,9 @@ function administrationRoute(
     return { ...route, name: 'snapshot', container: file, methods: ['POST'], verb: 'create', subresources };
   }
   if (file !== undefined) return undefined;
+  // The checks start processes, so read access must not suffice.
+  if (name === 'doctor')
+    return { ...route, name, methods: ['POST'], verb: 'create', subresources: ['doctor', ...subresources] };
   if (name === 'store') return { ...route, name: 'storeState', methods: READ, subresources };
   if (name === 'snapshots') return { ...route, name, methods: both, subresources };
   if (name === 'images') return { ...route, name: 'imageUploads', methods: both, subresources };

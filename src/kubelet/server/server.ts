@@ -11,6 +11,7 @@ import type { ServingCertificate } from '../deps.ts';
 import type { NodeDevices } from '../devices/node-devices.ts';
 import type { LogFiles } from '../files-port.ts';
 import type { UsageRecorder } from '../history/recorder.ts';
+import type { HostDoctor } from '../host-doctor-port.ts';
 import type { HostLogSource } from '../host-logs-port.ts';
 import type { StreamingServer } from '../io/streaming/port.ts';
 import type { PodTable } from '../pods/pod-table.ts';
@@ -21,6 +22,7 @@ import type { Access } from './access.ts';
 import { AdministrationRequests } from './administration-requests.ts';
 import { checkpointContainer } from './checkpoint-requests.ts';
 import { configz } from './configz.ts';
+import { DoctorRequests } from './doctor-requests.ts';
 import { sendHistory } from './history-requests.ts';
 import { HostLogRequests } from './host-log-requests.ts';
 import { errorAnswer, HttpError, rawErrorAnswer } from './http-error.ts';
@@ -61,6 +63,8 @@ export interface KubeletServerOptions {
   readonly hostLogs: HostLogSource;
   /** Undefined: the paths below `/hyperedge/` are not found. */
   readonly administration?: HostAdministration | undefined;
+  /** Undefined: the checks of the host cannot be requested. */
+  readonly doctor: HostDoctor | undefined;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
   readonly clock: Clock;
@@ -93,6 +97,7 @@ export class KubeletServer {
   private readonly hostLogs: HostLogRequests;
   private readonly rigs: RigRequests;
   private readonly administration: AdministrationRequests;
+  private readonly doctor: DoctorRequests;
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
@@ -102,6 +107,7 @@ export class KubeletServer {
     this.streams = new StreamRequests({ ...options, rigs: this.rigs }, this.sessions);
     this.logs = new LogRequests(options, this.sessions);
     this.hostLogs = new HostLogRequests(options.hostLogs);
+    this.doctor = new DoctorRequests(options);
   }
 
   /** Resolves with the port when the server listens. */
@@ -122,6 +128,7 @@ export class KubeletServer {
 
   async stop(): Promise<void> {
     this.timer?.cancel();
+    this.doctor.stop();
     await this.options.administration?.stop();
     await this.listener?.close();
   }
@@ -253,6 +260,10 @@ export class KubeletServer {
       case 'imageUploads':
       case 'bundleUploads':
         await this.administration.serve(route, request, response, signal);
+        return;
+      case 'doctor':
+        request.resume();
+        await this.doctor.serve(response, signal);
         return;
       case 'checkpoint':
         sendJson(response, await checkpointContainer(this.options, route, this.options.clock.nowMs()));

@@ -95,6 +95,13 @@ describe('console of a cluster with the profile okd', { timeout: 560_000, skip }
       );
       await page.waitForSelector('section[aria-label=Hardware] dt:text-is("Machine ID")');
       await page.waitForSelector('figure:has-text("Memory") .plot canvas');
+      await page.click('button:text-is("Run doctor")');
+      await page.waitForSelector('section[aria-label=Doctor] progress');
+      await page.waitForSelector('section[aria-label=Doctor] >> text=/[0-9]+ ok.* at 20..-/');
+      await page.waitForSelector('section[aria-label=Doctor] h3:has-text("certificates")');
+      const raw = ['create', '--raw', `/api/v1/nodes/${node}/proxy/hyperedge/doctor`, '-f', '/dev/null'];
+      const report = JSON.parse(await host.must(raw));
+      assert.equal(report.checks.find(({ id }: { id: string }) => id === 'api').result, 'ok', JSON.stringify(report));
       const isCordoned = async (): Promise<string> =>
         host.must(['get', 'node', node, '-o', 'jsonpath={.spec.unschedulable}']);
       await page.click('button:text-is("Cordon")');

@@ -375,6 +375,8 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     const button = page.locator('button', { hasText: 'Delete' });
     await page.waitForSelector('button[title*="You may not delete pods in namespace n"]');
     assert.equal(await button.getAttribute('aria-disabled'), 'true');
+    await page.goto(`${server.url}/console/nodes/n1`);
+    await page.waitForSelector('section[aria-label=Doctor] button[title*="You may not create nodes/proxy"]');
     await page.close();
   });
 });

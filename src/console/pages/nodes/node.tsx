@@ -17,6 +17,7 @@ import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
 import { Action, Conditions, Dialog, Missing, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 import { PodTable } from '../../ui/pod-table.tsx';
+import { Doctor } from './doctor.tsx';
 
 const METRICS = NODE_PLOTS.flatMap(({ lines }) => lines.map(({ metric }) => metric));
 
@@ -49,6 +50,7 @@ export default function NodePage({ params }: PageProps) {
         <Drain name={name} />
       </div>
       <MachineConfig node={node} />
+      <Doctor key={name} name={name} />
       <Hardware node={node} />
       <Plots
         label="Usage"

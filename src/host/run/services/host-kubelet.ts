@@ -19,6 +19,7 @@ import { withPoolSettings } from '../../config/pool-settings.ts';
 import type { Settings } from '../../config/settings.ts';
 import { hostLogsOf } from '../../control/host-logs.ts';
 import { manifestFeeds } from '../../control/manifest-feeds.ts';
+import { hostDoctorOf } from '../../doctor/child.ts';
 import { networkConditions } from '../../network/network-restorer.ts';
 import { credentialProviders } from '../../node/credentials.ts';
 import { hostDevices } from '../../node/devices.ts';
@@ -27,6 +28,7 @@ import { followSettings } from '../../node/shown-settings.ts';
 import { historyDeps } from '../../node/usage-history.ts';
 import { foreignPaths } from '../../node/volume-calls.ts';
 import { linkDriverRoot, volumeDeps } from '../../node/volumes.ts';
+import { selfCommand } from '../../process/assets.ts';
 import { systemClock as clock, systemRandom as random } from '../../process/process.ts';
 import { hostAdministration } from '../../remote/index.ts';
 import { createMaintenanceConditions } from '../maintenance-conditions.ts';
@@ -93,6 +95,7 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
     fileWatch: createFileWatch(),
     hostLogs: hostLogsOf(settings.root),
     administration: hostAdministration(settings),
+    hostDoctor: hostDoctorOf(selfCommand(), settings.root),
     mounts,
     volumes: volumeDeps(log),
     trees,

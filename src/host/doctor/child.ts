@@ -1,0 +1,82 @@
+/** `hyperedge doctor` in a child process for the kubelet's `/hyperedge/doctor`. */
+import { spawn } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
+import { CodedError, ignore } from '../../base/errors.ts';
+import type { HostDoctor } from '../../kubelet/host-doctor-port.ts';
+import { createKnownValues, redactObject } from '../../support-bundle/core/index.ts';
+
+const MAX_OUTPUT_BYTES = 4 << 20;
+const MAX_ERROR_CHARS = 500;
+/** The host process is protected from the OOM killer; the checks are not. */
+const OOM_SCORE = '500';
+/** Exit codes with a report: no problem, errors, warnings. */
+const REPORTED: ReadonlySet<number | null> = new Set([0, 1, 3]);
+
+/** `command`: starts this program. */
+export const hostDoctorOf = (command: readonly string[], root: string): HostDoctor => ({
+  report: async (signal) =>
+    withoutSecrets(await outputOf([...command, 'doctor', '-o', 'json', '--root', root], signal)),
+});
+
+/** Messages of other programs and of containers may contain credentials. */
+function withoutSecrets(output: string): string {
+  let report: unknown;
+  try {
+    report = JSON.parse(output);
+  } catch {
+    throw new CodedError('failed', 'the output of the checks is not JSON');
+  }
+  return JSON.stringify(redactObject(report, createKnownValues([])));
+}
+
+/** Rejects with CodedError 'failed' and after an abort, when the process and its children have been killed. */
+function outputOf([file = '', ...args]: readonly string[], signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    // A process group of its own, so that its probes end with it.
+    const child = spawn(file, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const { pid } = child;
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    let errors = '';
+    let problem = '';
+    const kill = (reason: string): void => {
+      problem ||= reason;
+      try {
+        if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+      } catch {
+        // The process has ended.
+      }
+    };
+    const onAbort = (): void => kill('stopped');
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    if (pid !== undefined) lowerPriority(pid);
+    child.stdout.on('data', (piece: Buffer) => {
+      bytes += piece.length;
+      if (bytes > MAX_OUTPUT_BYTES) kill(`more than ${MAX_OUTPUT_BYTES} bytes of output`);
+      else pieces.push(piece);
+    });
+    child.stderr.on('data', (piece: Buffer) => {
+      errors = (errors + piece.toString()).slice(0, MAX_ERROR_CHARS);
+    });
+    child.once('error', (error) => {
+      signal.removeEventListener('abort', onAbort);
+      reject(new CodedError('failed', error.message));
+    });
+    child.once('close', (code) => {
+      signal.removeEventListener('abort', onAbort);
+      if (problem === '' && REPORTED.has(code)) resolve(Buffer.concat(pieces).toString());
+      else reject(new CodedError('failed', problem || errors.trim() || `hyperedge doctor ended with ${code}`));
+    });
+  });
+}
+
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, constants.priority.PRIORITY_LOW);
+  } catch {
+    // The process has ended.
+  }
+  void writeFile(`/proc/${pid}/oom_score_adj`, OOM_SCORE).catch(ignore('the process has ended'));
+}
