@@ -68,6 +68,8 @@ export interface System {
   appendFile(path: string, bytes: Uint8Array | string, options: { readonly truncate: boolean }): Promise<void>;
   exists(path: string): Promise<boolean>;
   absolutePath(path: string): string;
+  /** The absolute path without links. Rejects if the file is missing. */
+  realPath(path: string): Promise<string>;
   /** Runs a program with this terminal and these additional variables. Resolves with its exit code. */
   runProgram(file: string, args: readonly string[], variables?: Readonly<Record<string, string>>): Promise<number>;
   /**

@@ -1,7 +1,7 @@
 /** The client's system and terminal on Node. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, extname, join, resolve as resolvePath } from 'node:path';
@@ -59,6 +59,7 @@ export function nodeSystem(places: KubeconfigPlaces): System {
         () => false,
       ),
     absolutePath: (path) => resolvePath(path),
+    realPath: (path) => realpath(path),
     runProgram,
     compareFiles: async (...args) => (await import('./compare-files.ts')).compareFiles(...args, runProgram),
     programs,

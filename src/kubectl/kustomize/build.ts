@@ -22,8 +22,9 @@ export async function buildKustomization(
 ): Promise<AnyObject[]> {
   if (/^[a-z]+:\/\/|^git@|\?ref=/.test(directory))
     throw new ClientError(`${directory}: only local directories are supported; clone the repository`);
-  const warned = deprecations(await readKustomization(system, system.absolutePath(directory)));
-  const resources = await build(system, system.absolutePath(directory), []);
+  const root = await placeOf(system, '', directory);
+  const warned = deprecations(await readKustomization(system, root));
+  const resources = await build(system, root, []);
   for (const text of warned) warn(text);
   for (const resource of resources)
     if (resource.needsHash)
@@ -48,11 +49,22 @@ const deprecations = (file: Kustomization): string[] =>
         `# Warning: '${field}' is deprecated. Please use '${next}' instead. Run 'kustomize edit fix' to update your Kustomization automatically.\n`,
     );
 
-async function build(system: System, directory: string, above: readonly string[]): Promise<Resource[]> {
+/** Absolute path without links, so that a link leads neither out of a directory nor into a cycle. */
+async function placeOf(system: System, directory: string, path: string): Promise<string> {
+  const full = system.absolutePath(directory === '' || path.startsWith('/') ? path : `${directory}/${path}`);
+  // A missing file is reported by the read.
+  return system.realPath(full).catch(() => full);
+}
+
+function refuseCycle(directory: string, above: readonly string[]): void {
   if (above.includes(directory) || above.length > MAX_DEPTH)
     throw new ClientError(
       `cycle detected: candidate root '${directory}' contains visited root '${above.at(-1) ?? ''}'`,
     );
+}
+
+async function build(system: System, directory: string, above: readonly string[]): Promise<Resource[]> {
+  refuseCycle(directory, above);
   const file = await readKustomization(system, directory);
   const resources: Resource[] = [];
   for (const path of [...(file.resources ?? []), ...(file.bases ?? [])])
@@ -73,7 +85,8 @@ async function accumulate(
     throw new ClientError(
       `accumulating resources: accumulation err='accumulating resources from '${path}': evalsymlink failure on '${full}' : lstat ${full}: no such file or directory': must build at directory: not a valid directory: evalsymlink failure on '${full}' : lstat ${full}: no such file or directory`,
     );
-  if ((await system.filesIn(full)) !== undefined) return build(system, full, [...above, directory]);
+  if ((await system.filesIn(full)) !== undefined)
+    return build(system, await placeOf(system, '', full), [...above, directory]);
   const bytes = await read(system, directory, path, '').catch((error: unknown) => {
     throw new ClientError(
       `accumulating resources: accumulation err='accumulating resources from '${path}': ${messageOf(error)}': must build at directory: '${full}': file is not directory`,
@@ -96,8 +109,8 @@ function add(resources: Resource[], more: readonly Resource[]): void {
 
 /** Files of a kustomization are in or below its directory. */
 async function read(system: System, directory: string, path: string, field: string): Promise<Uint8Array> {
-  const full = system.absolutePath(path.startsWith('/') ? path : `${directory}/${path}`);
-  if (!full.startsWith(`${directory}/`))
+  const full = await placeOf(system, directory, path);
+  if (!full.startsWith(directory.endsWith('/') ? directory : `${directory}/`))
     throw new ClientError(
       `${field === '' ? '' : `${field}: `}security; file '${full}' is not in or below '${directory}'`,
     );
@@ -112,7 +125,8 @@ async function transformed(
   above: readonly string[],
 ): Promise<Resource[]> {
   for (const path of file.components ?? []) {
-    const full = system.absolutePath(path.startsWith('/') ? path : `${directory}/${path}`);
+    const full = await placeOf(system, directory, path);
+    refuseCycle(full, [...above, directory]);
     const component = await readKustomization(system, full);
     if (component.kind !== 'Component')
       throw new ClientError(
