@@ -23,7 +23,10 @@ const json =
   (response) =>
     void response.end(JSON.stringify(document));
 
-const resource = (name: string, kind: string): object => ({ name, kind, namespaced: true, verbs: ['get', 'list'] });
+const resource = (name: string, kind: string): object => ({
+  ...{ name, kind, namespaced: true },
+  verbs: ['get', 'list', 'delete'],
+});
 const DISCOVERY: Readonly<Record<string, Answer>> = {
   '/api': json({ kind: 'APIVersions', versions: ['v1'] }),
   '/apis': json({ kind: 'APIGroupList', groups: [] }),
@@ -86,6 +89,13 @@ test('shows control characters of the server as escapes', async () => {
     [`${PODS}/a`]: json(pod),
     '/api/v1/namespaces/%1B%5B2J%1B%5D0;title%07%0D%C2%9B31m%E2%80%AE/events': json({}),
   };
+  const deletable = {
+    [PODS]: json({ kind: 'PodList', apiVersion: 'v1', items: [pod] }),
+    [`/api/v1/namespaces/${encodeURIComponent(ESCAPE)}/pods/a${encodeURIComponent(ESCAPE)}`]: json(pod),
+  };
+  const review = {
+    '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews': json({ status: { allowed: false, reason: ESCAPE } }),
+  };
   const calls: readonly (readonly [typeof answers, readonly string[]])[] = [
     [{ [PODS]: json(table) }, ['get', 'pods', '--show-labels', '-L', ESCAPE]],
     [{ [PODS]: json(table), '/api/v1/pods': json(table) }, ['get', 'pods', '-A']],
@@ -95,6 +105,9 @@ test('shows control characters of the server as escapes', async () => {
     [one, ['get', 'pod', 'a', '-o', 'json']],
     [one, ['get', 'pod', 'a', '-o', 'custom-columns=A:.metadata.name,B:.status']],
     [{}, ['get', 'pod', 'missing']],
+    [deletable, ['delete', 'pods', '--all', '--wait=false']],
+    [deletable, ['delete', 'pods', '--all', '--wait=false', '-o', 'name']],
+    [review, ['auth', 'can-i', 'get', 'pods']],
     [{ '/api': (response) => void response.writeHead(500).end(ESCAPE) }, ['get', 'pods']],
     [
       {

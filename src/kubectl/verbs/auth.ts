@@ -1,4 +1,5 @@
 /** `auth can-i` and `auth whoami`. Source: k8s.io/kubectl/pkg/cmd/auth. */
+import { printable } from '../../base/printable.ts';
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../core/objects.ts';
 import { layout } from '../core/table.ts';
@@ -49,7 +50,11 @@ export const runCanI = (context: VerbContext): Promise<number> =>
     const reason = textAt(review, 'status', 'reason');
     const problem = textAt(review, 'status', 'evaluationError');
     if (!flags.bool('quiet'))
-      io.out(allowed ? 'yes\n' : `no${reason === '' ? '' : ` - ${reason}`}${problem === '' ? '' : ` - ${problem}`}\n`);
+      io.out(
+        printable(
+          allowed ? 'yes\n' : `no${reason === '' ? '' : ` - ${reason}`}${problem === '' ? '' : ` - ${problem}`}\n`,
+        ),
+      );
     return allowed ? 0 : 1;
   });
 

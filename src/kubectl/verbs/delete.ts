@@ -1,5 +1,7 @@
 /** `delete`: removes objects and waits for their removal. Source: k8s.io/kubectl/pkg/cmd/delete. */
+
 import { isApiError } from '../../api/meta/status.ts';
+import { printable } from '../../base/printable.ts';
 import { ClientError } from '../core/errors.ts';
 import { printedKind } from '../core/resources.ts';
 import { parseGoDuration } from '../core/times.ts';
@@ -41,12 +43,12 @@ export const run = (context: VerbContext): Promise<number> =>
           : parseGoDuration(flags.text('timeout')),
       isForced: flags.bool('force'),
       print: (target) => {
-        if (flags.text('output') === 'name') io.out(`${printedKind(target.resource)}/${target.name}\n`);
+        if (flags.text('output') === 'name') io.out(printable(`${printedKind(target.resource)}/${target.name}\n`));
         else {
           const where = target.namespace === undefined ? '' : ` from ${target.namespace} namespace`;
-          io.out(
-            `${printedKind(target.resource)} "${target.name}" ${flags.bool('force') && grace <= 0 ? 'force deleted' : 'deleted'}${where}${dryRunSuffix(flags)}\n`,
-          );
+          const done = flags.bool('force') && grace <= 0 ? 'force deleted' : 'deleted';
+          const text = `${printedKind(target.resource)} "${target.name}" ${done}${where}${dryRunSuffix(flags)}\n`;
+          io.out(printable(text));
         }
       },
     });

@@ -1,5 +1,7 @@
 /** `wait` for conditions, fields, creation or deletion. Source: k8s.io/kubectl/pkg/cmd/wait. */
+
 import { isApiError } from '../../api/meta/status.ts';
+import { printable } from '../../base/printable.ts';
 import { ClientError } from '../core/errors.ts';
 import { parseRelaxedPath, printed } from '../core/json-path.ts';
 import { type AnyObject, listAt, textAt } from '../core/objects.ts';
@@ -40,11 +42,14 @@ export const run = (context: VerbContext): Promise<number> =>
         if (isDeletion && target.object === undefined && (await isMissing(session, target))) return true;
         const met = await waitFor(session, target, check, deadline, isDeletion || flags.text('for') === 'create');
         if (met.isMet) {
-          if (printer === undefined) io.out(`${printedKind(target.resource)}/${target.name} condition met\n`);
+          if (printer === undefined)
+            io.out(printable(`${printedKind(target.resource)}/${target.name} condition met\n`));
           else if (met.object !== undefined) io.out(printer(met.object));
         } else
           io.err(
-            `error: timed out waiting for the condition${isCreation ? '' : ` on ${target.resource.name}/${target.name}`}\n`,
+            printable(
+              `error: timed out waiting for the condition${isCreation ? '' : ` on ${target.resource.name}/${target.name}`}\n`,
+            ),
           );
         return met.isMet;
       }),
