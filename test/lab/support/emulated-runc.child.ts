@@ -1,0 +1,23 @@
+/**
+ * Changes the bundle of a `runc create` for a program that an emulator interprets: the emulator makes system calls of
+ * the machine, which the filter for the emulated architecture rejects, and needs the libraries of that architecture.
+ *
+ *   emulated-runc.child.ts SYSROOT ARGUMENTS-OF-RUNC…
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+interface Specification {
+  readonly linux: { seccomp?: unknown };
+  readonly process: { readonly env: string[] };
+}
+
+const [sysroot = '', ...args] = process.argv.slice(2);
+const bundle = args[args.indexOf('--bundle') + 1];
+if (args.includes('create') && args.includes('--bundle') && bundle !== undefined) {
+  const file = join(bundle, 'config.json');
+  const specification: Specification = JSON.parse(await readFile(file, 'utf8'));
+  delete specification.linux.seccomp;
+  specification.process.env.push(`QEMU_LD_PREFIX=${sysroot}`);
+  await writeFile(file, JSON.stringify(specification));
+}
