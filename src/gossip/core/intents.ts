@@ -2,7 +2,7 @@ import type { RecentEvent, SerfMessage, SerfQuery, SerfResponse, SerfState } fro
 
 /** Number of identities kept of events, and of queries, so that each message is passed on and reported once. */
 const REMEMBERED = 512;
-/** Events that table exchanges repeat: at most this many, with at most this many bytes of payload. */
+/** Events that table exchanges repeat and accept: at most this many, with at most this many bytes of payload. */
 const REPEATED = 64;
 const REPEATED_BYTES = 64 * 1024;
 /** Lamport times above this are rejected because larger numbers are no longer exact. */
@@ -137,7 +137,7 @@ export class SerfIntents {
       if (work.intent !== undefined || work.reply !== undefined) works.push(work);
     }
     if (joining && plausible(state.eventTime, 0)) this.#eventFloor = Math.max(this.#eventFloor, state.eventTime);
-    for (const event of state.events) if (this.#isNew(event)) works.push({ rebroadcast: false, event });
+    for (const event of newest(state.events)) if (this.#isNew(event)) works.push({ rebroadcast: false, event });
     return works;
   }
 
@@ -218,8 +218,20 @@ function forgotten(ltime: number, clock: number): boolean {
   return ltime + REMEMBERED < clock;
 }
 
+/**
+ * The newest events of an exchange, oldest first. Each is reported to all processes that follow the ring, and a client
+ * of the agent that receives megabytes at once is disconnected as too slow.
+ */
+function newest(events: readonly RecentEvent[]): RecentEvent[] {
+  const sorted = events.toSorted((left, right) => right.ltime - left.ltime).slice(0, REPEATED);
+  let bytes = 0;
+  const end = sorted.findIndex(({ payload }) => {
+    bytes += payload.length;
+    return bytes > REPEATED_BYTES;
+  });
+  return (end < 0 ? sorted : sorted.slice(0, end)).toReversed();
+}
+
 function textKey(payload: Uint8Array): string {
-  let text = '';
-  for (const byte of payload) text += String.fromCharCode(byte);
-  return text;
+  return Buffer.from(payload.buffer, payload.byteOffset, payload.length).toString('latin1');
 }

@@ -6,9 +6,10 @@ import { writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { AgentConnection } from '../../../src/gossip/agent/client.ts';
 import { callAgent } from '../../../src/gossip/agent/index.ts';
 import type { GossipMessage, PeerAddress } from '../../../src/gossip/core/port.ts';
-import { encodeMessage, Keyring, newKeyringText } from '../../../src/gossip/memberlist/index.ts';
+import { encodeMessage, Keyring, newKeyringText, serfCodec } from '../../../src/gossip/memberlist/index.ts';
 import { messageType, typed } from '../../../src/gossip/memberlist/messages.ts';
 import { sealPacket } from '../../../src/gossip/memberlist/packet.ts';
 import { encodePushPull, sealStream } from '../../../src/gossip/memberlist/stream.ts';
@@ -108,6 +109,39 @@ test('does not respond without the key, and limits decompression with and withou
     ['a'],
   );
   assert.ok(latestMs < 250, `the event loop stood still for ${latestMs} ms`);
+});
+
+test('keeps the store announced as up when an exchange contains megabytes of events', async () => {
+  await using dir = await directory();
+  const { keys, keyring } = await keysIn(dir.path);
+  await using a = await startAgent('a', { directory: dir.path, keys });
+  let isClosed = false;
+  const heard: unknown[] = [];
+  const store = await AgentConnection.open(a.socket, {
+    events: (events) => heard.push(...events),
+    closed: () => {
+      isClosed = true;
+    },
+  });
+  await store.ask('subscribe');
+  await store.ask('publish', { memberId: '0123456789abcdef', appliedIndex: 1, fsyncMs: 1 });
+  const events = Array.from({ length: 400 }, (_, i) => ({
+    ltime: i + 1,
+    name: `e${i}`,
+    payload: new Uint8Array(9 * 1024),
+  }));
+  const state = { ltime: 1, statusTimes: new Map(), leftMembers: [], eventTime: 401, events, queryTime: 1 };
+  const table = encodePushPull({ rows: [], userState: serfCodec.encodeState(state), join: false });
+  const stream = createConnection({ host: a.address.ip, port: a.address.port });
+  stream.on('error', () => {});
+  stream.resume();
+  stream.write(sealStream(table, { keyring, label: new Uint8Array() }));
+  await new Promise((resolve) => stream.once('close', resolve));
+  await eventually('an event is reported', async () => heard.some((each) => JSON.stringify(each).includes('"e399"')));
+  assert.equal(isClosed, false);
+  assert.equal((await membersOf(a))[0]?.store?.state, 'up');
+  assert.ok(heard.length < 80, `${heard.length} events`);
+  store.close();
 });
 
 test('survives damaged messages of a member with the key without filling the table', async () => {
