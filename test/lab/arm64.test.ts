@@ -7,6 +7,7 @@ import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { podLevels, removeNewPodLevels } from '../../build/pod-levels.ts';
 import { eventually } from '../e2e/harness.ts';
 import { EmulatedHost, whyNoArm64 } from './support/emulated-host.ts';
 
@@ -20,8 +21,10 @@ describe('arm64 executable', { skip: missing ?? false }, () => {
   let host: EmulatedHost;
   let running: ChildProcess | undefined;
   let output = '';
+  let levels: readonly string[] = [];
 
   before(async () => {
+    levels = await podLevels();
     host = await EmulatedHost.create();
   });
 
@@ -33,6 +36,7 @@ describe('arm64 executable', { skip: missing ?? false }, () => {
       await ended;
     }
     await host?.stop();
+    await removeNewPodLevels(levels);
   });
 
   const ok = async (...args: string[]): Promise<string> => {
