@@ -18,8 +18,11 @@ const MAX_CONNECTIONS = 32;
 const MAX_LINE_BYTES = 64 * 1024;
 /** Maximum number of unanswered requests of one connection. */
 const MAX_PENDING = 16;
-/** Maximum number of bytes that one client may leave unread. */
-const MAX_UNREAD_BYTES = 1024 * 1024;
+/**
+ * Maximum number of bytes that one client may leave unread. A full table of members with the longest metadata, as one
+ * response or as an event per member, is smaller.
+ */
+const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
 /** Listens at `socket` and replaces a socket that a killed process has left. Throws CodedError 'listen'. */
 export async function serveAgent(options: {

@@ -109,13 +109,13 @@ test('disconnects a client that does not read, without delaying others', async (
     await eventually('subscribed', () => slow.lines.length > 0);
     slow.socket.pause();
     let reported = 0;
-    while (closed === 0 && reported < 100) {
+    while (closed === 0 && reported < 400) {
       tell('x'.repeat(64 * 1024));
       reported++;
       await new Promise((resolve) => setImmediate(resolve));
     }
     // The kernel's socket buffers hold a few hundred kilobytes more.
-    assert.ok(reported < 40, `${reported} × 64 KiB were kept for a reader that reads nothing`);
+    assert.ok(reported < 300, `${reported} × 64 KiB were kept for a reader that reads nothing`);
     assert.equal(closed, 1);
     assert.deepEqual(await callAgent(socket, 'anything', {}, 5000), {});
     slow.socket.destroy();

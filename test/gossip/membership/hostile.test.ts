@@ -144,6 +144,40 @@ test('keeps the store announced as up when an exchange contains megabytes of eve
   store.close();
 });
 
+test('serves its clients when another member fills the table with invented members', async () => {
+  await using dir = await directory();
+  const { keys, keyring } = await keysIn(dir.path);
+  await using a = await startAgent('a', { directory: dir.path, keys });
+  const heard: unknown[] = [];
+  let isClosed = false;
+  const client = await AgentConnection.open(a.socket, {
+    events: (events) => heard.push(...events),
+    closed: () => {
+      isClosed = true;
+    },
+  });
+  await client.ask('subscribe');
+  await client.ask('publish', { memberId: '0123456789abcdef', appliedIndex: 1, fsyncMs: 1 });
+  const versions = [1, 5, 2, 2, 5, 4] as const;
+  const rows = Array.from({ length: 4095 }, (_, i) => ({
+    ...{ name: `invented-${i}`, address: { ip: '127.0.0.1', port: 20_000 + i } },
+    meta: serfCodec.encodeTags(new Map([['role', 'x'.repeat(400)]])),
+    ...{ incarnation: 1, state: 'alive' as const, versions },
+  }));
+  const table = encodePushPull({ rows, userState: new Uint8Array(), join: false });
+  const stream = createConnection({ host: a.address.ip, port: a.address.port });
+  stream.on('error', () => {});
+  stream.resume();
+  stream.write(sealStream(table, { keyring, label: new Uint8Array() }));
+  await new Promise((resolve) => stream.once('close', resolve));
+  await eventually('the members are reported', async () => heard.length > 4_000);
+  const members = await membersOf(a);
+  assert.equal(isClosed, false);
+  assert.equal(members.length, 4096);
+  assert.equal(members.find(({ name }) => name === 'a')?.store?.state, 'up');
+  client.close();
+});
+
 test('survives damaged messages of a member with the key without filling the table', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
