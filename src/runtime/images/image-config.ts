@@ -7,8 +7,6 @@ import type { ImagePlatform } from './platforms.ts';
 import { isDigest } from './reference.ts';
 
 export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
-/** Images of all registries are far below. Each use of an image parses its configuration. */
-const MAX_CONFIG_BYTES = 1024 * 1024;
 /** Maximum number of lower directories in overlayfs. */
 const MAX_LAYERS = 500;
 
@@ -32,7 +30,6 @@ export type ParsedManifest =
   | { readonly kind: 'image'; readonly config: Descriptor; readonly layers: readonly Descriptor[] };
 
 export function parseImageConfig(bytes: Uint8Array, what: string): ParsedConfig {
-  if (bytes.length > MAX_CONFIG_BYTES) throw refused(what, 'it is larger than 1 MiB');
   const document = parseObject(bytes, what);
   const config = objectOf(document['config']);
   const diffIds = strings(objectOf(document['rootfs'])['diff_ids']);

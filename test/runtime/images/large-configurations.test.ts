@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { trees } from '../../../src/runtime/directory-removal/index.ts';
-import { parseImageConfig } from '../../../src/runtime/images/image-config.ts';
 import { imageFile, listImages, makeLayout, storeLayout } from '../../../src/runtime/images/layout.ts';
 
 const LARGE = Array.from({ length: 800 }, (_, i) => `E${i}=${'x'.repeat(1000)}`);
@@ -39,14 +38,4 @@ test('a list of images contains no configuration, and follows changes of the fil
   } finally {
     await rm(root, { recursive: true, force: true });
   }
-});
-
-test('refuses a configuration of more than 1 MiB', () => {
-  const config = (env: readonly string[]): Buffer =>
-    Buffer.from(JSON.stringify({ config: { Env: env }, rootfs: { diff_ids: [] } }));
-  assert.equal(parseImageConfig(config(LARGE), 'x').config.env.length, 800);
-  assert.throws(() => parseImageConfig(config([...LARGE, ...LARGE]), 'configuration of x'), {
-    code: 'image-pull',
-    message: /configuration of x is refused: it is larger than 1 MiB/,
-  });
 });
