@@ -63,6 +63,7 @@ export async function stream(context: ProxyContext, exchange: Exchange, info: Re
     return;
   }
   const headers = forwardedHeaders(request.headers, target);
+  if (isAdministration(info, target)) headers['x-remote-user'] = encodeURIComponent(exchange.user.name);
   const page = pageOf(info, target, request.headers.host);
   if (info.subresource === 'proxy') {
     // Lets the backend build links as its clients see them.
@@ -92,6 +93,10 @@ export async function stream(context: ProxyContext, exchange: Exchange, info: Re
   if (response.headersSent || response.destroyed) answer.destroy();
   else await passPage(answer, exchange, info, page);
 }
+
+/** Whether the request is for a kubelet's administration of its host, which logs the name of the user. */
+const isAdministration = ({ plural, tail }: ResourceRequestInfo, { tls }: Target): boolean =>
+  plural === 'nodes' && tls?.certificate !== undefined && tail.startsWith('/hyperedge/');
 
 /**
  * Redirects to a path with a trailing slash, so that relative links of the backend's root page resolve correctly.

@@ -1,4 +1,5 @@
 /** State of the store, snapshots and uploads of hosts, from the kubelets through the node proxy. */
+import type { Node } from '../../api/generated/core/v1.ts';
 import {
   anything,
   type Decoded,
@@ -92,6 +93,15 @@ export interface MemberView {
 
 /** Entries behind the leader from which a member is shown as late. */
 const LATE_ENTRIES = 1000;
+
+const MASTER = /^node-role\.kubernetes\.io\/(?:master|control-plane)$/;
+
+/** Names of the masters, sorted. */
+export const masterNames = (nodes: readonly Node[]): readonly string[] =>
+  nodes
+    .filter(({ metadata }) => Object.keys(metadata?.labels ?? {}).some((label) => MASTER.test(label)))
+    .map(({ metadata }) => metadata?.name ?? '')
+    .sort();
 
 const pathOf = (node: string, ...steps: readonly string[]): string =>
   `/api/v1/nodes/${encodeURIComponent(node)}/proxy/hyperedge/${steps.map(encodeURIComponent).join('/')}`;

@@ -55,7 +55,7 @@ export class AdministrationRequests {
 
   async #serve(
     host: HostAdministration,
-    { name, container, query }: Route,
+    { name, container, query, user = '' }: Route,
     request: KubeletRequest,
     response: KubeletResponse,
     signal: AbortSignal,
@@ -66,13 +66,16 @@ export class AdministrationRequests {
       case 'snapshots':
         if (request.method !== 'POST') return sendJson(response, await host.snapshots());
         request.resume();
+        this.#options.log.info('snapshot requested', { user });
         return this.#save(host, response, signal);
       case 'snapshot':
         request.resume();
+        this.#options.log.info('snapshot download requested', { user, file: container });
         return this.#download(await host.openSnapshot(container), response, signal);
       case 'imageUploads':
       case 'bundleUploads':
         if (request.method !== 'POST') return sendJson(response, await host.uploadLimits());
+        this.#options.log.info('upload requested', { user, kind: name });
         return this.#upload(host, name === 'imageUploads' ? 'image' : 'bundle', query, request, response, signal);
       default:
         throw new HttpError(404, '404 page not found');
@@ -80,7 +83,6 @@ export class AdministrationRequests {
   }
 
   async #save(host: HostAdministration, response: KubeletResponse, signal: AbortSignal): Promise<void> {
-    this.#options.log.info('snapshot requested');
     const saved = host.saveSnapshot();
     // A refusal is answered with its status, before the first line.
     await Promise.race([saved, this.#sleep(LINE_MS / 4)]);
@@ -109,12 +111,11 @@ export class AdministrationRequests {
     const received = Promise.withResolvers<void>();
     const imported = host.importUpload(upload, signal, () => received.resolve());
     await Promise.race([imported, received.promise]);
-    this.#options.log.info('upload received', { kind });
     await this.#lines(response, imported, async () => ({ stage: 'importing' }), signal);
   }
 
   async #download(snapshot: OpenSnapshot, response: KubeletResponse, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#options;
+    const { clock } = this.#options;
     const { name, bytes, content } = snapshot;
     const stall = new AbortController();
     let timer = clock.setTimer(STALL_MS, () => stall.abort());
@@ -124,7 +125,6 @@ export class AdministrationRequests {
     });
     content.pause();
     try {
-      log.info('snapshot downloaded', { file: name });
       response.writeHead(200, {
         ...NO_SNIFF,
         'content-type': 'application/octet-stream',

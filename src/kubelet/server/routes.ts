@@ -37,6 +37,8 @@ export interface Route {
   readonly uid: string;
   readonly container: string;
   readonly rig?: string;
+  /** Name of the user, for the log. Set after authentication. */
+  readonly user?: string;
   readonly query: URLSearchParams;
 }
 

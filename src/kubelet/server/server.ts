@@ -18,7 +18,7 @@ import type { PodTable } from '../pods/pod-table.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { RuntimeView } from '../pods/runtime-view.ts';
 import type { FileWatch } from '../port.ts';
-import type { Access } from './access.ts';
+import type { Access, Caller } from './access.ts';
 import { AdministrationRequests } from './administration-requests.ts';
 import { checkpointContainer } from './checkpoint-requests.ts';
 import { configz } from './configz.ts';
@@ -71,6 +71,8 @@ export interface KubeletServerOptions {
   readonly log: Log;
 }
 
+/** User of the API server's client certificate. */
+const API_SERVER = 'system:kube-apiserver';
 /** Interval between certificate reloads. Certificates are renewed long before they expire. */
 const RELOAD_MS = 10_000;
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -194,7 +196,7 @@ export class KubeletServer {
       );
     }
     if (!route.methods.includes(request.method ?? 'GET')) throw new HttpError(405, 'Method Not Allowed');
-    return route;
+    return { ...route, user: userOf(caller, request) };
   }
 
   private async serve(
@@ -315,6 +317,20 @@ export class KubeletServer {
       }),
     );
     sendText(response, Buffer.concat([result.stdout, result.stderr]));
+  }
+}
+
+/**
+ * Name of the user for the log. The API server adds the name of its user to requests for the administration of the
+ * host; it removes the header that a client sends.
+ */
+function userOf(caller: Caller, { headers }: KubeletRequest): string {
+  const forwarded = headers['x-remote-user'];
+  if (caller.name !== API_SERVER || typeof forwarded !== 'string') return caller.name;
+  try {
+    return decodeURIComponent(forwarded);
+  } catch {
+    return caller.name;
   }
 }
 

@@ -1,11 +1,13 @@
 /** Administration of a host through the console: store, snapshots, uploads, and the rights of other users. */
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { writeHelloImage } from '../../../build/hello-image.ts';
+import { releaseFileName } from '../../../src/api/releases/manifest.ts';
+import { writeBundle } from '../../../src/openshift/updates/io/index.ts';
 import { Appliance, eventually } from '../harness.ts';
 import { helloImage } from '../images.ts';
 import { type Tab, TestBrowser, withoutBrowser } from './browser.ts';
@@ -58,10 +60,10 @@ describe('administration of a host', { timeout: 300_000, skip }, () => {
       `{ const link = document.createElement('a'); link.href = ${JSON.stringify(`/console${page}`)}; document.body.append(link); link.click(); link.remove() }`,
     );
   };
-  /** Sends a request from the page with the token of a service account. */
+  /** Sends a request from the page with the token of a service account, and a forged name. */
   const send = (method: string, target: string, token: string, body = 'undefined'): Promise<Answer> =>
     tab.page.evaluate(
-      `fetch(${JSON.stringify(target)}, { method: ${JSON.stringify(method)}, body: ${body}, credentials: 'omit', headers: { authorization: ${JSON.stringify(`Bearer ${token}`)} } })
+      `fetch(${JSON.stringify(target)}, { method: ${JSON.stringify(method)}, body: ${body}, credentials: 'omit', headers: { authorization: ${JSON.stringify(`Bearer ${token}`)}, 'x-remote-user': 'evil' } })
         .then(async (answer) => ({ status: answer.status, body: (await answer.text()).slice(0, 2000) }))`,
     );
   const account = async (name: string, role: string): Promise<string> => {
@@ -103,6 +105,7 @@ describe('administration of a host', { timeout: 300_000, skip }, () => {
     assert.equal(await digest(saved), await digest(join(snapshots, name)));
     const status = await host.hyperedge(['snapshot', 'status', saved]);
     assert.equal(status.code, 0, status.stderr);
+    assert.match(host.output, /snapshot download requested .*user=(?:kube:admin|"kube:admin")/);
     assert.deepEqual(
       (await readdir(snapshots)).filter((each) => !each.endsWith('.db')),
       [],
@@ -140,6 +143,8 @@ describe('administration of a host', { timeout: 300_000, skip }, () => {
     }
     const both = await Promise.all([1, 2].map(() => send('POST', `${path}/snapshots`, token)));
     assert.deepEqual(both.map(({ status }) => status).sort(), [200, 429]);
+    assert.match(host.output, /snapshot requested .*user="?system:serviceaccount:default:test-root/);
+    assert.doesNotMatch(host.output, /user="?evil/);
   });
 
   test('uploads an image from a file and by dropping one, and reports damaged archives', async () => {
@@ -181,6 +186,32 @@ describe('administration of a host', { timeout: 300_000, skip }, () => {
     );
     await eventually('the place of the upload', DEADLINE_MS, async () =>
       (await send('GET', `${path}/images`, token)).body.includes('"isBusy":false') ? true : undefined,
+    );
+  });
+
+  test('uploads a signed update, and refuses an unsigned one', async () => {
+    const { page } = tab;
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+    const content = Buffer.from('release 99.0.0');
+    const source = join(scratch, 'executable');
+    await writeFile(source, content);
+    const architecture = process.arch === 'arm64' ? 'arm64' : 'x64';
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    const file = { name: releaseFileName(architecture), architecture, size: content.length, sha256 } as const;
+    const manifest = { version: '99.0.0', kubernetes: 'v1.36.0+hyperedge1', channels: [], files: [file] };
+    const bundle = join(scratch, 'release.bundle');
+    await writeBundle(bundle, manifest, new Map([[file.name, source]]), privateKey);
+    await open('/hosts?view=upload');
+    await page.setInputFiles('input[name=archives]', bundle);
+    await page.click('button:text-is("Upload")');
+    await page.waitForSelector('text=/no key is trusted/');
+    const key = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    const keys = ['-n', 'openshift-config', 'create', 'configmap', 'release-keys', `--from-literal=lab.pem=${key}`];
+    await host.must(keys);
+    await page.click('button:text-is("Upload")');
+    await page.waitForSelector('ul[aria-label=Imported] >> text=99.0.0');
+    await eventually('an available update', DEADLINE_MS, async () =>
+      (await host.must(['get', 'clusterversion', 'version', '-o', 'json'])).includes('"99.0.0"') ? true : undefined,
     );
   });
 

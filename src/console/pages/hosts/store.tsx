@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { questionOf } from '../../data/access.ts';
 import {
   downloadSnapshot,
+  masterNames,
   memberViews,
   readSnapshots,
   readStore,
@@ -23,17 +24,13 @@ import { Action, Conditions, State } from '../../ui/parts.tsx';
 import { Hosts } from './revisions.tsx';
 
 const POLL_MS = 10_000;
-const MASTER = /^node-role\.kubernetes\.io\/(?:master|control-plane)$/;
 
 export default function Store() {
   useCommand('hyperedge members');
   const nowMs = useNow();
   const { items } = useFeed(NODES);
   const { object: operator } = useObject(CLUSTER_OPERATORS, 'etcd');
-  const masters = items
-    .filter(({ metadata }) => Object.keys(metadata?.labels ?? {}).some((label) => MASTER.test(label)))
-    .map(({ metadata }) => metadata?.name ?? '')
-    .sort();
+  const masters = masterNames(items);
   return (
     <>
       {masters.length === 0 ? <p class="muted">No master is known yet.</p> : <Members masters={masters} />}

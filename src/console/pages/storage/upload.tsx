@@ -1,7 +1,7 @@
 /** Uploads of image archives and update bundles to a node, by a button or by dropping files. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { questionOf } from '../../data/access.ts';
-import { uploadArchive } from '../../data/administration.ts';
+import { masterNames, uploadArchive } from '../../data/administration.ts';
 import { bytesText } from '../../data/format.ts';
 import { NODES } from '../../data/resources.ts';
 import { sendFile } from '../../session/request.ts';
@@ -45,7 +45,7 @@ interface Sending {
 
 function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
   const { items } = useFeed(NODES);
-  const names = items.map(({ metadata }) => metadata?.name ?? '').sort();
+  const names = kind === 'bundles' ? masterNames(items) : items.map(({ metadata }) => metadata?.name ?? '').sort();
   const [chosen, setNode] = useState('');
   const node = chosen === '' ? (names[0] ?? '') : chosen;
   const [files, setFiles] = useState<readonly File[]>([]);
