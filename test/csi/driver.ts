@@ -47,6 +47,8 @@ export class TestDriver {
   dieIn: string | undefined;
   /** Methods that fail with the given message. */
   readonly failing = new Map<string, string>();
+  /** Loop devices of published block volumes, by target path. */
+  readonly #loops = new Map<string, string>();
   #listeners: RpcListener[] = [];
   #death: Promise<void> = Promise.resolve();
 
@@ -95,6 +97,7 @@ export class TestDriver {
   async stop(): Promise<void> {
     await this.die();
     await unlink(this.#registration).catch(() => {});
+    for (const target of [...this.#loops.keys()]) await this.#detach(target);
   }
 
   called(method: string): DriverCall[] {
@@ -157,6 +160,7 @@ export class TestDriver {
       case 'NodeUnpublishVolume':
         await unmount(call.target);
         await rm(call.target, { recursive: true, force: true });
+        await this.#detach(call.target);
         return EMPTY;
       case 'NodeUnstageVolume':
         await unmount(call.staging === '' ? call.target : call.staging);
@@ -172,12 +176,21 @@ export class TestDriver {
     }
   }
 
+  /** Detaches the loop device of a published block volume. */
+  async #detach(target: string): Promise<void> {
+    const device = this.#loops.get(target);
+    if (device === undefined) return;
+    this.#loops.delete(target);
+    await execute('losetup', ['--detach', device]);
+  }
+
   async #publish(call: DriverCall, data: string): Promise<void> {
     if (call.block) {
       await mkdir(dirname(data), { recursive: true });
       await writeFile(data, '', { flag: 'a' });
       await truncate(data, 4 << 20);
       const { stdout } = await execute('losetup', ['--find', '--show', data]);
+      this.#loops.set(call.target, stdout.trim());
       await writeFile(call.target, '');
       await execute('mount', ['--bind', stdout.trim(), call.target]);
       return;
