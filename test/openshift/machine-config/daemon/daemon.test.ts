@@ -397,7 +397,10 @@ test('reports drift with path and difference, or repairs it, within a second', r
     const noticed = performance.now() - began;
     const reason = 'unexpected on-disk state validating against rendered-worker-1: content mismatch for file "/etc/a"';
     assert.ok(world.annotation('reason').startsWith(reason), world.annotation('reason'));
-    assert.equal(world.events.filter((event) => event.includes('ConfigDriftDetected')).length, 1);
+    const detected = (): number => world.events.filter((event) => event.includes('ConfigDriftDetected')).length;
+    // The event follows the annotations.
+    await world.until(() => detected() > 0);
+    assert.equal(detected(), 1);
     await world.write('etc/a', 'right');
     await world.until(done(world, 'rendered-worker-1'));
     world.pools.set('worker', { 'hyperedge.dev/on-drift': 'repair' });
