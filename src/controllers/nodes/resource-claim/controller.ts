@@ -28,13 +28,14 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const templates = handle.informer(resources.resourceClaimTemplates);
   const podClient = handle.writer(resources.pods);
   const claimClient = handle.writer(resources.resourceClaims);
+  const created = new CreatedClaims();
 
   const syncPod = async (key: string): Promise<void> => {
     const pod = pods.get(key);
     if (pod === undefined) return;
-    const { name = '', namespace = '', uid } = pod.metadata ?? {};
+    const { name = '', namespace = '', uid = '' } = pod.metadata ?? {};
     const plan = planPodClaims(pod, {
-      claims: claims.list(namespace),
+      claims: [...claims.list(namespace), ...created.of(uid)],
       template: (each) => templates.get(`${namespace}/${each}`),
     });
     const failed = (message: string): void =>
@@ -43,6 +44,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     for (const { entry, claim } of plan.create) {
       try {
         const made = await claimClient.create(claim);
+        created.add(uid, made);
         recorded.push({ name: entry, resourceClaimName: made.metadata?.name ?? '' });
       } catch (error) {
         failed(`PodResourceClaim ${entry}: create resource claim: ${messageOf(error)}`);
@@ -54,7 +56,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       await ignoreNotFound(() => podClient.patch(name, namespace, 'strategic', patch, { subresource: 'status' }));
     }
     for (const claim of plan.reserve) {
-      const reservedFor = [...(claim.status?.reservedFor ?? []), { resource: 'pods', name, uid: uid ?? '' }];
+      const reservedFor = [...(claim.status?.reservedFor ?? []), { resource: 'pods', name, uid }];
       await claimClient.update({ ...claim, status: { ...claim.status, reservedFor } }, { subresource: 'status' });
     }
     for (const problem of plan.problems) failed(problem);
@@ -98,6 +100,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   }
 
   return (scope) => {
+    created.clear();
     const queue = scope.queue((key) =>
       key.startsWith(POD) ? syncPod(key.slice(POD.length)) : syncClaim(key.slice(CLAIM.length)),
     );
@@ -113,6 +116,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       }
     };
     const wakeClaim = (claim: ResourceClaim): void => {
+      created.seen(claim);
       queue.add(CLAIM + objectKey(claim));
       const { namespace } = splitKey(objectKey(claim));
       for (const consumer of consumersOf(claim)) {
@@ -120,7 +124,14 @@ function prepare(handle: ControllerHandle): ControllerRun {
         if (pod !== undefined) queue.add(POD + objectKey(pod));
       }
     };
-    scope.onChange(pods, { added: wakePod, updated: wakePod, deleted: wakePod });
+    scope.onChange(pods, {
+      added: wakePod,
+      updated: wakePod,
+      deleted: (pod) => {
+        created.ended(pod.metadata?.uid ?? '');
+        wakePod(pod);
+      },
+    });
     scope.onChange(claims, { added: wakeClaim, updated: wakeClaim, deleted: wakeClaim });
     scope.onChange(templates, {
       added: ({ metadata }) => {
@@ -139,4 +150,34 @@ function consumersOf({ metadata, status }: ResourceClaim): string[] {
   );
   const owners = (metadata?.ownerReferences ?? []).filter(({ kind }) => kind === 'Pod').map(({ name }) => name);
   return [...new Set([...reserved, ...owners])];
+}
+
+/** Created claims that the informer has not shown yet, by UID of the pod. Without them a pod could get two claims. */
+class CreatedClaims {
+  readonly #byPod = new Map<string, readonly ResourceClaim[]>();
+
+  of(pod: string): readonly ResourceClaim[] {
+    return this.#byPod.get(pod) ?? [];
+  }
+
+  add(pod: string, claim: ResourceClaim): void {
+    this.#byPod.set(pod, [...this.of(pod), claim]);
+  }
+
+  /** Call when the informer shows the claim or its deletion. */
+  seen({ metadata }: ResourceClaim): void {
+    for (const { uid } of metadata?.ownerReferences ?? []) {
+      const left = this.of(uid).filter((each) => each.metadata?.uid !== metadata?.uid);
+      if (left.length > 0) this.#byPod.set(uid, left);
+      else this.#byPod.delete(uid);
+    }
+  }
+
+  ended(pod: string): void {
+    this.#byPod.delete(pod);
+  }
+
+  clear(): void {
+    this.#byPod.clear();
+  }
 }
