@@ -38,7 +38,7 @@ async function mounts(): Promise<string[]> {
   return points.filter((point) => [disk, appliance.root].some((each) => point.startsWith(`${each}/`))).reverse();
 }
 
-test('leaves no mount of a deleted pod behind symbolic links', { timeout: 120_000 }, async () => {
+test('leaves no mount of a deleted pod behind symbolic links', { timeout: 240_000 }, async () => {
   await appliance.must(['apply', '-f', '-'], {
     input: JSON.stringify({
       apiVersion: 'v1',
@@ -51,7 +51,7 @@ test('leaves no mount of a deleted pod behind symbolic links', { timeout: 120_00
       },
     }),
   });
-  await appliance.must(['wait', '--for=condition=Ready', 'pod/linked', '--timeout=60s'], { timeoutMs: 70_000 });
+  await appliance.must(['wait', '--for=condition=Ready', 'pod/linked', '--timeout=120s'], { timeoutMs: 130_000 });
   const uid = await appliance.must(['get', 'pod', 'linked', '-o', 'jsonpath={.metadata.uid}']);
   const before = await mounts();
   assert.ok(before.some((point) => point.startsWith(join(disk, 'volumes/pods', uid))));
