@@ -46,7 +46,14 @@ test('leaves no mount of a deleted pod behind symbolic links', { timeout: 240_00
       metadata: { name: 'linked' },
       spec: {
         terminationGracePeriodSeconds: 1,
-        containers: [{ name: 'c', image: helloImage, volumeMounts: [{ name: 'm', mountPath: '/m' }] }],
+        containers: [
+          {
+            name: 'c',
+            image: helloImage,
+            command: ['/bin/sleep', '1000'],
+            volumeMounts: [{ name: 'm', mountPath: '/m' }],
+          },
+        ],
         volumes: [{ name: 'm', emptyDir: { medium: 'Memory' } }],
       },
     }),

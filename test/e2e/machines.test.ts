@@ -121,9 +121,9 @@ test('claims an approved host, which joins and is linked to its Node', { timeout
   assert.doesNotMatch(tokens, /bootstrap-token-/);
 });
 
-test('drains, wipes and releases the host on scale-down', { timeout: 120_000 }, async () => {
+test('drains, wipes and releases the host on scale-down', { timeout: 240_000 }, async () => {
   await first.must(['scale', '-n', NAMESPACE, 'machineset', 'workers', '--replicas=0']);
-  await eventually('host process ends', 60_000, () => blank.exitCode).catch(async (error: unknown) => {
+  await eventually('host process ends', 150_000, () => blank.exitCode).catch(async (error: unknown) => {
     throw new Error(
       `${String(error)}\n${await first.must(['get', '-n', NAMESPACE, 'machines,bmh', '-o', 'yaml'])}\n${blank.output.slice(-3000)}`,
     );
