@@ -42,6 +42,7 @@ async function componentCounters(settings: Settings, log: Log): Promise<Componen
   return {
     api: api === undefined ? undefined : readApiCounters(api),
     store: store === undefined ? undefined : readStoreCounters(store),
+    isStoreSilent: store === undefined && ownsStore(settings),
   };
 }
 

@@ -33,6 +33,8 @@ export interface ComponentCounters {
   readonly api: { readonly requests: number /** Answered with status 5xx. */; readonly errors: number } | undefined;
   /** Flushes of the store's log, and the seconds that they took. */
   readonly store: { readonly flushes: number; readonly flushSeconds: number } | undefined;
+  /** The host has a member of the store, which did not answer. */
+  readonly isStoreSilent?: boolean;
 }
 
 export interface HistoryHost {

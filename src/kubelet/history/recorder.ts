@@ -237,8 +237,7 @@ class ComponentSource {
     if (elapsedMs < COMPONENTS_MS - STEP_MS / 2) return this.latest;
     const counters = await host.components();
     const before = elapsedMs < 3 * COMPONENTS_MS ? this.counters : undefined;
-    const isStoreMissing = before?.store !== undefined && counters.store === undefined;
-    if (counters.api === undefined || isStoreMissing) {
+    if (counters.api === undefined || counters.isStoreSilent === true) {
       this.latest = NO_RATES;
       return NO_RATES;
     }

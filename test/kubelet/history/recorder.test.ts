@@ -136,15 +136,18 @@ describe('recorder of the usage history', () => {
     const components = async (): Promise<ComponentCounters> => {
       rounds += 1;
       const counters = { requests: clock.monotonic / 100, errors: 0 };
-      // The API server is not yet up at first, and does not answer once later.
-      const isUp = rounds !== 1 && rounds !== 4;
-      return { api: isUp ? counters : undefined, store: { flushes: clock.monotonic, flushSeconds: 1 } };
+      // The API server is not yet up at first, and does not answer once later. The store is up after it.
+      const isUp = rounds !== 1 && rounds !== 5;
+      const isStoreSilent = rounds <= 2;
+      const store = isStoreSilent ? undefined : { flushes: clock.monotonic, flushSeconds: 1 };
+      return { api: isUp ? counters : undefined, store, isStoreSilent };
     };
     const { recorder, read } = host(clock, new MemoryFiles(), () => 1, components);
     await recorder.start();
-    await clock.advance(7 * STEP);
+    await clock.advance(8 * STEP);
     const values = known(read('since=2m&points=8', 'apiRequests'));
     assert.ok(values.length > 0 && values.every((value) => Math.abs(value - 10) < 0.5), values.join());
+    assert.ok(known(read('since=2m&points=8', 'storeFlushes')).length > 0, 'the store in the same two readings');
     await clock.advance(5 * STEP);
     const after = read('since=5m&points=20', 'apiRequests');
     assert.equal(known(after.slice(-5)).length >= 3, true, after.join());
