@@ -40,7 +40,7 @@ function memoryFix({ commandLineFile, commandLine }: CgroupFacts): string {
   }
   const { path, text } = commandLineFile;
   const missing = MEMORY_OPTIONS.filter((option) => !text.split(/\s+/).includes(option)).join(' ');
-  // A list of several controllers stays: the option that enables memory comes later and decides.
+  // A list such as `cgroup_disable=memory,io` is kept, because the later `cgroup_enable=memory` overrides it.
   const remove = /cgroup_disable=memory(?=\s|$)/.test(text) ? "-e 's/ *cgroup_disable=memory//' " : '';
   const add = missing === '' ? '' : `-e '1s/$/ ${missing}/' `;
   return remove + add === '' ? 'reboot' : `sed -i ${remove}${add}${shell(path)} && reboot`;

@@ -17,7 +17,7 @@ export const AUTHORIZE_TOKENS = 'oauthauthorizetokens.oauth.openshift.io';
 const DAY_SECONDS = 86_400;
 const CODE_SECONDS = 300;
 const MAX_REPLAYED = 1024;
-/** Most objects of one user, because a session can request any number without a quota. */
+/** Maximum number of objects of one user. No quota limits how many a session can request. */
 const MOST_OF_USER = { [AUTHORIZE_TOKENS]: 32, [ACCESS_TOKENS]: 1_000 } as const;
 
 export interface Grant {
@@ -94,7 +94,7 @@ export class TokenIssuer {
     return issued.length;
   }
 
-  /** Deletes the oldest objects of a user who has the most that are kept. */
+  /** Deletes the oldest objects of a user who has reached the maximum number. */
   async #makeRoom(resource: keyof typeof MOST_OF_USER, user: string): Promise<void> {
     const own = this.#objects.list<OAuthAccessToken>(resource).filter(({ userName }) => userName === user);
     if (own.length < MOST_OF_USER[resource]) return;

@@ -31,7 +31,7 @@ export interface StoredImage {
   readonly raw?: string;
 }
 
-/** Image in a list. Configurations are as large as their authors like, so lists do not contain them. */
+/** Image in a list. Authors of images choose the size of configurations, so lists do not contain them. */
 export interface ListedImage extends Pick<StoredImage, 'id' | 'layers' | 'sizeBytes'> {
   readonly user: string;
 }
