@@ -56,6 +56,16 @@ const FAULTS: readonly UnitFault[] = [
     fix: /^systemctl enable hyperedge$/,
     status: /Ready/,
   },
+  {
+    // A unit of the administrator's directory cannot be masked; a package puts it into systemd's.
+    what: 'masked',
+    provoke: `file=$(systemctl show hyperedge -p FragmentPath --value); systemctl stop hyperedge
+      systemctl disable -q hyperedge; mv "$file" /usr/lib/systemd/system/hyperedge.service
+      systemctl daemon-reload; systemctl mask -q hyperedge`,
+    evidence: /^hyperedge\.service is masked: it cannot start$/,
+    fix: /^systemctl unmask hyperedge && systemctl enable --now hyperedge$/,
+    status: /masked/,
+  },
 ];
 
 describe('faults of the unit', { skip: missing ?? false }, () => {

@@ -16,7 +16,6 @@ import type { ControllerHandle, ControllerSpec, RunScope } from '../../framework
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import {
   BUNDLE_KEY,
-  bundlePart,
   conflictOf,
   hooksWithBundle,
   namesOf,
@@ -130,18 +129,28 @@ function injection<T extends KubeObject>(informer: Informer<T>, write: (object: 
   };
 }
 
+/**
+ * Config maps are written often, also by tenants. Therefore their contents are watched only under the published name,
+ * and for all others this controller uses the garbage collector's watch of the metadata.
+ */
 function configMaps(handle: ControllerHandle): Injection {
   const bundle = handle.use('rootCaPem');
   const client = handle.writer(resources.configMaps);
-  const informer = handle.informer(resources.configMaps, { reduce: (map) => bundlePart(map as ConfigMap) });
+  const published = handle.informer(resources.configMaps, { fieldSelector: `metadata.name=${SERVICE_CA_CONFIG_MAP}` });
+  const others = handle.informer(resources.configMaps, { metadataOnly: true });
   const namespaces = handle.informer(resources.namespaces);
-  const inject = injection(informer, async ({ metadata, data }) => {
+  const write = async ({ metadata, data }: ConfigMap): Promise<void> => {
     if (data?.[BUNDLE_KEY] === bundle) return;
     const change = { data: { [BUNDLE_KEY]: bundle } };
     await ignoreNotFound(() => client.patch(metadata?.name ?? '', metadata?.namespace, 'merge', change));
+  };
+  const injectPublished = injection(published, write);
+  const injectOthers = injection(others, async ({ metadata }) => {
+    const { name = '', namespace } = metadata ?? {};
+    if (name !== SERVICE_CA_CONFIG_MAP) await ignoreNotFound(async () => write(await client.get(name, namespace)));
   });
   const publish = async (namespace: string): Promise<void> => {
-    const present = informer.get(`${namespace}/${SERVICE_CA_CONFIG_MAP}`);
+    const present = published.get(`${namespace}/${SERVICE_CA_CONFIG_MAP}`);
     const map = publishedMap(namespaces.get(namespace), present, bundle);
     if (map === undefined) return;
     const name = SERVICE_CA_CONFIG_MAP;
@@ -149,14 +158,13 @@ function configMaps(handle: ControllerHandle): Injection {
     else await createUnlessPresent(() => client.create({ ...map, metadata: { ...map.metadata, name, namespace } }));
   };
   return (scope) => {
-    inject(scope);
+    injectPublished(scope);
+    injectOthers(scope);
     const queue = scope.queue(publish, 4);
     const wakeNamespace = ({ metadata }: Namespace): void => queue.add(metadata?.name ?? '');
     scope.onChange(namespaces, { added: wakeNamespace, updated: wakeNamespace });
-    const wake = ({ metadata }: ConfigMap): void => {
-      if (metadata?.name === SERVICE_CA_CONFIG_MAP) queue.add(metadata.namespace ?? '');
-    };
-    scope.onChange(informer, { added: wake, updated: wake, deleted: wake });
+    const wake = ({ metadata }: ConfigMap): void => queue.add(metadata?.namespace ?? '');
+    scope.onChange(published, { added: wake, updated: wake, deleted: wake });
   };
 }
 

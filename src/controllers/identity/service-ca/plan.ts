@@ -63,12 +63,6 @@ export function servingSecret(service: Service, secretName: string, data: Readon
   };
 }
 
-/** The part of a config map that decides whether the bundle must be written. */
-export const bundlePart = (map: ConfigMap): ConfigMap => ({
-  ...(map.metadata === undefined ? {} : { metadata: map.metadata }),
-  data: wantsBundle(map) ? { [BUNDLE_KEY]: map.data?.[BUNDLE_KEY] ?? '' } : {},
-});
-
 /** Fields of the namespace's config map with the bundle; undefined if there is nothing to write. */
 export function publishedMap(
   namespace: Namespace | undefined,
