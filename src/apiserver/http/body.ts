@@ -32,10 +32,11 @@ function collect(source: Readable & Pick<HttpRequest, 'takeBody'>, limit: number
     let length = 0;
     // The listeners are not removed: that costs more than reading the rest of a usual body.
     let settled = false;
-    const fail = (error: ApiError): void => {
+    // An error costs as much as a small request because of its stack, and every request is closed after its body.
+    const fail = (error: () => ApiError): void => {
       if (settled) return;
       settled = true;
-      reject(error);
+      reject(error());
     };
     const take = (chunk: Buffer | null): boolean => {
       if (settled) return false;
@@ -47,7 +48,7 @@ function collect(source: Readable & Pick<HttpRequest, 'takeBody'>, limit: number
       }
       length += chunk.length;
       chunks.push(chunk);
-      if (length > limit) fail(tooLarge(limit));
+      if (length > limit) fail(() => tooLarge(limit));
       return !settled;
     };
     if (source.takeBody?.(take) !== true) {
@@ -56,8 +57,8 @@ function collect(source: Readable & Pick<HttpRequest, 'takeBody'>, limit: number
       });
       source.on('end', () => take(null));
     }
-    source.on('close', () => fail(new ApiError('BadRequest', 'the request body ended early')));
-    source.on('error', () => fail(new ApiError('BadRequest', 'the request body cannot be read')));
+    source.on('close', () => fail(() => new ApiError('BadRequest', 'the request body ended early')));
+    source.on('error', () => fail(() => new ApiError('BadRequest', 'the request body cannot be read')));
   });
 }
 

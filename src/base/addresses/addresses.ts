@@ -75,6 +75,9 @@ export function canonicalAddress(text: string): string | undefined {
  * is not an address is returned unchanged.
  */
 export function peerAddress(text: string): string {
+  // Nearly all peers are in one of these two forms, and this runs for every request.
+  const ipv4 = text.startsWith('::ffff:') ? text.slice('::ffff:'.length) : text;
+  if (IPV4.test(ipv4)) return ipv4;
   const plain = text.replace(/%.*$/, '');
   if (ipFamilyOf(plain) === 0) return plain;
   const groups = groupsOf(plain);
