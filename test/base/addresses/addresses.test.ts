@@ -1,7 +1,7 @@
 /** Canonical addresses, compared with the host parser of URLs; both follow RFC 5952. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressNameErrors, canonicalAddress } from '../../../src/base/addresses/addresses.ts';
+import { addressNameErrors, canonicalAddress, peerAddress } from '../../../src/base/addresses/addresses.ts';
 import { randomOf } from '../../api/schema/random.ts';
 
 test('the canonical form of IPv6 addresses is that of URLs', () => {
@@ -33,4 +33,18 @@ test('canonicalizes IPv4-mapped and similar addresses', () => {
   assert.deepEqual(addressNameErrors('10.0.0.7'), []);
   assert.deepEqual(addressNameErrors('::0'), ['must be a canonical format IP address']);
   assert.deepEqual(addressNameErrors('web'), ['ParseAddr("web"): unable to parse IP']);
+});
+
+test('the address of a peer has one form, with and without mapping, zone and zeros', () => {
+  for (const [text, address] of [
+    ['10.0.0.7', '10.0.0.7'],
+    ['::ffff:10.0.0.7', '10.0.0.7'],
+    ['::FFFF:a00:7', '10.0.0.7'],
+    ['0:0:0:0:0:ffff:10.0.0.7', '10.0.0.7'],
+    ['::ffff:010.0.0.7', '::ffff:010.0.0.7'],
+    ['FE80:0::1%eth0', 'fe80::1'],
+    ['@', '@'],
+  ] as const) {
+    assert.equal(peerAddress(text), address, text);
+  }
 });
