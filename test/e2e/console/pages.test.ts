@@ -42,6 +42,7 @@ const PATHS = [
   '/configuration?view=resourcequotas',
   '/secrets/n/s',
   '/who-can',
+  '/what-can',
   '/rigs',
   '/rigs/bench',
   '/rigclaims/n/claim',
