@@ -1,4 +1,5 @@
 import type { Node, Pod } from '../api/generated/core/v1.ts';
+import type { Uid } from '../base/brand.ts';
 import type { Timer } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
@@ -30,7 +31,7 @@ export interface Kubelet {
    */
   stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Resets the restart back-off of a pod whose containers are needed now. */
-  forgetBackOff(podUid: string): void;
+  forgetBackOff(podUid: Uid): void;
   /** Reports `nodeIps` of the configuration immediately, for the node and its pods. */
   addressesChanged(): void;
   /** Uses the current result of `servingCertificate` for new connections. */
@@ -150,7 +151,7 @@ class NodeKubelet implements Kubelet {
     };
   }
 
-  forgetBackOff(podUid: string): void {
+  forgetBackOff(podUid: Uid): void {
     this.parts?.table.worker(podUid)?.forgetBackOff();
   }
 

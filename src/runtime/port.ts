@@ -5,6 +5,7 @@
  * or removing a missing object succeeds.
  */
 import type { ContainerFieldValues, SecurityFieldValues } from '../api/podspec/fields/table.ts';
+import type { Uid } from '../base/brand.ts';
 
 export interface Runtime {
   version(): Promise<{ readonly runtimeName: string; readonly runtimeVersion: string }>;
@@ -113,7 +114,7 @@ export interface ImageStatus {
 export interface SandboxConfig {
   readonly name: string;
   readonly namespace: string;
-  readonly uid: string;
+  readonly uid: Uid;
   /** Counts sandboxes of the same pod. */
   readonly attempt: number;
   readonly hostname: string;
@@ -169,7 +170,7 @@ export interface SandboxStatus {
   readonly id: string;
   readonly name: string;
   readonly namespace: string;
-  readonly uid: string;
+  readonly uid: Uid;
   readonly attempt: number;
   readonly state: 'ready' | 'notready';
   readonly createdAtMs: number;

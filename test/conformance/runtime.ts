@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, it as declare, describe } from 'node:test';
+import { toUid } from '../../src/base/brand.ts';
 import type {
   ContainerConfig,
   ContainerSecurity,
@@ -66,7 +67,7 @@ export function runtimeConformance(
       return {
         name: pod,
         namespace: 'conformance',
-        uid: `uid-${pod}`,
+        uid: toUid(`uid-${pod}`),
         attempt: 0,
         hostname: pod,
         labels: { app: pod },

@@ -1,4 +1,5 @@
 /** Containers of the control plane on this host, and their restart. */
+import { toUid } from '../../base/brand.ts';
 import type { Kubelet } from '../../kubelet/index.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import type { HostRuntime } from '../node/runtime.ts';
@@ -40,5 +41,5 @@ export async function endContainer(
 ): Promise<void> {
   if (container.state === 'running') await runtime.stopContainer(container.id, RESTART_GRACE_SECONDS);
   // A requested restart is not a crash, so it skips the back-off.
-  kubelet.forgetBackOff(container.labels['io.kubernetes.pod.uid'] ?? '');
+  kubelet.forgetBackOff(toUid(container.labels['io.kubernetes.pod.uid']));
 }

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { adding, counting, type Progress } from '../../base/progress.ts';
@@ -46,7 +47,7 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
   const serviceManager = driver === 'systemd' ? createServiceManager() : undefined;
   const note = (what: string) => (error: unknown) => progress.note(`${what}: ${messageOf(error)}`);
   // Only pods with a directory below this root belong to this instance, because instances share the kubepods cgroups.
-  const uids = await readdir(join(settings.paths.volumes, 'pods')).catch(() => []);
+  const uids = (await readdir(join(settings.paths.volumes, 'pods')).catch(() => [])).map(toUid);
   try {
     const host = await startRuntime(settings, driver, serviceManager, () => [], helpers, silentLog);
     const sandboxes = await host.runtime.listPodSandboxes();
@@ -125,7 +126,7 @@ async function unmountBelow(mounter: ReturnType<typeof createMounter>, path: str
  */
 async function removeCgroups(
   { cgroup }: Settings,
-  uids: readonly string[],
+  uids: readonly Uid[],
   driver: 'systemd' | 'cgroupfs',
   serviceManager: ReturnType<typeof createServiceManager> | undefined,
 ): Promise<void> {

@@ -1,5 +1,6 @@
 /** Health and restarts of control-plane components, for their revisions. */
 import { open } from 'node:fs/promises';
+import { toUid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Kubelet } from '../../kubelet/index.ts';
 import { probeNetwork } from '../../kubelet/io/probing/index.ts';
@@ -47,7 +48,7 @@ export function operandProcess({ settings, runtime, kubelet, component }: Proces
         if (each.state !== 'exited' || ended.has(each.id)) continue;
         ended.add(each.id);
         // The second attempt, which decides, does not wait for the back-off.
-        kubelet()?.forgetBackOff(each.labels['io.kubernetes.pod.uid'] ?? '');
+        kubelet()?.forgetBackOff(toUid(each.labels['io.kubernetes.pod.uid']));
       }
       if (ended.size >= CRASHES) {
         const line = await lastError(settings.paths.podLogs, component);

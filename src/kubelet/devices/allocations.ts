@@ -1,10 +1,11 @@
 /** Records which container has which devices, in a file that survives a restart of the kubelet. */
+import type { Uid } from '../../base/brand.ts';
 import { decodeJson, flag, list, map, object, oneOf, own, text } from '../../base/decode.ts';
 import type { DeviceEdits } from '../core/pod-plan/devices.ts';
 import { NO_EDITS } from '../core/pod-plan/devices.ts';
 
 export interface Allocation {
-  readonly podUid: string;
+  readonly podUid: Uid;
   readonly container: string;
   /** Whether the container ends before the pod's regular containers start, which may then reuse its devices. */
   readonly isInit: boolean;
@@ -21,11 +22,11 @@ export class Allocations {
     return [...this.#all.values()];
   }
 
-  find(podUid: string, container: string, resource: string): Allocation | undefined {
+  find(podUid: Uid, container: string, resource: string): Allocation | undefined {
     return this.#all.get(keyOf({ podUid, container, resource }));
   }
 
-  of(podUid: string, container?: string): Allocation[] {
+  of(podUid: Uid, container?: string): Allocation[] {
     return this.list.filter((each) => each.podUid === podUid && (container ?? each.container) === each.container);
   }
 
@@ -33,14 +34,14 @@ export class Allocations {
     this.#all.set(keyOf(allocation), allocation);
   }
 
-  release(podUid: string): boolean {
+  release(podUid: Uid): boolean {
     const held = this.of(podUid);
     for (const each of held) this.#all.delete(keyOf(each));
     return held.length > 0;
   }
 
   /** Devices of a resource that are not available to a container. */
-  allocatedTo(resource: string, podUid: string, isInit: boolean): Set<string> {
+  allocatedTo(resource: string, podUid: Uid, isInit: boolean): Set<string> {
     const others = this.list.filter(
       (each) => each.resource === resource && (each.podUid !== podUid || !(isInit || each.isInit)),
     );

@@ -8,7 +8,8 @@ import { claimNameOf, podClaims } from '../../api/devices/pod-claims.ts';
 import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
 import type { Container, ResourceClaim as ContainerClaim, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
-import { type Decoded, decodeJson, list, object, oneOf, optional, text } from '../../base/decode.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
+import { type Decoded, decodeJson, list, object, oneOf, optional, own, text } from '../../base/decode.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
@@ -40,12 +41,12 @@ const PREPARED = object({
 type Prepared = Decoded<typeof PREPARED>;
 
 const STATE = object({
-  claim: object({ namespace: text, name: text, uid: text }),
+  claim: object({ namespace: text, name: text, uid: own<Uid>(text) }),
   drivers: list(text),
   devices: list(PREPARED),
-  pods: list(text),
+  pods: list(own<Uid>(text)),
 });
-type ClaimState = Omit<Decoded<typeof STATE>, 'pods'> & { readonly pods: string[] };
+type ClaimState = Omit<Decoded<typeof STATE>, 'pods'> & { readonly pods: Uid[] };
 
 const CHECKPOINT = object({ version: oneOf(1), claims: list(STATE) });
 
@@ -59,7 +60,7 @@ export interface ClaimManagerOptions {
 
 export class ClaimManager {
   readonly #options: ClaimManagerOptions;
-  readonly #states = new Map<string, ClaimState>();
+  readonly #states = new Map<Uid, ClaimState>();
   /** Edits returned by this node's own drivers, by claim and device. */
   readonly #own = new Map<string, DeviceEdits>();
   #client: ApiClient | undefined;
@@ -85,7 +86,7 @@ export class ClaimManager {
     }
   }
 
-  podsOf(claimUid: string): readonly string[] {
+  podsOf(claimUid: Uid): readonly Uid[] {
     return this.#states.get(claimUid)?.pods ?? [];
   }
 
@@ -116,7 +117,7 @@ export class ClaimManager {
   }
 
   /** Handles an ended pod: unprepares claims that no other pod of this node uses. Never rejects. */
-  release(podUid: string): Promise<void> {
+  release(podUid: Uid): Promise<void> {
     const next = this.#queue.then(async () => {
       for (const state of [...this.#states.values()].filter(({ pods }) => pods.includes(podUid))) {
         state.pods.splice(state.pods.indexOf(podUid), 1);
@@ -129,7 +130,7 @@ export class ClaimManager {
     );
   }
 
-  async retain(podUids: ReadonlySet<string>): Promise<void> {
+  async retain(podUids: ReadonlySet<Uid>): Promise<void> {
     const gone = new Set([...this.#states.values()].flatMap(({ pods }) => pods).filter((uid) => !podUids.has(uid)));
     for (const uid of gone) await this.release(uid);
     // Also retry claims whose driver was not registered when their last pod ended.
@@ -143,7 +144,7 @@ export class ClaimManager {
     for (const { name, request } of wanted) {
       const state = states.get(name);
       for (const device of state?.devices.filter((each) => isRequested(each, request)) ?? []) {
-        const own = this.#own.get(keyOf(state?.claim.uid ?? '', device));
+        const own = this.#own.get(keyOf(toUid(state?.claim.uid), device));
         if (own !== undefined) edits.push(own);
         if (device.cdiDevices.length === 0) continue;
         const specs = await this.#options.cdi.read();
@@ -160,10 +161,10 @@ export class ClaimManager {
 
   async #prepared(pod: Pod, name: string): Promise<ClaimState> {
     const namespace = pod.metadata?.namespace ?? '';
-    const podUid = pod.metadata?.uid ?? '';
+    const podUid = toUid(pod.metadata?.uid);
     if (this.#client === undefined) throw new Error(`resourceclaim "${name}": the API server is not known yet`);
     const claim: ResourceClaim = await this.#client.resource(resources.resourceClaims).get(name, namespace);
-    const reference = { namespace, name, uid: claim.metadata?.uid ?? '' };
+    const reference = { namespace, name, uid: toUid(claim.metadata?.uid) };
     const { allocation, reservedFor = [] } = claim.status ?? {};
     if (allocation === undefined) throw new Error(`resourceclaim "${name}" is not allocated`);
     if (!reservedFor.some(({ uid }) => uid === podUid))
@@ -246,7 +247,7 @@ export class ClaimManager {
   }
 }
 
-const keyOf = (claimUid: string, { driver, pool, device }: Omit<Prepared, 'request' | 'cdiDevices'>): string =>
+const keyOf = (claimUid: Uid, { driver, pool, device }: Omit<Prepared, 'request' | 'cdiDevices'>): string =>
   `${claimUid}/${driver}/${pool}/${device}`;
 
 const namesOf = ({

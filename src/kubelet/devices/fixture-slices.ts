@@ -4,6 +4,7 @@ import type { Device, DeviceTaint, ResourceSlice } from '../../api/devices/types
 import type { Node } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import { toUid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -56,7 +57,7 @@ export class FixtureSlices {
 
   /** Handles a re-created Node: the slice of the old Node is deleted with it. */
   nodeChanged(): void {
-    if ((this.#options.node()?.metadata?.uid ?? '') !== this.#owner) this.kick();
+    if (toUid(this.#options.node()?.metadata?.uid) !== this.#owner) this.kick();
   }
 
   /** Schedules a write of the slice if it differs from the fixtures. */
@@ -90,7 +91,7 @@ export class FixtureSlices {
   async #write(client: ApiClient): Promise<void> {
     const { nodeName, states, node } = this.#options;
     const devices = fixtureDevices(states());
-    this.#owner = node()?.metadata?.uid ?? '';
+    this.#owner = toUid(node()?.metadata?.uid);
     // A slice without an owner would outlive its Node. `nodeChanged` runs when the Node is known.
     if (this.#owner === '') return;
     const content = canonicalJson([this.#owner, devices]);

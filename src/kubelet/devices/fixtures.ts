@@ -3,6 +3,7 @@
  * only one pod has it at a time. No plug-in is needed.
  */
 import type { AllocationResult } from '../../api/devices/types.ts';
+import type { Uid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -34,8 +35,8 @@ export interface FixturesOptions {
   /** Called when the list or the state of a fixture has changed. */
   readonly onChanged: () => void;
   /** Called with the pods whose containers used the unplugged fixture. */
-  readonly onUnplugged: (fixture: Fixture, podUids: readonly string[]) => void;
-  readonly podsOfClaim: (claimUid: string) => readonly string[];
+  readonly onUnplugged: (fixture: Fixture, podUids: readonly Uid[]) => void;
+  readonly podsOfClaim: (claimUid: Uid) => readonly Uid[];
 }
 
 /** Name of the fixture as a device of a slice. */

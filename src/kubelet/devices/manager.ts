@@ -6,6 +6,7 @@
 import { isBackedByDevices } from '../../api/devices/extended-resources.ts';
 import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { amountsOf, podRequests } from '../../api/podspec/scheduling/node-resources.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -111,13 +112,13 @@ export class DeviceManager implements PluginHandler {
   }
 
   /** UID of the pod that holds the device. Undefined when the device is free. */
-  holder(resource: string, id: string): string | undefined {
+  holder(resource: string, id: string): Uid | undefined {
     return this.#allocations.list.find((each) => each.resource === resource && each.ids.includes(id))?.podUid;
   }
 
   /** Rejection when the devices do not suffice for the pod and the other pods. Undefined when they do. */
   rejection(pod: Pod, others: readonly Pod[]): Rejection | undefined {
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     for (const [name, requested] of podRequests(pod)) {
       const resource = this.#resources.get(name);
       if (resource === undefined || requested <= 0 || isBackedByDevices(pod, name)) continue;
@@ -125,7 +126,7 @@ export class DeviceManager implements PluginHandler {
       const free = this.#free(name, uid, false).length;
       const waiting = others
         .filter((each) => !isBackedByDevices(each, name))
-        .filter((each) => !this.#allocations.of(each.metadata?.uid ?? '').some((held) => held.resource === name))
+        .filter((each) => !this.#allocations.of(toUid(each.metadata?.uid)).some((held) => held.resource === name))
         .reduce((sum, each) => sum + (podRequests(each).get(name) ?? 0), 0);
       const available = Math.max(0, free - waiting);
       if (requested <= available) continue;
@@ -153,20 +154,20 @@ export class DeviceManager implements PluginHandler {
     }
   }
 
-  release(podUid: string): void {
+  release(podUid: Uid): void {
     if (!this.#allocations.release(podUid)) return;
     this.#save();
     this.#options.onChanged();
   }
 
   /** Releases the devices of pods that are not in `podUids`. */
-  retain(podUids: ReadonlySet<string>): void {
+  retain(podUids: ReadonlySet<Uid>): void {
     for (const uid of new Set(this.#allocations.list.map((each) => each.podUid))) {
       if (!podUids.has(uid)) this.release(uid);
     }
   }
 
-  heldBy(podUid: string, container: string): ResourceDevices[] {
+  heldBy(podUid: Uid, container: string): ResourceDevices[] {
     return this.#allocations.of(podUid, container).map(({ resource, ids }) => this.#shown(resource, ids));
   }
 
@@ -182,7 +183,7 @@ export class DeviceManager implements PluginHandler {
   }
 
   async #allocate(pod: Pod, container: Container): Promise<readonly Allocation[]> {
-    const podUid = pod.metadata?.uid ?? '';
+    const podUid = toUid(pod.metadata?.uid);
     const init = pod.spec?.initContainers?.find(({ name }) => name === container.name);
     const isInit = init !== undefined && init.restartPolicy !== 'Always';
     const found: Allocation[] = [];
@@ -222,7 +223,7 @@ export class DeviceManager implements PluginHandler {
   }
 
   /** Healthy devices available to a container of the pod. Devices that its init containers used come first. */
-  #free(resource: string, podUid: string, isInit: boolean): string[] {
+  #free(resource: string, podUid: Uid, isInit: boolean): string[] {
     const inUse = this.#allocations.allocatedTo(resource, podUid, isInit);
     const own = new Set(
       this.#allocations

@@ -1,5 +1,6 @@
 /** Facade for all device functions that other parts of the kubelet use. */
 import type { Container, EphemeralContainer, Node, Pod } from '../../api/generated/core/v1.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -44,7 +45,7 @@ export interface NodeDevicesOptions extends KubeletDevices {
   /** The Node from the API server. Undefined while it is not known. */
   readonly node: () => Node | undefined;
   readonly warn: (reason: string, message: string) => void;
-  readonly failPod: (uid: string, reason: string, message: string) => void;
+  readonly failPod: (uid: Uid, reason: string, message: string) => void;
   readonly warnOfPod: (pod: Pod, reason: string, message: string) => void;
 }
 
@@ -141,7 +142,7 @@ export class NodeDevices {
   async maintain(known: readonly Pod[] | undefined): Promise<void> {
     this.#slices.nodeChanged();
     if (known === undefined) return;
-    const uids = new Set(known.map((pod) => pod.metadata?.uid ?? ''));
+    const uids = new Set(known.map((pod) => toUid(pod.metadata?.uid)));
     this.#manager.retain(uids);
     await this.#claims.retain(uids);
   }
@@ -175,7 +176,7 @@ export class NodeDevices {
     const { failPod, warnOfPod } = this.#options;
     const [allocations, claimed] = await Promise.all([
       this.#manager.allocate(pod, container).catch((error: unknown) => {
-        failPod(pod.metadata?.uid ?? '', 'UnexpectedAdmissionError', messageOf(error));
+        failPod(toUid(pod.metadata?.uid), 'UnexpectedAdmissionError', messageOf(error));
         throw error;
       }),
       this.#claims.editsFor(pod, container).catch((error: unknown) => {
@@ -193,11 +194,11 @@ export class NodeDevices {
   }
 
   /** Makes the devices of a pod available to others when its containers have ended. Its claims stay prepared. */
-  releaseDevices(podUid: string): void {
+  releaseDevices(podUid: Uid): void {
     this.#manager.release(podUid);
   }
 
-  async release(podUid: string): Promise<void> {
+  async release(podUid: Uid): Promise<void> {
     this.releaseDevices(podUid);
     await this.#claims.release(podUid);
   }
@@ -209,7 +210,7 @@ export class NodeDevices {
       containers: [...(pod.spec?.initContainers ?? []).filter(isSidecar), ...(pod.spec?.containers ?? [])].map(
         (container) => ({
           name: container.name,
-          devices: this.#manager.heldBy(pod.metadata?.uid ?? '', container.name),
+          devices: this.#manager.heldBy(toUid(pod.metadata?.uid), container.name),
           dynamic: this.#claims.heldBy(pod, container),
         }),
       ),
@@ -217,7 +218,7 @@ export class NodeDevices {
   }
 
   /** Reports the Node before failing the pods, so that a replacement pod is not scheduled to the fixture again. */
-  #unplugged(fixture: Fixture, uids: readonly string[]): void {
+  #unplugged(fixture: Fixture, uids: readonly Uid[]): void {
     const { clock, node } = this.#options;
     const deadlineMs = clock.monotonicMs() + REPORT_MS;
     const look = (): void => {
@@ -228,7 +229,7 @@ export class NodeDevices {
     look();
   }
 
-  #fail({ name, node, link }: Fixture, uids: readonly string[]): void {
+  #fail({ name, node, link }: Fixture, uids: readonly Uid[]): void {
     const message = `fixture ${name} was unplugged: ${node?.hostPath ?? link ?? 'its device'} is gone`;
     for (const uid of uids) this.#options.failPod(uid, 'FixtureUnplugged', message);
   }

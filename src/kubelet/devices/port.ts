@@ -2,6 +2,7 @@
  * Ports for the sockets of device plug-ins and of the pod-resources API. Implemented by `src/kubelet/io/plugins`.
  * Source: k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1, dra/v1 and podresources/v1.
  */
+import type { Uid } from '../../base/brand.ts';
 import type { DynamicResource } from '../core/pod-plan/devices.ts';
 
 export interface PluginOptions {
@@ -61,7 +62,7 @@ export interface DevicePluginConnection {
 export interface ClaimReference {
   readonly namespace: string;
   readonly name: string;
-  readonly uid: string;
+  readonly uid: Uid;
 }
 
 export interface PreparedDevice {

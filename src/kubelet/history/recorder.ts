@@ -1,4 +1,5 @@
 /** Samples the usage of the node, slices, pods and containers, answers requests, and saves the long series. */
+import { toUid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -149,7 +150,8 @@ export class UsageRecorder {
   }
 
   private async recordPod(each: PodStats, root: CgroupPath, counters: HostCounters, timeMs: number): Promise<void> {
-    const { name = '', namespace = '', uid = '' } = each.pod.metadata ?? {};
+    const { name = '', namespace = '' } = each.pod.metadata ?? {};
+    const uid = toUid(each.pod.metadata?.uid);
     const path = podPath(root, qosClassOf(each.pod), uid);
     const activity = await this.options.cgroups.activity(path);
     const traffic = each.pod.spec?.hostNetwork === true ? undefined : counters.pods.get(each.address ?? '');

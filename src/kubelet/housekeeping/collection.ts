@@ -3,6 +3,7 @@
  * pkg/kubelet/images/image_gc_manager.go, kubelet_volumes.go.
  */
 import type { Pod } from '../../api/generated/core/v1.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import type { PodTable } from '../pods/pod-table.ts';
@@ -24,7 +25,7 @@ const KEEP_DEAD = 1;
  */
 export async function collectContainers(
   services: CollectionServices,
-  ended: ReadonlySet<string> = new Set(),
+  ended: ReadonlySet<Uid> = new Set(),
 ): Promise<void> {
   let removed = false;
   for (const uid of services.view.uids()) {
@@ -91,8 +92,8 @@ export async function collectOrphans(
 ): Promise<void> {
   if (!pods.apiHasSynced) return;
   const known = new Set([...pods.workers().map((worker) => worker.uid), ...services.view.uids()]);
-  const names = await services.files.pods.names(services.directories.pods);
-  const orphans = names.filter((uid) => !known.has(uid));
+  const uids = (await services.files.pods.names(services.directories.pods)).map(toUid);
+  const orphans = uids.filter((uid) => !known.has(uid));
   if (orphans.length === 0) return;
   const cgroups = await services.cgroups.list();
   for (const uid of orphans) {

@@ -3,6 +3,7 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { podRequests } from '../../api/podspec/scheduling/node-resources.ts';
 import { tolerates } from '../../api/podspec/scheduling/tolerations.ts';
+import type { Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
 import { amountOf, qosClassOf } from '../core/cgroups/resources.ts';
@@ -231,7 +232,7 @@ async function measure(
   services: EvictionServices,
   resource: EvictionResource,
   workers: readonly PodWorker[],
-): Promise<ReadonlyMap<string, Use>> {
+): Promise<ReadonlyMap<Uid, Use>> {
   if (resource === 'memory' || resource === 'pids') return measureCgroups(services, resource, workers);
   const options = { unit: resource === 'inodes' ? 'inodes' : 'bytes', timeoutMs: MEASURE_TIMEOUT_MS } as const;
   const use = ({ total, containers }: PodDiskUsage): Use => ({ used: total, containers });
@@ -240,7 +241,7 @@ async function measure(
   } catch (error) {
     services.log.v(2, 'pods are measured one by one', { error: messageOf(error) });
   }
-  const uses = new Map<string, Use>();
+  const uses = new Map<Uid, Use>();
   const waiting = [...workers];
   const lane = async (): Promise<void> => {
     for (let worker = waiting.pop(); worker !== undefined; worker = waiting.pop()) {
@@ -257,9 +258,9 @@ async function measureCgroups(
   services: EvictionServices,
   resource: 'memory' | 'pids',
   workers: readonly PodWorker[],
-): Promise<ReadonlyMap<string, Use>> {
+): Promise<ReadonlyMap<Uid, Use>> {
   const root = rootComponents(services.settings.cgroupRoot);
-  const uses = new Map<string, Use>();
+  const uses = new Map<Uid, Use>();
   await Promise.all(
     workers.map(async ({ uid, pod }) => {
       const usage = await services.cgroups.usage(podPath(root, qosClassOf(pod), uid)).catch(() => undefined);

@@ -1,6 +1,7 @@
 /** Disk usage of pods on the node's own disk. Source: pkg/kubelet/eviction/helpers.go podDiskUsage; KEP-361. */
 import { join } from 'node:path';
 import type { Pod } from '../../api/generated/core/v1.ts';
+import type { Uid } from '../../base/brand.ts';
 import type { UsageOptions } from '../../runtime/directory-removal/port.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
@@ -24,7 +25,7 @@ export async function diskUsage(
   services: PodUsageServices,
   workers: readonly PodWorker[],
   options: UsageOptions,
-): Promise<ReadonlyMap<string, PodDiskUsage>> {
+): Promise<ReadonlyMap<Uid, PodDiskUsage>> {
   const places = workers.map((worker) => placesOf(services, worker));
   const paths = places.flatMap(({ shared, volumes, files }) => [
     shared,
@@ -53,7 +54,7 @@ export async function diskUsage(
 }
 
 interface Places {
-  readonly uid: string;
+  readonly uid: Uid;
   readonly volumes: ReadonlyMap<string, string>;
   readonly shared: string;
   readonly files: ReadonlyMap<string, readonly string[]>;

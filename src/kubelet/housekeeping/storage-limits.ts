@@ -1,5 +1,6 @@
 /** Evicts pods that exceed their local storage limits. Source: pkg/kubelet/eviction localStorageEviction; KEP-361. */
 import type { Container, Pod } from '../../api/generated/core/v1.ts';
+import type { Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import { parseBytes } from '../../base/quantity.ts';
 import { exceededLimit, type Limit } from '../core/eviction/local-storage.ts';
@@ -28,7 +29,7 @@ interface Measured {
 export class StorageLimits {
   readonly #services: StorageLimitServices;
   readonly #pods: Pick<PodTable, 'isCutOff' | 'workers'>;
-  readonly #measured = new Map<string, Measured>();
+  readonly #measured = new Map<Uid, Measured>();
   #slowUnderWay = false;
 
   constructor(services: StorageLimitServices, pods: Pick<PodTable, 'isCutOff' | 'workers'>) {
@@ -60,7 +61,7 @@ export class StorageLimits {
   async #measure(workers: readonly PodWorker[], timeoutMs: number): Promise<void> {
     const { clock, log } = this.#services;
     const beganMs = clock.monotonicMs();
-    let usage: ReadonlyMap<string, PodDiskUsage> = new Map();
+    let usage: ReadonlyMap<Uid, PodDiskUsage> = new Map();
     let failed = false;
     try {
       usage = await diskUsage(this.#services, workers, { unit: 'bytes', timeoutMs });

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Pod } from '../../api/generated/core/v1.ts';
+import type { Uid } from '../../base/brand.ts';
 import type { Trees } from '../../runtime/directory-removal/port.ts';
 import type { KubeletPaths } from '../config/kubelet-config.ts';
 
@@ -15,18 +16,18 @@ export class PodDirectories {
   get pods(): string {
     return join(this.paths.volumes, 'pods');
   }
-  pod(uid: string): string {
+  pod(uid: Uid): string {
     return join(this.pods, fileName(uid));
   }
   /** Directory of a volume. `plugin` is escaped as upstream does: `kubernetes.io~empty-dir`. */
-  volume(uid: string, plugin: string, name: string): string {
+  volume(uid: Uid, plugin: string, name: string): string {
     return join(this.pod(uid), 'volumes', `kubernetes.io~${plugin}`, fileName(name));
   }
   /** Directory with one file for each volume mounted by a driver or a tool. */
-  mountRecords(uid: string): string {
+  mountRecords(uid: Uid): string {
     return join(this.pod(uid), 'mounts');
   }
-  mountRecord(uid: string, volume: string): string {
+  mountRecord(uid: Uid, volume: string): string {
     return join(this.mountRecords(uid), fileName(volume));
   }
   /** Directory of node-wide driver data. */
@@ -62,17 +63,17 @@ export class PodDirectories {
       ? `${driverRoot}${path.slice(volumes.length)}`
       : path;
   }
-  subPath(uid: string, volume: string, container: string, index: number): string {
+  subPath(uid: Uid, volume: string, container: string, index: number): string {
     return join(this.pod(uid), 'volume-subpaths', fileName(volume), fileName(container), String(index));
   }
-  etcHosts(uid: string): string {
+  etcHosts(uid: Uid): string {
     return join(this.pod(uid), 'etc-hosts');
   }
   /** Directory with one termination message file per attempt. */
-  terminationMessages(uid: string, container: string): string {
+  terminationMessages(uid: Uid, container: string): string {
     return join(this.pod(uid), 'containers', fileName(container));
   }
-  terminationMessage(uid: string, container: string, attempt: number): string {
+  terminationMessage(uid: Uid, container: string, attempt: number): string {
     return join(this.terminationMessages(uid, container), String(attempt));
   }
   logs(pod: Pod): string {
@@ -80,11 +81,11 @@ export class PodDirectories {
     return join(this.paths.podLogs, fileName(`${namespace}_${name}_${uid}`));
   }
   /** Removes the files of a deleted pod. Its volumes must already be torn down. */
-  async removePod(uid: string): Promise<void> {
+  async removePod(uid: Uid): Promise<void> {
     await this.trees.remove(this.pod(uid));
   }
   /** Removes the volume data of a terminated pod. The volumes must already be torn down. */
-  async removeVolumes(uid: string): Promise<void> {
+  async removeVolumes(uid: Uid): Promise<void> {
     await this.trees.remove(join(this.pod(uid), 'volumes'));
   }
   async removeLogs(pod: Pod): Promise<void> {

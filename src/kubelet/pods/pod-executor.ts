@@ -7,6 +7,7 @@ import {
   mayUseHostRoot,
   type PodSource,
 } from '../../api/podspec/host-root-image.ts';
+import { toUid } from '../../base/brand.ts';
 import { isDiskFull, messageOf } from '../../base/errors.ts';
 import type { Mount, SandboxStatus } from '../../runtime/port.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../core/pod-plan/back-off.ts';
@@ -135,7 +136,7 @@ export class PodExecutor {
     const startedMs = clock.monotonicMs();
     const preStop = container?.lifecycle?.preStop;
     if (first && container !== undefined && preStop !== undefined && action.graceSeconds > 0) {
-      const [sandbox] = this.services.view.get(pod.metadata?.uid ?? '').sandboxes;
+      const [sandbox] = this.services.view.get(toUid(pod.metadata?.uid)).sandboxes;
       const ip = sandbox === undefined ? '' : (this.services.addresses(pod, sandbox).podIps[0] ?? '');
       const limitMs = action.graceSeconds * 1000;
       try {
@@ -165,7 +166,7 @@ export class PodExecutor {
       const unsubscribe = this.services.runtime.onChange(() => {
         void this.services.view.refresh().then(() => {
           const found = this.services.view
-            .get(pod.metadata?.uid ?? '')
+            .get(toUid(pod.metadata?.uid))
             .containers.find((status) => status.id === containerId);
           if (found?.state === 'running') return;
           unsubscribe();
@@ -296,7 +297,7 @@ export class PodExecutor {
     const name = 'targetContainerName' in container ? container.targetContainerName : undefined;
     if (name === undefined || name === '') return undefined;
     const target = this.services.view
-      .get(pod.metadata?.uid ?? '')
+      .get(toUid(pod.metadata?.uid))
       .containers.find((status) => status.name === name && status.state === 'running');
     if (target === undefined) throw new Error(`unable to find target container ${name}`);
     return target.id;
@@ -311,7 +312,7 @@ export class PodExecutor {
     present: readonly Mount[],
   ): Promise<Mount[]> {
     const { services } = this;
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const own: Mount[] = [];
     if (!present.some((mount) => mount.containerPath === '/etc/hosts')) {
       const path = services.directories.etcHosts(uid);

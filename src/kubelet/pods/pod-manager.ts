@@ -6,6 +6,7 @@ import {
   mayUseHostRoot,
   type PodSource,
 } from '../../api/podspec/host-root-image.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import { graceOf } from '../core/pod-plan/plan.ts';
 import { ANNOTATIONS, LABELS } from '../core/pod-plan/snapshot.ts';
@@ -41,8 +42,8 @@ export class PodManager {
 
   /** Replaces all pods of a manifest source. */
   setStaticPods(source: PodSource, pods: readonly Pod[]): void {
-    const before = this.table.staticPods.get(source) ?? new Map<string, Pod>();
-    const now = new Map(pods.map((pod) => [pod.metadata?.uid ?? '', pod]));
+    const before = this.table.staticPods.get(source) ?? new Map<Uid, Pod>();
+    const now = new Map(pods.map((pod) => [toUid(pod.metadata?.uid), pod]));
     this.table.staticPods.set(source, now);
     // Must run before pods are added: predecessors left by an earlier process have to end first.
     this.sourceSynced(source);
@@ -61,7 +62,7 @@ export class PodManager {
 
   /** Handles an added or changed pod of this node from the API. */
   setApiPod(pod: Pod): void {
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     if (isMirror(pod)) {
       this.table.mirrors.set(fullName(pod), pod);
       this.retargetStatic(fullName(pod), pod);
@@ -87,11 +88,11 @@ export class PodManager {
    */
   setLastKnownPod(pod: Pod): void {
     this.table.hasLastKnownPods = true;
-    if (!this.table.managed.has(pod.metadata?.uid ?? '')) this.add(pod, 'api');
+    if (!this.table.managed.has(toUid(pod.metadata?.uid))) this.add(pod, 'api');
   }
 
   removeApiPod(pod: Pod): void {
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     if (isMirror(pod)) {
       if (this.table.mirrors.get(fullName(pod))?.metadata?.uid === uid) {
         this.table.mirrors.delete(fullName(pod));
@@ -130,7 +131,7 @@ export class PodManager {
   // ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private add(pod: Pod, source: PodSource): void {
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const known = this.table.managed.get(uid);
     if (known !== undefined) {
       if (isForeign(known, source)) this.refuseUid(pod, known, source);
@@ -181,7 +182,7 @@ export class PodManager {
 
   /** Whether the pod already runs here, so an earlier process has admitted it. */
   private runs(pod: Pod): boolean {
-    return this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0;
+    return this.services.view.get(toUid(pod.metadata?.uid)).sandboxes.length > 0;
   }
 
   private refuseUid(pod: Pod, known: ManagedPod, source: PodSource): void {
@@ -221,7 +222,7 @@ export class PodManager {
     return rejection ?? resources();
   }
 
-  private remove(uid: string, graceSeconds: number): void {
+  private remove(uid: Uid, graceSeconds: number): void {
     const known = this.table.managed.get(uid);
     if (known === undefined) return;
     known.gone = true;
@@ -229,7 +230,7 @@ export class PodManager {
     if (known.worker.finished) this.close(uid);
   }
 
-  private ended(uid: string): void {
+  private ended(uid: Uid): void {
     const known = this.table.managed.get(uid);
     if (known?.gone === true) this.close(uid);
     this.services.containers.release(uid);
@@ -241,7 +242,7 @@ export class PodManager {
     for (const { worker } of this.table.managed.values()) if (worker.resizeDeferred) worker.wake();
   }
 
-  private close(uid: string): void {
+  private close(uid: Uid): void {
     const known = this.table.managed.get(uid);
     if (known === undefined) return;
     this.table.managed.delete(uid);
@@ -258,7 +259,7 @@ export class PodManager {
 
   /** Removes the records, logs and files of a deleted pod. */
   private async collect(pod: Pod): Promise<void> {
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const { runtime, view, directories, log } = this.services;
     try {
       for (const container of view.get(uid).containers) await runtime.removeContainer(container.id);
@@ -276,7 +277,7 @@ export class PodManager {
 
   /** Ends pods that the runtime has but their source does not. */
   endOrphans(): void {
-    const wanted = new Set(this.table.allStaticPods().map((pod) => pod.metadata?.uid));
+    const wanted = new Set(this.table.allStaticPods().map((pod) => toUid(pod.metadata?.uid)));
     for (const uid of this.services.view.uids()) {
       if (this.table.managed.has(uid) || wanted.has(uid)) continue;
       const { sandboxes, containers } = this.services.view.get(uid);

@@ -1,4 +1,5 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
+import { toUid } from '../../base/brand.ts';
 import type { PodServices } from './services.ts';
 
 /** Services that hold resources of an ended pod. */
@@ -20,7 +21,7 @@ export type Kept =
  * Releases the resources of an ended pod. Container records stay for `logs --previous` until the pod object is deleted.
  */
 export async function releasePod(services: PodReleaseServices, pod: Pod, kept: () => Kept): Promise<void> {
-  const uid = pod.metadata?.uid ?? '';
+  const uid = toUid(pod.metadata?.uid);
   services.prober.remove(uid);
   await services.volumes.tearDown(uid, kept() === 'volumes');
   await services.cgroups.removePod(uid);
@@ -30,7 +31,7 @@ export async function releasePod(services: PodReleaseServices, pod: Pod, kept: (
 
 async function freeDisk({ directories, runtime, view }: PodReleaseServices, pod: Pod, kept: Kept): Promise<void> {
   if (kept === 'volumes') return;
-  const uid = pod.metadata?.uid ?? '';
+  const uid = toUid(pod.metadata?.uid);
   await directories.removeVolumes(uid);
   if (kept === 'records') return;
   const { containers, sandboxes } = view.get(uid);

@@ -1,5 +1,6 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { isHostRootImage, mayUseHostRoot, type PodSource } from '../../api/podspec/host-root-image.ts';
+import { toUid } from '../../base/brand.ts';
 import { ignore, isDiskFull, messageOf } from '../../base/errors.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';
 import { LABELS } from '../core/pod-plan/snapshot.ts';
@@ -56,7 +57,7 @@ export class PodSandbox {
     }
     // This directory must exist first: it identifies the owner of leftovers that are found later.
     await services.files.pods
-      .makeDirectory(services.directories.pod(pod.metadata?.uid ?? ''), 0o750)
+      .makeDirectory(services.directories.pod(toUid(pod.metadata?.uid)), 0o750)
       .catch((error: unknown) => {
         if (!isOfControlPlane(pod, this.#source) || !isDiskFull(error)) throw error;
       });
@@ -135,7 +136,8 @@ export class PodSandbox {
 
   #describe(pod: Pod, attempt: number) {
     const { directories, hostInfo, settings } = this.#services;
-    const { name = '', namespace = 'default', uid = '', labels, annotations } = pod.metadata ?? {};
+    const { name = '', namespace = 'default', labels, annotations } = pod.metadata ?? {};
+    const uid = toUid(pod.metadata?.uid);
     const { spec } = pod;
     return {
       name,

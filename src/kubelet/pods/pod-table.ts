@@ -1,5 +1,6 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import type { PodSource } from '../../api/podspec/host-root-image.ts';
+import type { Uid } from '../../base/brand.ts';
 import { fullName } from '../sources/static-pod.ts';
 import { isSystemCritical } from './critical.ts';
 import type { PodWorker } from './pod-worker.ts';
@@ -17,9 +18,9 @@ export interface ManagedPod {
  */
 export class PodTable {
   /** By UID. */
-  readonly managed = new Map<string, ManagedPod>();
+  readonly managed = new Map<Uid, ManagedPod>();
   /** By source and UID. */
-  readonly staticPods = new Map<PodSource, Map<string, Pod>>();
+  readonly staticPods = new Map<PodSource, Map<Uid, Pod>>();
   /** By full name. */
   readonly mirrors = new Map<string, Pod>();
   /** Whether the list of API pods is complete. */
@@ -32,7 +33,7 @@ export class PodTable {
     return this.hasLastKnownPods && !this.apiHasSynced;
   }
 
-  worker(uid: string): PodWorker | undefined {
+  worker(uid: Uid): PodWorker | undefined {
     return this.managed.get(uid)?.worker;
   }
 
@@ -96,7 +97,7 @@ export class PodTable {
     return [...this.mirrors.values()];
   }
 
-  wake(uids: readonly string[]): void {
+  wake(uids: readonly Uid[]): void {
     for (const uid of uids) this.managed.get(uid)?.worker.wake();
   }
 

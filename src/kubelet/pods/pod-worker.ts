@@ -1,5 +1,6 @@
 import type { Pod, PodStatus } from '../../api/generated/core/v1.ts';
 import type { PodSource } from '../../api/podspec/host-root-image.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { MAX_TIMER_MS, type Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
@@ -46,10 +47,10 @@ const RETRY_MAX_MS = 10_000;
  * run outside the loop, so a deletion or a shorter grace period takes effect immediately.
  */
 export class PodWorker {
-  readonly uid: string;
+  readonly uid: Uid;
   private currentPod: Pod;
   private readonly services: PodWorkerServices;
-  private readonly onReleased: (uid: string) => void;
+  private readonly onReleased: (uid: Uid) => void;
   private readonly executor: PodExecutor;
   private readonly resize: PodResize;
   private resizing = false;
@@ -83,8 +84,8 @@ export class PodWorker {
   private published: PodStatus;
 
   /** `onReleased`: called with the UID when the pod has ended and its resources are released. */
-  constructor(pod: Pod, services: PodWorkerServices, source: PodSource, onReleased: (uid: string) => void) {
-    this.uid = pod.metadata?.uid ?? '';
+  constructor(pod: Pod, services: PodWorkerServices, source: PodSource, onReleased: (uid: Uid) => void) {
+    this.uid = toUid(pod.metadata?.uid);
     this.currentPod = pod;
     this.services = services;
     this.onReleased = onReleased;
@@ -293,10 +294,7 @@ export class PodWorker {
     this.report(snapshot, { ...plan, finished: over });
     this.announceBackOff(plan);
     if (plan.wakeAtMs !== undefined) this.wakeIn(plan.wakeAtMs - nowMs);
-    if (over) {
-      await this.release();
-      return;
-    }
+    if (over) return this.release();
     if (this.volumes.due && !this.starting && this.termination === undefined) await this.updateVolumes();
     this.execute(plan, snapshot);
     this.advanceResize(snapshot);

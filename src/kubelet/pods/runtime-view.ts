@@ -1,3 +1,4 @@
+import { toUid, type Uid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -22,9 +23,9 @@ export class RuntimeView {
   private readonly runtime: Runtime;
   private readonly clock: Clock;
   private readonly log: Log;
-  private readonly onChanged: (uids: readonly string[]) => void;
-  private pods = new Map<string, PodView>();
-  private fingerprints = new Map<string, string>();
+  private readonly onChanged: (uids: readonly Uid[]) => void;
+  private pods = new Map<Uid, PodView>();
+  private fingerprints = new Map<Uid, string>();
   private current: Promise<void> | undefined;
   private following: Promise<void> | undefined;
   private unsubscribe: (() => void) | undefined;
@@ -37,7 +38,7 @@ export class RuntimeView {
     readonly runtime: Runtime;
     readonly clock: Clock;
     readonly log: Log;
-    readonly onChanged: (uids: readonly string[]) => void;
+    readonly onChanged: (uids: readonly Uid[]) => void;
   }) {
     this.runtime = options.runtime;
     this.clock = options.clock;
@@ -57,11 +58,11 @@ export class RuntimeView {
     this.timer?.cancel();
   }
 
-  get(uid: string): PodView {
+  get(uid: Uid): PodView {
     return this.pods.get(uid) ?? EMPTY;
   }
 
-  uids(): string[] {
+  uids(): Uid[] {
     return [...this.pods.keys()];
   }
 
@@ -102,9 +103,9 @@ export class RuntimeView {
   }
 
   private take(sandboxes: readonly SandboxStatus[], containers: readonly ContainerStatus[]): void {
-    const grouped = new Map<string, { sandboxes: SandboxStatus[]; containers: ContainerStatus[] }>();
-    const uidOfSandbox = new Map<string, string>();
-    const viewOf = (uid: string): { sandboxes: SandboxStatus[]; containers: ContainerStatus[] } => {
+    const grouped = new Map<Uid, { sandboxes: SandboxStatus[]; containers: ContainerStatus[] }>();
+    const uidOfSandbox = new Map<string, Uid>();
+    const viewOf = (uid: Uid): { sandboxes: SandboxStatus[]; containers: ContainerStatus[] } => {
       let view = grouped.get(uid);
       if (view === undefined) {
         view = { sandboxes: [], containers: [] };
@@ -118,10 +119,10 @@ export class RuntimeView {
     }
     for (const container of containers) {
       const uid = uidOfSandbox.get(container.sandboxId) ?? container.labels[LABELS.podUid];
-      if (uid !== undefined) viewOf(uid).containers.push(container);
+      if (uid !== undefined) viewOf(toUid(uid)).containers.push(container);
     }
-    const fingerprints = new Map<string, string>();
-    const changed: string[] = [];
+    const fingerprints = new Map<Uid, string>();
+    const changed: Uid[] = [];
     for (const [uid, view] of grouped) {
       const fingerprint = fingerprintOf(view);
       fingerprints.set(uid, fingerprint);

@@ -1,6 +1,7 @@
 import type { Pod, PodStatus } from '../../api/generated/core/v1.ts';
 import { ApiError, isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import type { Uid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -55,7 +56,7 @@ export class StatusManager {
   private client: ApiClient | undefined;
   private readonly clock: Clock;
   private readonly log: Log;
-  private readonly entries = new Map<string, Entry>();
+  private readonly entries = new Map<Uid, Entry>();
 
   constructor(options: { readonly clock: Clock; readonly log: Log }) {
     this.clock = options.clock;
@@ -68,7 +69,7 @@ export class StatusManager {
   }
 
   /** `uid` is the kubelet's UID: a static pod's own, not that of its mirror pod. */
-  set(uid: string, status: PodStatus): void {
+  set(uid: Uid, status: PodStatus): void {
     const entry = this.entry(uid);
     entry.status = status;
     const { metadata, status: known } = entry.target ?? {};
@@ -79,19 +80,19 @@ export class StatusManager {
   }
 
   /** Handles an observed, changed or deleted object at the API. */
-  setTarget(uid: string, target: Pod | undefined): void {
+  setTarget(uid: Uid, target: Pod | undefined): void {
     const entry = this.entry(uid);
     entry.target = target;
     if ((target?.metadata?.deletionGracePeriodSeconds ?? 0) > 0) entry.deletingMs ??= this.clock.monotonicMs();
     this.kick(uid);
   }
 
-  finish(uid: string): void {
+  finish(uid: Uid): void {
     this.entry(uid).finished = true;
     this.kick(uid);
   }
 
-  forget(uid: string): void {
+  forget(uid: Uid): void {
     const entry = this.entries.get(uid);
     entry?.timer?.cancel();
     entry?.start?.cancel();
@@ -99,7 +100,7 @@ export class StatusManager {
   }
 
   /** Resolves when the statuses of these pods have been written to the API. */
-  async written(uids: readonly string[]): Promise<void> {
+  async written(uids: readonly Uid[]): Promise<void> {
     const entries = (): Entry[] => uids.flatMap((uid) => this.entries.get(uid) ?? []);
     while (
       this.client !== undefined &&
@@ -114,7 +115,7 @@ export class StatusManager {
     for (const uid of [...this.entries.keys()]) this.forget(uid);
   }
 
-  private entry(uid: string): Entry {
+  private entry(uid: Uid): Entry {
     let entry = this.entries.get(uid);
     if (entry === undefined) {
       entry = {
@@ -134,7 +135,7 @@ export class StatusManager {
     return entry;
   }
 
-  private kick(uid: string): void {
+  private kick(uid: Uid): void {
     const entry = this.entries.get(uid);
     if (entry === undefined || this.client === undefined) return;
     entry.start?.cancel();
@@ -147,7 +148,7 @@ export class StatusManager {
     void this.run(uid, entry, this.client);
   }
 
-  private async run(uid: string, entry: Entry, client: ApiClient): Promise<void> {
+  private async run(uid: Uid, entry: Entry, client: ApiClient): Promise<void> {
     try {
       while (entry.dirty) {
         entry.dirty = false;
@@ -171,11 +172,11 @@ export class StatusManager {
     }
   }
 
-  private retry(uid: string, entry: Entry, delayMs: number): void {
+  private retry(uid: Uid, entry: Entry, delayMs: number): void {
     entry.timer = this.clock.setTimer(delayMs, () => this.kick(uid));
   }
 
-  private async sync(uid: string, entry: Entry, client: ApiClient): Promise<void> {
+  private async sync(uid: Uid, entry: Entry, client: ApiClient): Promise<void> {
     const { target, status } = entry;
     if (target?.metadata?.name === undefined) return;
     if (status !== undefined && (await this.write(entry, target, status, client)) === 'replaced') return;

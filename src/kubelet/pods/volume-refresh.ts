@@ -1,4 +1,5 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
+import type { Uid } from '../../base/brand.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { readySandboxes } from '../core/pod-plan/snapshot.ts';
@@ -16,13 +17,13 @@ const CHECK_MS = 60_000;
 /** Updates the projected files of one pod after its sources changed and before its tokens expire. */
 export class VolumeRefresh {
   readonly #services: VolumeRefreshServices;
-  readonly #uid: string;
+  readonly #uid: Uid;
   readonly #onDue: () => void;
   #renewal: Timer | undefined;
   /** Whether the files must be written again. */
   due = false;
 
-  constructor(services: VolumeRefreshServices, uid: string, onDue: () => void) {
+  constructor(services: VolumeRefreshServices, uid: Uid, onDue: () => void) {
     this.#services = services;
     this.#uid = uid;
     this.#onDue = onDue;

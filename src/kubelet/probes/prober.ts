@@ -1,4 +1,5 @@
 import type { Container, Pod, Probe } from '../../api/generated/core/v1.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { MetricsText } from '../../base/metrics-text.ts';
 import type { ContainerStatus, Runtime } from '../../runtime/port.ts';
@@ -24,7 +25,7 @@ interface Loop {
 }
 
 interface Target {
-  readonly uid: string;
+  readonly uid: Uid;
   pod: Pod;
   readonly container: Container;
   readonly status: ContainerStatus;
@@ -39,7 +40,7 @@ export interface ProberOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Called when the result of a probe changes. */
-  readonly onVerdict: (uid: string) => void;
+  readonly onVerdict: (uid: Uid) => void;
   readonly event: (pod: Pod, container: string, reason: 'Unhealthy' | 'ProbeWarning', message: string) => void;
 }
 
@@ -65,7 +66,7 @@ export class Prober {
    * this kubelet started; they stay ready until a probe fails.
    */
   sync(pod: Pod, running: readonly ContainerStatus[], ip: string, assumedReady: ReadonlySet<string>): void {
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const wanted = new Set<string>();
     const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
     for (const status of running) {
@@ -121,7 +122,7 @@ export class Prober {
     return text.toString();
   }
 
-  remove(uid: string): void {
+  remove(uid: Uid): void {
     for (const [id, target] of this.targets) {
       if (target.uid === uid) this.drop(id, target);
     }
@@ -146,7 +147,7 @@ export class Prober {
   }
 
   private add(
-    uid: string,
+    uid: Uid,
     pod: Pod,
     container: Container,
     status: ContainerStatus,

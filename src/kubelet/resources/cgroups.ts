@@ -1,4 +1,5 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
+import type { Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
@@ -96,18 +97,18 @@ export class PodCgroups {
   }
 
   /** Removes the pod's cgroup at every level: the QoS class of a pod that only the runtime still has is unknown. */
-  async removePod(uid: string): Promise<void> {
+  async removePod(uid: Uid): Promise<void> {
     for (const found of await this.list()) {
       if (found.uid === uid) await this.removePath(found.path);
     }
   }
 
   /** Pods that have a cgroup, with its path. Includes pods that ended while this process was down. */
-  async list(): Promise<{ readonly uid: string; readonly path: CgroupPath }[]> {
+  async list(): Promise<{ readonly uid: Uid; readonly path: CgroupPath }[]> {
     const { root } = this.treeOptions();
     const [hierarchy] = this.hierarchies;
     if (hierarchy === undefined) return [];
-    const found: { uid: string; path: CgroupPath }[] = [];
+    const found: { uid: Uid; path: CgroupPath }[] = [];
     for (const qos of ['Guaranteed', 'Burstable', 'BestEffort'] as const) {
       const parent = qosPath(root, qos);
       for (const name of await this.files.list(hierarchy.mount + directoryName(this.driver, parent))) {

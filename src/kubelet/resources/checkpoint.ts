@@ -3,12 +3,13 @@
  * process. Source: pkg/kubelet/cm/cpumanager/state, pkg/kubelet/cm/memorymanager/state.
  */
 
+import { toUid, type Uid } from '../../base/brand.ts';
 import { formatCpuSet, parseCpuSet } from '../../base/cpuset.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { MemoryBlock } from '../core/topology/blocks.ts';
 
 /** Assignments by pod UID and container name. */
-export type Entries<T> = Map<string, Map<string, T>>;
+export type Entries<T> = Map<Uid, Map<string, T>>;
 
 export interface Checkpoint<T> {
   readonly policyName: string;
@@ -62,7 +63,7 @@ function read<T>(text: string, parse: (value: unknown) => T): Checkpoint<T> {
   const entries: Entries<T> = new Map();
   for (const [uid, containers] of Object.entries(isObject(state['entries']) ? state['entries'] : {})) {
     if (!isObject(containers)) throw new Error(`entries.${uid} is no object`);
-    entries.set(uid, new Map(Object.entries(containers).map(([name, value]) => [name, parse(value)])));
+    entries.set(toUid(uid), new Map(Object.entries(containers).map(([name, value]) => [name, parse(value)])));
   }
   return { policyName: state['policyName'], entries };
 }

@@ -5,6 +5,7 @@
  */
 import { join } from 'node:path';
 import type { Container, Pod } from '../../api/generated/core/v1.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { formatCpuSet, parseCpuSet } from '../../base/cpuset.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -117,7 +118,7 @@ export class ContainerManager {
    * keeps it.
    */
   admit(pod: Pod): Rejection | undefined {
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     if (!this.enabled || this.#cpus.has(uid) || this.#blocks.has(uid)) return undefined;
     const share: Share = { cpus: new Map(), blocks: new Map(), reusable: new Set() };
     const init = pod.spec?.initContainers ?? [];
@@ -146,17 +147,17 @@ export class ContainerManager {
     return undefined;
   }
 
-  release(uid: string): void {
+  release(uid: Uid): void {
     const had = [this.#cpus.delete(uid), this.#blocks.delete(uid)];
     if (had.includes(true)) this.#changed();
   }
 
   /** Releases the shares of pods that are not in `uids`. */
-  retain(uids: ReadonlySet<string>): void {
+  retain(uids: ReadonlySet<Uid>): void {
     for (const uid of [...this.#cpus.keys(), ...this.#blocks.keys()]) if (!uids.has(uid)) this.release(uid);
   }
 
-  placementOf(uid: string, container: string): Placement {
+  placementOf(uid: Uid, container: string): Placement {
     const own = this.#cpus.get(uid)?.get(container);
     const nodes = this.#blocks
       .get(uid)

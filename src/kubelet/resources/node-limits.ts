@@ -1,5 +1,6 @@
 /** Adds node-specific limits to a container: CPU placement, huge pages, swap and memory protection. */
 import type { Container, Pod } from '../../api/generated/core/v1.ts';
+import { toUid } from '../../base/brand.ts';
 import { quantityValue } from '../../base/quantity.ts';
 import type { NodeLimits } from '../pods/containers/container-config.ts';
 import { isSystemCritical } from '../pods/critical.ts';
@@ -12,7 +13,7 @@ export function nodeLimits(services: NodeLimitServices, pod: Pod, container: Pic
   const { hostInfo, settings, containers, cgroups } = services;
   const { swapBehavior, memoryThrottlingFactor } = settings.resources;
   const allocatable = services.allocatable()['memory'];
-  const placement = containers.placementOf(pod.metadata?.uid ?? '', container.name);
+  const placement = containers.placementOf(toUid(pod.metadata?.uid), container.name);
   return {
     memoryCapacityBytes: hostInfo.memoryBytes,
     oomScoreFloor: hostInfo.oomScoreFloor,

@@ -1,5 +1,6 @@
 /** Metrics of `/metrics/cadvisor`. Source: github.com/google/cadvisor docs/storage/prometheus.md. */
 
+import { toUid } from '../../base/brand.ts';
 import { MetricsText } from '../../base/metrics-text.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
@@ -71,7 +72,8 @@ export function cadvisorText(
 }
 
 function measuredOf({ pod, startedAtMs, usage, containers }: PodStats, cgroupRoot: string): Measured[] {
-  const { name = '', namespace = '', uid = '' } = pod.metadata ?? {};
+  const { name = '', namespace = '' } = pod.metadata ?? {};
+  const uid = toUid(pod.metadata?.uid);
   const path = `/${podPath(rootComponents(cgroupRoot), qosClassOf(pod), uid).join('/')}`;
   const own: Measured[] =
     usage === undefined

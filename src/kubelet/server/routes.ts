@@ -1,3 +1,4 @@
+import { toUid, type Uid } from '../../base/brand.ts';
 export type RouteName =
   | 'healthz'
   | 'pods'
@@ -34,7 +35,7 @@ export interface Route {
   readonly namespace: string;
   readonly pod: string;
   /** '' when the path has none. */
-  readonly uid: string;
+  readonly uid: Uid;
   readonly container: string;
   readonly rig?: string;
   /** Name of the user, for the log. Set after authentication. */
@@ -84,7 +85,7 @@ export function routeOf(method: string, url: string): Route | undefined {
   }
   const query = parsed.searchParams;
   const verb = VERBS[method] ?? 'get';
-  const none = { namespace: '', pod: '', uid: '', container: '', query };
+  const none = { namespace: '', pod: '', uid: toUid(undefined), container: '', query };
   if (parts[0] === 'hyperedge') return administrationRoute(parts, { ...none, verb });
   if (parts[0] === 'logs') return hostLogsRoute(parts, { ...none, verb });
   const plain = PLAIN.get(parsed.pathname.replace(/(.)\/$/, '$1'));
@@ -105,7 +106,7 @@ export function routeOf(method: string, url: string): Route | undefined {
     case 'exec':
     case 'attach': {
       if (third === undefined) return undefined;
-      const uid = fourth === undefined ? '' : third;
+      const uid = toUid(fourth === undefined ? undefined : third);
       return {
         name,
         ...none,
@@ -126,7 +127,7 @@ export function routeOf(method: string, url: string): Route | undefined {
       };
     case 'run': {
       if (third === undefined) return undefined;
-      const uid = fourth === undefined ? '' : third;
+      const uid = toUid(fourth === undefined ? undefined : third);
       return {
         name,
         ...none,
@@ -146,7 +147,7 @@ export function routeOf(method: string, url: string): Route | undefined {
         ...none,
         namespace,
         pod,
-        uid: third ?? '',
+        uid: toUid(third),
         methods: ['GET', 'POST'],
         verb: 'create',
         subresources: ['proxy'],

@@ -5,6 +5,7 @@
 
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { MetricsText } from '../../base/metrics-text.ts';
 import { timestamp } from '../../base/times.ts';
 import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
@@ -55,14 +56,10 @@ const VOLUME_METRICS = [
 export class StatsProvider {
   private readonly services: StatsServices;
   private readonly pods: Pick<PodTable, 'workers'>;
-  private readonly volumes: (uid: string) => readonly VolumeUsage[];
+  private readonly volumes: (uid: Uid) => readonly VolumeUsage[];
   private readonly samples = new BoundedMap<string, { previous: Sample | undefined; latest: Sample }>(MAX_SAMPLES);
 
-  constructor(
-    services: StatsServices,
-    pods: Pick<PodTable, 'workers'>,
-    volumes: (uid: string) => readonly VolumeUsage[],
-  ) {
+  constructor(services: StatsServices, pods: Pick<PodTable, 'workers'>, volumes: (uid: Uid) => readonly VolumeUsage[]) {
     this.services = services;
     this.pods = pods;
     this.volumes = volumes;
@@ -108,7 +105,8 @@ export class StatsProvider {
   }
 
   private podSummary(each: PodStats, nowMs: number): object {
-    const { name = '', namespace = '', uid = '' } = each.pod.metadata ?? {};
+    const { name = '', namespace = '' } = each.pod.metadata ?? {};
+    const uid = toUid(each.pod.metadata?.uid);
     const time = timestamp(nowMs);
     return {
       podRef: { name, namespace, uid },

@@ -2,6 +2,7 @@
  * Ends the pods of this node by priority before the machine shuts down. A delay lock of the login manager provides the
  * time. Source: KEP-2000; pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go.
  */
+import { toUid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -159,13 +160,13 @@ export class ShutdownManager {
       if (await this.#endGroup(group)) continue;
       log.info('shutdown manager pod killing time out', { gracePeriod: group.seconds, priority: group.priority });
     }
-    await this.#within(REPORT_MS, services.statuses.written(wanted.map(({ metadata }) => metadata?.uid ?? '')));
+    await this.#within(REPORT_MS, services.statuses.written(wanted.map(({ metadata }) => toUid(metadata?.uid))));
   }
 
   /** Returns false when the time did not suffice. */
   #endGroup(group: ShutdownGroup): Promise<boolean> {
     const workers = group.pods.flatMap((pod) => {
-      const worker = this.#deps.pods.worker(pod.metadata?.uid ?? '');
+      const worker = this.#deps.pods.worker(toUid(pod.metadata?.uid));
       if (worker === undefined) return [];
       worker.terminate(shutdownGraceSeconds(pod, group), { reason: TERMINATED, message: MESSAGE });
       return [worker];

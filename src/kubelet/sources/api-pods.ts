@@ -5,6 +5,7 @@
 import type { Node, Pod, Service } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory } from '../../client/types.ts';
@@ -18,7 +19,7 @@ export interface ApiPodsOptions {
   readonly clock: Clock;
   readonly log: Log;
   /** Called once with the UIDs of the API server's list of pods bound to this node. */
-  readonly onListed: (uids: ReadonlySet<string>) => void;
+  readonly onListed: (uids: ReadonlySet<Uid>) => void;
 }
 
 export interface ApiPods {
@@ -68,7 +69,7 @@ export function followApiPods(options: ApiPodsOptions): ApiPods {
     await pods.listed;
     if (stopped) return;
     manager.sourceSynced('api');
-    options.onListed(new Set(pods.list().map(({ metadata }) => metadata?.uid ?? '')));
+    options.onListed(new Set(pods.list().map(({ metadata }) => toUid(metadata?.uid))));
   };
   for (const informer of [pods, services, nodes]) informer.start();
   void follow();

@@ -1,5 +1,6 @@
 /** Creates and connects the parts that manage the node's volumes. */
 import type { ImageVolumeSource, Node, Pod } from '../../api/generated/core/v1.ts';
+import type { Uid } from '../../base/brand.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -85,7 +86,7 @@ export interface NodeVolumesOptions extends VolumeDeps {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
-  readonly pod: (uid: string) => Pod | undefined;
+  readonly pod: (uid: Uid) => Pod | undefined;
   readonly runtime: Runtime;
   readonly host: HostFacts;
   readonly trees: Trees;

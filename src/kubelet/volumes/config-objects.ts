@@ -2,8 +2,9 @@ import type { ConfigMap, Pod, Secret } from '../../api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
-import { type Decoded, fields, isValid, list, nullable, object, text } from '../../base/decode.ts';
+import { type Decoded, fields, isValid, list, nullable, object, own, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type LastKnown, withoutVersions } from '../../client/informers/last-known.ts';
@@ -39,7 +40,7 @@ export function decodingOnce(reader: ConfigReader): ConfigReader {
 }
 
 interface Entry {
-  readonly users: Set<string>;
+  readonly users: Set<Uid>;
   readonly stopping: AbortController;
   /** null: the API server has confirmed that the object does not exist. undefined: not known yet. */
   object: KubeObject | null | undefined;
@@ -52,7 +53,7 @@ interface Entry {
 
 /** Saved object and the pods that used it. Survives a restart of the process. */
 /** `object` is null if the object did not exist. */
-const KEPT = object({ key: text, users: list(text), object: nullable<KubeObject>(fields) });
+const KEPT = object({ key: text, users: list(own<Uid>(text)), object: nullable<KubeObject>(fields) });
 type KeptObject = Decoded<typeof KEPT>;
 
 const RETRY_MS = 2_000;
@@ -69,7 +70,7 @@ export class ConfigObjects implements ConfigReader {
   private client: ApiClient | undefined;
   private readonly clock: Clock;
   private readonly log: Log;
-  private readonly onChanged: (uid: string) => void;
+  private readonly onChanged: (uid: Uid) => void;
   private readonly entries = new Map<string, Entry>();
   private readonly lastKnown: LastKnown | undefined;
   private remembered: Promise<void> | undefined;
@@ -79,7 +80,7 @@ export class ConfigObjects implements ConfigReader {
     readonly clock: Clock;
     readonly log: Log;
     readonly lastKnown?: LastKnown | undefined;
-    readonly onChanged: (uid: string) => void;
+    readonly onChanged: (uid: Uid) => void;
   }) {
     this.clock = options.clock;
     this.log = options.log;
@@ -119,16 +120,16 @@ export class ConfigObjects implements ConfigReader {
   }
 
   /** Handles a deleted pod: objects that only it used are no longer watched. */
-  release(uid: string): void {
+  release(uid: Uid): void {
     this.releaseUsers((user) => user === uid);
   }
 
   /** Keeps the objects of these pods. Objects used only by other pods are no longer watched. */
-  retain(uids: ReadonlySet<string>): void {
+  retain(uids: ReadonlySet<Uid>): void {
     this.releaseUsers((user) => !uids.has(user));
   }
 
-  private releaseUsers(isGone: (uid: string) => boolean): void {
+  private releaseUsers(isGone: (uid: Uid) => boolean): void {
     for (const [key, entry] of this.entries) {
       for (const user of entry.users) if (isGone(user)) entry.users.delete(user);
       if (entry.users.size > 0) continue;
@@ -152,7 +153,7 @@ export class ConfigObjects implements ConfigReader {
     await this.remembered;
     const entry = this.entries.get(key) ?? newEntry(undefined);
     this.entries.set(key, entry);
-    entry.users.add(pod.metadata?.uid ?? '');
+    entry.users.add(toUid(pod.metadata?.uid));
     const isKnown = entry.object !== undefined;
     const isAway = this.clock.monotonicMs() < this.awayUntilMs;
     const isCurrent = entry.watching && entry.confirmed;
@@ -256,7 +257,7 @@ export class ConfigObjects implements ConfigReader {
 }
 
 const newEntry = (object: Entry['object']): Entry => ({
-  ...{ object, users: new Set<string>(), stopping: new AbortController() },
+  ...{ object, users: new Set<Uid>(), stopping: new AbortController() },
   ...{ watching: false, following: false, confirmed: false },
 });
 

@@ -5,6 +5,7 @@
 import type { PersistentVolumeClaim, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { awaitsNodeExpansion, expandedStatus, failedOnNode, startedOnNode } from '../../api/volumes/expansion.ts';
+import type { Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { compareQuantity, parseBytes, tryParseQuantity } from '../../base/quantity.ts';
@@ -23,7 +24,7 @@ export interface VolumeExpansionOptions {
   readonly events: KubeletEvents;
   readonly log: Log;
   readonly nowMs: () => number;
-  readonly pod: (uid: string) => Pod | undefined;
+  readonly pod: (uid: Uid) => Pod | undefined;
 }
 
 export class VolumeExpansion {

@@ -1,4 +1,5 @@
 import type { Container, Pod, Volume, VolumeMount } from '../../api/generated/core/v1.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { ContainerConfig, Mount, RuntimeFeatures } from '../../runtime/port.ts';
@@ -111,7 +112,7 @@ export class VolumeManager {
       const subPath = subPathOf(mount, variables);
       let hostPath = path;
       if (subPath !== '') {
-        hostPath = this.options.directories.subPath(pod.metadata?.uid ?? '', mount.name, container.name, index);
+        hostPath = this.options.directories.subPath(toUid(pod.metadata?.uid), mount.name, container.name, index);
         try {
           await this.filesOf(volume).bindSubPath(path, subPath, hostPath);
         } catch (error) {
@@ -138,7 +139,7 @@ export class VolumeManager {
   }
 
   /** Delay until unchanged volumes of the pod must be set up again. Undefined: never. */
-  republishInMs(uid: string): number | undefined {
+  republishInMs(uid: Uid): number | undefined {
     return this.options.plugins.republishes(uid) ? REPUBLISH_MS : undefined;
   }
 
@@ -146,7 +147,7 @@ export class VolumeManager {
   devicesOf(pod: Pod, container: Container): ContainerConfig['devices'] {
     return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
       const volume = pod.spec?.volumes?.find((each) => each.name === name);
-      const record = this.options.plugins.records.known(pod.metadata?.uid ?? '', name);
+      const record = this.options.plugins.records.known(toUid(pod.metadata?.uid), name);
       if (record?.block !== true || record.path === '') {
         throw new Error(`cannot find volume "${name}" to pass into container "${container.name}"`);
       }
@@ -159,7 +160,7 @@ export class VolumeManager {
    * Unmounts all volumes of the pod. The files are removed with the pod's directory. `keepsDrivers`: mounts of drivers
    * and tools are kept, because the pod will start again.
    */
-  async tearDown(uid: string, keepsDrivers = false): Promise<void> {
+  async tearDown(uid: Uid, keepsDrivers = false): Promise<void> {
     if (!keepsDrivers) await this.options.plugins.tearDown(uid);
     await this.options.mounts.unmountTree(this.options.directories.pod(uid));
   }
@@ -173,7 +174,7 @@ export class VolumeManager {
   private pathOf(pod: Pod, volume: Volume): string {
     const type = typeOf(volume);
     if (type?.way === 'direct') return this.direct(type).pathOf(pod, volume);
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const record = this.options.plugins.records.known(uid, volume.name);
     if (record !== undefined) return record.path;
     if (type?.way === 'claim') return this.options.directories.volume(uid, CLAIM_PLUGIN, volume.name);

@@ -1,5 +1,6 @@
 /** Volumes that need a driver, a tool or a claim, selected by their source or by their record. */
 import type { PersistentVolume, Pod, Volume } from '../../api/generated/core/v1.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { Turns } from '../../base/concurrency/keyed-turns.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { ForeignFiles } from '../files-port.ts';
@@ -45,7 +46,7 @@ export class VolumePlugins {
 
   /** Idempotent. Volumes of running pods need neither the API server nor a driver after a restart of the kubelet. */
   async setUp(pod: Pod, volume: Volume): Promise<void> {
-    const known = await this.#options.records.get(pod.metadata?.uid ?? '', volume.name);
+    const known = await this.#options.records.get(toUid(pod.metadata?.uid), volume.name);
     if (known !== undefined && (await this.#isReady(known))) return;
     const claimName = claimTypeOf(volume)?.claimName(pod, volume);
     const bound = claimName === undefined ? {} : await this.#options.claims.resolve(pod, volume, claimName);
@@ -53,7 +54,7 @@ export class VolumePlugins {
     const name = request.persistent?.metadata?.name;
     if (name === undefined || !isForOnePod(request)) return this.#setUp(request);
     await this.#turns.inTurn(name, async () => {
-      const uid = pod.metadata?.uid ?? '';
+      const uid = toUid(pod.metadata?.uid);
       const others = (await this.#options.records.all()).filter((each) => each.claim !== undefined && each.uid !== uid);
       if (others.some((each) => each.name === name)) {
         throw new Error('volume uses the ReadWriteOncePod access mode and is already in use by another pod');
@@ -80,12 +81,12 @@ export class VolumePlugins {
   }
 
   /** Whether a driver of the pod requires periodic republishing. */
-  republishes(uid: string): boolean {
+  republishes(uid: Uid): boolean {
     return this.#options.records.ofPod(uid).some((record) => this.#of(record).republishes?.(record) === true);
   }
 
   /** Rejects while a driver or tool fails. Volumes that were not undone stay recorded. */
-  async tearDown(uid: string): Promise<void> {
+  async tearDown(uid: Uid): Promise<void> {
     for (const record of await this.#options.records.all())
       if (record.uid === uid) await this.#of(record).tearDown(record);
   }

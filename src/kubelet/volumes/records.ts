@@ -4,6 +4,7 @@
  */
 
 import { join } from 'node:path';
+import { toUid, type Uid } from '../../base/brand.ts';
 import { decodeJson, flag, object, oneOf, optional, own, text } from '../../base/decode.ts';
 import type { PodFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
@@ -12,7 +13,7 @@ import type { VolumeTools } from './tools-port.ts';
 
 interface Common {
   /** UID of the pod. */
-  readonly uid: string;
+  readonly uid: Uid;
   /** Name of the volume in the pod. */
   readonly volume: string;
   /** Name of the PersistentVolume, or of the volume in the pod. */
@@ -78,18 +79,18 @@ export class MountRecords {
     this.#isDurable = isDurable;
   }
 
-  async get(uid: string, volume: string): Promise<MountRecord | undefined> {
+  async get(uid: Uid, volume: string): Promise<MountRecord | undefined> {
     await this.#load();
     return this.#records.get(keyOf(uid, volume));
   }
 
   /** Reads the record from memory. Complete after a `get` or `put` of the same pod. */
-  known(uid: string, volume: string): MountRecord | undefined {
+  known(uid: Uid, volume: string): MountRecord | undefined {
     return this.#records.get(keyOf(uid, volume));
   }
 
   /** Reads from memory, like `known`. */
-  ofPod(uid: string): readonly MountRecord[] {
+  ofPod(uid: Uid): readonly MountRecord[] {
     return [...this.#records.values()].filter((record) => record.uid === uid);
   }
 
@@ -127,7 +128,7 @@ export class MountRecords {
   }
 
   async #readAll(): Promise<void> {
-    for (const uid of await this.#files.names(this.#directories.pods)) {
+    for (const uid of (await this.#files.names(this.#directories.pods)).map(toUid)) {
       const directory = this.#directories.mountRecords(uid);
       for (const name of await this.#files.names(directory)) {
         const text = await this.#tools.read(join(directory, name));
@@ -140,7 +141,7 @@ export class MountRecords {
 
 /** Fields that a record of every mounted volume has, except its kind. `plugin`: directory below the pod's volumes. */
 export function commonRecord(directories: PodDirectories, request: VolumeRequest, plugin: string): Common {
-  const uid = request.pod.metadata?.uid ?? '';
+  const uid = toUid(request.pod.metadata?.uid);
   const claim = claimKeyOf(request);
   return {
     uid,
@@ -152,7 +153,7 @@ export function commonRecord(directories: PodDirectories, request: VolumeRequest
   };
 }
 
-const keyOf = (uid: string, volume: string): string => `${uid}/${volume}`;
+const keyOf = (uid: Uid, volume: string): string => `${uid}/${volume}`;
 
 const RECORD = own<MountRecord>(
   object({

@@ -1,6 +1,7 @@
 import type { Pod, ServiceAccount } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Decoded, isValid, number, object, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -113,7 +114,7 @@ export class TokenSource {
   }
 
   /** Time until the next token of the pod is due. Undefined when it has none. */
-  renewalInMs(uid: string): number | undefined {
+  renewalInMs(uid: Uid): number | undefined {
     const [nowMs, monotonicMs] = [this.clock.nowMs(), this.clock.monotonicMs()];
     const left = [...this.cache].flatMap(([key, token]) =>
       key.startsWith(`${uid}\n`) ? [renewalInMs(token, nowMs, monotonicMs)] : [],
@@ -121,7 +122,7 @@ export class TokenSource {
     return left.length === 0 ? undefined : Math.min(...left);
   }
 
-  forget(uid: string): void {
+  forget(uid: Uid): void {
     for (const key of this.cache.keys()) {
       if (key.startsWith(`${uid}\n`)) this.cache.delete(key);
     }
@@ -129,8 +130,8 @@ export class TokenSource {
   }
 
   /** Keeps the tokens of these pods and deletes the tokens of other pods. */
-  retain(uids: ReadonlySet<string>): void {
-    for (const key of this.cache.keys()) if (!uids.has(key.split('\n')[0] ?? '')) this.cache.delete(key);
+  retain(uids: ReadonlySet<Uid>): void {
+    for (const key of this.cache.keys()) if (!uids.has(toUid(key.split('\n')[0]))) this.cache.delete(key);
     this.save();
   }
 

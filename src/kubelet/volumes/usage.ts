@@ -5,6 +5,7 @@
 
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
+import type { Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { timestamp } from '../../base/times.ts';
@@ -32,7 +33,7 @@ export interface VolumeUsagesOptions {
   readonly events: KubeletEvents;
   readonly log: Log;
   readonly nowMs: () => number;
-  readonly pod: (uid: string) => Pod | undefined;
+  readonly pod: (uid: Uid) => Pod | undefined;
 }
 
 const MEASURE_MS = 10_000;
@@ -54,7 +55,7 @@ export class VolumeUsages {
   }
 
   /** Last measured usage. */
-  ofPod(uid: string): VolumeUsage[] {
+  ofPod(uid: Uid): VolumeUsage[] {
     return [...this.#known].flatMap(([key, usage]) => (key.startsWith(`${uid}/`) ? [usage] : []));
   }
 

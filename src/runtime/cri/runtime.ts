@@ -1,5 +1,6 @@
 /** Implements the container runtime port over the container runtime interface (CRI) of containerd and CRI-O. */
 
+import { toUid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { decodeJson, list, number, object, optional, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -365,7 +366,7 @@ function describeSandbox(status: Message<typeof messages.sandboxStatus>): Sandbo
     id: status.id,
     name: metadata?.name ?? '',
     namespace: metadata?.namespace ?? '',
-    uid: metadata?.uid ?? '',
+    uid: toUid(metadata?.uid),
     attempt: metadata?.attempt ?? 0,
     state: status.state === 0 ? 'ready' : 'notready',
     createdAtMs: status.createdAt,

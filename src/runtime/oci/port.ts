@@ -2,12 +2,13 @@
  * What the embedded runtime needs from other folders: a pod network (`network/pods/io` or a CNI adapter) and an image
  * store (`runtime/images`).
  */
+import type { Uid } from '../../base/brand.ts';
 import type { ImageService, PortMapping } from '../port.ts';
 
 /** Identity of a pod sandbox on the pod network. `sandboxId` is the key for `detach`. */
 export interface PodEndpoint {
   readonly sandboxId: string;
-  readonly uid: string;
+  readonly uid: Uid;
   readonly name: string;
   readonly namespace: string;
   readonly portMappings: readonly PortMapping[];

@@ -6,6 +6,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { toUid } from '../../../src/base/brand.ts';
 import { createRuntimeLab } from '../../runtime/oci/lab.ts';
 
 const [bundle = '', runcRoot = '', count = '20'] = process.argv.slice(2);
@@ -22,7 +23,7 @@ try {
   const sandbox = await runtime.runPodSandbox({
     name: 'bench',
     namespace: 'bench',
-    uid: 'bench',
+    uid: toUid('bench'),
     attempt: 0,
     hostname: 'bench',
     labels: {},

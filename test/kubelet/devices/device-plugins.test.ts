@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Pod } from '../../../src/api/generated/core/v1.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
 import { DeviceManager } from '../../../src/kubelet/devices/manager.ts';
@@ -122,7 +123,7 @@ test('registers, allocates one device to one container and keeps it over a resta
       { containerPath: '/dev/board-a', hostPath: '/dev/null', permissions: 'rw' },
     ]);
     assert.deepEqual(held?.edits.env, [{ name: 'BOARD', value: '/dev/board-a' }]);
-    assert.deepEqual(it.manager.heldBy('uid-one', 'main'), [{ resource: RESOURCE, ids: ['a'], numaNodes: [0] }]);
+    assert.deepEqual(it.manager.heldBy(toUid('uid-one'), 'main'), [{ resource: RESOURCE, ids: ['a'], numaNodes: [0] }]);
     const second = it.manager.rejection(podOf('two', 2), [pod]);
     assert.equal(second?.reason, 'UnexpectedAdmissionError');
     assert.match(second.message, /Requested: 2, Available: 1, which is unexpected/);

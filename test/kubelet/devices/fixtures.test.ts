@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Container, Pod } from '../../../src/api/generated/core/v1.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { fixtureDevices } from '../../../src/kubelet/devices/fixture-slices.ts';
@@ -17,7 +18,7 @@ const board = {
 const container = { name: 'main', resources: { limits: { [RESOURCE]: '1' }, requests: { [RESOURCE]: '1' } } };
 const pod = (name: string): Pod =>
   ({ metadata: { name, namespace: 'default', uid: name }, spec: { containers: [container] } }) as never;
-const claim = (name: string) => ({ namespace: 'default', name, uid: name });
+const claim = (name: string) => ({ namespace: 'default', name, uid: toUid(name) });
 const result = { request: 'r', driver: 'rig.hyperedge.dev', pool: 'n', device: 'board-1' };
 
 async function lab(found: readonly Fixture[] = [board]) {
@@ -58,7 +59,7 @@ test('grants admin access without waiting for the holder and without becoming on
   try {
     await manager.allocate(pod('p'), container as unknown as Container);
     assert.equal(fixtures.prepare(claim('admin'), { ...result, adminAccess: true }).devices.length, 1);
-    manager.release('p');
+    manager.release(toUid('p'));
     fixtures.prepare(claim('one'), result);
     fixtures.unprepare(claim('admin'));
     assert.throws(() => fixtures.prepare(claim('two'), result), /in use by claim default\/one/);

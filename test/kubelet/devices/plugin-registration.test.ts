@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import type { AllocationResult } from '../../../src/api/devices/types.ts';
 import type { Container, Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { ClaimManager } from '../../../src/kubelet/devices/claims.ts';
@@ -250,7 +251,7 @@ test('prepares device shares through the driver and shows them in the pod-resour
     channel.close();
     await served.close();
     for (const id of ['first', 'second']) assert.ok(answer.includes(new Writer(16).string(5, id).finish()));
-    await manager.release('pod-1');
+    await manager.release(toUid('pod-1'));
     assert.deepEqual(manager.heldBy(pod, container), []);
   } finally {
     await it.stop();

@@ -1,6 +1,7 @@
 /** USB device that returns with a different serial number each time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { Fixtures } from '../../../src/kubelet/devices/fixtures.ts';
@@ -39,7 +40,7 @@ test('fixtures take no capacity from other plug-ins, and claimed devices are kep
   });
   await fixtures.start();
   fixtures.prepare(
-    { namespace: 'default', name: 'c', uid: 'c' },
+    { namespace: 'default', name: 'c', uid: toUid('c') },
     { request: 'r', driver: 'rig.hyperedge.dev', pool: 'n', device: 'claimed' },
   );
   for (let i = 0; i < 300; i += 1) {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from '../../../src/api/generated/core/v1.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ApiClient } from '../../../src/client/types.ts';
 import { BACK_OFF, backOffUntil } from '../../../src/kubelet/core/pod-plan/back-off.ts';
@@ -59,7 +60,7 @@ function tokenHost() {
   tokens.connect({ resource: () => ({ createSubresource }) } as unknown as ApiClient);
   let due = 0;
   const services = { clock: host.clock, tokens, volumes: { republishInMs: () => undefined } } as unknown as PodServices;
-  const refresh = new VolumeRefresh(services, 'u', () => {
+  const refresh = new VolumeRefresh(services, toUid('u'), () => {
     due += 1;
   });
   return { host, issuer, tokens, refresh, due: () => due };

@@ -3,6 +3,7 @@ import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { collectOrphans } from '../../../src/kubelet/housekeeping/collection.ts';
 import { createCgroupFileSystem } from '../../../src/kubelet/io/cgroupfs/index.ts';
@@ -43,8 +44,8 @@ describe('leftovers of pods', () => {
       const pods = ['ours', 'kept', 'theirs'];
       for (const uid of pods) await cgroups.ensurePod({ metadata: { uid }, spec: { containers: [] } });
       for (const uid of ['ours', 'kept']) {
-        await mkdir(directories.pod(uid), { recursive: true });
-        await writeFile(join(directories.pod(uid), 'file'), '');
+        await mkdir(directories.pod(toUid(uid)), { recursive: true });
+        await writeFile(join(directories.pod(toUid(uid)), 'file'), '');
       }
       const services = {
         view: { uids: () => ['kept'] },
@@ -56,11 +57,11 @@ describe('leftovers of pods', () => {
       } as unknown as PodServices;
       const manager = { apiHasSynced: true, workers: () => [] };
       await collectOrphans(services, { ...manager, apiHasSynced: false } as unknown as PodTable);
-      await access(directories.pod('ours'));
+      await access(directories.pod(toUid('ours')));
       await collectOrphans(services, manager as unknown as PodTable);
       assert.deepEqual((await cgroups.list()).map((each) => each.uid).sort(), ['kept', 'theirs']);
-      await assert.rejects(access(directories.pod('ours')));
-      await access(directories.pod('kept'));
+      await assert.rejects(access(directories.pod(toUid('ours'))));
+      await access(directories.pod(toUid('kept')));
     } finally {
       for (const hierarchy of await files.hierarchies()) await files.removeTree(`${hierarchy.mount}/${root}`);
       await rm(directory, { recursive: true, force: true });

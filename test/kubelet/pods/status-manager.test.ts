@@ -5,6 +5,7 @@ import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
 import { ApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ApiClient, ResourceClient } from '../../../src/client/types.ts';
 import { StatusManager } from '../../../src/kubelet/pods/status-manager.ts';
@@ -12,8 +13,9 @@ import { ManualClock } from '../../client/clocks.ts';
 import { realClock } from '../lab.ts';
 import { MemoryApi } from '../memory-api.ts';
 
+const UID = toUid('u');
 const pending = (): Pod => ({
-  metadata: { name: 'steady', namespace: 'default', uid: 'u' },
+  metadata: { name: 'steady', namespace: 'default', uid: UID },
   status: { phase: 'Pending' },
 });
 const phaseAt = (api: MemoryApi): string | undefined => api.get(resources.pods, 'default/steady')?.status?.phase;
@@ -22,8 +24,8 @@ async function started(api: MemoryApi): Promise<StatusManager> {
   api.put(resources.pods, pending());
   const statuses = new StatusManager({ clock: realClock, log: silentLog });
   statuses.connect(api.client());
-  statuses.setTarget('u', pending());
-  statuses.set('u', { phase: 'Running' });
+  statuses.setTarget(UID, pending());
+  statuses.set(UID, { phase: 'Running' });
   for (let i = 0; i < 20 && phaseAt(api) !== 'Running'; i += 1) await turn();
   assert.equal(phaseAt(api), 'Running');
   return statuses;
@@ -33,10 +35,10 @@ test('stops status writes for pods that a stopping host ends, even when their ow
   const api = new MemoryApi();
   const statuses = await started(api);
   statuses.stop();
-  statuses.set('u', { phase: 'Failed' });
+  statuses.set(UID, { phase: 'Failed' });
   // The watch delivers the last earlier write while the pods are being ended.
-  statuses.setTarget('u', { ...pending(), status: { phase: 'Running' } });
-  statuses.finish('u');
+  statuses.setTarget(UID, { ...pending(), status: { phase: 'Running' } });
+  statuses.finish(UID);
   for (let i = 0; i < 20; i += 1) await turn();
   assert.equal(phaseAt(api), 'Running');
 });
@@ -44,7 +46,7 @@ test('stops status writes for pods that a stopping host ends, even when their ow
 test('reports a terminating pod before that', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
-  statuses.set('u', { phase: 'Failed' });
+  statuses.set(UID, { phase: 'Failed' });
   for (let i = 0; i < 20 && phaseAt(api) !== 'Failed'; i += 1) await turn();
   assert.equal(phaseAt(api), 'Failed');
   statuses.stop();
@@ -83,8 +85,8 @@ test('writes the essential fields of a rejected status once, and the pod can sti
   const stored = api.put(resources.pods, pending());
   const statuses = new StatusManager({ clock: realClock, log: silentLog });
   statuses.connect(strict(api, attempts));
-  statuses.setTarget('u', stored);
-  statuses.set('u', { ...running, conditions: [...running.conditions] });
+  statuses.setTarget(UID, stored);
+  statuses.set(UID, { ...running, conditions: [...running.conditions] });
   await turns();
   const seen = api.get(resources.pods, 'default/steady');
   assert.equal(seen?.status?.phase, 'Running');
@@ -92,14 +94,14 @@ test('writes the essential fields of a rejected status once, and the pod can sti
   assert.equal(attempts.length, 2, JSON.stringify(attempts));
   // Other changes of the pod do not send the rejected status again.
   for (let i = 0; i < 10; i += 1) {
-    statuses.setTarget('u', seen);
-    statuses.set('u', { ...running, conditions: [...running.conditions] });
+    statuses.setTarget(UID, seen);
+    statuses.set(UID, { ...running, conditions: [...running.conditions] });
     await turns();
   }
   assert.equal(attempts.length, 2, JSON.stringify(attempts));
-  statuses.set('u', { ...running, phase: 'Failed', conditions: [...running.conditions] });
-  statuses.setTarget('u', { ...seen, metadata: { ...seen.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } });
-  statuses.finish('u');
+  statuses.set(UID, { ...running, phase: 'Failed', conditions: [...running.conditions] });
+  statuses.setTarget(UID, { ...seen, metadata: { ...seen.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } });
+  statuses.finish(UID);
   await turns();
   assert.equal(api.get(resources.pods, 'default/steady'), undefined);
   statuses.stop();
@@ -120,9 +122,9 @@ test('keeps the last status while the API is unreachable', async () => {
       patch: () => Promise.reject(new ApiError('InternalError', 'not now')),
     }),
   });
-  statuses.setTarget('u', stored);
-  statuses.set('u', { phase: 'Succeeded' });
-  statuses.finish('u');
+  statuses.setTarget(UID, stored);
+  statuses.set(UID, { phase: 'Succeeded' });
+  statuses.finish(UID);
   await turns();
   assert.notEqual(api.get(resources.pods, 'default/steady'), undefined);
   statuses.stop();
@@ -134,8 +136,8 @@ test('keeps a pod that ends immediately visible as terminating for a short time'
   const deletionTimestamp = '2026-01-01T00:00:00Z';
   const graceful = { ...pending().metadata, deletionTimestamp, deletionGracePeriodSeconds: 60 };
   const beganMs = performance.now();
-  statuses.setTarget('u', { ...pending(), metadata: graceful, status: { phase: 'Running' } });
-  statuses.finish('u');
+  statuses.setTarget(UID, { ...pending(), metadata: graceful, status: { phase: 'Running' } });
+  statuses.finish(UID);
   await turns();
   assert.ok(api.get(resources.pods, 'default/steady'), 'a client that reads after its deletion finds the pod');
   while (api.get(resources.pods, 'default/steady') !== undefined && performance.now() - beganMs < 5_000)
@@ -163,9 +165,9 @@ test('writes the last status, with the generation of the deletion, before the po
     }
   })();
   await turn();
-  statuses.setTarget('u', { ...pending(), metadata: deleted, status: { phase: 'Running' } });
-  statuses.set('u', { phase: 'Succeeded', observedGeneration: 2 });
-  statuses.finish('u');
+  statuses.setTarget(UID, { ...pending(), metadata: deleted, status: { phase: 'Running' } });
+  statuses.set(UID, { phase: 'Succeeded', observedGeneration: 2 });
+  statuses.finish(UID);
   await seen;
   assert.deepEqual(last?.status, { phase: 'Succeeded', observedGeneration: 2 });
   assert.deepEqual(
@@ -184,9 +186,9 @@ test('does not overwrite a condition of another component with its old value', a
   const stored = api.put(resources.pods, { ...pending(), status: gate('False') });
   const statuses = new StatusManager({ clock: realClock, log: silentLog });
   statuses.connect(api.client());
-  statuses.setTarget('u', stored);
+  statuses.setTarget(UID, stored);
   // Planned before the gate was closed.
-  statuses.set('u', { ...gate('True'), hostIP: '192.0.2.1' });
+  statuses.set(UID, { ...gate('True'), hostIP: '192.0.2.1' });
   await turns();
   const seen = api.get(resources.pods, 'default/steady')?.status;
   assert.equal(seen?.hostIP, '192.0.2.1');
@@ -223,23 +225,23 @@ test('delays conditions of a starting pod, but no other change', async () => {
     ],
     ...(ip === undefined ? {} : { podIP: ip }),
   });
-  statuses.setTarget('u', stored);
-  statuses.set('u', creating());
+  statuses.setTarget(UID, stored);
+  statuses.set(UID, creating());
   await clock.advance(100);
-  statuses.set('u', creating('10.0.0.1'));
+  statuses.set(UID, creating('10.0.0.1'));
   await clock.advance(100);
   assert.deepEqual(written, []);
-  statuses.set('u', { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
+  statuses.set(UID, { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
   await clock.advance(0);
   assert.deepEqual(written.splice(0), ['Running'], 'one write for a quick start');
   await clock.advance(2_000);
   assert.deepEqual(written, [], 'and none afterwards');
-  statuses.forget('u');
-  statuses.setTarget('u', stored);
-  statuses.set('u', creating('10.0.0.2'));
+  statuses.forget(UID);
+  statuses.setTarget(UID, stored);
+  statuses.set(UID, creating('10.0.0.2'));
   await clock.advance(600);
   assert.equal(written.length, 1, 'a slow start is reported');
-  statuses.set('u', creating('10.0.0.2', 'ErrImagePull'));
+  statuses.set(UID, creating('10.0.0.2', 'ErrImagePull'));
   await clock.advance(0);
   assert.equal(written.length, 2, 'a failure at once');
   statuses.stop();

@@ -4,6 +4,7 @@ import type { Node, PersistentVolume, Pod } from '../../../src/api/generated/cor
 import type { VolumeAttachmentStatus } from '../../../src/api/generated/storage/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../src/api/volumes/attachment.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
 import { Attachments } from '../../../src/kubelet/volumes/csi/attachments.ts';
@@ -77,7 +78,7 @@ export class CsiNodeLab {
   }
 
   async tearDown(uid: string): Promise<void> {
-    const record = await this.#node.records.get(uid, 'v');
+    const record = await this.#node.records.get(toUid(uid), 'v');
     if (record !== undefined) await this.#node.volumes.tearDown(record as CsiMount);
   }
 

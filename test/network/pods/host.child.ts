@@ -1,6 +1,7 @@
 /** One host of lab.ts in a separate network namespace: its pod network and routes, with Nodes from messages. */
 import { networkInterfaces } from 'node:os';
 import type { Node } from '../../../src/api/generated/core/v1.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { messageOf } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ChangeHandler, InformerFactory } from '../../../src/client/types.ts';
@@ -111,7 +112,7 @@ async function answer(request: HostRequest): Promise<unknown> {
     case 'attach':
       return (
         await network.attach(`/run/netns/${request.netns}`, {
-          ...{ sandboxId: request.netns, uid: request.netns, name: request.netns, namespace: 'default' },
+          ...{ sandboxId: request.netns, uid: toUid(request.netns), name: request.netns, namespace: 'default' },
           portMappings: [],
         })
       ).ips;

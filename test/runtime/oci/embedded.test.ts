@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { HOST_ROOT_ID, HOST_ROOT_IMAGE } from '../../../src/api/podspec/host-root-image.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import type { ContainerConfig, Mount, SandboxConfig } from '../../../src/runtime/port.ts';
 import { BUSYBOX, createRuntimeLab, type RuntimeLab } from './lab.ts';
 import { inOwnNetworkNamespace } from './netns.ts';
@@ -27,7 +28,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     const sandbox = (name: string, hostNetwork = false): SandboxConfig => ({
       name,
       namespace: 'kube-system',
-      uid: `uid-${name}`,
+      uid: toUid(`uid-${name}`),
       attempt: 0,
       hostname: name,
       labels: {},

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createKmsPlugin } from '../../../src/apiserver/io/kms-plugin.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { createCsiConnector } from '../../../src/kubelet/io/plugins/csi-driver.ts';
@@ -279,7 +280,7 @@ test('rejects messages with millions of fields without blocking the event loop',
     () => csi.info(),
     () => csi.capabilities(),
     () => csi.stats('v', '/p', '/s'),
-    () => dra.prepare({ namespace: 'n', name: 'c', uid: 'u' }),
+    () => dra.prepare({ namespace: 'n', name: 'c', uid: toUid('u') }),
     () => kms.encrypt(Buffer.from('x'), 'u'),
     () => cri.call('ImageService/ListImages', [{}, {}], messages.listImagesResponse),
   ];
@@ -343,7 +344,7 @@ test('treats every damaged response as an error or a response', async () => {
     await each(() => device.allocate(['a']));
     await each(() => device.preferred(['a'], 1));
     await each(() => device.options());
-    await each(() => dra.prepare({ namespace: 'n', name: 'c', uid: 'u' }));
+    await each(() => dra.prepare({ namespace: 'n', name: 'c', uid: toUid('u') }));
     await each(() => kms.encrypt(EMPTY, 'u'));
     await each(() => kms.status());
     await each(() => cri.call('RuntimeService/Status', [{}, {}], messages.statusResponse));

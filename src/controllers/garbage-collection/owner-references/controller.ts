@@ -7,6 +7,7 @@ import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
+import { toUid, type Uid } from '../../../base/brand.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Informer } from '../../../client/types.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
@@ -78,15 +79,15 @@ class Collector {
   #kinds = new Map<string, DiscoveredKind>();
   #rediscovery = false;
   #isOpen = false;
-  readonly #early = { delete: new Set<string>(), orphan: new Set<string>() };
+  readonly #early = { delete: new Set<Uid>(), orphan: new Set<Uid>() };
   readonly #deleteQueue;
   readonly #orphanQueue;
 
   constructor(handle: ControllerHandle, scope: RunScope) {
     this.#handle = handle;
     this.#scope = scope;
-    this.#deleteQueue = scope.queue((uid) => this.#examine(uid), 8);
-    this.#orphanQueue = scope.queue((uid) => this.#orphan(uid), 2);
+    this.#deleteQueue = scope.queue((key) => this.#examine(toUid(key)), 8);
+    this.#orphanQueue = scope.queue((key) => this.#orphan(toUid(key)), 2);
   }
 
   async start(): Promise<void> {
@@ -144,7 +145,8 @@ class Collector {
         if (mayChangeKinds) this.#rediscover(REDISCOVER_MS);
       },
       deleted: (object) => {
-        const { uid = '', namespace = '', name = '' } = object.metadata ?? {};
+        const { namespace = '', name = '' } = object.metadata ?? {};
+        const uid = toUid(object.metadata?.uid);
         this.#rememberAbsent(absenceKey(uid, kind.kind, namespace, name));
         this.#follow(this.#graph.remove(uid));
       },
@@ -191,7 +193,7 @@ class Collector {
     if (oldest.done !== true) this.#absent.delete(oldest.value);
   }
 
-  async #examine(uid: string): Promise<void> {
+  async #examine(uid: Uid): Promise<void> {
     const node = this.#graph.node(uid);
     if (node === undefined) return;
     if (node.isDeleting && !node.isDeletingDependents) return;
@@ -255,10 +257,11 @@ class Collector {
     // A cluster-scoped object cannot be owned by a namespaced one. Such a reference is invalid, but not a reason to
     // delete.
     if (namespace === '' && namespaced) return 'solid';
-    const key = absenceKey(reference.uid, reference.kind, namespaced ? namespace : '', reference.name);
+    const uid = toUid(reference.uid);
+    const key = absenceKey(uid, reference.kind, namespaced ? namespace : '', reference.name);
     if (this.#absent.has(key)) return 'dangling';
-    const owner = await this.#read(at, reference.uid);
-    if (owner === undefined || owner.metadata?.uid !== reference.uid) {
+    const owner = await this.#read(at, uid);
+    if (owner === undefined || owner.metadata?.uid !== uid) {
       this.#rememberAbsent(key);
       return 'dangling';
     }
@@ -279,7 +282,7 @@ class Collector {
     for (const dependent of blocking) if (!dependent.isDeletingDependents) this.#deleteQueue.add(dependent.uid);
   }
 
-  async #orphan(uid: string): Promise<void> {
+  async #orphan(uid: Uid): Promise<void> {
     const node = this.#graph.node(uid);
     if (node === undefined) return;
     await attemptAll(this.#graph.dependentsOf(uid), async (dependent) => {
@@ -313,7 +316,7 @@ class Collector {
     });
   }
 
-  async #read(at: Coordinates, uid: string | undefined): Promise<KubeObject | undefined> {
+  async #read(at: Coordinates, uid: Uid | undefined): Promise<KubeObject | undefined> {
     const { client, kind } = this.#clientFor(at);
     try {
       return await client.get(at.name, kind.namespaced ? at.namespace : undefined);
@@ -343,7 +346,7 @@ class Collector {
  * Includes namespace and name: a reference from the wrong namespace must not mark the owner as absent for valid
  * references.
  */
-function absenceKey(uid: string, kind: string, namespace: string, name: string): string {
+function absenceKey(uid: Uid, kind: string, namespace: string, name: string): string {
   return `${uid}/${kind}/${namespace}/${name}`;
 }
 

@@ -4,6 +4,7 @@
  */
 import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { toUid, type Uid } from '../../../base/brand.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from './graph.ts';
 
 /**
@@ -23,7 +24,7 @@ export interface DecisionInput {
 export type GcDecision =
   | { readonly kind: 'keep' }
   /** Other owners remain, so only the references to these owners are removed. */
-  | { readonly kind: 'forget-owners'; readonly uids: readonly string[] }
+  | { readonly kind: 'forget-owners'; readonly uids: readonly Uid[] }
   | {
       readonly kind: 'delete';
       readonly propagation: 'Background' | 'Foreground' | 'Orphan';
@@ -34,7 +35,7 @@ export type GcDecision =
 export function decide(input: DecisionInput): GcDecision {
   const { object, owners } = input;
   if (owners.length === 0) return { kind: 'keep' };
-  const notSolid = owners.filter((owner) => owner.state !== 'solid').map((owner) => owner.reference.uid);
+  const notSolid = owners.filter((owner) => owner.state !== 'solid').map((owner) => toUid(owner.reference.uid));
   if (notSolid.length === 0) return { kind: 'keep' };
   if (notSolid.length < owners.length) return { kind: 'forget-owners', uids: notSolid };
   if (owners.some((owner) => owner.state === 'waiting') && input.hasDependents) {
@@ -49,8 +50,8 @@ export function decide(input: DecisionInput): GcDecision {
   return { kind: 'delete', propagation, unblockOwners: false };
 }
 
-export function withoutOwners(object: KubeObject, uids: readonly string[]): OwnerReference[] {
-  return (object.metadata?.ownerReferences ?? []).filter((reference) => !uids.includes(reference.uid));
+export function withoutOwners(object: KubeObject, uids: readonly Uid[]): OwnerReference[] {
+  return (object.metadata?.ownerReferences ?? []).filter((reference) => !uids.includes(toUid(reference.uid)));
 }
 
 export function unblocked(object: KubeObject): OwnerReference[] {

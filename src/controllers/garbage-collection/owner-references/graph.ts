@@ -5,6 +5,7 @@
  */
 import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { toUid, type Uid } from '../../../base/brand.ts';
 
 export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
@@ -20,10 +21,10 @@ export interface Coordinates {
 }
 
 export interface GraphNode {
-  readonly uid: string;
+  readonly uid: Uid;
   readonly at: Coordinates;
   readonly owners: readonly OwnerReference[];
-  readonly dependents: ReadonlySet<string>;
+  readonly dependents: ReadonlySet<Uid>;
   /** Known only from a reference of a dependent. */
   readonly isVirtual: boolean;
   readonly isDeleting: boolean;
@@ -32,11 +33,11 @@ export interface GraphNode {
 }
 
 interface MutableNode {
-  readonly uid: string;
+  readonly uid: Uid;
   at: Coordinates;
   owners: readonly OwnerReference[];
   /** The shared `NONE` until the first dependent is added, because most objects have no dependents. */
-  dependents: Set<string>;
+  dependents: Set<Uid>;
   isVirtual: boolean;
   isDeleting: boolean;
   isDeletingDependents: boolean;
@@ -45,23 +46,23 @@ interface MutableNode {
 
 /** UIDs to check: objects that may have to be deleted or released, and objects whose dependents must be orphaned. */
 export interface Suspects {
-  readonly delete: ReadonlySet<string>;
-  readonly orphan: ReadonlySet<string>;
+  readonly delete: ReadonlySet<Uid>;
+  readonly orphan: ReadonlySet<Uid>;
 }
 
 export class OwnershipGraph {
-  readonly #nodes = new Map<string, MutableNode>();
+  readonly #nodes = new Map<Uid, MutableNode>();
 
   get size(): number {
     return this.#nodes.size;
   }
 
-  node(uid: string): GraphNode | undefined {
+  node(uid: Uid): GraphNode | undefined {
     return this.#nodes.get(uid);
   }
 
   /** Dependents with `blockOwnerDeletion`, for which the owner waits. */
-  blockingDependents(uid: string): GraphNode[] {
+  blockingDependents(uid: Uid): GraphNode[] {
     const blocking: GraphNode[] = [];
     for (const each of this.dependentsOf(uid)) {
       if (each.owners.some((owner) => owner.uid === uid && owner.blockOwnerDeletion === true)) blocking.push(each);
@@ -69,7 +70,7 @@ export class OwnershipGraph {
     return blocking;
   }
 
-  dependentsOf(uid: string): GraphNode[] {
+  dependentsOf(uid: Uid): GraphNode[] {
     const dependents: GraphNode[] = [];
     for (const each of this.#nodes.get(uid)?.dependents ?? []) {
       const node = this.#nodes.get(each);
@@ -81,8 +82,8 @@ export class OwnershipGraph {
   /** Records an added or changed object. */
   observe(object: KubeObject): Suspects {
     const { metadata } = object;
-    const uid = metadata?.uid ?? '';
-    const suspects = { delete: new Set<string>(), orphan: new Set<string>() };
+    const uid = toUid(metadata?.uid);
+    const suspects = { delete: new Set<Uid>(), orphan: new Set<Uid>() };
     const at: Coordinates = {
       apiVersion: object.apiVersion ?? '',
       kind: object.kind ?? '',
@@ -105,12 +106,12 @@ export class OwnershipGraph {
   }
 
   /** Records that an object was deleted, or that a virtual one does not exist. */
-  remove(uid: string): Suspects {
-    const suspects = { delete: new Set<string>(), orphan: new Set<string>() };
+  remove(uid: Uid): Suspects {
+    const suspects = { delete: new Set<Uid>(), orphan: new Set<Uid>() };
     const node = this.#nodes.get(uid);
     if (node === undefined) return suspects;
     this.#nodes.delete(uid);
-    for (const owner of node.owners) this.#dropDependent(owner.uid, uid, suspects);
+    for (const owner of node.owners) this.#dropDependent(toUid(owner.uid), uid, suspects);
     // An object that references itself as owner is deleted with itself.
     node.dependents.delete(uid);
     for (const dependent of node.dependents) suspects.delete.add(dependent);
@@ -130,13 +131,14 @@ export class OwnershipGraph {
     const now = new Map(owners.map((owner) => [owner.uid, owner]));
     for (const old of before) {
       const current = now.get(old.uid);
-      if (current === undefined) this.#dropDependent(old.uid, node.uid, suspects);
+      if (current === undefined) this.#dropDependent(toUid(old.uid), node.uid, suspects);
       else if (old.blockOwnerDeletion === true && current.blockOwnerDeletion !== true) {
-        this.#wakeIfWaiting(old.uid, suspects);
+        this.#wakeIfWaiting(toUid(old.uid), suspects);
       }
     }
     for (const owner of owners) {
-      const known = this.#nodes.get(owner.uid);
+      const uid = toUid(owner.uid);
+      const known = this.#nodes.get(uid);
       if (known !== undefined) {
         addDependent(known, node.uid);
         // The owner has another name or kind than the reference: the reference may be forged or stale.
@@ -145,13 +147,13 @@ export class OwnershipGraph {
         continue;
       }
       const virtual = newNode(
-        owner.uid,
+        uid,
         { apiVersion: owner.apiVersion, kind: owner.kind, namespace: node.at.namespace, name: owner.name },
         true,
       );
       addDependent(virtual, node.uid);
-      this.#nodes.set(owner.uid, virtual);
-      suspects.delete.add(owner.uid);
+      this.#nodes.set(uid, virtual);
+      suspects.delete.add(uid);
     }
   }
 
@@ -170,7 +172,7 @@ export class OwnershipGraph {
     node.isDeletingDependents = isDeletingDependents;
   }
 
-  #dropDependent(owner: string, dependent: string, suspects: MutableSuspects): void {
+  #dropDependent(owner: Uid, dependent: Uid, suspects: MutableSuspects): void {
     const node = this.#nodes.get(owner);
     if (node === undefined) return;
     node.dependents.delete(dependent);
@@ -178,25 +180,25 @@ export class OwnershipGraph {
     else this.#wakeIfWaiting(owner, suspects);
   }
 
-  #wakeIfWaiting(owner: string, suspects: MutableSuspects): void {
+  #wakeIfWaiting(owner: Uid, suspects: MutableSuspects): void {
     if (this.#nodes.get(owner)?.isDeletingDependents === true) suspects.delete.add(owner);
   }
 }
 
 interface MutableSuspects {
-  readonly delete: Set<string>;
-  readonly orphan: Set<string>;
+  readonly delete: Set<Uid>;
+  readonly orphan: Set<Uid>;
 }
 
 /** Shared empty set; never modified. */
-const NONE: Set<string> = new Set();
+const NONE: Set<Uid> = new Set();
 
-function addDependent(node: MutableNode, uid: string): void {
+function addDependent(node: MutableNode, uid: Uid): void {
   if (node.dependents === NONE) node.dependents = new Set();
   node.dependents.add(uid);
 }
 
-function newNode(uid: string, at: Coordinates, isVirtual: boolean): MutableNode {
+function newNode(uid: Uid, at: Coordinates, isVirtual: boolean): MutableNode {
   return {
     uid,
     at,

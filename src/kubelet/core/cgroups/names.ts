@@ -2,6 +2,7 @@
  * Names of cgroups, identical to those of upstream's two drivers. Source: k8s.io/kubernetes
  * pkg/kubelet/cm/cgroup_manager_linux.go CgroupName.ToCgroupfs and ToSystemd.
  */
+import { toUid, type Uid } from '../../../base/brand.ts';
 import type { QosClass } from './resources.ts';
 
 /** Logical components below the root of the hierarchy: `['kubepods', 'burstable', 'pod<uid>']`. */
@@ -25,7 +26,7 @@ export function qosPath(root: CgroupPath, qos: QosClass): CgroupPath {
   return qos === 'Guaranteed' ? kubepods : [...kubepods, qos.toLowerCase()];
 }
 
-export function podPath(root: CgroupPath, qos: QosClass, uid: string): CgroupPath {
+export function podPath(root: CgroupPath, qos: QosClass, uid: Uid): CgroupPath {
   return [...qosPath(root, qos), POD_PREFIX + uid];
 }
 
@@ -60,8 +61,11 @@ export function runtimeParentName(driver: CgroupDriver, path: CgroupPath): strin
  * UID are underscores and are converted back, which is correct for RFC 4122 UIDs and for the UIDs of static pods, which
  * have no dashes.
  */
-export function podUidOf(driver: CgroupDriver, directory: string): string | undefined {
+export function podUidOf(driver: CgroupDriver, directory: string): Uid | undefined {
   const name = directory.slice(directory.lastIndexOf('/') + 1);
-  if (driver === 'cgroupfs') return /^pod([0-9A-Za-z._-]+)$/.exec(name)?.[1];
-  return /-pod([0-9A-Za-z._]+)\.slice$/.exec(name)?.[1]?.replaceAll('_', '-');
+  const uid =
+    driver === 'cgroupfs'
+      ? /^pod([0-9A-Za-z._-]+)$/.exec(name)?.[1]
+      : /-pod([0-9A-Za-z._]+)\.slice$/.exec(name)?.[1]?.replaceAll('_', '-');
+  return uid === undefined ? undefined : toUid(uid);
 }

@@ -4,6 +4,7 @@
  * pod_container_manager.
  */
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { toUid } from '../../../base/brand.ts';
 import { type CgroupPath, kubepodsPath, podPath, qosPath, rootComponents } from './names.ts';
 import {
   amountOf,
@@ -114,7 +115,7 @@ export function qosTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[
 
 export function podNode(pod: Pod, options: TreeOptions): CgroupNode {
   const qos = qosClassOf(pod);
-  const uid = pod.metadata?.uid ?? '';
+  const uid = toUid(pod.metadata?.uid);
   const limits: { -readonly [Key in keyof CgroupLimits]: CgroupLimits[Key] } = {
     cpuShares: qos === 'BestEffort' ? MIN_SHARES : sharesOfMilli(podAmount(pod, 'requests', 'cpu')),
   };

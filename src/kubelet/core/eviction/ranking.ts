@@ -2,11 +2,12 @@
  * Order in which pods are evicted. Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankDiskPressureFunc,
  * rankPIDPressure.
  */
+import type { Uid } from '../../../base/brand.ts';
 import type { EvictionResource } from './thresholds.ts';
 
 /** Amounts are bytes for `memory` and `ephemeral-storage`, and numbers for `inodes` and `pids`. */
 export interface Candidate {
-  readonly uid: string;
+  readonly uid: Uid;
   readonly priority: number;
   /** Static and critical pods are never evicted. */
   readonly critical: boolean;

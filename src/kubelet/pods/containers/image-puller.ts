@@ -1,4 +1,5 @@
 import type { Container, EphemeralContainer, ImageVolumeSource, Pod } from '../../../api/generated/core/v1.ts';
+import type { Uid } from '../../../base/brand.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import {
@@ -152,7 +153,7 @@ export class ImagePuller {
   }
 
   /** Removes the back-off state of a deleted pod. */
-  forget(uid: string): void {
+  forget(uid: Uid): void {
     for (const key of this.backOff.keys()) {
       if (key.startsWith(`${uid}_`)) this.backOff.delete(key);
     }

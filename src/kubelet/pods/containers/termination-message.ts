@@ -1,4 +1,5 @@
 /** Termination message of a container. Source: kuberuntime_container.go getTerminationMessage. */
+import type { Uid } from '../../../base/brand.ts';
 import type { ContainerStatus } from '../../../runtime/port.ts';
 import { ANNOTATIONS } from '../../core/pod-plan/snapshot.ts';
 import type { KubeletFiles } from '../../files-port.ts';
@@ -30,13 +31,13 @@ export async function terminationMessage(
 export class TerminationMessages {
   readonly #files: Pick<KubeletFiles, 'pods' | 'logs'>;
   readonly #directories: Pick<PodDirectories, 'terminationMessage'>;
-  readonly #uid: string;
+  readonly #uid: Uid;
   readonly #known = new Map<string, string>();
 
   constructor(
     files: Pick<KubeletFiles, 'pods' | 'logs'>,
     directories: Pick<PodDirectories, 'terminationMessage'>,
-    uid: string,
+    uid: Uid,
   ) {
     this.#files = files;
     this.#directories = directories;

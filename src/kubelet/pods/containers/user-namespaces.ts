@@ -5,6 +5,7 @@
 
 import { join } from 'node:path';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { toUid, type Uid } from '../../../base/brand.ts';
 import { type Decoded, decodeJson, list, number, object } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { IdMapping, RuntimeFeatures } from '../../../runtime/port.ts';
@@ -25,7 +26,7 @@ export class UserNamespaces {
   readonly #deps: Needs;
   readonly #directories: PodDirectories;
   readonly #features: RuntimeFeatures;
-  readonly #ranges = new Map<string, number>();
+  readonly #ranges = new Map<Uid, number>();
 
   constructor(deps: Needs, directories: PodDirectories, features: RuntimeFeatures) {
     this.#deps = deps;
@@ -36,7 +37,7 @@ export class UserNamespaces {
   /** Loads the ranges of pods that an earlier kubelet started and that may still run. */
   async start(): Promise<void> {
     const { files, log } = this.#deps;
-    for (const uid of await files.pods.names(this.#directories.pods)) {
+    for (const uid of (await files.pods.names(this.#directories.pods)).map(toUid)) {
       const file = this.#file(uid);
       const text = await files.manifests.read(file).catch(() => undefined);
       if (text === undefined) continue;
@@ -58,7 +59,7 @@ export class UserNamespaces {
     const found = this.#features.handlers?.find(({ name }) => name === handler);
     if (found?.userNamespaces !== true)
       throw new Error(`RuntimeClass handler ${JSON.stringify(handler)} does not support user namespaces`);
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const range = this.#ranges.get(uid) ?? this.#free();
     if (!this.#ranges.has(uid)) {
       this.#ranges.set(uid, range);
@@ -75,7 +76,7 @@ export class UserNamespaces {
   }
 
   /** Releases the range of an ended pod for reuse. */
-  release(uid: string): void {
+  release(uid: Uid): void {
     if (!this.#ranges.delete(uid)) return;
     const { trees, log } = this.#deps;
     trees
@@ -90,7 +91,7 @@ export class UserNamespaces {
     throw new Error('could not find an empty slot to allocate a user namespace');
   }
 
-  #file(uid: string): string {
+  #file(uid: Uid): string {
     return join(this.#directories.pod(uid), 'userns');
   }
 }

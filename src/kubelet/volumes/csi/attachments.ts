@@ -8,6 +8,7 @@ import type { VolumeAttachment, VolumeError } from '../../../api/generated/stora
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { attachmentNameOf, uniqueIscsiName, uniqueVolumeName } from '../../../api/volumes/attachment.ts';
+import { toUid, type Uid } from '../../../base/brand.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { ignore } from '../../../base/errors.ts';
 import type { ApiClient } from '../../../client/types.ts';
@@ -48,7 +49,7 @@ export class Attachments {
   readonly #sinceMs = new Map<string, number>();
   #client: ApiClient | undefined;
   /** The last report and the UID of the Node to which it was written. */
-  #reported: { readonly text: string; readonly uid: string | undefined } | undefined;
+  #reported: { readonly text: string; readonly uid: Uid } | undefined;
   #reporting: Promise<void> = Promise.resolve();
 
   constructor(options: {
@@ -167,14 +168,14 @@ export class Attachments {
     const text = textOf(volumesInUse);
     const node = this.#node();
     if (!this.#isKnown()) throw new Error('the Node object was not read yet');
-    const uid = node?.metadata?.uid;
+    const uid = toUid(node?.metadata?.uid);
     // The local copy may be older than the last report, and a re-created Node has none.
     const isCurrent = this.#reported === undefined || (this.#reported.text === text && this.#reported.uid === uid);
     if (node !== undefined && isCurrent && textOf(node.status?.volumesInUse) === text) return;
     const written = await this.#api()
       .resource(resources.nodes)
       .patch(this.#nodeName, undefined, 'strategic', { status: { volumesInUse } }, { subresource: 'status' });
-    this.#reported = { text, uid: written.metadata?.uid };
+    this.#reported = { text, uid: toUid(written.metadata?.uid) };
   }
 
   #liveNode(): Promise<Node> {

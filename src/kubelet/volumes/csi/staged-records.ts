@@ -5,6 +5,7 @@
  */
 
 import { join } from 'node:path';
+import type { Uid } from '../../../base/brand.ts';
 import { type Decoded, decodeJson, flag, object, text } from '../../../base/decode.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
 import type { PodFiles } from '../../files-port.ts';
@@ -43,7 +44,7 @@ export class StagedRecords {
   }
 
   /** Whether another pod on this node than `exceptUid` uses the volume or is starting to. */
-  async isUsed(staging: string, exceptUid?: string): Promise<boolean> {
+  async isUsed(staging: string, exceptUid?: Uid): Promise<boolean> {
     const mounts = await this.#options.mounts.all();
     return mounts.some((each) => each.kind === 'csi' && each.staging === staging && each.uid !== exceptUid);
   }

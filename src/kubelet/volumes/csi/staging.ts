@@ -4,6 +4,7 @@
  * pkg/volume/util/operationexecutor operation_generator.go.
  */
 import { dirname } from 'node:path';
+import type { Uid } from '../../../base/brand.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -56,7 +57,7 @@ export class CsiStaging {
   }
 
   /** Stages the volume for a pod, serialized per volume. After a final error of `call` there is nothing to unstage. */
-  async stage(volume: StagedVolume, uid: string, call: () => Promise<void>): Promise<void> {
+  async stage(volume: StagedVolume, uid: Uid, call: () => Promise<void>): Promise<void> {
     this.#retries.cancel(operationOf(volume));
     if (this.#mounted.has(volume.staging)) return;
     await this.#options.staged.put(volume);

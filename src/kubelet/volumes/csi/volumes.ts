@@ -6,6 +6,7 @@
 import { dirname, join } from 'node:path';
 import type { CSIPersistentVolumeSource, PersistentVolume } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
+import { toUid } from '../../../base/brand.ts';
 import { ignore, messageOf } from '../../../base/errors.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
 import type { ForeignFiles, VolumeFiles } from '../../files-port.ts';
@@ -55,7 +56,7 @@ export class CsiVolumes implements RecordedVolumes {
 
   /** Idempotent. A published volume is kept, unless its driver requires republishing. */
   async setUp(request: VolumeRequest): Promise<void> {
-    const known = await this.#options.records.get(request.pod.metadata?.uid ?? '', request.volume.name);
+    const known = await this.#options.records.get(toUid(request.pod.metadata?.uid), request.volume.name);
     const isThere = known?.kind === 'csi' && (await this.#isPublished(known));
     if (isThere && !known.republish) return;
     await this.#options.staging.inTurn(sourceOf(request), () => this.#setUp(request, isThere));
@@ -79,7 +80,7 @@ export class CsiVolumes implements RecordedVolumes {
     const staging = request.persistent !== undefined && driver.capabilities.has('STAGE_UNSTAGE_VOLUME');
     const record: CsiMount = {
       kind: 'csi',
-      uid: request.pod.metadata?.uid ?? '',
+      uid: toUid(request.pod.metadata?.uid),
       volume: request.volume.name,
       name: nameOf(request),
       block: isBlock(request),
@@ -243,7 +244,7 @@ export class CsiVolumes implements RecordedVolumes {
 
   #targetOf(request: VolumeRequest): Pick<CsiMount, 'target' | 'path'> {
     const { directories } = this.#options;
-    const uid = request.pod.metadata?.uid ?? '';
+    const uid = toUid(request.pod.metadata?.uid);
     const target = isBlock(request)
       ? join(directories.csiDevice('publish', nameOf(request)), uid)
       : join(directories.volume(uid, 'csi', nameOf(request)), 'mount');

@@ -1,5 +1,6 @@
 /** Empty directories that live as long as their pod, on disk or in memory. Source: pkg/volume/emptydir. */
 import type { Pod, Volume } from '../../../api/generated/core/v1.ts';
+import { toUid } from '../../../base/brand.ts';
 import { parseBytes } from '../../../base/quantity.ts';
 import { podAmount } from '../../core/cgroups/resources.ts';
 import { makeTmpfs } from './tmpfs.ts';
@@ -21,7 +22,7 @@ class EmptyDirVolumes implements DirectVolumes {
   }
 
   pathOf(pod: Pod, { name }: Volume): string {
-    return this.#host.directories.volume(pod.metadata?.uid ?? '', 'empty-dir', name);
+    return this.#host.directories.volume(toUid(pod.metadata?.uid), 'empty-dir', name);
   }
 
   async setUp(pod: Pod, volume: Volume): Promise<void> {

@@ -1,5 +1,6 @@
 /** Files of an image as a read-only volume. Source: KEP-4639. */
 import { isHostRootImage } from '../../../api/podspec/host-root-image.ts';
+import { toUid } from '../../../base/brand.ts';
 import type { PlainMount } from '../records.ts';
 import type { VolumeRequest } from '../request.ts';
 import type { RecordedType, RecordedVolumeHost, RecordedVolumes } from './type.ts';
@@ -31,7 +32,7 @@ class ImageVolumes implements RecordedVolumes {
     if (isHostRootImage(source.reference ?? '')) {
       throw new Error(`image ${source.reference}: the host's root is no volume; use another image`);
     }
-    const uid = pod.metadata?.uid ?? '';
+    const uid = toUid(pod.metadata?.uid);
     const path = directories.volume(uid, 'image', volume.name);
     const { id } = await pullImage(pod, source);
     await files.makeDirectory(path, 0o755);

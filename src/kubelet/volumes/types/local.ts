@@ -2,6 +2,7 @@
 import type { PersistentVolume } from '../../../api/generated/core/v1.ts';
 import { annotationOf, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
 import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
+import { toUid } from '../../../base/brand.ts';
 import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { parseBytes } from '../../../base/quantity.ts';
@@ -49,7 +50,7 @@ export class LocalVolumes implements RecordedVolumes {
   }
 
   recordOf(request: VolumeRequest): PlainMount {
-    const uid = request.pod.metadata?.uid ?? '';
+    const uid = toUid(request.pod.metadata?.uid);
     const claim = claimKeyOf(request);
     return {
       kind: 'local',
@@ -105,7 +106,7 @@ export class LocalVolumes implements RecordedVolumes {
     const file = request.persistent?.spec?.local?.path ?? request.persistent?.spec?.hostPath?.path ?? '';
     const claim = claimKeyOf(request);
     const shared = {
-      uid: request.pod.metadata?.uid ?? '',
+      uid: toUid(request.pod.metadata?.uid),
       volume: request.volume.name,
       name: nameOf(request),
       block: true,

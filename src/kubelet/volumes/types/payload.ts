@@ -1,5 +1,6 @@
 /** Volumes whose files the kubelet writes: contents, modes and owners. Source: pkg/volume/{configmap,secret}. */
 import type { DownwardAPIVolumeFile, KeyToPath, Pod, Volume } from '../../../api/generated/core/v1.ts';
+import { toUid } from '../../../base/brand.ts';
 import type { Quantity } from '../../../base/quantity.ts';
 import { canonicalJson } from '../../core/pod-plan/hash.ts';
 import type { ProjectedFile } from '../../files-port.ts';
@@ -52,7 +53,7 @@ export function payloadVolumes(
   fill: (files: Files, input: PayloadInput, volume: Volume) => Promise<void>,
 ): DirectVolumes {
   const pathOf = (pod: Pod, volume: Volume): string =>
-    host.directories.volume(pod.metadata?.uid ?? '', plugin, volume.name);
+    host.directories.volume(toUid(pod.metadata?.uid), plugin, volume.name);
   return {
     pathOf,
     async setUp(pod, volume, context) {

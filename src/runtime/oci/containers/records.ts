@@ -15,6 +15,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Uid } from '../../../base/brand.ts';
 import { decodeJson, object, own, text } from '../../../base/decode.ts';
 import { isDiskFull } from '../../../base/errors.ts';
 import type { ContainerUser, IdMapping, PortMapping } from '../../port.ts';
@@ -24,7 +25,7 @@ export interface SandboxRecord {
   readonly bootId: string;
   readonly name: string;
   readonly namespace: string;
-  readonly uid: string;
+  readonly uid: Uid;
   readonly attempt: number;
   readonly hostname: string;
   readonly labels: Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeObject } from '../../../../src/api/meta/object.ts';
+import { toUid } from '../../../../src/base/brand.ts';
 import { decide, type OwnerState } from '../../../../src/controllers/garbage-collection/owner-references/decide.ts';
 import { OwnershipGraph } from '../../../../src/controllers/garbage-collection/owner-references/graph.ts';
 import { seeded } from '../../objects.ts';
@@ -39,9 +40,9 @@ const list = (set: ReadonlySet<string>): string[] => [...set].sort();
 test('checks the dependent of an unknown owner until the owner was looked up', () => {
   const graph = new OwnershipGraph();
   assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['owner']);
-  assert.equal(graph.node('owner')?.isVirtual, true);
+  assert.equal(graph.node(toUid('owner'))?.isVirtual, true);
   assert.deepEqual(list(graph.observe(object('owner')).delete), []);
-  assert.equal(graph.node('owner')?.isVirtual, false);
+  assert.equal(graph.node(toUid('owner'))?.isVirtual, false);
 });
 
 test('checks the dependents of a deleted owner', () => {
@@ -49,7 +50,7 @@ test('checks the dependents of a deleted owner', () => {
   graph.observe(object('owner'));
   graph.observe(object('a', { owners: ['owner'] }));
   graph.observe(object('b', { owners: ['owner'] }));
-  assert.deepEqual(list(graph.remove('owner').delete), ['a', 'b']);
+  assert.deepEqual(list(graph.remove(toUid('owner')).delete), ['a', 'b']);
 });
 
 test('checks the dependents on a foreground deletion, and the owner after each deleted dependent', () => {
@@ -60,10 +61,10 @@ test('checks the dependents on a foreground deletion, and the owner after each d
   const marked = object('owner', { deleting: true, finalizers: ['foregroundDeletion'] });
   assert.deepEqual(list(graph.observe(marked).delete), ['a', 'b', 'owner']);
   assert.deepEqual(
-    graph.blockingDependents('owner').map((node) => node.uid),
+    graph.blockingDependents(toUid('owner')).map((node) => node.uid),
     ['a'],
   );
-  assert.deepEqual(list(graph.remove('a').delete), ['owner']);
+  assert.deepEqual(list(graph.remove(toUid('a')).delete), ['owner']);
 });
 
 test('checks the waiting owner when a dependent stops blocking', () => {
@@ -95,14 +96,14 @@ test('frees all memory when all objects are deleted', () => {
     for (let step = 0; step < 150; step++) {
       const uid = uids[Math.floor(random() * uids.length)] ?? '';
       if (random() < 0.3) {
-        graph.remove(uid);
+        graph.remove(toUid(uid));
         alive.delete(uid);
       } else {
         graph.observe(object(uid, { owners: uids.filter(() => random() < 0.2), blocking: random() < 0.5 }));
         alive.add(uid);
       }
     }
-    for (const uid of alive) graph.remove(uid);
+    for (const uid of alive) graph.remove(toUid(uid));
     assert.equal(graph.size, 0, `seed ${seed}`);
   }
 });

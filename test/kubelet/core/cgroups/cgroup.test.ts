@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Container, Pod } from '../../../../src/api/generated/core/v1.ts';
+import { toUid } from '../../../../src/base/brand.ts';
 import {
   cgroupfsName,
   podPath,
@@ -21,7 +22,7 @@ import {
 import { desiredTree, podNode } from '../../../../src/kubelet/core/cgroups/tree.ts';
 import { planWrites, sliceProperties } from '../../../../src/kubelet/core/cgroups/writes.ts';
 
-const UID = '1a2b3c4d-0000-4000-8000-0123456789ab';
+const UID = toUid('1a2b3c4d-0000-4000-8000-0123456789ab');
 const OPTIONS = {
   root: [],
   allocatable: { cpuMilli: 4000, memoryBytes: 8 * 2 ** 30 },

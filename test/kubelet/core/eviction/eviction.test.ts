@@ -1,6 +1,7 @@
 /** Upstream's documented rules: kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { toUid } from '../../../../src/base/brand.ts';
 import { mayStart } from '../../../../src/kubelet/core/eviction/admit.ts';
 import {
   assess,
@@ -149,7 +150,7 @@ describe('assessment', () => {
 
 describe('ranking', () => {
   const one = (uid: string, more: Partial<Candidate>): Candidate => ({
-    uid,
+    uid: toUid(uid),
     priority: 0,
     critical: false,
     requested: 0,

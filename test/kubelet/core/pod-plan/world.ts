@@ -1,5 +1,6 @@
 /** Simulation that executes plans at once, to test pods without a runtime. */
 import type { Pod, PodStatus } from '../../../../src/api/generated/core/v1.ts';
+import { toUid } from '../../../../src/base/brand.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../../src/kubelet/core/pod-plan/back-off.ts';
 import { containerHash } from '../../../../src/kubelet/core/pod-plan/hash.ts';
 import { type PodAction, type PodPlan, planPod } from '../../../../src/kubelet/core/pod-plan/plan.ts';
@@ -116,7 +117,7 @@ export class World {
           id: `s${action.attempt}`,
           name: 'p',
           namespace: 'n',
-          uid: 'uid',
+          uid: toUid('uid'),
           attempt: action.attempt,
           state: 'ready',
           createdAtMs: this.nowMs,

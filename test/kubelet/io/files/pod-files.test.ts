@@ -4,12 +4,13 @@ import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mock, test } from 'node:test';
+import { toUid } from '../../../../src/base/brand.ts';
 import { podFiles } from '../../../../src/kubelet/io/files/pod-files.ts';
 import { PodDirectories } from '../../../../src/kubelet/pods/directories.ts';
 import { type MountRecord, MountRecords } from '../../../../src/kubelet/volumes/records.ts';
 import { isDurable } from '../../../../src/kubelet/volumes/types/index.ts';
 
-const common = { uid: 'u', name: 'pv', path: '/p', block: false };
+const common = { uid: toUid('u'), name: 'pv', path: '/p', block: false };
 const records: MountRecord[] = [
   {
     ...{ ...common, kind: 'csi', volume: 'csi', driver: 'd', volumeId: 'h' },

@@ -6,6 +6,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { toUid } from '../../../../src/base/brand.ts';
 import { messageOf } from '../../../../src/base/errors.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import { parseNetworkConfig } from '../../../../src/network/pods/cni/config.ts';
@@ -33,7 +34,7 @@ const networkOf = (...plugins: object[]) => {
   });
 };
 const pod = (sandboxId: string, hostPort = 0) => ({
-  ...{ sandboxId, uid: sandboxId, name: sandboxId, namespace: 'default' },
+  ...{ sandboxId, uid: toUid(sandboxId), name: sandboxId, namespace: 'default' },
   portMappings: hostPort === 0 ? [] : [{ protocol: 'TCP' as const, containerPort: 80, hostPort, hostIp: '' }],
 });
 const records = (): string[] => readdirSync(stateDirectory).sort();

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { toUid } from '../../../../src/base/brand.ts';
 import { messageOf } from '../../../../src/base/errors.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import { createBridgeNetwork } from '../../../../src/network/pods/io/index.ts';
@@ -61,7 +62,7 @@ try {
   const network = createBridgeNetwork(options);
   const pod = (sandboxId: string, hostPort = 0, protocol: 'TCP' | 'UDP' = 'TCP', hostIp = '') => ({
     sandboxId,
-    uid: sandboxId,
+    uid: toUid(sandboxId),
     name: sandboxId,
     namespace: 'default',
     portMappings: hostPort === 0 ? [] : [{ protocol, containerPort: 80, hostPort, hostIp }],

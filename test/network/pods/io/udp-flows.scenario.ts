@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { toUid } from '../../../../src/base/brand.ts';
 import { messageOf } from '../../../../src/base/errors.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import { createBridgeNetwork } from '../../../../src/network/pods/io/index.ts';
@@ -51,7 +52,7 @@ function inside(netns: string | undefined, script: string, ...args: string[]): C
 }
 
 const pod = (sandboxId: string, hostPort = 0) => ({
-  ...{ sandboxId, uid: sandboxId, name: sandboxId, namespace: 'default' },
+  ...{ sandboxId, uid: toUid(sandboxId), name: sandboxId, namespace: 'default' },
   portMappings: hostPort === 0 ? [] : [{ protocol: 'UDP' as const, containerPort: 53, hostPort, hostIp: '' }],
 });
 

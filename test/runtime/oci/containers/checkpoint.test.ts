@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { toUid } from '../../../../src/base/brand.ts';
 import type { ContainerConfig } from '../../../../src/runtime/port.ts';
 import { BUSYBOX, createRuntimeLab, type RuntimeLab } from '../lab.ts';
 import { inOwnNetworkNamespace } from '../netns.ts';
@@ -37,7 +38,7 @@ echo image > "$2/pages-1.img"
       lab = await createRuntimeLab({ programs: { runc } });
       const imageId = (await lab.runtime().images.status(BUSYBOX))?.id ?? '';
       const sandbox = await lab.runtime().runPodSandbox({
-        ...{ name: 'p', namespace: 'default', uid: 'u', attempt: 0, hostname: 'p', labels: {}, annotations: {} },
+        ...{ name: 'p', namespace: 'default', uid: toUid('u'), attempt: 0, hostname: 'p', labels: {}, annotations: {} },
         ...{ logDirectory: join(lab.logRoot, 'p'), cgroupParent: lab.cgroupParent('p'), hostNetwork: true },
         ...{ hostPid: false, hostIpc: false, shareProcessNamespace: false, portMappings: [], sysctls: {} },
       });

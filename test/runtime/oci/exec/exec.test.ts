@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { toUid } from '../../../../src/base/brand.ts';
 import type { ContainerConfig, ExecSyncOptions } from '../../../../src/runtime/port.ts';
 import { BUSYBOX, createRuntimeLab, type RuntimeLab } from '../lab.ts';
 import { inOwnNetworkNamespace } from '../netns.ts';
@@ -24,7 +25,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       sandboxId = await lab.runtime().runPodSandbox({
         name: 'execs',
         namespace: 'default',
-        uid: 'uid-execs',
+        uid: toUid('uid-execs'),
         attempt: 0,
         hostname: 'execs',
         labels: {},

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { toUid } from '../../../../src/base/brand.ts';
 import { whyNoUserNamespaces } from '../../../../src/runtime/oci/spec/user-namespace.ts';
 import type { ContainerConfig, ContainerSecurity, SandboxConfig } from '../../../../src/runtime/port.ts';
 import { BUSYBOX, createRuntimeLab, type RuntimeLab } from '../lab.ts';
@@ -29,7 +30,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       security,
     });
     const sandbox = (overrides: Partial<SandboxConfig> = {}): SandboxConfig => ({
-      ...{ name: 'users', namespace: 'default', uid: 'uid-users', attempt: 0, hostname: 'users', labels: {} },
+      ...{ name: 'users', namespace: 'default', uid: toUid('uid-users'), attempt: 0, hostname: 'users', labels: {} },
       ...{ annotations: {}, logDirectory: join(lab.logRoot, 'users'), cgroupParent: lab.cgroupParent('users') },
       ...{ hostNetwork: false, hostPid: false, hostIpc: false, shareProcessNamespace: false, portMappings: [] },
       sysctls: { 'net.ipv4.ip_unprivileged_port_start': '100' },
@@ -93,7 +94,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     });
 
     it('a pod in its own user namespace is rejected if a volume cannot be mapped', async () => {
-      const id = await lab.runtime().runPodSandbox(sandbox({ uid: 'uid-2', name: 'two' }));
+      const id = await lab.runtime().runPodSandbox(sandbox({ uid: toUid('uid-2'), name: 'two' }));
       await assert.rejects(lab.runtime().createContainer(id, container('main', 'true', '/proc/sys')), {
         code: 'create-failed',
         message: /does not support idmapped mounts/,
