@@ -6,6 +6,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { toNodeName } from '../../src/base/brand.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { UsageRecorder } from '../../src/kubelet/history/recorder.ts';
 import { createCgroupFileSystem } from '../../src/kubelet/io/cgroupfs/index.ts';
@@ -94,7 +95,7 @@ try {
   };
   const stats = new StatsProvider(services as never, { workers: () => workers as never }, () => []);
   const recorder = new UsageRecorder({
-    ...{ nodeName: 'bench', cgroupRoot: '/', clock, cgroups, log: silentLog },
+    ...{ nodeName: toNodeName('bench'), cgroupRoot: '/', clock, cgroups, log: silentLog },
     measure: () => stats.measure(),
     host: {
       counters: createHostCounters({ root: '/', monotonicMs: () => monotonic }),

@@ -9,6 +9,7 @@ import { compactVerify } from 'jose';
 import type { Secret } from '../../src/api/generated/core/v1.ts';
 import { isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';
+import { toNodeName } from '../../src/base/brand.ts';
 import { type ApiClient, createApiClient } from '../../src/client/index.ts';
 import { fetchClusterInfo, fetchRoles, receiveKeys } from '../../src/host/join/cluster-info.ts';
 import { caHashOf, discover } from '../../src/host/join/discovery.ts';
@@ -135,13 +136,13 @@ test('reserves names and machine-ids of Ready nodes, and frees those of lost one
   await plane.addNode('taken', machine('m1', true));
   await plane.addNode('lost', machine('m2', false));
   const client = clientWith(token.bearer);
-  await checkIdentity(client, 'fresh', 'm3');
-  await checkIdentity(client, 'taken', 'm1');
-  await checkIdentity(client, 'lost', 'm9');
-  await assert.rejects(checkIdentity(client, 'taken', 'm3'), {
+  await checkIdentity(client, toNodeName('fresh'), 'm3');
+  await checkIdentity(client, toNodeName('taken'), 'm1');
+  await checkIdentity(client, toNodeName('lost'), 'm9');
+  await assert.rejects(checkIdentity(client, toNodeName('taken'), 'm3'), {
     message: /^node\.name: node taken exists and is Ready on another machine /,
   });
-  await assert.rejects(checkIdentity(client, 'fresh', 'm1'), {
+  await assert.rejects(checkIdentity(client, toNodeName('fresh'), 'm1'), {
     message: /^\/etc\/machine-id: node taken has the same one, m1; /,
   });
 });

@@ -5,6 +5,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
+import { toNodeName } from '../../src/base/brand.ts';
 import type { Clock } from '../../src/base/clock.ts';
 import { createLog, type Log, silentLog } from '../../src/base/log.ts';
 import type { LastKnown } from '../../src/client/index.ts';
@@ -121,7 +122,7 @@ export async function createKubeletLab(
   });
   const config: KubeletConfig = {
     ...DEFAULT_KUBELET_CONFIG,
-    nodeName: NODE,
+    nodeName: toNodeName(NODE),
     nodeIps: ['127.0.0.1'],
     paths: {
       volumes: join(directory, 'volumes'),

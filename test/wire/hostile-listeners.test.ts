@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { toNodeName } from '../../src/base/brand.ts';
 import { silentLog as log } from '../../src/base/log.ts';
 import type { ApiClient } from '../../src/client/types.ts';
 import { serveAgent } from '../../src/gossip/agent/server.ts';
@@ -115,7 +116,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'listeners-'));
-    const access = new Access({ nodeName: 'n', clock, log });
+    const access = new Access({ nodeName: toNodeName('n'), clock, log });
     access.connect(client);
     const kubelet = new KubeletServer({
       ...{ listen: listenKubelet, address: '127.0.0.1', port: 0, access, clock, log },

@@ -7,6 +7,7 @@ import { type AlertEngine, createAlertEngine } from '../../alerts/engine.ts';
 import { type Endpoint, scrapeEndpoint } from '../../alerts/io/scrape.ts';
 import type { AlertReport, AlertTarget } from '../../alerts/port.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Log } from '../../base/log.ts';
 import { MetricsText } from '../../base/metrics-text.ts';
 import type { EventRecorder } from '../../client/index.ts';
@@ -31,7 +32,7 @@ export interface HostAlertReport extends AlertReport {
 const CONDITION = 'HyperedgeAlerts';
 const MAX_MESSAGE = 1000;
 
-export function createHostAlerts(nodeName: string, recorder: EventRecorder, log: Log): HostAlerts {
+export function createHostAlerts(nodeName: NodeName, recorder: EventRecorder, log: Log): HostAlerts {
   const node = { apiVersion: 'v1', kind: resources.nodes.kind, metadata: { name: nodeName, uid: nodeName } };
   const engine = createAlertEngine({
     rules: compiledRules(),

@@ -5,6 +5,7 @@
 import { access } from 'node:fs/promises';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/index.ts';
 import {
@@ -42,7 +43,7 @@ const NO_NAMES: CertificateNames = { dns: [], ips: [] };
 
 export async function nodeCertificates(
   { root, addresses, ports }: Pick<Settings, 'root' | 'addresses' | 'ports'>,
-  nodeName: string,
+  nodeName: NodeName,
   client: ApiClient,
   time: Pick<TrustedTime, 'nowMs'>,
   log: Log,
@@ -107,7 +108,7 @@ export async function nodeCertificates(
  * The Node's name and primary address, to which the API server connects. The approver requires a proof of each name,
  * and a connection proves only one address. Undefined until the Node is registered.
  */
-async function namesOfNode(client: ApiClient, nodeName: string): Promise<CertificateNames | undefined> {
+async function namesOfNode(client: ApiClient, nodeName: NodeName): Promise<CertificateNames | undefined> {
   try {
     const { status } = await client.resource(resources.nodes).get(nodeName);
     const primary = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address;
@@ -118,7 +119,7 @@ async function namesOfNode(client: ApiClient, nodeName: string): Promise<Certifi
   }
 }
 
-async function selfSigned(nodeName: string, addresses: readonly string[]): Promise<ServingCertificate> {
+async function selfSigned(nodeName: NodeName, addresses: readonly string[]): Promise<ServingCertificate> {
   const names = { dns: [nodeName], ips: [...addresses] };
   const pair = await createSelfSigned(`${nodeName}-temporary`, names, lifetimeFrom(clock.nowMs(), TEMPORARY_DAYS));
   return { cert: pair.certPem, key: pair.keyPem };

@@ -9,6 +9,7 @@ import { readFile } from 'node:fs/promises';
 import { CLIENT_KEY } from '../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { decodeJson, list, object, optional, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -23,7 +24,7 @@ import { systemClock as clock } from '../process/process.ts';
 
 export interface NodeTrustOptions {
   readonly root: string;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly ports: Settings['ports'];
   readonly client: ApiClient;
   /** Called when the trusted authorities have changed. */

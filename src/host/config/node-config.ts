@@ -1,6 +1,7 @@
 /**
  * `/etc/origin/node/node-config.yaml`: the supported fields of OKD 3.11's NodeConfig. File names are relative to it.
  */
+import { type NodeName, toNodeName } from '../../base/brand.ts';
 import { CodedError } from '../../base/errors.ts';
 import { integer, list, object, oneOf, parseConfig, readConfigFile, string } from '../../wire/strict-yaml.ts';
 import { readFeatureGates } from './feature-gates/index.ts';
@@ -90,7 +91,8 @@ const nodeConfigField = (onUnknown: (path: string) => void) =>
 export type PartialNodeConfig = ReturnType<ReturnType<typeof nodeConfigField>['parse']>;
 
 export type NodeConfig = PartialNodeConfig &
-  Required<Pick<PartialNodeConfig, 'nodeName' | 'masterKubeConfig' | 'volumeDirectory'>> & {
+  Required<Pick<PartialNodeConfig, 'masterKubeConfig' | 'volumeDirectory'>> & {
+    readonly nodeName: NodeName;
     readonly servingInfo: Required<NonNullable<PartialNodeConfig['servingInfo']>>;
     readonly podManifestConfig: { readonly path: string; readonly fileCheckIntervalSeconds?: number };
   };
@@ -131,7 +133,7 @@ function completed(given: PartialNodeConfig, defaults: NodeConfig): NodeConfig {
   return {
     ...defaults,
     ...given,
-    nodeName: nodeName === '' ? defaults.nodeName : nodeName,
+    nodeName: nodeName === '' ? defaults.nodeName : toNodeName(nodeName),
     ...(chosenDns === undefined ? {} : { dnsIP: chosenDns }),
     servingInfo: { ...defaults.servingInfo, ...given.servingInfo },
     podManifestConfig: { ...defaults.podManifestConfig, ...given.podManifestConfig },

@@ -3,6 +3,7 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
+import { type NodeName, toNodeName } from '../../base/brand.ts';
 import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
 import { type RouterSettings, routerOf } from '../../network/router/config/router.ts';
@@ -29,7 +30,7 @@ export interface Settings {
   /** The bootstrap file names the roles. */
   readonly rolesGiven: boolean;
   readonly logLevel: number;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly nodeIp: string;
   /** One address per family of the cluster, `nodeIp` first. */
   readonly nodeIps: readonly string[];
@@ -351,7 +352,7 @@ export function settingsOf(
     roles: new Set(file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node'])),
     rolesGiven: file?.roles !== undefined,
     logLevel: logLevel ?? file?.logLevel ?? 2,
-    nodeName: file?.node?.name ?? nodeNameOf(hostname()),
+    nodeName: toNodeName(file?.node?.name ?? nodeNameOf(hostname())),
     nodeIp,
     nodeIps: detected.length === 0 ? [nodeIp] : detected,
     nodeIpGiven: file?.node?.ip,
@@ -410,7 +411,7 @@ export function settingsOf(
       link: `${bridge.slice(0, 11)}-dns`,
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring, joined),
-    etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile) ?? joinedEtcd(joined),
+    etcd: etcdOf(file, toNodeName(file?.node?.name ?? nodeNameOf(hostname())), bootstrapFile) ?? joinedEtcd(joined),
     restoreDamaged: file?.etcd?.restoreDamaged ?? true,
     cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
     secretsEncryption: file?.secretsEncryption?.provider,
@@ -428,7 +429,7 @@ export function settingsOf(
   };
 }
 
-function etcdOf(file: BootstrapFile | undefined, nodeName: string, bootstrapFile: string): Settings['etcd'] {
+function etcdOf(file: BootstrapFile | undefined, nodeName: NodeName, bootstrapFile: string): Settings['etcd'] {
   const members = [...(file?.etcd?.initialCluster ?? [])].map(([name, peerUrl]) => ({ name, peerUrl }));
   if (members.length === 0) return undefined;
   if (!members.some(({ name }) => name === nodeName)) {
@@ -486,9 +487,7 @@ function gossipOf(
 }
 
 /** Host name as a peer of the ring, without a port so that the ring's default port is used. */
-function hostOf(url: string): string {
-  return new URL(url).hostname;
-}
+const hostOf = (url: string): string => new URL(url).hostname;
 
 /** Host names may contain characters that are invalid in node names. */
 function nodeNameOf(host: string): string {

@@ -5,6 +5,7 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pod } from '../../api/generated/core/v1.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
 import { decodeStaticPod } from '../../kubelet/index.ts';
@@ -27,7 +28,7 @@ interface Submitted {
   readonly pod: Pod;
 }
 
-export async function openSubmittedPods(directory: string, nodeName: string, clock: Clock): Promise<SubmittedPods> {
+export async function openSubmittedPods(directory: string, nodeName: NodeName, clock: Clock): Promise<SubmittedPods> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const pods = new Map<string, Submitted>();
   const listeners = new Set<(manifests: readonly Manifest[]) => void>();

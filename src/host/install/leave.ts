@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { counting, type OnProgress, type Progress } from '../../base/progress.ts';
@@ -88,7 +89,7 @@ async function openReachable(
   return open();
 }
 
-async function otherNodes(client: ApiClient, nodeName: string): Promise<number> {
+async function otherNodes(client: ApiClient, nodeName: NodeName): Promise<number> {
   const listed = client.resource(resources.nodes).list({ metadataOnly: true });
   const late = new CodedError('unreachable', 'no answer');
   try {
@@ -118,7 +119,7 @@ async function otherServers(client: ApiClient, settings: Settings): Promise<stri
   return [...new Set(urls)];
 }
 
-async function drain(client: ApiClient, nodeName: string, timeoutMs: number, progress: Progress): Promise<void> {
+async function drain(client: ApiClient, nodeName: NodeName, timeoutMs: number, progress: Progress): Promise<void> {
   await client
     .resource(resources.nodes)
     .patch(nodeName, undefined, 'merge', { spec: { unschedulable: true } })
@@ -226,7 +227,7 @@ async function removeMember(open: StoreAccess['open'], id: string): Promise<void
 async function deleteNode(
   servers: readonly string[],
   open: (server?: string) => ReturnType<typeof openClient>,
-  nodeName: string,
+  nodeName: NodeName,
   progress: Progress,
 ): Promise<void> {
   let last: unknown;

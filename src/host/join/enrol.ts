@@ -1,6 +1,7 @@
 /** The first client certificate of a node, and the kubeconfig that uses it. */
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import type { NodeName } from '../../base/brand.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { CLIENT_SIGNER, requestSignature } from '../../kubelet/index.ts';
 import { createKubeconfig, kubeletCertificates, nodeFiles, writeWhole } from '../../pki/index.ts';
@@ -56,7 +57,7 @@ export async function writeNodeKubeconfig(
 }
 
 /** Whether the certificate of an earlier join can be reused: this cluster has signed it for this name. */
-function isIssuedBy(pem: string, caPem: string, nodeName: string): boolean {
+function isIssuedBy(pem: string, caPem: string, nodeName: NodeName): boolean {
   try {
     const certificate = new X509Certificate(pem);
     const isOwn = certificate.subject.split('\n').includes(`CN=system:node:${nodeName}`);

@@ -1,5 +1,6 @@
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { ApiClient } from '../../client/index.ts';
 
@@ -11,7 +12,7 @@ const machineOf = (node: Node): string => node.status?.nodeInfo?.machineID ?? ''
  * Checks the name and the machine-id of a joining host. Throws CodedError 'name-taken' or 'machine-id-taken' with the
  * fix.
  */
-export async function checkIdentity(client: ApiClient, nodeName: string, machineId: string): Promise<void> {
+export async function checkIdentity(client: ApiClient, nodeName: NodeName, machineId: string): Promise<void> {
   const { items } = await client.resource(resources.nodes).list();
   const ready = items.filter(isReady);
   const same = ready.find((node) => node.metadata?.name === nodeName);

@@ -9,6 +9,7 @@ import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import { type AddressRange, isInPool, parseAddressPool } from '../../base/addresses/address-pool.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { createLeaderElector, type InformerFactory } from '../../client/index.ts';
@@ -44,7 +45,7 @@ type HeldSettings = Pick<Settings, 'nodeIp' | 'nodeName' | 'roles' | 'root' | 's
 export function holdAddresses(
   settings: HeldSettings,
   informers: InformerFactory,
-  nodeName: string,
+  nodeName: NodeName,
   log: Log,
 ): SharedAddressHolder {
   const vip = holdSharedAddress(settings, log.named('vip'));
@@ -62,7 +63,7 @@ export function holdAddresses(
 export function leasesFor(
   services: readonly Service[],
   pool: readonly AddressRange[],
-  nodeName: string,
+  nodeName: NodeName,
   slicesOf: (service: Service) => readonly EndpointSlice[],
 ): Map<string, string[]> {
   const leases = new Map<string, string[]>();
@@ -81,7 +82,7 @@ const digestOf = (key: string): string => sha256Hex(key).slice(0, 10);
 
 class BalancedAddresses {
   readonly #settings: HeldSettings;
-  readonly #nodeName: string;
+  readonly #nodeName: NodeName;
   readonly #log: Log;
   readonly #pool: readonly AddressRange[];
   readonly #services;
@@ -91,7 +92,7 @@ class BalancedAddresses {
   readonly #unsubscribe: (() => void)[] = [];
   #stopped = false;
 
-  constructor(settings: HeldSettings, informers: InformerFactory, nodeName: string, log: Log) {
+  constructor(settings: HeldSettings, informers: InformerFactory, nodeName: NodeName, log: Log) {
     this.#settings = settings;
     this.#nodeName = nodeName;
     this.#log = log;

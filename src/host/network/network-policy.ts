@@ -1,4 +1,5 @@
 /** Network policies of a host: the rules, and a gate that delays a new pod until they are applied to it. */
+import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
@@ -18,7 +19,7 @@ export interface PolicyGate {
   /** Wraps a network so that `attach` resolves after policies apply to the pod's addresses. */
   guard(network: PodAttachments): PodAttachments;
   /** Starts to enforce policies. */
-  open(settings: Settings, informers: InformerFactory, nodeName: string, log: Log): void;
+  open(settings: Settings, informers: InformerFactory, nodeName: NodeName, log: Log): void;
   /** Restores rules that other programs have removed, and tables in `damaged`. */
   verify(damaged: ReadonlySet<string>): Promise<void>;
   stop(options: { readonly keepRules: boolean }): Promise<void>;

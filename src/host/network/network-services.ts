@@ -1,6 +1,7 @@
 /** Routes to pods of other hosts, service proxy, policies and cluster DNS of this host. */
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { isInPool, parseAddressPool } from '../../base/addresses/address-pool.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { EventRecorder, InformerFactory } from '../../client/index.ts';
@@ -23,7 +24,7 @@ import { startPodRoutes } from './pod-routes.ts';
 export interface NetworkServicesParts {
   readonly settings: Settings;
   readonly informers: InformerFactory;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly runtime: Pick<HostRuntime, 'network' | 'policies'>;
   readonly addresses: NodeAddresses;
   readonly restorer: Pick<NetworkRestorer, 'lost'>;
@@ -69,7 +70,7 @@ export function startNetworkServices(parts: NetworkServicesParts): NetworkServic
 export function hostProxy(
   settings: Settings,
   informers: InformerFactory,
-  nodeName: string,
+  nodeName: NodeName,
   reservedPorts: readonly ReservedPort[],
   recorder: EventRecorder,
   log: Log,

@@ -5,6 +5,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
@@ -22,7 +23,7 @@ export interface PodNetworkFollower {
 export interface PodNetworkOptions {
   readonly network: PodNetwork;
   readonly informers: InformerFactory;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   /** The file with the last pod CIDRs. */
   readonly file: string;
   /** The first pod CIDR, if the file is empty and the host needs its bridge immediately. */

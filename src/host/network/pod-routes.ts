@@ -1,3 +1,4 @@
+import type { NodeName } from '../../base/brand.ts';
 import type { Log } from '../../base/log.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import { createOverlayKernel } from '../../network/pods/io/index.ts';
@@ -11,7 +12,7 @@ import type { NodeAddresses } from './node-addresses.ts';
 export interface PodRoutesParts {
   readonly settings: Settings;
   readonly informers: InformerFactory;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly network: HostNetwork;
   readonly addresses: NodeAddresses;
   /** Called with a line of `ip monitor` about a deleted address, route or link. */

@@ -5,6 +5,7 @@
 import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { EventRecorder } from '../../client/index.ts';
@@ -21,7 +22,7 @@ type Imported = Record<string, { readonly stamp: string; readonly names: readonl
 export interface ImageDrops {
   readonly settings: Settings;
   readonly images: ImageStore;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly recorder: EventRecorder;
   readonly log: Log;
 }

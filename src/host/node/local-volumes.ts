@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { LOCAL_DELETE, LOCAL_DELETED, LOCAL_DIRECTORY, volumeNames } from '../../api/volumes/local.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
@@ -15,7 +16,7 @@ import { trees } from '../../runtime/directory-removal/index.ts';
 /** Runs until the informers stop. */
 export async function keepLocalVolumes(
   directory: string,
-  nodeName: string,
+  nodeName: NodeName,
   informers: InformerFactory,
   client: ApiClient,
   hostLog: Log,

@@ -3,6 +3,7 @@
  * that writes files of the host would need the host's root, which no pod of the API may have (docs/decisions/0017).
  */
 import { writeFile } from 'node:fs/promises';
+import type { NodeName } from '../../base/brand.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -20,7 +21,7 @@ import { openClient } from '../process/api-access.ts';
 export interface NodeGroupOptions {
   readonly settings: Settings;
   readonly cgroupDriver: string;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly informers: InformerFactory;
   readonly client: ApiClient;
   readonly restartKubelet: () => Promise<void>;

@@ -5,6 +5,7 @@
 import type { Node } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
@@ -14,7 +15,7 @@ import type { ImageStore } from '../../runtime/images/index.ts';
 /** Runs until the informers stop. */
 export function publishImages(
   images: ImageStore,
-  nodeName: string,
+  nodeName: NodeName,
   informers: InformerFactory,
   client: ApiClient,
   hostLog: Log,

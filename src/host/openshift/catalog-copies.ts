@@ -14,6 +14,7 @@ import {
   wantedCatalogs,
 } from '../../api/kinds/nodes/nodes/catalog-report.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
@@ -26,7 +27,7 @@ const POLL_MS = 15_000;
 
 export interface CatalogHost {
   readonly directory: string;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly client: ApiClient;
   readonly informers: InformerFactory;
   readonly masters: Masters;

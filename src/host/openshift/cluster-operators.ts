@@ -1,4 +1,5 @@
 /** Probes of this host and, on masters, the cluster operators with leader election. */
+import type { NodeName } from '../../base/brand.ts';
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { Competition, createEventRecorder, createLeaderElector, type InformerFactory } from '../../client/index.ts';
@@ -18,7 +19,7 @@ import { hostProbes, type ProbedHost, storeCommit, storeProbe } from './host-pro
 import { mastersOf } from './updates.ts';
 
 export interface OperatedHost extends ProbedHost {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly api: OpenedClient;
   readonly informers: InformerFactory;
   readonly verify: VerifyRelease;
@@ -55,7 +56,7 @@ export async function startClusterOperators(
 
 async function leadWhenElected(
   settings: Settings,
-  nodeName: string,
+  nodeName: NodeName,
   verify: VerifyRelease,
   log: Log,
 ): Promise<() => Promise<void>> {

@@ -3,6 +3,7 @@
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../client/index.ts';
@@ -29,7 +30,7 @@ const SETTLE_MS = 30_000;
 
 export interface MachineConfigParts {
   readonly settings: Settings;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly informers: InformerFactory;
   /** Client with the node's own credentials. */
   readonly client: ApiClient;

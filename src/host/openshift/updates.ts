@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Architecture } from '../../api/releases/manifest.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
@@ -44,7 +45,7 @@ const LEVEL_MS = 10_000;
 export interface UpdatedHost {
   readonly settings: Settings;
   readonly runtime: Pick<HostRuntime, 'runtime'>;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly api: OpenedClient;
   readonly informers: InformerFactory;
   readonly verify: VerifyRelease;

@@ -5,6 +5,7 @@ import type { Node } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { silentLog } from '../../base/log.ts';
 import { timeMs } from '../../base/times.ts';
 import { type ApiClient, checkReady } from '../../client/index.ts';
@@ -26,7 +27,7 @@ const PRESSURES = new Set(['DiskPressure', 'MemoryPressure', 'PIDPressure', 'Clo
 const OWN_MS = 1200;
 
 export interface ApiSource {
-  nodes(nodeName: string, signal: AbortSignal): Promise<ApiNode[]>;
+  nodes(nodeName: NodeName, signal: AbortSignal): Promise<ApiNode[]>;
   pools(signal: AbortSignal): Promise<Pool[]>;
   operators(signal: AbortSignal): Promise<FailingOperator[]>;
   update(signal: AbortSignal): Promise<UpdateFacts>;

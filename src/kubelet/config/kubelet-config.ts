@@ -1,5 +1,6 @@
 import type { Taint } from '../../api/generated/core/v1.ts';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { DEFAULT_PRESSURE_TRANSITION_MS, type EvictionSettings, parseThresholds } from '../core/eviction/thresholds.ts';
 import type { ShutdownPeriod } from '../core/pod-plan/shutdown.ts';
 import { DEFAULT_RESOURCE_POLICIES, type ResourcePolicies } from '../resources/policies.ts';
@@ -20,7 +21,7 @@ export interface KubeletPaths {
 }
 
 export interface KubeletConfig {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   /**
    * Node addresses in dotted or colon form, primary family first. They become the node's InternalIPs and the addresses
    * of host-network pods. Read at every use, because the addresses of a host may change.

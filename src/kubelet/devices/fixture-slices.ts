@@ -4,7 +4,7 @@ import type { Device, DeviceTaint, ResourceSlice } from '../../api/devices/types
 import type { Node } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { toUid } from '../../base/brand.ts';
+import { type NodeName, toUid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -20,7 +20,7 @@ export const UNPLUGGED_TAINT = `${RIG_DRIVER}/unplugged`;
 const IN_USE_TAINT = `${RIG_DRIVER}/in-use`;
 
 export interface FixtureSlicesOptions {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   /** The Node from the API server, which owns the slice. Undefined while it is not known. */
   readonly node: () => Node | undefined;
   readonly states: () => readonly FixtureState[];

@@ -1,6 +1,6 @@
 /** Facade for all device functions that other parts of the kubelet use. */
 import type { Container, EphemeralContainer, Node, Pod } from '../../api/generated/core/v1.ts';
-import { toUid, type Uid } from '../../base/brand.ts';
+import { type NodeName, toUid, type Uid } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -35,7 +35,7 @@ export interface KubeletDevices {
 }
 
 export interface NodeDevicesOptions extends KubeletDevices {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly files: KubeletFiles;
   readonly clock: Clock;
   readonly log: Log;

@@ -3,6 +3,7 @@
  * Source: pkg/kubelet/cm/dra/plugin wipeResourceSlices.
  */
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -12,7 +13,7 @@ import type { ApiClient } from '../../client/types.ts';
 const DELAY_MS = 30_000;
 
 export interface SliceWipingOptions {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   /** Whether the driver can prepare claims. */
   readonly isPresent: (driver: string) => boolean;
   readonly clock: Clock;

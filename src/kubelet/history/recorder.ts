@@ -1,5 +1,5 @@
 /** Samples the usage of the node, slices, pods and containers, answers requests, and saves the long series. */
-import { toUid } from '../../base/brand.ts';
+import { type NodeName, toUid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -25,7 +25,7 @@ export interface HistoryDeps {
 }
 
 export interface RecorderOptions extends HistoryDeps {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly cgroupRoot: string;
   /** Usage of the host, and of each pod and container that runs. */
   readonly measure: () => Promise<{

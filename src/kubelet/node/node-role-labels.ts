@@ -4,6 +4,7 @@
  */
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -11,7 +12,7 @@ import type { ApiClient, InformerFactory } from '../../client/index.ts';
 
 export interface NodeRoleLabelsOptions {
   readonly informers: InformerFactory;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly labels: Readonly<Record<string, string>>;
   /** Annotations with their current values. */
   readonly annotations?: () => Readonly<Record<string, string>>;

@@ -4,6 +4,7 @@
  */
 
 import { BoundedMap } from '../../base/bounded-map.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -26,14 +27,14 @@ const DENIED_TTL_MS = 30_000;
 const MAX_CACHED = 4096;
 
 export class Access {
-  private readonly nodeName: string;
+  private readonly nodeName: NodeName;
   private readonly clock: Clock;
   private readonly log: Log;
   private client: ApiClient | undefined;
   private readonly tokens = new BoundedMap<string, Cached<Caller>>(MAX_CACHED);
   private readonly decisions = new BoundedMap<string, Cached<boolean>>(MAX_CACHED);
 
-  constructor(options: { readonly nodeName: string; readonly clock: Clock; readonly log: Log }) {
+  constructor(options: { readonly nodeName: NodeName; readonly clock: Clock; readonly log: Log }) {
     this.nodeName = options.nodeName;
     this.clock = options.clock;
     this.log = options.log;

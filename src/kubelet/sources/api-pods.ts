@@ -5,7 +5,7 @@
 import type { Node, Pod, Service } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
-import { toUid, type Uid } from '../../base/brand.ts';
+import { type NodeName, toUid, type Uid } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory } from '../../client/types.ts';
@@ -14,7 +14,7 @@ import { isMirror } from './static-pod.ts';
 
 export interface ApiPodsOptions {
   readonly informers: InformerFactory;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly manager: PodManager;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Pod } from '../../api/generated/core/v1.ts';
+import type { NodeName } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -19,7 +20,7 @@ export interface ManifestSource {
 }
 
 interface SourceOptions {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly frequencyMs: number;
   readonly manifests: Manifests;
   readonly clock: Clock;

@@ -18,6 +18,7 @@ import {
 import { validatePod, validatePodCreate } from '../../api/podspec/validate.ts';
 import { pruneAndCheck } from '../../api/schema/decode.ts';
 import { schemaOfType } from '../../api/schema/index.ts';
+import type { NodeName } from '../../base/brand.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
@@ -38,7 +39,7 @@ const MAX_ALIASES = 100;
 const MAX_LIST_PODS = 1_000;
 
 export interface StaticPodContext {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly kind: ManifestSourceKind;
   /** File or URL. Part of the pod's identity and of error messages. */
   readonly origin: string;

@@ -1,6 +1,6 @@
 /** Creates and connects the parts that manage the node's volumes. */
 import type { ImageVolumeSource, Node, Pod } from '../../api/generated/core/v1.ts';
-import type { Uid } from '../../base/brand.ts';
+import type { NodeName, Uid } from '../../base/brand.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -75,7 +75,7 @@ export interface NodeVolumes {
 }
 
 export interface NodeVolumesOptions extends VolumeDeps {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly node: () => Node | undefined;
   readonly directories: PodDirectories;
   readonly files: KubeletFiles;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lease } from '../../../src/api/generated/coordination/v1.ts';
 import type { Pod, Taint, Toleration } from '../../../src/api/generated/core/v1.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { planPodGc, unknownNodes } from '../../../src/controllers/garbage-collection/pods/plan.ts';
 import { CidrPool } from '../../../src/controllers/nodes/node-ipam/plan.ts';
 import {
@@ -112,16 +113,16 @@ test('evicts pods after their shortest toleration', () => {
 test('allocates distinct pod networks, releases them, and returns the same one to a repeated request', () => {
   const pool = new CidrPool('10.128.0.0/14', 23);
   assert.equal(pool.capacity, 512);
-  pool.occupy('10.128.0.0/23', 'a');
-  assert.equal(pool.allocate('b'), '10.128.2.0/23');
-  assert.equal(pool.allocate('b'), '10.128.2.0/23');
-  pool.release('b');
-  assert.equal(pool.allocate('c'), '10.128.4.0/23');
+  pool.occupy('10.128.0.0/23', toNodeName('a'));
+  assert.equal(pool.allocate(toNodeName('b')), '10.128.2.0/23');
+  assert.equal(pool.allocate(toNodeName('b')), '10.128.2.0/23');
+  pool.release(toNodeName('b'));
+  assert.equal(pool.allocate(toNodeName('c')), '10.128.4.0/23');
   const small = new CidrPool('10.0.0.0/30', 30);
-  assert.equal(small.allocate('a'), '10.0.0.0/30');
-  assert.equal(small.allocate('b'), undefined);
-  small.release('a');
-  assert.equal(small.allocate('b'), '10.0.0.0/30');
+  assert.equal(small.allocate(toNodeName('a')), '10.0.0.0/30');
+  assert.equal(small.allocate(toNodeName('b')), undefined);
+  small.release(toNodeName('a'));
+  assert.equal(small.allocate(toNodeName('b')), '10.0.0.0/30');
   for (const broken of ['10.0.0.0', '10.0.0.256/8', '10.0.0.0/33', 'x']) assert.throws(() => new CidrPool(broken, 30));
   assert.throws(() => new CidrPool('10.0.0.0/16', 8));
 });
@@ -133,10 +134,10 @@ test('never allocates overlapping pod networks', () => {
   for (let step = 0; step < 2_000; step++) {
     const name = `n${Math.floor(random() * 24)}`;
     if (random() < 0.4) {
-      pool.release(name);
+      pool.release(toNodeName(name));
       held.delete(name);
     } else {
-      const cidr = pool.allocate(name);
+      const cidr = pool.allocate(toNodeName(name));
       if (cidr === undefined) assert.equal(held.size, 16);
       else held.set(name, cidr);
     }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { EventRecorder } from '../../../src/client/index.ts';
 import { alertTargets, createHostAlerts } from '../../../src/host/alerts/alerts.ts';
@@ -15,7 +16,7 @@ function recorderOf(events: string[]): EventRecorder {
 
 test('a firing alert is a condition and an event of the Node, also after it is resolved', async () => {
   const events: string[] = [];
-  const { engine, conditions } = createHostAlerts('edge-1', recorderOf(events), silentLog);
+  const { engine, conditions } = createHostAlerts(toNodeName('edge-1'), recorderOf(events), silentLog);
   let full = 0;
   const target = { job: 'hyperedge-etcd', scrape: async () => `hyperedge_etcd_disk_full ${full}\n` };
   const before = new Set(['Ready']);

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { storeFeed } from '../../../src/host/control/manifest-feeds.ts';
 import { openSubmittedPods } from '../../../src/host/control/submitted-pods.ts';
@@ -18,7 +19,7 @@ const named = (name: string) => (error: Error & { code?: string }) => error.code
 test('validates submitted pods, keeps them as private files across a restart, replaces and removes them', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-submitted-'));
   try {
-    const first = await openSubmittedPods(directory, 'node-a', systemClock);
+    const first = await openSubmittedPods(directory, toNodeName('node-a'), systemClock);
     const seen: (readonly Manifest[])[] = [];
     first.feed.follow((manifests) => void seen.push(manifests));
     assert.equal((await first.submit(pod('one'))).metadata?.name, 'one-node-a');
@@ -37,7 +38,7 @@ test('validates submitted pods, keeps them as private files across a restart, re
     );
     // A file left by a power failure.
     await writeFile(join(directory, 'lab_half.yaml'), '{apiVersion');
-    const again = await openSubmittedPods(directory, 'node-a', systemClock);
+    const again = await openSubmittedPods(directory, toNodeName('node-a'), systemClock);
     assert.deepEqual(
       again.list().map(({ metadata, spec }) => [metadata?.name, spec?.hostNetwork ?? false]),
       [
@@ -78,7 +79,7 @@ test("follows the node's key in the store: a pod, a list, another key, and none"
     const list = `{apiVersion: v1, kind: PodList, items: [${pod('one')}, ${pod('two')}]}`;
     await put(list);
     assert.deepEqual(await seen, [{ origin: key, content: list }]);
-    const context = { nodeName: 'node-a', kind: 'store', origin: key, nowMs: 0 } as const;
+    const context = { nodeName: toNodeName('node-a'), kind: 'store', origin: key, nowMs: 0 } as const;
     assert.deepEqual(
       decodeStaticPods(list, context).map(({ metadata }) => metadata?.name),
       ['one-node-a', 'two-node-a'],

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Node } from '../../../src/api/generated/core/v1.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { InformerFactory } from '../../../src/client/index.ts';
 import { followPodNetwork } from '../../../src/host/network/pod-network.ts';
@@ -27,7 +28,7 @@ async function follow(prepare: (file: string) => Promise<void>) {
   const follower = await followPodNetwork({
     network: { setPodCidrs: async (cidrs: string[]) => void applied.push(cidrs.join()) } as unknown as PodNetwork,
     informers: { informer: () => informer } as unknown as InformerFactory,
-    ...{ nodeName: 'n1', file, initial: '10.128.0.0/24', log: silentLog },
+    ...{ nodeName: toNodeName('n1'), file, initial: '10.128.0.0/24', log: silentLog },
     onReady: () => {},
   });
   return { directory, file, applied, follower, seen: (node: Node) => nodes.forEach((each) => void each(node)) };

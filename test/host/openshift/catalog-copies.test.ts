@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createInformerFactory } from '../../../src/client/index.ts';
 import { followCatalogs } from '../../../src/host/openshift/catalog-copies.ts';
@@ -54,7 +55,14 @@ describe('copies of a catalog on masters', () => {
     const pair = await api.user(`system:node:${master}`, 'system:nodes');
     const informers = createInformerFactory({ client, log: silentLog, clock, random });
     const stop = await followCatalogs({
-      ...{ directory: directory(master), nodeName: master, client, informers, log: silentLog, pollMs: LOOK_MS },
+      ...{
+        directory: directory(master),
+        nodeName: toNodeName(master),
+        client,
+        informers,
+        log: silentLog,
+        pollMs: LOOK_MS,
+      },
       masters: {
         servers: async () => [api.url],
         credentials: () => ({ ca: api.ca.certPem, cert: pair.certPem, key: pair.keyPem }),

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Container, Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { NodeDevices } from '../../../src/kubelet/devices/node-devices.ts';
@@ -45,7 +46,7 @@ describe('pods with unavailable devices', () => {
     root = await mkdtemp(join(tmpdir(), 'df-'));
     await mkdir(join(root, 'device-plugins'));
     devices = new NodeDevices({
-      ...{ root, clock, log: silentLog, nodeName: 'n', files: createKubeletFiles(createMounter()) },
+      ...{ root, clock, log: silentLog, nodeName: toNodeName('n'), files: createKubeletFiles(createMounter()) },
       sockets: createPluginSockets({ clock, log: silentLog }),
       cdi: { read: async () => [] },
       scanner: { scan: async () => [], watch: () => ({ close: () => {} }) },

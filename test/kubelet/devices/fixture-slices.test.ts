@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { ResourceSlice } from '../../../src/api/devices/types.ts';
 import type { Node } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { FixtureSlices } from '../../../src/kubelet/devices/fixture-slices.ts';
 import type { FixtureState } from '../../../src/kubelet/devices/fixtures.ts';
@@ -21,7 +22,7 @@ test('sets the Node as owner of the slice, and the new Node after it was re-crea
   let node: Node | undefined;
   let states = [board];
   const slices = new FixtureSlices({
-    ...{ nodeName: 'n', clock: realClock, log: silentLog, states: () => states, node: () => node },
+    ...{ nodeName: toNodeName('n'), clock: realClock, log: silentLog, states: () => states, node: () => node },
   });
   const slice = (): ResourceSlice | undefined => api.get(resources.resourceSlices, NAME);
   const ownedBy = (uid: string) =>

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import type { PluginInfo, RegistrationSockets } from '../../../src/kubelet/plugins/port.ts';
@@ -89,7 +90,7 @@ function lab() {
   });
   const infos = new Map<string, CsiNodeInfo>();
   const drivers = new CsiDrivers({
-    ...{ nodeName: 'n1', log, onRegistered: () => {} },
+    ...{ nodeName: toNodeName('n1'), log, onRegistered: () => {} },
     connect: (socket) =>
       ({
         capabilities: async () => new Set(),

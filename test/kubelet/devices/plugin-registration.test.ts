@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import type { AllocationResult } from '../../../src/api/devices/types.ts';
 import type { Container, Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
-import { toUid } from '../../../src/base/brand.ts';
+import { toNodeName, toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { ClaimManager } from '../../../src/kubelet/devices/claims.ts';
@@ -318,7 +318,7 @@ test('deletes the slices of a missing driver on this node only', async () => {
     api.put(resources.resourceSlices, { metadata: { name }, spec: { nodeName, driver: owner } });
   const due: (() => void)[] = [];
   const wiping = new SliceWiping({
-    ...{ nodeName: 'n', log: silentLog, isPresent: (name) => name === 'gpu.example.com' },
+    ...{ nodeName: toNodeName('n'), log: silentLog, isPresent: (name) => name === 'gpu.example.com' },
     clock: {
       ...clock,
       setTimer: (_, run) => {

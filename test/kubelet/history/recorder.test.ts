@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { ComponentCounters, HistoryFiles, HostCounters } from '../../../src/kubelet/history/port.ts';
 import { UsageRecorder } from '../../../src/kubelet/history/recorder.ts';
@@ -94,7 +95,7 @@ function host(clock: TestClock, files: HistoryFiles, load: () => number, compone
     ...{ processes: 0, maxProcesses: 0, memoryWorkingSetBytes: 1_000_000 },
   };
   const recorder = new UsageRecorder({
-    ...{ nodeName: 'n', cgroupRoot: '/', clock, files, log: silentLog },
+    ...{ nodeName: toNodeName('n'), cgroupRoot: '/', clock, files, log: silentLog },
     host: { counters: async () => counters, components },
     measure: async () => {
       seconds += (load() * (clock.monotonic - before)) / 1_000;

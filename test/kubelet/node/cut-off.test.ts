@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Pod, PodSpec } from '../../../src/api/generated/core/v1.ts';
 import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { createLastKnown, type LastKnown } from '../../../src/client/index.ts';
 import { createSealedFiles } from '../../../src/host/process/sealed-files/sealed-files.ts';
@@ -24,7 +25,7 @@ describe('a disconnected host', { timeout: 120_000 }, () => {
       files: createSealedFiles({
         directory: join(lab.directory, 'last-known'),
         keyFile: join(lab.directory, 'keys/last-known.key'),
-        nodeName: NODE,
+        nodeName: toNodeName(NODE),
       }),
     });
   let lastKnown: LastKnown;
@@ -33,7 +34,7 @@ describe('a disconnected host', { timeout: 120_000 }, () => {
     const pod: Pod = {
       metadata: { name, namespace: 'default', labels: { app: name } },
       spec: {
-        nodeName: NODE,
+        nodeName: toNodeName(NODE),
         terminationGracePeriodSeconds: 0,
         containers: [{ name: 'main', image: IMAGE, imagePullPolicy: 'Always', command: ['/bin/sh', '-c', script] }],
         ...more,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { beforeEach, describe, it } from 'node:test';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
 import type { ApiClient } from '../../../src/client/types.ts';
 import { Access } from '../../../src/kubelet/server/access.ts';
@@ -58,7 +59,7 @@ describe('requests of the checks of the host', () => {
   const start = async (hasDoctor = true): Promise<void> => {
     clock = new ManualClock();
     runs = [];
-    const access = new Access({ nodeName: 'n', clock, log });
+    const access = new Access({ nodeName: toNodeName('n'), clock, log });
     access.connect(client);
     const report = (signal: AbortSignal): Promise<string> => {
       const result = Promise.withResolvers<string>();

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../../src/api/meta/object.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { schemaOf } from '../../../src/api/schema/index.ts';
 import { strategicMergePatch } from '../../../src/apiserver/core/patch/index.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { environmentOf, serviceEnvironment } from '../../../src/kubelet/pods/containers/environment.ts';
 import { ExpansionBudget, expand } from '../../../src/kubelet/pods/containers/expansion.ts';
 import { hostsFile, parseResolvConf, podDns, podHostname } from '../../../src/kubelet/pods/network-files.ts';
@@ -115,7 +116,7 @@ describe('status patches', () => {
 });
 
 describe('static pods', () => {
-  const context = { nodeName: 'host1', kind: 'file', origin: '/m/p.yaml', nowMs: 0 } as const;
+  const context = { nodeName: toNodeName('host1'), kind: 'file', origin: '/m/p.yaml', nowMs: 0 } as const;
   const base = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: c, image: i}]\n';
 
   it('static pods get their identity from node, origin and content', () => {
@@ -125,7 +126,10 @@ describe('static pods', () => {
     assert.equal(pod.metadata?.annotations?.['kubernetes.io/config.hash'], pod.metadata?.uid);
     assert.equal(pod.metadata?.annotations?.['kubernetes.io/config.source'], 'file');
     assert.equal(decodeStaticPod(base, { ...context, nowMs: 5 }).metadata?.uid, pod.metadata?.uid);
-    assert.notEqual(decodeStaticPod(base, { ...context, nodeName: 'other' }).metadata?.uid, pod.metadata?.uid);
+    assert.notEqual(
+      decodeStaticPod(base, { ...context, nodeName: toNodeName('other') }).metadata?.uid,
+      pod.metadata?.uid,
+    );
     assert.notEqual(decodeStaticPod(base.replace('image: i', 'image: j'), context).metadata?.uid, pod.metadata?.uid);
     assert.equal(pod.spec?.restartPolicy, 'Always');
     const annotated = base.replace(

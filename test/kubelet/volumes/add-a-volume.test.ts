@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import type { Container, Pod } from '../../../src/api/generated/core/v1.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { typeOf } from '../../../src/kubelet/volumes/types/index.ts';
 
 type Manager = typeof import('../../../src/kubelet/volumes/manager.ts');
@@ -89,6 +90,6 @@ test('needs one file and one entry of the table for a new volume type', async ()
 
   const { decodeStaticPod } = await load<StaticPods>('kubelet/sources/static-pod.ts');
   const manifest = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', ...pod, metadata: { name: 'p' } });
-  const context = { origin: '/manifests/p.json', kind: 'file', nodeName: 'node', nowMs: 0 } as const;
+  const context = { origin: '/manifests/p.json', kind: 'file', nodeName: toNodeName('node'), nowMs: 0 } as const;
   assert.throws(() => decodeStaticPod(manifest, context), /may not reference a repository/);
 });

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf } from '../../../src/api/volumes/attachment.ts';
+import { toNodeName } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { AllocatableUpdates } from '../../../src/kubelet/volumes/csi/allocatable.ts';
 import { AttachLimitError } from '../../../src/kubelet/volumes/csi/attachments.ts';
@@ -286,7 +287,7 @@ test('refreshes the limit of a driver at the period of its CSIDriver', async () 
   api.put(resources.nodes, { metadata: { name: 'n1', uid: 'u' } });
   const info = async () => ({ nodeId: 'id', maxVolumes, topology: {} });
   const drivers = new CsiDrivers({
-    ...{ nodeName: 'n1', log },
+    ...{ nodeName: toNodeName('n1'), log },
     connect: () => ({ capabilities: async () => new Set(), info }) as unknown as CsiNode,
     onRegistered: (driver) => updates.registered(driver),
   });

@@ -4,7 +4,7 @@ import type { Node, PersistentVolume, Pod } from '../../../src/api/generated/cor
 import type { VolumeAttachmentStatus } from '../../../src/api/generated/storage/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../src/api/volumes/attachment.ts';
-import { toUid } from '../../../src/base/brand.ts';
+import { toNodeName, toUid } from '../../../src/base/brand.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
 import { Attachments } from '../../../src/kubelet/volumes/csi/attachments.ts';
@@ -129,7 +129,13 @@ export class CsiNodeLab {
     };
     const records = new MountRecords(directories, files as never, tools as never, isDurable);
     const staged = new StagedRecords({ mounts: records, directories, files, tools });
-    const attachments = new Attachments({ nodeName: 'n1', node: () => this.node(), records, staged, clock });
+    const attachments = new Attachments({
+      nodeName: toNodeName('n1'),
+      node: () => this.node(),
+      records,
+      staged,
+      clock,
+    });
     attachments.connect(this.api.client());
     const sink = { write: (line: string) => void (/ [WE] /.test(line) && this.warnings.push(line)) };
     const log = createLog({ component: 'volumes', level: 0, sink, nowMs: () => 0 });

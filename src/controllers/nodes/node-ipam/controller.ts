@@ -1,6 +1,7 @@
 /** Allocates the pod CIDR of every node. */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
+import { toNodeName } from '../../../base/brand.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { CidrPool, needsCidr } from './plan.ts';
@@ -26,16 +27,17 @@ export const nodeIpamController: ControllerSpec = {
         for (const cidr of node.spec?.podCIDRs ?? [node.spec?.podCIDR ?? '']) {
           if (cidr === '') continue;
           try {
-            for (const pool of pools) pool.occupy(cidr, nameOf(node));
+            for (const pool of pools) pool.occupy(cidr, toNodeName(node.metadata?.name));
           } catch (error) {
             log.warn('node has an invalid pod CIDR', { node: nameOf(node), error: messageOf(error) });
           }
         }
       };
-      for (const pool of pools) for (const cidr of serviceCidr.split(',')) pool.occupy(cidr, '');
+      for (const pool of pools) for (const cidr of serviceCidr.split(',')) pool.occupy(cidr, toNodeName(''));
       // Mark all used ranges before allocating any.
       for (const node of nodes.list()) occupy(node);
-      const queue = scope.queue(async (name) => {
+      const queue = scope.queue(async (key) => {
+        const name = toNodeName(key);
         const node = nodes.get(name);
         if (node === undefined || !needsCidr(node)) return;
         const cidrs = pools.map((pool) => pool.allocate(name));
@@ -65,7 +67,7 @@ export const nodeIpamController: ControllerSpec = {
         added: wake,
         updated: wake,
         deleted: (node) => {
-          for (const pool of pools) pool.release(nameOf(node));
+          for (const pool of pools) pool.release(toNodeName(node.metadata?.name));
         },
       });
     };

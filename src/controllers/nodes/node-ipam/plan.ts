@@ -4,6 +4,7 @@
  */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { type Network, networkText, parseNetwork, widthOf } from '../../../base/addresses/networks.ts';
+import type { NodeName } from '../../../base/brand.ts';
 import { CodedError } from '../../../base/errors.ts';
 
 /** Throws 'cidr-invalid'. */
@@ -25,7 +26,7 @@ export class CidrPool {
   readonly clusterCidr: string;
   readonly #cluster: Network;
   readonly #mask: number;
-  readonly #owners = new Map<number, string>();
+  readonly #owners = new Map<number, NodeName>();
   #next = 0;
 
   constructor(clusterCidr: string, nodeMask: number) {
@@ -47,7 +48,7 @@ export class CidrPool {
    * Marks every network that overlaps `cidr` as used by the node. Networks outside the cluster's range or of the other
    * family are ignored. Throws 'cidr-invalid'.
    */
-  occupy(cidr: string, node: string): void {
+  occupy(cidr: string, node: NodeName): void {
     const range = rangeOf(cidr);
     if (range.family !== this.#cluster.family) return;
     const shift = BigInt(widthOf(range.family) - this.#mask);
@@ -60,7 +61,7 @@ export class CidrPool {
     }
   }
 
-  release(node: string): void {
+  release(node: NodeName): void {
     for (const [index, owner] of this.#owners) if (owner === node) this.#owners.delete(index);
   }
 
@@ -68,7 +69,7 @@ export class CidrPool {
    * Allocates the next free network, round robin, so that a network just released is not reused at once. A node that
    * already has one gets the same, because the cached Node may be outdated. Returns undefined if none is free.
    */
-  allocate(node: string): string | undefined {
+  allocate(node: NodeName): string | undefined {
     for (const [index, owner] of this.#owners) if (owner === node) return this.#format(index);
     for (let tried = 0; tried < this.capacity; tried++) {
       const index = (this.#next + tried) % this.capacity;

@@ -9,6 +9,7 @@ import type { VolumeAttachment } from '../../../api/generated/storage/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { attachmentNameOfUnique, isCsiName, isInTreeName, uniqueNameOf } from '../../../api/volumes/attachment.ts';
+import { type NodeName, toNodeName } from '../../../base/brand.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
@@ -22,7 +23,7 @@ const CONFLICTS = 10;
 /** Delay after which an attachment that is missing in the local copy is read again. */
 const STALE_MS = 10_000;
 
-const pairOf = (unique: string, nodeName: string): string => `${nodeName} ${unique}`;
+const pairOf = (unique: string, nodeName: NodeName): string => `${nodeName} ${unique}`;
 
 interface MadeAttachment {
   readonly attachment: VolumeAttachment;
@@ -40,13 +41,13 @@ export class AttachedVolumes {
   /** VolumeAttachments read or created by this term and not yet in the local copy, by name. */
   readonly #made = new Map<string, MadeAttachment>();
   /** Nodes of in-tree volumes, by unique name. */
-  readonly #inTree = new Map<string, Set<string>>();
+  readonly #inTree = new Map<string, Set<NodeName>>();
   /** Monotonic time since which no pod of the node has needed the volume. */
   readonly #unneededSinceMs = new Map<string, number>();
   /** Volumes removed from `volumesAttached` because they are being detached. */
   readonly #withdrawn = new Set<string>();
   /** Last `volumesInUse` of deleted nodes. */
-  readonly #lastInUse = new Map<string, readonly string[]>();
+  readonly #lastInUse = new Map<NodeName, readonly string[]>();
   /** Names of VolumeAttachments whose PersistentVolume does not exist. */
   readonly #orphans = new Set<string>();
   readonly #publishing = new Turns();
@@ -66,7 +67,7 @@ export class AttachedVolumes {
     for (const attachment of attachments.items) this.#remember(attachment);
     for (const { metadata, status } of nodes.items) {
       for (const { name } of status?.volumesAttached ?? []) {
-        if (isInTreeName(name)) this.#inTreeNodes(name).add(metadata?.name ?? '');
+        if (isInTreeName(name)) this.#inTreeNodes(name).add(toNodeName(metadata?.name));
       }
     }
   }
@@ -83,7 +84,7 @@ export class AttachedVolumes {
     const candidates = [
       ...volumesInUse,
       ...volumesAttached.map((each) => each.name),
-      ...this.#inUseBefore(spec.nodeName),
+      ...this.#inUseBefore(toNodeName(spec.nodeName)),
     ];
     const isMine = (each: string): boolean =>
       isCsiName(each) && attachmentNameOfUnique(each, spec.nodeName, sha256Hex) === name;
@@ -105,15 +106,15 @@ export class AttachedVolumes {
   }
 
   nodeAdded({ metadata }: Node): void {
-    this.#lastInUse.delete(metadata?.name ?? '');
+    this.#lastInUse.delete(toNodeName(metadata?.name));
   }
 
   nodeDeleted({ metadata, status }: Node): void {
-    this.#lastInUse.set(metadata?.name ?? '', status?.volumesInUse ?? []);
+    this.#lastInUse.set(toNodeName(metadata?.name), status?.volumesInUse ?? []);
   }
 
   /** Keys of the volumes attached to a node. */
-  keysOn(nodeName: string): string[] {
+  keysOn(nodeName: NodeName): string[] {
     const inTree = [...this.#inTree].filter(([, nodes]) => nodes.has(nodeName)).map(([unique]) => unique);
     return [...new Set([...inTree, ...this.#attachmentsOn(nodeName).map((each) => this.keyOf(each))])];
   }
@@ -127,17 +128,17 @@ export class AttachedVolumes {
   }
 
   /** Nodes to which a volume is attached. `wanted`: nodes whose pods need it; their unmount timeout is reset. */
-  held(key: string, wanted: ReadonlySet<string>): HeldNode[] {
+  held(key: string, wanted: ReadonlySet<NodeName>): HeldNode[] {
     const nowMs = this.#clock.monotonicMs();
     const attachments = this.#attachmentsOf(key);
     const names = new Set([...attachments.map(({ spec }) => spec.nodeName), ...(this.#inTree.get(key) ?? [])]);
     for (const pairs of [this.#unneededSinceMs, this.#withdrawn])
       for (const pair of pairs.keys()) {
-        const nodeName = pair.slice(0, pair.indexOf(' '));
+        const nodeName = toNodeName(pair.slice(0, pair.indexOf(' ')));
         const isOther = pair !== pairOf(key, nodeName);
         if (!isOther && (!names.has(nodeName) || wanted.has(nodeName))) pairs.delete(pair);
       }
-    const common = (nodeName: string) => {
+    const common = (nodeName: NodeName) => {
       const pair = pairOf(key, nodeName);
       if (!wanted.has(nodeName) && !this.#unneededSinceMs.has(pair)) this.#unneededSinceMs.set(pair, nowMs);
       const node = this.#nodes.get(nodeName);
@@ -157,7 +158,7 @@ export class AttachedVolumes {
       const error = status?.attachError?.message;
       const isDetaching = metadata?.deletionTimestamp !== undefined;
       return {
-        ...common(spec.nodeName),
+        ...common(toNodeName(spec.nodeName)),
         state: isDetaching ? 'detaching' : status?.attached === true ? 'attached' : 'attaching',
         ...(status?.attachError === undefined ? {} : { error: error ?? '' }),
         isOwn: metadata?.name?.startsWith('csi-') === true,
@@ -170,7 +171,7 @@ export class AttachedVolumes {
   }
 
   /** Records the attachment before further planning for the volume. */
-  async attach(unique: string, nodeName: string, persistentVolumeName: string): Promise<void> {
+  async attach(unique: string, nodeName: NodeName, persistentVolumeName: string): Promise<void> {
     if (isInTreeName(unique)) {
       this.#inTreeNodes(unique).add(nodeName);
       return;
@@ -195,7 +196,7 @@ export class AttachedVolumes {
    * in the meantime that it uses the volume. This is safe because the kubelet reports the use before it reads
    * `volumesAttached`, and the write is conditional on the Node version in which the volume was unused.
    */
-  async detach(key: string, nodeName: string, isForced: boolean): Promise<boolean> {
+  async detach(key: string, nodeName: NodeName, isForced: boolean): Promise<boolean> {
     const pair = pairOf(key, nodeName);
     this.#withdrawn.add(pair);
     const isSafe = await this.#write(nodeName, (node) => isForced || node.status?.volumesInUse?.includes(key) !== true);
@@ -223,12 +224,12 @@ export class AttachedVolumes {
   }
 
   /** Whether the Node lists its attachments. */
-  isPublished(nodeName: string): boolean {
+  isPublished(nodeName: NodeName): boolean {
     const node = this.#nodes.get(nodeName);
     return node === undefined || isSame(node, this.#listOf(nodeName));
   }
 
-  async publish(nodeName: string): Promise<void> {
+  async publish(nodeName: NodeName): Promise<void> {
     await this.#write(nodeName, () => true);
   }
 
@@ -247,7 +248,7 @@ export class AttachedVolumes {
   }
 
   /** Writes a Node, serialized per node. Returns false when `isAllowed` rejects the current Node. */
-  #write(nodeName: string, isAllowed: (node: Node) => boolean): Promise<boolean> {
+  #write(nodeName: NodeName, isAllowed: (node: Node) => boolean): Promise<boolean> {
     return this.#publishing.inTurn(nodeName, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
@@ -268,7 +269,7 @@ export class AttachedVolumes {
   }
 
   /** `volumesAttached` of a node. */
-  #listOf(nodeName: string): string[] {
+  #listOf(nodeName: NodeName): string[] {
     const inTree = [...this.#inTree].filter(([, nodes]) => nodes.has(nodeName)).map(([unique]) => unique);
     const ofDrivers = this.#attachmentsOn(nodeName)
       .filter(({ metadata, status }) => status?.attached === true && metadata?.deletionTimestamp === undefined)
@@ -288,7 +289,7 @@ export class AttachedVolumes {
     return this.#current(copied).filter((each) => this.keyOf(each) === key);
   }
 
-  #attachmentsOn(nodeName: string): VolumeAttachment[] {
+  #attachmentsOn(nodeName: NodeName): VolumeAttachment[] {
     return this.#current(this.#attachments.byIndex('node', nodeName)).filter(({ spec }) => spec.nodeName === nodeName);
   }
 
@@ -304,13 +305,13 @@ export class AttachedVolumes {
     else this.#made.set(name, { attachment, atMs: this.#clock.monotonicMs() });
   }
 
-  #inTreeNodes(unique: string): Set<string> {
+  #inTreeNodes(unique: string): Set<NodeName> {
     const nodes = this.#inTree.get(unique) ?? new Set();
     this.#inTree.set(unique, nodes);
     return nodes;
   }
 
-  #inUseBefore(nodeName: string): readonly string[] {
+  #inUseBefore(nodeName: NodeName): readonly string[] {
     return this.#lastInUse.get(nodeName) ?? [];
   }
 }

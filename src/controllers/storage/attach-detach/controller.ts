@@ -6,6 +6,7 @@ import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '../../.
 import type { CSIDriver, VolumeAttachment } from '../../../api/generated/storage/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { uniqueNameOf } from '../../../api/volumes/attachment.ts';
+import { toNodeName } from '../../../base/brand.ts';
 import type { WorkQueue } from '../../../client/types.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { indexByNode, podsOnNode } from '../../framework/owner-indices.ts';
@@ -43,7 +44,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     await attached.load();
     /** Last reported message by pod, reason and volume. */
     const reported = new Map<string, string>();
-    const published = scope.queue((nodeName) => attached.publish(nodeName));
+    const published = scope.queue((key) => attached.publish(toNodeName(key)));
     const queue = scope.queue(async (key) => {
       await attached.refresh(key);
       const need = needs.needOf(key);
@@ -144,7 +145,7 @@ function wakeOnChanges(handle: ControllerHandle, scope: RunScope, term: Term): v
     },
   });
   const wakeNode = ({ metadata }: Node): void => {
-    const name = metadata?.name ?? '';
+    const name = toNodeName(metadata?.name);
     wake([...attached.keysOn(name), ...podsOnNode(pods, name).flatMap((pod) => needs.keysOf(pod))]);
     if (!attached.isPublished(name)) published.add(name);
   };

@@ -3,6 +3,7 @@
  * pkg/controller/volume/attachdetach/reconciler.
  */
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import type { NodeName } from '../../../base/brand.ts';
 
 /** Upstream's maxWaitForUnmountDuration. */
 export const UNMOUNT_LIMIT_MS = 360_000;
@@ -18,14 +19,14 @@ export interface VolumeView {
 
 /** A node with pods that need the volume. */
 export interface WantedNode {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly pods: readonly Pod[];
   readonly exists: boolean;
 }
 
 /** A node to which the volume is attached, being attached, or from which it is being detached. */
 export interface HeldNode {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   readonly state: 'attaching' | 'attached' | 'detaching';
   readonly error?: string;
   /** The node reports, or last reported, that the volume is in use. */
@@ -48,22 +49,22 @@ export interface AttachEvent {
 }
 
 export interface VolumePlan {
-  readonly attach: readonly string[];
+  readonly attach: readonly NodeName[];
   readonly detach: readonly Detachment[];
   /** Nodes that no pod needs to have the volume, but from which it is not detached yet. */
-  readonly waiting: readonly string[];
+  readonly waiting: readonly NodeName[];
   readonly events: readonly AttachEvent[];
 }
 
 export interface Detachment {
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
   /** The volume is detached although the node may still use it. */
   readonly isForced: boolean;
 }
 
 export function planVolume(view: VolumeView): VolumePlan {
   const held = new Map(view.held.map((each) => [each.nodeName, each]));
-  const attach: string[] = [];
+  const attach: NodeName[] = [];
   const events: AttachEvent[] = [];
   for (const { nodeName, pods, exists } of view.wanted) {
     const found = held.get(nodeName);

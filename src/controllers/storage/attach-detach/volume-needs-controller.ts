@@ -11,6 +11,7 @@ import {
 } from '../../../api/volumes/attachment.ts';
 import { isFullyBound } from '../../../api/volumes/binding.ts';
 import { claimNames } from '../../../api/volumes/pod-claims.ts';
+import { toNodeName } from '../../../base/brand.ts';
 import type { Informer } from '../../../client/types.ts';
 import type { ControllerHandle } from '../../framework/framework.ts';
 import { indexByClaim, podsWithClaim } from '../../framework/owner-indices.ts';
@@ -71,7 +72,7 @@ export class VolumeNeeds {
       const inline = pod.spec?.volumes?.filter((each) => uniqueInlineName(each) === key) ?? [];
       add(inline[0]?.name ?? '', inline.some(isInlineForOneNode), [pod]);
     }
-    const byNode = Map.groupBy([...users.values()].sort(byAge), ({ spec }) => spec?.nodeName ?? '');
+    const byNode = Map.groupBy([...users.values()].sort(byAge), ({ spec }) => toNodeName(spec?.nodeName));
     const wanted = [...byNode].map(([nodeName, pods]) => {
       return { nodeName, pods, exists: this.#nodes.get(nodeName) !== undefined };
     });

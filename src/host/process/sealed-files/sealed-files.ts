@@ -9,6 +9,7 @@ import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
+import type { NodeName } from '../../../base/brand.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { SealedFiles } from '../../../client/informers/sealed-files-port.ts';
 import { sha256Base64 } from '../../../wire/digest.ts';
@@ -18,7 +19,7 @@ export interface SealedFilesOptions {
   readonly directory: string;
   /** 32 bytes in base64, outside of `directory`, so that a copy of one is useless without the other. */
   readonly keyFile: string;
-  readonly nodeName: string;
+  readonly nodeName: NodeName;
 }
 
 const FORM = 'hyperedge-sealed-file/1\n';

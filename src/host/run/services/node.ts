@@ -1,6 +1,7 @@
 /** The kubelet and the services of the node that start after it. */
 
 import { APPROVED_ANNOTATION } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
+import type { NodeName } from '../../../base/brand.ts';
 import { ignore } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { InformerFactory } from '../../../client/index.ts';
@@ -185,7 +186,7 @@ export const node: readonly HostService[] = [
 function keepMasterLabel(
   settings: Settings,
   informers: InformerFactory,
-  nodeName: string,
+  nodeName: NodeName,
   addresses: Pick<NodeAddresses, 'current'>,
   log: Log,
 ): () => void {

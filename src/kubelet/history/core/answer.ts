@@ -1,4 +1,5 @@
 /** Response of `/metrics/history`, in pieces, so that a large one does not occupy the process. */
+import type { NodeName } from '../../../base/brand.ts';
 import { timestamp } from '../../../base/times.ts';
 import { bucketsOf, downsample, type Window } from './downsample.ts';
 import { type HistoryQuery, HistoryQueryError } from './query.ts';
@@ -11,7 +12,7 @@ const MAX_LISTED = 4_000;
 /** Throws HistoryQueryError if the response would be too large. */
 export function* historyAnswer(
   query: HistoryQuery,
-  nodeName: string,
+  nodeName: NodeName,
   all: Iterable<Series>,
   window: Window,
 ): Generator<string> {

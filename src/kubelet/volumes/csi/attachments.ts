@@ -8,7 +8,7 @@ import type { VolumeAttachment, VolumeError } from '../../../api/generated/stora
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { attachmentNameOf, uniqueIscsiName, uniqueVolumeName } from '../../../api/volumes/attachment.ts';
-import { toUid, type Uid } from '../../../base/brand.ts';
+import { type NodeName, toUid, type Uid } from '../../../base/brand.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { ignore } from '../../../base/errors.ts';
 import type { ApiClient } from '../../../client/types.ts';
@@ -40,7 +40,7 @@ export class AttachLimitError extends Error {
 }
 
 export class Attachments {
-  readonly #nodeName: string;
+  readonly #nodeName: NodeName;
   readonly #node: () => Node | undefined;
   readonly #records: Pick<MountRecords, 'all'>;
   readonly #staged: Pick<StagedRecords, 'all'>;
@@ -53,7 +53,7 @@ export class Attachments {
   #reporting: Promise<void> = Promise.resolve();
 
   constructor(options: {
-    readonly nodeName: string;
+    readonly nodeName: NodeName;
     readonly node: () => Node | undefined;
     readonly records: Pick<MountRecords, 'all'>;
     readonly staged: Pick<StagedRecords, 'all'>;

@@ -4,6 +4,7 @@ import type { Node } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver, CSINode, CSINodeDriver } from '../../../api/generated/storage/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
+import type { NodeName } from '../../../base/brand.ts';
 import { ignore } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../../base/names.ts';
@@ -28,7 +29,7 @@ const MAX_COUNT = 0x7fff_ffff;
 
 export class CsiDrivers implements PluginHandler {
   readonly #connect: CsiConnector;
-  readonly #nodeName: string;
+  readonly #nodeName: NodeName;
   readonly #log: Log;
   readonly #onRegistered: (driver: string) => void;
   readonly #drivers = new Map<string, RegisteredDriver>();
@@ -37,7 +38,7 @@ export class CsiDrivers implements PluginHandler {
 
   constructor(options: {
     readonly connect: CsiConnector;
-    readonly nodeName: string;
+    readonly nodeName: NodeName;
     readonly log: Log;
     readonly onRegistered: (driver: string) => void;
   }) {

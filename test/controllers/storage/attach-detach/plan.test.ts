@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Pod } from '../../../../src/api/generated/core/v1.ts';
+import { toNodeName } from '../../../../src/base/brand.ts';
 import { type HeldNode, planVolume, type VolumeView } from '../../../../src/controllers/storage/attach-detach/plan.ts';
 
 const pod = (name: string, namespace = 'x'): Pod => ({ metadata: { name, namespace, uid: name } });
-const need = (nodeName: string, ...pods: Pod[]) => ({ nodeName, pods, exists: true });
-const held = (nodeName: string, more: Partial<HeldNode> = {}): HeldNode => ({
-  ...{ nodeName, state: 'attached', isMounted: false, isHealthy: true, isOutOfService: false },
+const need = (node: string, ...pods: Pod[]) => ({ nodeName: toNodeName(node), pods, exists: true });
+const held = (node: string, more: Partial<HeldNode> = {}): HeldNode => ({
+  ...{ nodeName: toNodeName(node), state: 'attached', isMounted: false, isHealthy: true, isOutOfService: false },
   ...{ unneededMs: 0, isListed: true, isOwn: true, ...more },
 });
 const plan = (more: Partial<VolumeView>) =>

@@ -3,13 +3,18 @@ import { copyFile, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { toNodeName } from '../../../../src/base/brand.ts';
 import type { SealedFiles } from '../../../../src/client/informers/sealed-files-port.ts';
 import { createSealedFiles } from '../../../../src/host/process/sealed-files/sealed-files.ts';
 
 let root: string;
 let files: SealedFiles;
-const open = (nodeName = 'edge-1'): SealedFiles =>
-  createSealedFiles({ directory: join(root, 'state'), keyFile: join(root, 'keys/state.key'), nodeName });
+const open = (node = 'edge-1'): SealedFiles =>
+  createSealedFiles({
+    directory: join(root, 'state'),
+    keyFile: join(root, 'keys/state.key'),
+    nodeName: toNodeName(node),
+  });
 const text = (bytes: Uint8Array | undefined): string | undefined =>
   bytes === undefined ? undefined : Buffer.from(bytes).toString();
 const SECRET = 'password=correct-horse '.repeat(50);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { toNodeName } from '../../../../src/base/brand.ts';
 import { historyAnswer, MAX_VALUES } from '../../../../src/kubelet/history/core/answer.ts';
 import { bucketsOf, downsample, type Window } from '../../../../src/kubelet/history/core/downsample.ts';
 import { LEVELS } from '../../../../src/kubelet/history/core/levels.ts';
@@ -168,10 +169,12 @@ describe('downsampling', () => {
       completeUntil: (level) => history.completeUntil(level),
     };
     assert.throws(
-      () => historyAnswer(parse('scope=pod&since=31d&points=2000'), 'n', history.all(), window).next(),
+      () => historyAnswer(parse('scope=pod&since=31d&points=2000'), toNodeName('n'), history.all(), window).next(),
       /^Error: points: 300 series with 10 metrics/,
     );
-    const text = [...historyAnswer(parse('scope=pod&metric=memory&points=200'), 'n', history.all(), window)].join('');
+    const text = [
+      ...historyAnswer(parse('scope=pod&metric=memory&points=200'), toNodeName('n'), history.all(), window),
+    ].join('');
     const answer = JSON.parse(text);
     assert.equal(answer.series.length, 300);
     assert.ok(answer.series.length * answer.points <= MAX_VALUES);
