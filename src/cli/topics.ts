@@ -116,6 +116,7 @@ a queue, and a lease ends by itself.
   hyperedge rig console CLAIM                  serial console; Ctrl-] closes it
   hyperedge rig power cycle CLAIM              off and on
   hyperedge rig release CLAIM
+  hyperedge rig history RIG                    last uses, newest first
 
 -n NAMESPACE selects the namespace of the claim. Administrators name a rig
 instead of a claim with --rig.

@@ -60,6 +60,7 @@ export const rigPackage = declarePackage(
         holder: ['#RigHolder', 'The claim that has the rig.'],
         queue: ['int32', 'Claims that wait for the rig.'],
         expiresAt: ['date-time', 'When the lease of the holder ends.'],
+        history: ['[]#RigUse', 'The last 50 uses of the rig, newest first.'],
       },
     },
     RigHolder: {
@@ -68,6 +69,18 @@ export const rigPackage = declarePackage(
         namespace: ['!string', 'Namespace of the claim.'],
         name: ['!string', 'Name of the claim.'],
         requester: ['string', 'User that made the claim.'],
+      },
+    },
+    RigUse: {
+      about: 'RigUse is one use of a rig by a claim.',
+      fields: {
+        namespace: ['!string', 'Namespace of the claim.'],
+        name: ['!string', 'Name of the claim.'],
+        uid: ['!string', 'UID of the claim.'],
+        requester: ['string', 'User that made the claim.'],
+        grantedAt: ['!date-time', 'When the use began.'],
+        endedAt: ['date-time', 'When the use ended or its end was noticed; unset while the claim has the rig.'],
+        reason: ['string', 'Released, Expired or Deleted; unset while the claim has the rig.'],
       },
     },
     RigClaim: {

@@ -66,6 +66,7 @@ import { revisionsListCommand } from './revisions/list.ts';
 import { revisionsRollbackCommand } from './revisions/rollback.ts';
 import { rigClaimCommand } from './rig/claim.ts';
 import { rigConsoleCommand } from './rig/console.ts';
+import { rigHistoryCommand } from './rig/history.ts';
 import { rigListCommand } from './rig/list.ts';
 import { rigPowerCommand } from './rig/power.ts';
 import { rigReleaseCommand } from './rig/release.ts';
@@ -176,7 +177,14 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   },
   {
     title: 'Rigs',
-    commands: [rigListCommand, rigClaimCommand, rigReleaseCommand, rigConsoleCommand, rigPowerCommand],
+    commands: [
+      rigListCommand,
+      rigClaimCommand,
+      rigReleaseCommand,
+      rigConsoleCommand,
+      rigPowerCommand,
+      rigHistoryCommand,
+    ],
   },
   {
     title: 'Processes',

@@ -5,7 +5,7 @@ import { CodedError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { type ApiClient, openRemoteTerminal } from '../../client/index.ts';
 import { masterFiles } from '../../pki/index.ts';
-import type { PowerAction, Rig, RigClaim } from '../../rigs/kinds/rig-types.ts';
+import type { PowerAction, Rig, RigClaim, RigUse } from '../../rigs/kinds/rig-types.ts';
 import { canonicalRoot } from '../config/settings.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
@@ -45,6 +45,13 @@ async function withClient<T>({ kubeconfig, root }: RigAccess, use: (opened: Open
 
 export const listRigs = (access: RigAccess): Promise<readonly Rig[]> =>
   withClient(access, async ({ client }) => (await client.resource(resources.rigs).list()).items);
+
+/** Uses of a rig, newest first. */
+export const rigHistory = (access: RigAccess, name: string): Promise<readonly RigUse[]> =>
+  withClient(access, async ({ client }) => {
+    await requireTarget(client, { name, namespace: '', isRig: true });
+    return (await client.resource(resources.rigs).get(name)).status?.history ?? [];
+  });
 
 /** Creates a claim; with `wait` resolves when it is granted. Throws if it cannot be granted any more. */
 export function claimRig(access: RigAccess, request: ClaimRequest, wait: boolean): Promise<RigClaim> {

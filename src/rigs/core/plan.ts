@@ -20,6 +20,7 @@ import {
   type Rig,
   type RigClaim,
 } from '../kinds/rig-types.ts';
+import { historyOf } from './history.ts';
 import { claimNameOf, fixturesOf, foreignFixtures, gateOf, isGated, isUsing, rigsByFixture } from './pods.ts';
 import { fairOrder, requesterOf } from './queue.ts';
 
@@ -113,7 +114,7 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
   );
   return {
     claims: new Map([...outcomes].map(([key, outcome]) => [key, statusOf(claims.get(key) ?? {}, outcome, nowMs)])),
-    rigs: new Map([...rigs].map(([name, rig]) => [name, rigStatus(rig, nodes.get(name), claims, outcomes)])),
+    rigs: new Map([...rigs].map(([name, rig]) => [name, rigStatus(rig, nodes.get(name), claims, outcomes, nowMs)])),
     ...{ evict, ungate, refused },
     release: [...claims.values()].filter(
       (claim) =>
@@ -298,17 +299,20 @@ function rigStatus(
   node: Node | undefined,
   claims: ReadonlyMap<string, RigClaim>,
   outcomes: ReadonlyMap<string, Outcome>,
+  nowMs: number,
 ): NonNullable<Rig['status']> {
   const [holding] = [...outcomes].filter(
     ([, { phase, rig: granted }]) => phase === 'Granted' && granted === rig.metadata?.name,
   );
   const holder = holding === undefined ? undefined : claims.get(holding[0]);
   const queue = waitingFor(rig, claims, outcomes).length;
+  const history = historyOf(rig, claims, outcomes, timestamp(nowMs));
   return {
     ...(node?.metadata?.name === undefined ? {} : { node: node.metadata.name }),
     ...(holder === undefined ? {} : { holder: holderOf(holder) }),
     ...(queue === 0 ? {} : { queue }),
     ...(holding?.[1].expiresAt === undefined ? {} : { expiresAt: holding[1].expiresAt }),
+    ...(history.length === 0 ? {} : { history: [...history] }),
   };
 }
 

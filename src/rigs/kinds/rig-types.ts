@@ -29,6 +29,23 @@ export interface RigPowerAction {
   channel?: number;
 }
 
+export const USE_ENDS = ['Released', 'Expired', 'Deleted'] as const;
+/** Bounds of `status.history`. */
+export const HISTORY_LIMITS = { entries: 50, characters: 256 } as const;
+
+/** One use of a rig. It is open while `endedAt` is unset. */
+export interface RigUse {
+  namespace?: string;
+  name?: string;
+  /** UID of the claim. */
+  uid?: string;
+  requester?: string;
+  grantedAt?: string;
+  endedAt?: string;
+  /** `Deleted`: the claim disappeared without a release that the controller has seen. */
+  reason?: (typeof USE_ENDS)[number];
+}
+
 export interface Rig extends KubeObject {
   spec?: {
     node?: string;
@@ -42,6 +59,8 @@ export interface Rig extends KubeObject {
     holder?: { namespace?: string; name?: string; requester?: string };
     queue?: number;
     expiresAt?: string;
+    /** Newest first. */
+    history?: RigUse[];
   };
 }
 

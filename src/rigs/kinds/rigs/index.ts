@@ -9,7 +9,16 @@ import { ALL_VERBS, specStatusStrategies } from '../../../api/registry/strategie
 import { validateNameRule, validateOneOf, validateRange } from '../../../api/validation/scalars.ts';
 import { parseDuration } from '../../../base/duration.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
-import { DEFAULT_LEASE, POWER_ACTIONS, RIG_GROUP, RIG_VERSION, type Rig, type RigPowerAction } from '../rig-types.ts';
+import {
+  DEFAULT_LEASE,
+  HISTORY_LIMITS,
+  POWER_ACTIONS,
+  RIG_GROUP,
+  RIG_VERSION,
+  type Rig,
+  type RigPowerAction,
+  USE_ENDS,
+} from '../rig-types.ts';
 
 const ROLES = ['board', 'serial', 'relay', 'gpio', 'can', 'video', 'block', 'net', 'other'];
 const MAX_FIXTURES = 32;
@@ -81,7 +90,22 @@ function validateReference(name: string | undefined, names: ReadonlySet<string>,
   return names.has(name) ? [] : [fieldError.invalid(at, name, 'must be the name of a fixture of this rig')];
 }
 
-const { strategy, statusStrategy } = specStatusStrategies<Rig>({ validate });
+function validateHistory({ status }: Rig): FieldError[] {
+  const history = status?.history ?? [];
+  const { entries, characters } = HISTORY_LIMITS;
+  const errors: FieldError[] = [];
+  if (history.length > entries) errors.push(fieldError.tooMany('status.history', history.length, entries));
+  for (const [index, use] of history.slice(0, entries).entries()) {
+    const at = `status.history[${index}]`;
+    for (const field of ['namespace', 'name', 'uid', 'requester'] as const)
+      if ((use[field]?.length ?? 0) > characters)
+        errors.push(fieldError.invalid(`${at}.${field}`, '', `may not be more than ${characters} characters`));
+    if (isSet(use.reason)) errors.push(...validateOneOf(use.reason, USE_ENDS, `${at}.reason`));
+  }
+  return errors;
+}
+
+const { strategy, statusStrategy } = specStatusStrategies<Rig>({ validate, validateStatusUpdate: validateHistory });
 
 /** Remaining time; `<none>` if the time is not set. */
 export function until(time: string | undefined, nowMs: number): string {

@@ -1,0 +1,78 @@
+/**
+ * Uses of a rig, newest first, in its status. A use is open while its claim has the rig. The status of the claims
+ * decides, so the history is also right after changes that the controller has not seen: the end of such a use is the
+ * time at which it was noticed.
+ */
+import { timeMs } from '../../base/times.ts';
+import { type ClaimPhase, HISTORY_LIMITS, type Rig, type RigClaim, type RigUse } from '../kinds/rig-types.ts';
+
+/** Decision about a claim, as far as the history needs it. */
+export interface Decision {
+  readonly phase: ClaimPhase;
+  readonly rig?: string;
+  readonly grantedAt?: string;
+}
+
+/** @param now Timestamp for uses that end. */
+export function historyOf(
+  rig: Rig,
+  claims: ReadonlyMap<string, RigClaim>,
+  decisions: ReadonlyMap<string, Decision>,
+  now: string,
+): readonly RigUse[] {
+  const name = rig.metadata?.name ?? '';
+  const known = new Map<string, RigUse>();
+  for (const use of rig.status?.history ?? []) if (!known.has(use.uid ?? '')) known.set(use.uid ?? '', use);
+  const uses: RigUse[] = [];
+  for (const [key, claim] of claims) {
+    const decision = decisions.get(key);
+    const uid = claim.metadata?.uid ?? '';
+    const use = known.get(uid);
+    if (decision === undefined || (decision.rig !== name && use === undefined)) continue;
+    known.delete(uid);
+    const next = useOf(claim, decision, name, use, now);
+    if (next !== undefined) uses.push(next);
+  }
+  for (const use of known.values()) uses.push(use.endedAt === undefined ? ended(use, 'Deleted', now) : use);
+  return uses.sort(byTime).slice(0, HISTORY_LIMITS.entries);
+}
+
+/** Undefined if the claim has never had the rig, for example because its grant was not written. */
+function useOf(
+  claim: RigClaim,
+  { phase, rig, grantedAt }: Decision,
+  name: string,
+  use: RigUse | undefined,
+  now: string,
+): RigUse | undefined {
+  if (rig !== name || grantedAt === undefined) return use?.endedAt === undefined ? undefined : use;
+  if (phase === 'Granted') return opened(claim, grantedAt);
+  if (use?.endedAt !== undefined) return use;
+  return ended(use ?? opened(claim, grantedAt), phase === 'Expired' ? 'Expired' : 'Released', endOf(claim) ?? now);
+}
+
+function opened({ metadata, status }: RigClaim, grantedAt: string): RigUse {
+  const { namespace = '', name = '', uid = '' } = metadata ?? {};
+  const requester = status?.requester?.slice(0, HISTORY_LIMITS.characters).toWellFormed();
+  return { namespace, name, uid, ...(requester === undefined ? {} : { requester }), grantedAt };
+}
+
+const ended = (use: RigUse, reason: RigUse['reason'] & string, endedAt: string): RigUse => ({
+  ...use,
+  endedAt,
+  reason,
+});
+
+/** Time at which an earlier decision ended the claim's use. */
+function endOf({ status }: RigClaim): string | undefined {
+  if (status?.phase !== 'Expired' && status?.phase !== 'Released') return undefined;
+  return status.conditions?.find(({ type, status: is }) => type === 'Granted' && is === 'False')?.lastTransitionTime as
+    | string
+    | undefined;
+}
+
+function byTime(a: RigUse, b: RigUse): number {
+  const [first, second] = [timeMs(a.grantedAt), timeMs(b.grantedAt)];
+  if (first !== second) return second - first;
+  return (a.uid ?? '') < (b.uid ?? '') ? -1 : 1;
+}
