@@ -22,7 +22,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
       usage: 'NODE…',
       flags: { 'dry-run': DRY_RUN_FLAG, ...SELECTOR_FLAGS },
       load: async () => {
-        const { runCordon, runUncordon } = await import('../verbs/nodes.ts');
+        const { runCordon, runUncordon } = await import('../verbs/cluster/nodes.ts');
         return { run: name === 'cordon' ? runCordon : runUncordon };
       },
     }),
@@ -44,7 +44,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
       timeout: TIMEOUT,
       'chunk-size': int('COUNT', 'accepted for compatibility'),
     },
-    load: async () => ({ run: (await import('../verbs/nodes.ts')).runDrain }),
+    load: async () => ({ run: (await import('../verbs/cluster/nodes.ts')).runDrain }),
   },
   {
     name: 'taint',
@@ -58,7 +58,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
       overwrite: bool('replace existing taints'),
       validate: VALIDATE,
     },
-    load: async () => ({ run: (await import('../verbs/nodes.ts')).runTaint }),
+    load: async () => ({ run: (await import('../verbs/cluster/nodes.ts')).runTaint }),
   },
   {
     name: 'top',
@@ -67,7 +67,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     usage: '(nodes | pods)',
     flags: { ...HISTORY, 'all-namespaces': bool('pods of all namespaces', 'A') },
     examples: [['the last day of all nodes', 'top --history 24h']],
-    load: async () => ({ run: (await import('../verbs/top-history.ts')).runTop }),
+    load: async () => ({ run: (await import('../verbs/cluster/top-history.ts')).runTop }),
     verbs: (['nodes', 'node', 'pods', 'pod'] as const).map((name) => ({
       name,
       group: 'cluster' as const,
@@ -85,11 +85,11 @@ export const CLUSTER_VERBS: readonly Verb[] = [
         ...HISTORY,
       },
       load: async () => {
-        const { runNodes, runPods } = await import('../verbs/top.ts');
+        const { runNodes, runPods } = await import('../verbs/cluster/top.ts');
         const isNode = name.startsWith('node');
         const usage = isNode ? runNodes : runPods;
         const history = async (context: VerbContext): Promise<number> =>
-          (await import('../verbs/top-history.ts')).runHistory(context, isNode ? 'node' : 'pod', context.args);
+          (await import('../verbs/cluster/top-history.ts')).runHistory(context, isNode ? 'node' : 'pod', context.args);
         return { run: (context) => (context.flags.has('history') ? history(context) : usage(context)) };
       },
     })),
@@ -108,7 +108,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
       watch: bool('continue with new events', 'w'),
       'chunk-size': int('COUNT', 'accepted for compatibility'),
     },
-    load: () => import('../verbs/events.ts'),
+    load: () => import('../verbs/objects/events.ts'),
   },
   {
     name: 'explain',
@@ -120,7 +120,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
       'api-version': text('VERSION', 'version of the kind'),
       output: text('FORMAT', 'accepted for compatibility', { short: 'o' }),
     },
-    load: () => import('../verbs/explain.ts'),
+    load: () => import('../verbs/objects/explain.ts'),
   },
   {
     name: 'api-resources',
@@ -138,7 +138,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
       cached: bool('accepted for compatibility'),
       'show-managed-fields': bool('accepted for compatibility'),
     },
-    load: async () => ({ run: (await import('../verbs/discovery.ts')).runResources }),
+    load: async () => ({ run: (await import('../verbs/cluster/discovery.ts')).runResources }),
   },
   {
     name: 'api-versions',
@@ -146,7 +146,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     summary: 'list the API versions of the server',
     usage: '',
     flags: {},
-    load: async () => ({ run: (await import('../verbs/discovery.ts')).runVersions }),
+    load: async () => ({ run: (await import('../verbs/cluster/discovery.ts')).runVersions }),
   },
   {
     name: 'cluster-info',
@@ -155,7 +155,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     usage: '',
     flags: {},
     runsBare: true,
-    load: async () => ({ run: (await import('../verbs/discovery.ts')).runClusterInfo }),
+    load: async () => ({ run: (await import('../verbs/cluster/discovery.ts')).runClusterInfo }),
     verbs: [
       {
         name: 'dump',
@@ -171,7 +171,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
           'pod-running-timeout': text('TIME', 'accepted for compatibility'),
         },
         examples: [['All namespaces as files', 'cluster-info dump -A --output-directory=/tmp/state']],
-        load: async () => ({ run: (await import('../verbs/cluster-dump.ts')).runDump }),
+        load: async () => ({ run: (await import('../verbs/cluster/cluster-dump.ts')).runDump }),
       },
     ],
   },
@@ -181,7 +181,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
     summary: 'show the versions of client and server',
     usage: '',
     flags: { client: bool('only the client'), output: text('FORMAT', 'json or yaml', { short: 'o' }) },
-    load: async () => ({ run: (await import('../verbs/discovery.ts')).runVersion }),
+    load: async () => ({ run: (await import('../verbs/cluster/discovery.ts')).runVersion }),
   },
   {
     name: 'auth',
@@ -202,7 +202,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
           quiet: bool('only the exit code', 'q'),
           subresource: text('NAME', 'subresource, such as log'),
         },
-        load: async () => ({ run: (await import('../verbs/auth.ts')).runCanI }),
+        load: async () => ({ run: (await import('../verbs/cluster/auth.ts')).runCanI }),
       },
       {
         name: 'whoami',
@@ -210,7 +210,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
         summary: 'show the own user and groups',
         usage: '',
         flags: OUTPUT_FLAGS,
-        load: async () => ({ run: (await import('../verbs/auth.ts')).runWhoAmI }),
+        load: async () => ({ run: (await import('../verbs/cluster/auth.ts')).runWhoAmI }),
       },
       {
         name: 'reconcile',
@@ -224,7 +224,7 @@ export const CLUSTER_VERBS: readonly Verb[] = [
           'remove-extra-permissions': bool('remove rules that the files do not have'),
           'remove-extra-subjects': bool('remove subjects that the files do not have'),
         },
-        load: () => import('../verbs/reconcile.ts'),
+        load: () => import('../verbs/cluster/reconcile.ts'),
       },
     ],
   },

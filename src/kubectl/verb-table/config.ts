@@ -28,27 +28,27 @@ export const CONFIG_VERBS: readonly Verb[] = [
       'allow-missing-template-keys': bool('missing fields of a template are no error'),
       'show-managed-fields': bool('accepted for compatibility'),
     },
-    async () => (await import('../verbs/config.ts')).runView,
+    async () => (await import('../verbs/config/config.ts')).runView,
   ),
   verb(
     'current-context',
     'show the current context',
     '',
     {},
-    async () => (await import('../verbs/config.ts')).runCurrentContext,
+    async () => (await import('../verbs/config/config.ts')).runCurrentContext,
   ),
   verb(
     'get-contexts',
     'list the contexts',
     '[NAME…]',
     { ...HEADERS, output: text('FORMAT', 'name', { short: 'o' }) },
-    async () => (await import('../verbs/config.ts')).runGetContexts,
+    async () => (await import('../verbs/config/config.ts')).runGetContexts,
   ),
   verb('get-clusters', 'list the clusters', '', {}, async () =>
-    (await import('../verbs/config-entries.ts')).runNames('clusters'),
+    (await import('../verbs/config/config-entries.ts')).runNames('clusters'),
   ),
   verb('get-users', 'list the users', '', {}, async () =>
-    (await import('../verbs/config-entries.ts')).runNames('users'),
+    (await import('../verbs/config/config-entries.ts')).runNames('users'),
   ),
   ...['use-context', 'use'].map((name) =>
     verb(
@@ -56,7 +56,7 @@ export const CONFIG_VERBS: readonly Verb[] = [
       'choose the current context',
       'NAME',
       {},
-      async () => (await import('../verbs/config.ts')).runUseContext,
+      async () => (await import('../verbs/config/config.ts')).runUseContext,
     ),
   ),
   verb(
@@ -64,14 +64,14 @@ export const CONFIG_VERBS: readonly Verb[] = [
     'change a context',
     '(NAME | --current)',
     { current: bool('the current context') },
-    async () => (await import('../verbs/config.ts')).runSetContext,
+    async () => (await import('../verbs/config/config.ts')).runSetContext,
   ),
   verb(
     'set-cluster',
     'change a cluster',
     'NAME',
     { 'embed-certs': EMBED, 'proxy-url': text('URL', 'proxy between the client and the server') },
-    async () => (await import('../verbs/config-entries.ts')).runSetCluster,
+    async () => (await import('../verbs/config/config-entries.ts')).runSetCluster,
   ),
   verb(
     'set-credentials',
@@ -88,36 +88,36 @@ export const CONFIG_VERBS: readonly Verb[] = [
       'exec-interactive-mode': text('MODE', 'Never, IfAvailable or Always'),
       'exec-provide-cluster-info': bool('pass information about the cluster to the plug-in'),
     },
-    async () => (await import('../verbs/config-entries.ts')).runSetCredentials,
+    async () => (await import('../verbs/config/config-entries.ts')).runSetCredentials,
   ),
   verb(
     'set',
     'change one field',
     'PATH VALUE',
     { 'set-raw-bytes': bool('the value of a -data field is not base64') },
-    async () => (await import('../verbs/config-entries.ts')).runSet,
+    async () => (await import('../verbs/config/config-entries.ts')).runSet,
   ),
   verb(
     'unset',
     'remove one field or entry',
     'PATH',
     {},
-    async () => (await import('../verbs/config-entries.ts')).runUnset,
+    async () => (await import('../verbs/config/config-entries.ts')).runUnset,
   ),
   verb('delete-cluster', 'remove a cluster', 'NAME', {}, async () =>
-    (await import('../verbs/config-entries.ts')).runDelete('clusters'),
+    (await import('../verbs/config/config-entries.ts')).runDelete('clusters'),
   ),
   verb('delete-context', 'remove a context', 'NAME', {}, async () =>
-    (await import('../verbs/config-entries.ts')).runDelete('contexts'),
+    (await import('../verbs/config/config-entries.ts')).runDelete('contexts'),
   ),
   verb('delete-user', 'remove a user', 'NAME', {}, async () =>
-    (await import('../verbs/config-entries.ts')).runDelete('users'),
+    (await import('../verbs/config/config-entries.ts')).runDelete('users'),
   ),
   verb(
     'rename-context',
     'rename a context',
     'NAME NEW-NAME',
     {},
-    async () => (await import('../verbs/config-entries.ts')).runRenameContext,
+    async () => (await import('../verbs/config/config-entries.ts')).runRenameContext,
   ),
 ];

@@ -9,7 +9,7 @@ const generator = (words: string, summary: string, flags: FlagSpecs, usage = 'NA
   summary,
   usage,
   flags: { ...CREATED, ...flags },
-  load: async () => ({ run: (await import('../verbs/create.ts')).runGenerator(words) }),
+  load: async () => ({ run: (await import('../verbs/create/create.ts')).runGenerator(words) }),
 });
 
 const group = (name: string, summary: string, verbs: readonly Verb[]): Verb => ({

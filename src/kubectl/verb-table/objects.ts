@@ -28,7 +28,7 @@ const LAST_APPLIED_VERBS: readonly Verb[] = [
     summary: 'show the manifest of the last apply',
     usage: OBJECTS,
     flags: { ...TARGET_FLAGS, output: text('FORMAT', 'yaml or json', { short: 'o', default: 'yaml' }) },
-    load: async () => ({ run: (await import('../verbs/last-applied.ts')).runView }),
+    load: async () => ({ run: (await import('../verbs/apply/last-applied.ts')).runView }),
   },
   {
     name: 'set-last-applied',
@@ -41,7 +41,7 @@ const LAST_APPLIED_VERBS: readonly Verb[] = [
       'dry-run': DRY_RUN_FLAG,
       'create-annotation': bool('also for objects that were never applied'),
     },
-    load: async () => ({ run: (await import('../verbs/last-applied.ts')).runSet }),
+    load: async () => ({ run: (await import('../verbs/apply/last-applied.ts')).runSet }),
   },
 ];
 
@@ -75,7 +75,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       ['Names of the images in use', `get pods -o jsonpath='{.items[*].spec.containers[*].image}'`],
       ['Follow the changes of a deployment', 'get deployment web -w'],
     ],
-    load: () => import('../verbs/get.ts'),
+    load: () => import('../verbs/objects/get.ts'),
   },
   {
     name: 'describe',
@@ -88,7 +88,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       'chunk-size': int('COUNT', 'accepted for compatibility'),
     },
     examples: [['Why a pod does not start', 'describe pod web']],
-    load: () => import('../verbs/describe.ts'),
+    load: () => import('../verbs/objects/describe.ts'),
   },
   {
     name: 'create',
@@ -101,7 +101,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       ['A deployment', 'create deployment web --image=nginx --replicas=2'],
     ],
     verbs: CREATE_VERBS,
-    load: () => import('../verbs/create.ts'),
+    load: () => import('../verbs/create/create.ts'),
   },
   {
     name: 'apply',
@@ -134,7 +134,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       ['Delete what left the directory', 'apply -f manifests/ --prune --applyset=configmap/web -n demo'],
     ],
     verbs: LAST_APPLIED_VERBS,
-    load: () => import('../verbs/apply.ts'),
+    load: () => import('../verbs/apply/apply.ts'),
   },
   {
     name: 'diff',
@@ -153,7 +153,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       'prune-allowlist': list('GROUP/VERSION/KIND', 'kinds to prune; may be repeated'),
       concurrency: int('COUNT', 'accepted for compatibility', { default: '1' }),
     },
-    load: () => import('../verbs/diff.ts'),
+    load: () => import('../verbs/apply/diff.ts'),
   },
   {
     name: 'kustomize',
@@ -161,7 +161,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
     summary: 'print the objects of a kustomization',
     usage: 'DIRECTORY',
     flags: { output: text('FILE', 'write to a file', { short: 'o' }) },
-    load: () => import('../verbs/kustomize.ts'),
+    load: () => import('../verbs/objects/kustomize.ts'),
   },
   {
     name: 'replace',
@@ -177,7 +177,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       'grace-period': GRACE,
       timeout: TIMEOUT,
     },
-    load: () => import('../verbs/replace.ts'),
+    load: () => import('../verbs/objects/replace.ts'),
   },
   {
     name: 'patch',
@@ -194,7 +194,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       local: bool('change the objects of the files without a server'),
     },
     examples: [['The image of a deployment', `patch deployment web -p '{"spec":{"replicas":3}}'`]],
-    load: () => import('../verbs/patch.ts'),
+    load: () => import('../verbs/objects/patch.ts'),
   },
   {
     name: 'edit',
@@ -207,7 +207,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       output: text('FORMAT', 'yaml or json', { short: 'o', default: 'yaml' }),
       validate: VALIDATE,
     },
-    load: () => import('../verbs/edit.ts'),
+    load: () => import('../verbs/objects/edit.ts'),
   },
   {
     name: 'delete',
@@ -226,7 +226,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       wait: { type: 'bool', default: 'true', help: 'wait until the objects no longer exist' },
       timeout: TIMEOUT,
     },
-    load: () => import('../verbs/delete.ts'),
+    load: () => import('../verbs/objects/delete.ts'),
   },
   {
     name: 'wait',
@@ -240,7 +240,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       timeout: text('TIME', 'time limit', { default: '30s' }),
     },
     examples: [['Until a pod is ready', 'wait pod/web --for=condition=Ready --timeout=60s']],
-    load: () => import('../verbs/wait.ts'),
+    load: () => import('../verbs/objects/wait.ts'),
   },
   ...(['label', 'annotate'] as const).map(
     (name): Verb => ({
@@ -257,7 +257,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
         'resource-version': text('VERSION', 'only if the object has this version'),
       },
       load: async () => {
-        const { runLabel, runAnnotate } = await import('../verbs/metadata.ts');
+        const { runLabel, runAnnotate } = await import('../verbs/objects/metadata.ts');
         return { run: name === 'label' ? runLabel : runAnnotate };
       },
     }),

@@ -29,12 +29,12 @@ const setVerb = (
 const CONTAINERS = text('PATTERN', 'names of containers; may contain *', { short: 'c', default: '*' });
 const serviceAccount = (name: string): Verb =>
   setVerb(name, 'set the service account', `${OBJECTS} ACCOUNT`, {}, async () => ({
-    run: (await import('../verbs/set.ts')).runServiceAccount,
+    run: (await import('../verbs/workloads/set.ts')).runServiceAccount,
   }));
 
 const SET_VERBS: readonly Verb[] = [
   setVerb('image', 'set images of containers', `${OBJECTS} CONTAINER=IMAGE…`, {}, async () => ({
-    run: (await import('../verbs/set.ts')).runImage,
+    run: (await import('../verbs/workloads/set.ts')).runImage,
   })),
   setVerb(
     'env',
@@ -50,7 +50,7 @@ const SET_VERBS: readonly Verb[] = [
       resolve: bool('with --list, show the values of references'),
       overwrite: { type: 'bool', default: 'true', help: 'replace existing values' },
     },
-    async () => ({ run: (await import('../verbs/set-env.ts')).runEnv }),
+    async () => ({ run: (await import('../verbs/workloads/set-env.ts')).runEnv }),
   ),
   setVerb(
     'resources',
@@ -61,19 +61,19 @@ const SET_VERBS: readonly Verb[] = [
       limits: text('NAME=QUANTITY,…', 'limits'),
       requests: text('NAME=QUANTITY,…', 'requests'),
     },
-    async () => ({ run: (await import('../verbs/set.ts')).runResources }),
+    async () => ({ run: (await import('../verbs/workloads/set.ts')).runResources }),
   ),
   setVerb(
     'selector',
     'set the selector of a service',
     `${OBJECTS} KEY=VALUE,…`,
     { 'resource-version': text('VERSION', 'only if the object has this version') },
-    async () => ({ run: (await import('../verbs/set.ts')).runSelector }),
+    async () => ({ run: (await import('../verbs/workloads/set.ts')).runSelector }),
   ),
   serviceAccount('serviceaccount'),
   serviceAccount('sa'),
   setVerb('subject', 'add subjects to a binding', OBJECTS, SUBJECTS, async () => ({
-    run: (await import('../verbs/set.ts')).runSubject,
+    run: (await import('../verbs/workloads/set.ts')).runSubject,
   })),
 ];
 
@@ -95,7 +95,7 @@ export const SETTING_VERBS: readonly Verb[] = [
       name: text('NAME', 'name of the autoscaler'),
       'save-config': bool('accepted for compatibility'),
     },
-    load: () => import('../verbs/autoscale.ts'),
+    load: () => import('../verbs/create/autoscale.ts'),
   },
   {
     name: 'certificate',
@@ -110,7 +110,7 @@ export const SETTING_VERBS: readonly Verb[] = [
       usage: '(-f FILE | NAME…)',
       flags: { ...OUTPUT_FLAGS, ...FILE_FLAGS, force: bool('write the request even if it is decided') },
       load: async () => {
-        const { runApprove, runDeny } = await import('../verbs/certificate.ts');
+        const { runApprove, runDeny } = await import('../verbs/cluster/certificate.ts');
         return { run: name === 'approve' ? runApprove : runDeny };
       },
     })),

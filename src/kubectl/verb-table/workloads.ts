@@ -30,7 +30,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       'pod-running-timeout': text('TIME', 'accepted for compatibility'),
     },
     examples: [['Follow the pods of a deployment', 'logs -f deployment/web --all-pods']],
-    load: () => import('../verbs/logs.ts'),
+    load: () => import('../verbs/containers/logs.ts'),
   },
   {
     name: 'exec',
@@ -45,7 +45,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       'pod-running-timeout': text('TIME', 'accepted for compatibility'),
     },
     examples: [['A shell', 'exec -it web -- sh']],
-    load: () => import('../verbs/exec.ts'),
+    load: () => import('../verbs/containers/exec.ts'),
   },
   {
     name: 'attach',
@@ -58,7 +58,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       tty: bool('standard input is a terminal', 't'),
       quiet: bool('only the output of the process', 'q'),
     },
-    load: () => import('../verbs/attach.ts'),
+    load: () => import('../verbs/containers/attach.ts'),
   },
   {
     name: 'cp',
@@ -70,7 +70,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       'no-preserve': bool('do not keep owner and mode'),
       retries: int('COUNT', 'accepted for compatibility'),
     },
-    load: () => import('../verbs/cp.ts'),
+    load: () => import('../verbs/containers/cp.ts'),
   },
   {
     name: 'port-forward',
@@ -81,7 +81,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       address: text('ADDRESS', 'local addresses', { default: 'localhost' }),
       'pod-running-timeout': text('TIME', 'accepted for compatibility'),
     },
-    load: () => import('../verbs/port-forward.ts'),
+    load: () => import('../verbs/containers/port-forward.ts'),
   },
   {
     name: 'proxy',
@@ -107,7 +107,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       www: text('DIRECTORY', 'files to serve', { short: 'w' }),
       'www-prefix': text('PREFIX', 'prefix of the files', { short: 'P', default: '/static/' }),
     },
-    load: () => import('../verbs/proxy.ts'),
+    load: () => import('../verbs/containers/proxy.ts'),
   },
   {
     name: 'debug',
@@ -147,7 +147,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       ['A shell beside the containers of a pod', 'debug web -it --image=busybox --target=main'],
       ['A shell on a node, whose files are in /host', 'debug node/vm -it --image=busybox'],
     ],
-    load: () => import('../verbs/debug.ts'),
+    load: () => import('../verbs/containers/debug.ts'),
   },
   {
     name: 'run',
@@ -175,7 +175,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       'pod-running-timeout': text('TIME', 'time limit for the start', { default: '1m0s' }),
     },
     examples: [['A shell for a moment', 'run test --image=busybox -it --rm --restart=Never -- sh']],
-    load: () => import('../verbs/run-pod.ts'),
+    load: () => import('../verbs/create/run-pod.ts'),
   },
   {
     name: 'expose',
@@ -199,7 +199,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       'field-selector': text('SELECTOR', 'field selector'),
       'all-namespaces': bool('accepted for compatibility'),
     },
-    load: () => import('../verbs/expose.ts'),
+    load: () => import('../verbs/create/expose.ts'),
   },
   {
     name: 'scale',
@@ -214,7 +214,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
       'resource-version': text('VERSION', 'only if the object has this version'),
       timeout: TIMEOUT,
     },
-    load: () => import('../verbs/scale.ts'),
+    load: () => import('../verbs/workloads/scale.ts'),
   },
   {
     name: 'rollout',
@@ -234,7 +234,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
           timeout: TIMEOUT,
           revision: int('NUMBER', 'revision to expect'),
         },
-        load: async () => ({ run: (await import('../verbs/rollout.ts')).runStatus }),
+        load: async () => ({ run: (await import('../verbs/workloads/rollout.ts')).runStatus }),
       },
       {
         name: 'history',
@@ -242,7 +242,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
         summary: 'list the revisions',
         usage: WORKLOAD,
         flags: { ...TARGET_FLAGS, ...OUTPUT_FLAGS, revision: int('NUMBER', 'revision to show') },
-        load: async () => ({ run: (await import('../verbs/rollout.ts')).runHistory }),
+        load: async () => ({ run: (await import('../verbs/workloads/rollout.ts')).runHistory }),
       },
       {
         name: 'undo',
@@ -250,7 +250,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
         summary: 'go back to a revision',
         usage: WORKLOAD,
         flags: { ...TARGET_FLAGS, ...PRINTED_WRITE, 'to-revision': int('NUMBER', 'revision; 0 is the one before') },
-        load: async () => ({ run: (await import('../verbs/rollout.ts')).runUndo }),
+        load: async () => ({ run: (await import('../verbs/workloads/rollout.ts')).runUndo }),
       },
       {
         name: 'restart',
@@ -258,7 +258,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
         summary: 'replace all pods',
         usage: WORKLOAD,
         flags: { ...TARGET_FLAGS, ...PRINTED_WRITE },
-        load: async () => ({ run: (await import('../verbs/rollout.ts')).runRestart }),
+        load: async () => ({ run: (await import('../verbs/workloads/rollout.ts')).runRestart }),
       },
       {
         name: 'pause',
@@ -266,7 +266,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
         summary: 'stop a roll-out',
         usage: WORKLOAD,
         flags: { ...TARGET_FLAGS, ...PRINTED_WRITE },
-        load: async () => ({ run: (await import('../verbs/rollout.ts')).runPause }),
+        load: async () => ({ run: (await import('../verbs/workloads/rollout.ts')).runPause }),
       },
       {
         name: 'resume',
@@ -274,7 +274,7 @@ export const WORKLOAD_VERBS: readonly Verb[] = [
         summary: 'continue a roll-out',
         usage: WORKLOAD,
         flags: { ...TARGET_FLAGS, ...PRINTED_WRITE },
-        load: async () => ({ run: (await import('../verbs/rollout.ts')).runResume }),
+        load: async () => ({ run: (await import('../verbs/workloads/rollout.ts')).runResume }),
       },
     ],
   },

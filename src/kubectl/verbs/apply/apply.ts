@@ -1,0 +1,162 @@
+/** `apply`, merged in the client or, with `--server-side`, in the server. Source: k8s.io/kubectl/pkg/cmd/apply. */
+import { isApiError } from '../../../api/meta/status.ts';
+import { goJson } from '../../core/encode.ts';
+import { ClientError } from '../../core/errors.ts';
+import { type AnyObject, LAST_APPLIED, type ManagedFields } from '../../core/objects.ts';
+import { pathOf } from '../../core/resources.ts';
+import { type Manifest, requiredManifests } from '../../manifests.ts';
+import type { VerbContext } from '../../port.ts';
+import { dryRunOf, objectPrinter, printOutcome, validationOf, writeQuery } from '../../printing.ts';
+import { errorLine, withSession } from '../../run.ts';
+import type { Session } from '../../session.ts';
+import { ApplySet } from './apply-set.ts';
+import { applyHere, CreationError, readIfPresent } from './client-side-apply.ts';
+import { checkPrune, prune } from './prune.ts';
+
+const CLIENT_SIDE_MANAGERS: ReadonlySet<string> = new Set(['kubectl-client-side-apply', 'before-first-apply']);
+
+export const run = (context: VerbContext): Promise<number> =>
+  withSession(context, async (session) => {
+    const { flags, io } = context;
+    if (flags.bool('force-conflicts') && !flags.bool('server-side'))
+      throw new ClientError('--force-conflicts only works with --server-side');
+    if (flags.bool('server-side') && dryRunOf(flags) === 'client')
+      throw new ClientError(
+        "--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)",
+      );
+    if (flags.bool('all') && flags.text('selector') !== '')
+      throw new ClientError('cannot set --all and --selector at the same time');
+    const applySet = await ApplySet.of(session);
+    const isPruning = flags.bool('prune');
+    if (isPruning && applySet === undefined) await checkPrune(session);
+    const given = await requiredManifests(context);
+    const manifests = applySet?.labelled(given) ?? given;
+    await applySet?.begin(manifests);
+    const applied: AnyObject[] = [];
+    const errors: string[] = [];
+    const printer = await objectPrinter(context);
+    for (const manifest of manifests) {
+      try {
+        const { object, outcome } = await applyOne(session, manifest);
+        applied.push(object);
+        if (printer === undefined) await printOutcome(context, object, outcome);
+      } catch (error) {
+        const cause = error instanceof CreationError ? error.cause : error;
+        errors.push(
+          errorLine(
+            cause,
+            isApiError(cause, 'Invalid') || error instanceof PlaceError ? '' : whenOf(error, manifest.source),
+          ),
+        );
+      }
+    }
+    if (printer !== undefined && applied.length > 0)
+      io.out(
+        printer(
+          applied.length === 1
+            ? (applied[0] as AnyObject)
+            : { apiVersion: 'v1', items: applied, kind: 'List', metadata: {} },
+        ),
+      );
+    // A file that failed could be the reason why an object seems to be in no file.
+    if (isPruning && errors.length === 0) await (applySet?.finish(applied) ?? prune(session, applied));
+    // kubectl labels only a single error.
+    for (const line of errors) io.err(`${errors.length === 1 ? line : line.replace(/^error: /, '')}\n`);
+    return errors.length === 0 ? 0 : 1;
+  });
+
+interface Applied {
+  readonly object: AnyObject;
+  readonly outcome: string;
+}
+
+const whenOf = (error: unknown, source: string): string =>
+  `error when ${error instanceof CreationError ? 'creating' : 'applying'} "${source}"`;
+
+async function applyOne(session: Session, { object, source }: Manifest): Promise<Applied> {
+  const { flags } = session.context;
+  const { name } = object.metadata ?? {};
+  const { resource, namespace } = await placeOf(session, object, source);
+  if (name === undefined || name === '')
+    throw new ClientError(
+      object.metadata?.generateName === undefined
+        ? 'resource name may not be empty'
+        : `from ${object.metadata.generateName}: cannot use generate name with apply`,
+    );
+  const placed: AnyObject =
+    namespace === undefined ? object : { ...object, metadata: { ...object.metadata, namespace } };
+  if (!flags.bool('server-side')) return applyHere(session, { object: placed, source, resource, namespace, name });
+  const path = pathOf(resource, namespace, name);
+  let before: AnyObject | undefined;
+  if (dryRunOf(flags) === 'none') {
+    before = await readIfPresent(session, path);
+    if (before !== undefined) await takeOver(session, path, before, flags.text('field-manager') || 'kubectl');
+  }
+  const query = {
+    ...writeQuery(flags, 'kubectl'),
+    force: flags.bool('force-conflicts') || undefined,
+    fieldValidation: validationOf(flags.text('validate')),
+  };
+  const after = await session.send('PATCH', path, { query, body: placed, contentType: 'application/apply-patch+yaml' });
+  if (before?.metadata?.annotations?.[LAST_APPLIED] === undefined || flags.has('field-manager'))
+    return { object: after, outcome: 'serverside-applied' };
+  // Later applies without --server-side compare with the annotation.
+  const annotations = { [LAST_APPLIED]: `${goJson(placed)}\n` };
+  const { apiVersion, kind } = placed;
+  const annotated = await session.send('PATCH', path, {
+    query: { fieldManager: 'kubectl-last-applied', force: true },
+    body: { apiVersion, kind, metadata: { name, namespace, annotations } },
+    contentType: 'application/apply-patch+yaml',
+  });
+  return { object: annotated, outcome: 'serverside-applied' };
+}
+
+function placeOf(session: Session, object: AnyObject, source: string): ReturnType<Session['place']> {
+  return session.place(object).catch((error: unknown) => {
+    if (!(error instanceof ClientError)) throw error;
+    if (!error.message.startsWith('no matches for kind')) throw new PlaceError(error.message);
+    const { name = '', namespace = '' } = object.metadata ?? {};
+    throw new PlaceError(
+      `resource mapping not found for name: "${name}" namespace: "${namespace}" from "${source}": ${error.message}`,
+    );
+  });
+}
+
+/** Kind or namespace that does not fit. The message does not need the file. */
+class PlaceError extends ClientError {}
+
+/**
+ * Gives fields that client-side apply owns to this manager, so that fields which are no longer in the manifest are
+ * removed. Source: k8s.io/client-go/util/csaupgrade.
+ */
+async function takeOver(session: Session, path: string, live: AnyObject, manager: string): Promise<void> {
+  const entries = live.metadata?.managedFields ?? [];
+  const theirs = entries.filter(
+    ({ manager: name = '', operation, subresource }) =>
+      CLIENT_SIDE_MANAGERS.has(name) && operation === 'Update' && (subresource ?? '') === '',
+  );
+  if (theirs.length === 0) return;
+  const isOurs = (entry: ManagedFields): boolean =>
+    entry.manager === manager && entry.operation === 'Apply' && (entry.subresource ?? '') === '';
+  const [first] = theirs;
+  const merged = [...entries.filter(isOurs), ...theirs].map(({ fieldsV1 = {} }) => fieldsV1).reduce(union);
+  const managedFields = [
+    ...entries.filter((entry) => !theirs.includes(entry) && !isOurs(entry)),
+    { ...first, manager, operation: 'Apply', fieldsV1: merged },
+  ];
+  await session.send('PATCH', path, {
+    contentType: 'application/json-patch+json',
+    body: [
+      { op: 'replace', path: '/metadata/managedFields', value: managedFields },
+      { op: 'replace', path: '/metadata/resourceVersion', value: live.metadata?.resourceVersion },
+    ],
+  });
+}
+
+function union(left: Record<string, unknown>, right: Record<string, unknown>): Record<string, unknown> {
+  const merged: Record<string, unknown> = { ...left };
+  for (const [key, value] of Object.entries(right))
+    merged[key] =
+      key in merged ? union(merged[key] as Record<string, unknown>, value as Record<string, unknown>) : value;
+  return merged;
+}

@@ -1,0 +1,151 @@
+/** `explain`: the documentation of a kind or field, from the server's OpenAPI document. Source: kubectl 1.36. */
+import { ClientError } from '../../core/errors.ts';
+import { openApiPath, referenceOf, resolve, type Schema, type Schemas, schemaOfKind } from '../../core/openapi.ts';
+import { apiVersionOf } from '../../core/resources.ts';
+import type { VerbContext } from '../../port.ts';
+import { withSession } from '../../run.ts';
+
+const WIDTH = 76;
+const MAX_DEPTH = 20;
+
+export const run = (context: VerbContext): Promise<number> =>
+  withSession(context, async (session) => {
+    const { flags, args, io } = context;
+    const [text] = args;
+    if (text === undefined || args.length > 1)
+      throw new ClientError(
+        'You must specify the type of resource to explain. Use "hyperedge api-resources" for a complete list of supported resources.',
+      );
+    const [type = '', ...path] = text.split('.');
+    const wanted = flags.text('api-version');
+    const found = await session.resource(type).catch((error: unknown) => {
+      throw error instanceof ClientError ? new ClientError(error.message, { isPlain: true }) : error;
+    });
+    const index = await session.resources();
+    const resource =
+      wanted === ''
+        ? found
+        : (index.all.find((each) => each.kind === found.kind && apiVersionOf(each) === wanted) ??
+          index.byKind(wanted, found.kind));
+    const { components } = await session.openApi(openApiPath(resource));
+    const schemas = components?.schemas ?? {};
+    const start = schemaOfKind(schemas, resource);
+    if (start === undefined)
+      throw new ClientError(`couldn't find resource for "${apiVersionOf(resource)}, Kind=${resource.kind}"`);
+    let schema = resolve(schemas, start);
+    let field: Schema | undefined;
+    for (const name of path) {
+      const inner = contentOf(schemas, schema);
+      field = inner.properties?.[name];
+      if (field === undefined) throw new ClientError(`field "${name}" does not exist`);
+      schema = field;
+    }
+    const head = [
+      `${resource.group === '' ? '' : `GROUP:      ${resource.group}\n`}KIND:       ${resource.kind}\nVERSION:    ${resource.version}\n`,
+    ];
+    const shown = contentOf(schemas, schema);
+    if (field !== undefined)
+      head.push(
+        `FIELD: ${path.at(-1) ?? ''} <${typeOf(schemas, field)}>${field.enum === undefined ? '' : `\nENUM:\n${enumText(field)}`}\n`,
+      );
+    const description = [
+      field?.description ?? (field === undefined ? shown.description : undefined),
+      field !== undefined && shown !== field ? shown.description : undefined,
+    ];
+    const parts = description
+      .filter((each) => each !== undefined && each !== '')
+      .map((each) => `    ${wrapped(each as string, 4)}\n`);
+    const gap = field === undefined ? '' : '\n';
+    const description_ = parts.length === 0 ? '    <empty>\n' : `${parts.join('    ')}    \n`;
+    io.out(`${head.join('\n')}${gap}\nDESCRIPTION:\n${description_}`);
+    if (shown.properties !== undefined) {
+      io.out('FIELDS:\n');
+      io.out(flags.bool('recursive') ? tree(schemas, shown, 1, new Set()) : fieldList(schemas, shown));
+    }
+    io.out('\n');
+    return 0;
+  });
+
+const enumText = ({ enum: values = [] }: Schema): string => values.map((value) => `    ${String(value)}`).join('\n');
+
+/** The object below lists, maps and references. */
+function contentOf(schemas: Schemas, schema: Schema): Schema {
+  let current = schema;
+  for (let depth = 0; depth < MAX_DEPTH; depth += 1) {
+    const resolved = resolve(schemas, current);
+    const next =
+      resolved.items ?? (typeof resolved.additionalProperties === 'object' ? resolved.additionalProperties : undefined);
+    if (next === undefined || resolved.properties !== undefined) return resolved;
+    current = next;
+  }
+  return current;
+}
+
+function typeOf(schemas: Schemas, schema: Schema): string {
+  if (schema.items !== undefined) return `[]${typeOf(schemas, schema.items)}`;
+  if (typeof schema.additionalProperties === 'object')
+    return `map[string]${typeOf(schemas, schema.additionalProperties)}`;
+  const name = referenceOf(schema);
+  if (name !== undefined) {
+    const target = schemas[name];
+    if (
+      target !== undefined &&
+      target.properties === undefined &&
+      target.type !== undefined &&
+      target.type !== 'object'
+    )
+      return name.split('.').at(-1) === 'Time' || name.endsWith('.MicroTime') || name.endsWith('.Duration')
+        ? target.type
+        : (name.split('.').at(-1) ?? target.type);
+    return name.split('.').at(-1) ?? 'Object';
+  }
+  if (schema.oneOf !== undefined) return 'IntOrString';
+  return schema.type === undefined ? 'Object' : schema.type === 'object' ? 'Object' : schema.type;
+}
+
+function fieldList(schemas: Schemas, schema: Schema): string {
+  return Object.entries(schema.properties ?? {})
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .map(([name, field]) => {
+      const required = schema.required?.includes(name) === true ? ' -required-' : '';
+      const values = field.enum === undefined ? '' : `  enum: ${field.enum.join(', ')}\n`;
+      const text = field.description ?? resolve(schemas, field).description ?? '<no description>';
+      return `  ${name}\t<${typeOf(schemas, field)}>${required}\n${values}    ${wrapped(text, 4)}\n\n`;
+    })
+    .join('');
+}
+
+function tree(schemas: Schemas, schema: Schema, level: number, seen: ReadonlySet<Schema>): string {
+  return Object.entries(schema.properties ?? {})
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .map(([name, field]) => {
+      const required = schema.required?.includes(name) === true ? ' -required-' : '';
+      const inner = contentOf(schemas, field);
+      const below =
+        inner.properties === undefined || seen.has(inner) || level > MAX_DEPTH
+          ? ''
+          : tree(schemas, inner, level + 1, new Set([...seen, inner]));
+      return `${'  '.repeat(level)}${name}\t<${typeOf(schemas, field)}>${required}\n${below}`;
+    })
+    .join('');
+}
+
+/** Paragraphs wrapped at the width of kubectl's output. Lines that begin with a space or dash are kept. */
+function wrapped(text: string, indent: number): string {
+  const space = ' '.repeat(indent);
+  return text
+    .split('\n')
+    .map((line) => {
+      const lines: string[] = [];
+      let current = '';
+      for (const word of line.split(' ')) {
+        if (current !== '' && current.length + 1 + word.length > WIDTH) {
+          lines.push(current);
+          current = word;
+        } else current = current === '' ? word : `${current} ${word}`;
+      }
+      lines.push(current);
+      return lines.join(`\n${space}`);
+    })
+    .join(`\n${space}`);
+}

@@ -1,0 +1,39 @@
+/** `replace`: PUT of whole objects, or with `--force` delete and create. */
+import { pathOf } from '../../core/resources.ts';
+import { requiredManifests } from '../../manifests.ts';
+import type { VerbContext } from '../../port.ts';
+import { dryRunOf, printOutcome, validationOf, writeQuery } from '../../printing.ts';
+import { errorLine, withSession } from '../../run.ts';
+import { deleteTargets } from './delete.ts';
+
+export const run = (context: VerbContext): Promise<number> =>
+  withSession(context, async (session) => {
+    const { flags, io } = context;
+    let failed = false;
+    const query = { ...writeQuery(flags, 'kubectl-replace'), fieldValidation: validationOf(flags.text('validate')) };
+    for (const { object, source } of await requiredManifests(context)) {
+      try {
+        const { resource, namespace } = await session.place(object);
+        const name = object.metadata?.name ?? '';
+        if (flags.bool('force') && dryRunOf(flags) === 'none') {
+          await deleteTargets(session, [{ resource, namespace, name }], { ignoreMissing: true, wait: true });
+          const created = await session.send('POST', pathOf(resource, namespace), { query, body: object });
+          await printOutcome(context, created, 'replaced');
+          continue;
+        }
+        if (dryRunOf(flags) === 'client') {
+          await printOutcome(context, object, 'replaced');
+          continue;
+        }
+        await printOutcome(
+          context,
+          await session.send('PUT', pathOf(resource, namespace, name), { query, body: object }),
+          'replaced',
+        );
+      } catch (error) {
+        failed = true;
+        io.err(`${errorLine(error, `error when replacing "${source}"`)}\n`);
+      }
+    }
+    return failed ? 1 : 0;
+  });
