@@ -1,5 +1,6 @@
 /** State of the store, snapshots and uploads of hosts, from the kubelets through the node proxy. */
 import type { Node } from '../../api/generated/core/v1.ts';
+import type { Clock } from '../../base/clock.ts';
 import {
   anything,
   type Decoded,
@@ -108,6 +109,61 @@ const pathOf = (node: string, ...steps: readonly string[]): string =>
 
 export const readStore = async (api: Api, node: string, signal: AbortSignal): Promise<StoreState> =>
   decode(STATE, await api.json<unknown>(pathOf(node, 'store'), { signal }), `store of ${node}`);
+
+export type Read<T> = { readonly value: T } | { readonly error: string };
+
+export const failedRead = (error: unknown): { readonly error: string } => ({ error: messageOf(error) });
+
+/** Delay before the next master is queried as well. A host that is off answers late or not at all. */
+const NEXT_MASTER_MS = 1_500;
+
+/** The first complete report of a master. Masters are queried one after the other, without waiting for slow ones. */
+export async function firstStore(
+  api: Api,
+  clock: Clock,
+  masters: readonly string[],
+  signal: AbortSignal,
+): Promise<Read<StoreState>> {
+  const ended = new AbortController();
+  const either = AbortSignal.any([signal, ended.signal]);
+  let last: Read<StoreState> = { error: 'no master answers' };
+  const pending = new Set<Promise<Read<StoreState> | undefined>>();
+  const query = (node: string): void => {
+    const queried: Promise<Read<StoreState> | undefined> = readStore(api, node, either)
+      .then(
+        (value) => {
+          if (value.store.state === 'known') return { value };
+          last = { value };
+          return undefined;
+        },
+        (error: unknown) => {
+          if (!('value' in last)) last = failedRead(error);
+          return undefined;
+        },
+      )
+      .finally(() => pending.delete(queried));
+    pending.add(queried);
+  };
+  try {
+    for (const node of masters) {
+      query(node);
+      const found = await Promise.race([...pending, pause(clock, NEXT_MASTER_MS)]);
+      if (found !== undefined) return found;
+    }
+    while (pending.size > 0) {
+      const found = await Promise.race(pending);
+      if (found !== undefined) return found;
+    }
+    return last;
+  } finally {
+    ended.abort();
+  }
+}
+
+const pause = (clock: Clock, ms: number): Promise<undefined> =>
+  new Promise((resolve) => {
+    clock.setTimer(ms, () => resolve(undefined));
+  });
 
 export const readSnapshots = async (api: Api, node: string, signal: AbortSignal): Promise<SnapshotReport> =>
   decode(SNAPSHOTS, await api.json<unknown>(pathOf(node, 'snapshots'), { signal }), `snapshots of ${node}`);

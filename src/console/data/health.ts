@@ -1,7 +1,7 @@
 /** Health of the cluster in one sentence, with the problems behind it. */
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
-import { podStatusText } from './explain.ts';
+import { explainPod, podStatusText } from './explain.ts';
 import { countText } from './format.ts';
 import { type AnyObject, conditionOf, conditionsOf } from './resources.ts';
 
@@ -34,7 +34,7 @@ export function clusterHealth({ nodes, pods, operators }: HealthFacts): ClusterH
   const problems: Problem[] = [
     ...(nodes ?? []).flatMap(problemsOfNode),
     ...(operators ?? []).flatMap(problemsOfOperator),
-    ...problemsOfPods(pods ?? []),
+    ...problemsOfPods(pods ?? [], nodes ?? []),
   ];
   const errors = problems.filter(({ severity }) => severity === 'error').length;
   if (nodes === undefined) return { level: 'unknown', sentence: 'The state of the nodes is not known.', problems };
@@ -97,7 +97,7 @@ function problemsOfOperator(operator: AnyObject): Problem[] {
 
 const MAX_PODS = 20;
 
-function problemsOfPods(pods: readonly Pod[]): Problem[] {
+function problemsOfPods(pods: readonly Pod[], nodes: readonly Node[]): Problem[] {
   return pods
     .filter((pod) => STUCK.test(podStatusText(pod)) || isUnschedulable(pod))
     .slice(0, MAX_PODS)
@@ -106,7 +106,7 @@ function problemsOfPods(pods: readonly Pod[]): Problem[] {
       return {
         severity: 'warning',
         title: `Pod ${namespace}/${name}: ${isUnschedulable(pod) ? 'no node can run it' : podStatusText(pod)}.`,
-        detail: '',
+        detail: explainPod({ pod, events: [], nodes, nowMs: 0 })[0]?.title ?? '',
         link: `/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
       };
     });

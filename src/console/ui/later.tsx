@@ -1,7 +1,6 @@
 /** A part of a page whose code is loaded when it is shown. */
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { showFailure } from '../shell/toasts.tsx';
 
 export interface LaterProps<P> {
   /** The same function for each rendering. */
@@ -11,15 +10,23 @@ export interface LaterProps<P> {
 
 export function Later<P extends object>({ load, props }: LaterProps<P>) {
   const [loaded, setLoaded] = useState<{ readonly Content: ComponentType<P> }>();
+  const [error, setError] = useState<{ readonly reason: unknown }>();
   useEffect(() => {
     let isShown = true;
-    load().then((module) => {
-      if (isShown) setLoaded({ Content: module.default });
-    }, showFailure);
+    load().then(
+      (module) => {
+        if (isShown) setLoaded({ Content: module.default });
+      },
+      (reason: unknown) => {
+        if (isShown) setError({ reason });
+      },
+    );
     return () => {
       isShown = false;
     };
   }, [load]);
+  // The error boundary of the view shows it.
+  if (error !== undefined) throw error.reason;
   if (loaded === undefined) return <p class="muted">It is being read.</p>;
   const { Content } = loaded;
   return <Content {...props} />;

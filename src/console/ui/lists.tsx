@@ -16,8 +16,12 @@ export interface ListView<T extends KubeObject> {
 }
 
 /** A view whose columns and type agree. */
-export const listView = <T extends KubeObject>(type: ResourceType<T>, columns: readonly Column<T>[]) => ({
-  label: type.kind,
+export const listView = <T extends KubeObject>(
+  type: ResourceType<T>,
+  label: string,
+  columns: readonly Column<T>[],
+) => ({
+  label,
   name: type.plural,
   render: () => <List type={type} columns={columns} />,
 });

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import {
   downloadSnapshot,
+  firstStore,
   memberViews,
   readSnapshots,
   type SendFile,
   saveSnapshot,
   uploadArchive,
 } from '../../../src/console/data/administration.ts';
+import { eventually, ManualClock } from '../../client/clocks.ts';
 import { FakeApi, json } from './fake-api.ts';
 
 const { signal } = new AbortController();
@@ -49,6 +51,36 @@ describe('administration of hosts', () => {
         ['(not started)', 'bad', 'not-started: no answer', '0', ''],
       ],
     );
+  });
+
+  it('reads the store from the next master while one does not answer, and ends the pending request', async () => {
+    const report = { store: { state: 'known', value: { quorum: true, members: [member] } }, ring: { state: 'absent' } };
+    let isEnded = false;
+    server.answer = (url, request) => {
+      if (!url.pathname.includes('/nodes/off/')) return json(report);
+      return new Promise((_, reject) => {
+        request.signal?.addEventListener('abort', () => {
+          isEnded = true;
+          reject(request.signal?.reason);
+        });
+      });
+    };
+    const clock = new ManualClock();
+    const read = firstStore(server.api, clock, ['off', 'm1'], signal);
+    await eventually('a request to the first master', () => server.requests.length === 1);
+    clock.advance(2_000);
+    const found = await read;
+    assert.equal('value' in found && found.value.store.value?.members[0]?.name, 'm1');
+    assert.equal(isEnded, true);
+  });
+
+  it('reports the last error if no master knows the store', async () => {
+    server.answer = () => json({ kind: 'Status', message: 'gone' }, 503);
+    assert.deepEqual(await firstStore(server.api, new ManualClock(), ['m1', 'm2'], signal), { error: 'gone' });
+    const unknown = { store: { state: 'failed', reason: 'no store' }, ring: { state: 'absent' } };
+    server.answer = (url) => (url.pathname.includes('/m1/') ? json(unknown) : json({ message: 'gone' }, 503));
+    const found = await firstStore(server.api, new ManualClock(), ['m1', 'm2'], signal);
+    assert.equal('value' in found && found.value.store.reason, 'no store');
   });
 
   it('reads reports below the proxy of a node, and rejects those without a required field', async () => {

@@ -14,8 +14,8 @@ const usesOf = ({ status }: Quota) =>
   }));
 
 const VIEWS = [
-  listView(CONFIG_MAPS, [{ name: 'Keys', text: ({ data }) => Object.keys(data ?? {}).join(', ') }]),
-  listView(SECRETS, [
+  listView(CONFIG_MAPS, 'Config maps', [{ name: 'Keys', text: ({ data }) => Object.keys(data ?? {}).join(', ') }]),
+  listView(SECRETS, 'Secrets', [
     { name: 'Type', text: ({ type }) => type ?? '' },
     {
       name: 'Keys',
@@ -27,8 +27,8 @@ const VIEWS = [
       ),
     },
   ]),
-  listView(NAMESPACES, [{ name: 'State', text: ({ status }) => status?.phase ?? '' }]),
-  listView(QUOTAS, [
+  listView(NAMESPACES, 'Namespaces', [{ name: 'State', text: ({ status }) => status?.phase ?? '' }]),
+  listView(QUOTAS, 'Quotas', [
     {
       name: 'Use',
       text: (quota) =>

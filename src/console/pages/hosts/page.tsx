@@ -2,16 +2,26 @@
 import { objectPath } from '../../../client/resource-path.ts';
 import { questionOf } from '../../data/access.ts';
 import { MERGE_PATCH } from '../../data/api.ts';
+import { nodeState } from '../../data/health.ts';
 import { hostConfigOf } from '../../data/host.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import { CLUSTER_VERSIONS, CONFIG_POOLS, conditionOf, listAt, NODES, textAt } from '../../data/resources.ts';
+import {
+  type AnyObject,
+  CLUSTER_VERSIONS,
+  CONFIG_POOLS,
+  conditionOf,
+  listAt,
+  NODES,
+  textAt,
+} from '../../data/resources.ts';
 import { tookText } from '../../data/revisions.ts';
+import { updateProgress } from '../../data/updates.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow } from '../../ui/hooks.ts';
 import { Later } from '../../ui/later.tsx';
 import { Lists, listView } from '../../ui/lists.tsx';
-import { Action, Conditions, State } from '../../ui/parts.tsx';
+import { Action, Conditions, Link, pathOf, State } from '../../ui/parts.tsx';
 
 const loadConfigurations = () => import('./configurations.tsx');
 const loadJoin = () => import('./join.tsx');
@@ -21,7 +31,7 @@ const loadBundle = () => import('../storage/upload.tsx').then(({ UploadBundle })
 
 const VIEWS = [
   { name: 'version', label: 'Version', render: () => <Version /> },
-  listView(CONFIG_POOLS, [
+  listView(CONFIG_POOLS, 'Configuration pools', [
     {
       name: 'Updated',
       text: (pool) =>
@@ -47,9 +57,10 @@ const VIEWS = [
     },
     { name: 'Configuration', text: (pool) => textAt(pool, 'status', 'configuration', 'name') },
   ]),
-  listView(NODES, [
+  listView(NODES, 'Hosts', [
+    { name: 'Node', text: (node) => nodeState(node).text, view: (node) => <State {...nodeState(node)} /> },
     {
-      name: 'State',
+      name: 'Configuration state',
       text: (node) => hostConfigOf(node).state,
       view: (node) => <State level={hostConfigOf(node).level} text={hostConfigOf(node).state} />,
     },
@@ -87,12 +98,13 @@ function Version() {
   const updates = listAt(version, 'status', 'availableUpdates');
   return (
     <>
-      <p>
-        Version <strong>{textAt(version, 'status', 'desired', 'version')}</strong>
-      </p>
-      <Conditions object={version} nowMs={nowMs} />
+      <Progress version={version} />
       <h2>Available updates</h2>
-      {updates.length === 0 ? <p>No update is available.</p> : null}
+      {updates.length === 0 ? (
+        <p>
+          No update is available. <Link to="/hosts?view=upload">Upload an update</Link>
+        </p>
+      ) : null}
       <ul>
         {updates.map((update) => (
           <li key={textAt(update, 'version')}>
@@ -100,7 +112,7 @@ function Version() {
             <Action
               label={`Update to ${textAt(update, 'version')}`}
               question={questionOf('patch', CLUSTER_VERSIONS, undefined, { name })}
-              confirm={`The hosts are updated to ${textAt(update, 'version')}, one after the other.`}
+              confirm={`The hosts are updated to ${textAt(update, 'version')}, one after the other. Applications keep running. A host that does not become healthy returns to its former version.`}
               done="The update is requested."
               run={() =>
                 api.json(objectPath(CLUSTER_VERSIONS, name, undefined), {
@@ -126,6 +138,65 @@ function Version() {
           </li>
         ))}
       </ul>
+      <Conditions object={version} nowMs={nowMs} />
+    </>
+  );
+}
+
+/** Version of the cluster and of each host. */
+function Progress({ version }: { readonly version: AnyObject }) {
+  const { items: nodes } = useFeed(NODES);
+  const target = textAt(version, 'status', 'desired', 'version');
+  const { hosts, updated, sentence } = updateProgress(nodes, target);
+  const failing = conditionOf(version, 'Failing');
+  const progressing = conditionOf(version, 'Progressing');
+  return (
+    <>
+      <p>
+        Version <strong>{target}</strong>
+      </p>
+      {failing?.status === 'True' ? (
+        <p>
+          <State level="bad" text={failing.message} />
+        </p>
+      ) : null}
+      {progressing?.status === 'True' ? (
+        <p>
+          <State level="warn" text={progressing.message} />
+        </p>
+      ) : null}
+      <p aria-live="polite">
+        {hosts.length === 0 ? 'The hosts are being read.' : sentence}{' '}
+        {updated < hosts.length ? <progress aria-label="Updated hosts" max={hosts.length} value={updated} /> : null}
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard */}
+      <section class="scroll" aria-label="Versions of the hosts" tabIndex={0}>
+        <table>
+          <caption class="hidden">Versions of the hosts</caption>
+          <thead>
+            <tr>
+              {['Host', 'Version', 'State'].map((each) => (
+                <th key={each} scope="col">
+                  {each}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {hosts.map(({ name, version: own, level, text }) => (
+              <tr key={name}>
+                <td>
+                  <Link to={pathOf('nodes', name)}>{name}</Link>
+                </td>
+                <td>{own}</td>
+                <td>
+                  <State level={level} text={text} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
     </>
   );
 }

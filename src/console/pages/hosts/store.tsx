@@ -4,12 +4,13 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { questionOf } from '../../data/access.ts';
 import {
   downloadSnapshot,
+  failedRead,
+  firstStore,
   masterNames,
   memberViews,
+  type Read,
   readSnapshots,
-  readStore,
   type SnapshotReport,
-  type StoreState,
   saveSnapshot,
 } from '../../data/administration.ts';
 import { ageText, bytesText } from '../../data/format.ts';
@@ -18,7 +19,7 @@ import { OPERANDS } from '../../data/revisions.ts';
 import { localName } from '../../data/transfer.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { showToast } from '../../shell/toasts.tsx';
-import { api } from '../../ui/context.ts';
+import { api, clock } from '../../ui/context.ts';
 import { useFeed, useNow, useObject, usePoll } from '../../ui/hooks.ts';
 import { Action, Conditions, State } from '../../ui/parts.tsx';
 import { Hosts } from './revisions.tsx';
@@ -45,29 +46,8 @@ export default function Store() {
   );
 }
 
-type Read<T> = { readonly value: T } | { readonly error: string };
-
-const failed = (error: unknown): { readonly error: string } => ({
-  error: error instanceof Error ? error.message : String(error),
-});
-
-/** The report of the first master that answers. */
-async function firstStore(masters: readonly string[], signal: AbortSignal): Promise<Read<StoreState>> {
-  let last: Read<StoreState> = { error: 'no master answers' };
-  for (const node of masters) {
-    try {
-      const value = await readStore(api, node, signal);
-      if (value.store.state === 'known') return { value };
-      last = { value };
-    } catch (error) {
-      last = 'value' in last ? last : failed(error);
-    }
-  }
-  return last;
-}
-
 function Members({ masters }: { readonly masters: readonly string[] }) {
-  const read = usePoll((signal) => firstStore(masters, signal), POLL_MS, masters.join());
+  const read = usePoll((signal) => firstStore(api, clock, masters, signal), POLL_MS, masters.join());
   if (read === undefined) return <p class="muted">The members are being read.</p>;
   if ('error' in read) return <p class="bad">{read.error}</p>;
   const { store, ring } = read.value;
@@ -112,7 +92,7 @@ function Snapshots({ node, nowMs }: { readonly node: string; readonly nowMs: num
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(new Error('the page was closed')), []);
   const read = usePoll<Read<SnapshotReport>>(
-    (signal) => readSnapshots(api, node, signal).then((value) => ({ value }), failed),
+    (signal) => readSnapshots(api, node, signal).then((value) => ({ value }), failedRead),
     POLL_MS,
     `${node} ${turn}`,
   );

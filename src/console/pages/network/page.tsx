@@ -25,7 +25,7 @@ const Url = ({ url }: { readonly url: string }) =>
   );
 
 const VIEWS = [
-  listView(SERVICES, [
+  listView(SERVICES, 'Services', [
     { name: 'Type', text: ({ spec }) => spec?.type ?? '' },
     { name: 'Address', text: ({ spec }) => spec?.clusterIP ?? '' },
     {
@@ -46,7 +46,7 @@ const VIEWS = [
           .join(', '),
     },
   ]),
-  listView(ENDPOINT_SLICES, [
+  listView(ENDPOINT_SLICES, 'Endpoints', [
     { name: 'Service', text: ({ metadata }) => metadata?.labels?.['kubernetes.io/service-name'] ?? '' },
     {
       name: 'Ready',
@@ -59,7 +59,7 @@ const VIEWS = [
     },
     { name: 'Ports', text: ({ ports }) => (ports ?? []).map(({ port, protocol }) => `${port}/${protocol}`).join(', ') },
   ]),
-  listView(ROUTES, [
+  listView(ROUTES, 'Routes', [
     { name: 'URL', text: routeUrl, view: (route) => <Url url={routeUrl(route)} /> },
     { name: 'Service', text: (route) => textAt(route, 'spec', 'to', 'name') },
     { name: 'TLS', text: (route) => textAt(route, 'spec', 'tls', 'termination') || 'none' },
@@ -76,7 +76,7 @@ const VIEWS = [
       },
     },
   ]),
-  listView(INGRESSES, [
+  listView(INGRESSES, 'Ingresses', [
     {
       name: 'URLs',
       text: (ingress) => urlsOfIngress(ingress).join(', '),
@@ -84,7 +84,7 @@ const VIEWS = [
     },
     { name: 'Class', text: ({ spec }) => spec?.ingressClassName ?? '' },
   ]),
-  listView(POLICIES, [{ name: 'Effect', text: policyText }]),
+  listView(POLICIES, 'Network policies', [{ name: 'Effect', text: policyText }]),
   { name: 'reach', label: 'Reachability', render: () => <Reach /> },
 ];
 

@@ -20,7 +20,7 @@ import { Action, State } from '../../ui/parts.tsx';
 const statusOf = (operator: AnyObject, type: string): string => conditionOf(operator, type)?.status ?? 'Unknown';
 
 const VIEWS = [
-  listView(CLUSTER_OPERATORS, [
+  listView(CLUSTER_OPERATORS, 'Cluster operators', [
     { name: 'Version', text: (operator) => textAt(listAt(operator, 'status', 'versions')[0], 'version') },
     {
       name: 'State',
@@ -38,18 +38,18 @@ const VIEWS = [
       },
     },
   ]),
-  listView(CATALOGS, [
+  listView(CATALOGS, 'Catalogs', [
     { name: 'Display name', text: (catalog) => textAt(catalog, 'spec', 'displayName') },
     { name: 'Image', text: (catalog) => textAt(catalog, 'spec', 'image') },
     { name: 'State', text: (catalog) => textAt(catalog, 'status', 'connectionState', 'lastObservedState') },
   ]),
-  listView(SUBSCRIPTIONS, [
+  listView(SUBSCRIPTIONS, 'Subscriptions', [
     { name: 'Package', text: (each) => textAt(each, 'spec', 'name') },
     { name: 'Channel', text: (each) => textAt(each, 'spec', 'channel') },
     { name: 'Installed', text: (each) => textAt(each, 'status', 'installedCSV') },
     { name: 'State', text: (each) => textAt(each, 'status', 'state') },
   ]),
-  listView(INSTALL_PLANS, [
+  listView(INSTALL_PLANS, 'Install plans', [
     {
       name: 'Installs',
       text: (plan) => {

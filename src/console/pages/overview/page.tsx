@@ -47,8 +47,10 @@ export default function Overview() {
         <ul>
           {health.problems.map(({ title, detail, link, severity }) => (
             <li key={title}>
-              <State level={severity === 'error' ? 'bad' : 'warn'} text={title} /> {detail}{' '}
-              <Link to={link}>Show {title}</Link>
+              <Link to={link}>
+                <State level={severity === 'error' ? 'bad' : 'warn'} text={title} />
+              </Link>{' '}
+              {detail}
             </li>
           ))}
         </ul>

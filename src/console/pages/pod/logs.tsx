@@ -102,6 +102,13 @@ export function Logs({ pod }: { readonly pod: Pod }) {
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard */}
       <section class="log" aria-label="Log" ref={end} tabIndex={0}>
+        {status === 'ended' && lines.length === 0 ? (
+          <p class="muted">
+            {previous
+              ? 'The previous run wrote no lines, or there was none.'
+              : 'The container has not written any lines. If it was restarted, choose "previous run".'}
+          </p>
+        ) : null}
         {shown.map(({ number, text, level, time }) => (
           <div
             key={number}

@@ -39,7 +39,7 @@ function RigActions({ name }: { readonly name: string }) {
 }
 
 const VIEWS = [
-  listView(RIGS, [
+  listView(RIGS, 'Rigs', [
     { name: 'Node', text: (rig) => textAt(rig, 'status', 'node') || textAt(rig, 'spec', 'node') },
     {
       name: 'Fixtures',
@@ -64,7 +64,7 @@ const VIEWS = [
     { name: 'Until', text: (rig) => textAt(rig, 'status', 'expiresAt') },
     { name: 'Actions', text: () => '', view: (rig) => <RigActions name={rig.metadata?.name ?? ''} /> },
   ]),
-  listView(RIG_CLAIMS, [
+  listView(RIG_CLAIMS, 'Rig claims', [
     { name: 'State', text: (claim) => textAt(claim, 'status', 'phase') },
     { name: 'Rig', text: (claim) => textAt(claim, 'status', 'rig') || textAt(claim, 'spec', 'rigName') },
     { name: 'Position', text: (claim) => textAt(claim, 'status', 'position') },

@@ -22,7 +22,7 @@ const phase = (text: string | undefined) => (
 );
 
 const VIEWS = [
-  listView(CLAIMS, [
+  listView(CLAIMS, 'Volume claims', [
     { name: 'State', text: ({ status }) => status?.phase ?? '', view: ({ status }) => phase(status?.phase) },
     {
       name: 'Capacity',
@@ -32,7 +32,7 @@ const VIEWS = [
     { name: 'Class', text: ({ spec }) => spec?.storageClassName ?? '' },
     { name: 'Access', text: ({ spec }) => (spec?.accessModes ?? []).join(', ') },
   ]),
-  listView(VOLUMES, [
+  listView(VOLUMES, 'Volumes', [
     { name: 'State', text: ({ status }) => status?.phase ?? '', view: ({ status }) => phase(status?.phase) },
     { name: 'Capacity', text: ({ spec }) => String(spec?.capacity?.['storage'] ?? '') },
     {

@@ -9,7 +9,7 @@ import { useCommand } from '../../shell/command-line.tsx';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed } from '../../ui/hooks.ts';
-import { Action } from '../../ui/parts.tsx';
+import { Action, Link } from '../../ui/parts.tsx';
 
 export default function UploadImages() {
   useCommand('hyperedge image import FILE');
@@ -29,12 +29,17 @@ export function UploadBundle() {
   return (
     <>
       <p class="muted">
-        A signed update bundle. Select a master; it offers the release to the cluster, and the update starts from
-        Version.
+        A signed update bundle. The upload does not change any host: the release is offered as an available update, and
+        you start it on the page <Link to="/hosts?view=version">Version</Link>.
       </p>
       <Upload kind="bundles" />
     </>
   );
+}
+
+interface Imported {
+  readonly text: string;
+  readonly isBundle: boolean;
 }
 
 interface Sending {
@@ -50,7 +55,7 @@ function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
   const node = chosen === '' ? (names[0] ?? '') : chosen;
   const [files, setFiles] = useState<readonly File[]>([]);
   const [sending, setSending] = useState<Sending>();
-  const [results, setResults] = useState<readonly string[]>([]);
+  const [results, setResults] = useState<readonly Imported[]>([]);
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(new Error('the page was closed')), []);
   const send = async (): Promise<void> => {
@@ -68,7 +73,7 @@ function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
             onSent: (done) => setSending({ name: file.name, done: Math.min(done, file.size), total: file.size }),
           },
         );
-        setResults((last) => [...last, `${node}: ${imported.join(', ')}`]);
+        setResults((last) => [...last, { text: `${node}: ${imported.join(', ')}`, isBundle: kind === 'bundles' }]);
         showToast(`${file.name} is imported.`);
       }
       setFiles([]);
@@ -130,8 +135,10 @@ function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
         </div>
       )}
       <ul aria-label="Imported">
-        {results.map((each) => (
-          <li key={each}>{each}</li>
+        {results.map(({ text, isBundle }) => (
+          <li key={text}>
+            {text} {isBundle ? <Link to="/hosts?view=version">Start the update</Link> : null}
+          </li>
         ))}
       </ul>
     </form>

@@ -77,12 +77,12 @@ function Form() {
   };
   const service = useAccess(questionOf('patch', SERVICES, form.namespace));
   const fields: readonly (readonly [keyof ApplicationForm, string, string])[] = [
-    ['name', 'Name', 'web'],
+    ['name', 'Name of the application', 'web'],
     ['namespace', 'Namespace', 'default'],
-    ['image', 'Image', 'registry.example/app:1.0'],
-    ['replicas', 'Replicas', '1'],
-    ['port', 'Port (empty: no service)', '8080'],
-    ['host', 'Host name of the route (empty: none, *: chosen by the cluster)', 'app.example.com'],
+    ['image', 'Container image', 'registry.example/app:1.0'],
+    ['replicas', 'Replicas (pods that run at the same time)', '1'],
+    ['port', 'Port on which the application listens (empty: other pods cannot find it by its name)', '8080'],
+    ['host', 'Host name for access from outside (empty: none, *: chosen by the cluster)', 'app.example.com'],
   ];
   const set = (field: keyof ApplicationForm, text: string): void => {
     const isNumber = field === 'replicas' || field === 'port';
@@ -91,6 +91,9 @@ function Form() {
   };
   return (
     <form class="form" onSubmit={(event) => event.preventDefault()}>
+      <p class="muted">
+        The cluster fetches the image and runs it. The next page shows when it is ready, or why it does not start.
+      </p>
       {fields.map(([field, label, placeholder]) => (
         <label key={field}>
           {label}

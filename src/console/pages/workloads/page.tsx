@@ -61,6 +61,12 @@ export default function Workloads({ query }: PageProps) {
         <NamespaceChoice />
         <Link to="/create">Create</Link>
       </div>
+      {snapshot.version > 0 && snapshot.items.length === 0 && type === DEPLOYMENTS ? (
+        <p>
+          No application runs {namespace === '' ? 'in this cluster' : `in namespace ${namespace}`} yet.{' '}
+          <Link to="/create">Create one from an image</Link>
+        </p>
+      ) : null}
       <DataTable label={type.kind} columns={columns} items={snapshot.items} keyOf={keyOf} snapshot={snapshot} />
     </>
   );

@@ -3,8 +3,10 @@ import { useState } from 'preact/hooks';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { questionOf } from '../../data/access.ts';
 import { explainMissingPods } from '../../data/explain.ts';
+import { countText } from '../../data/format.ts';
 import { describeCommand } from '../../data/kubectl.ts';
-import { conditionsOf, EVENTS, numberAt } from '../../data/resources.ts';
+import { conditionsOf, EVENTS, NODES, numberAt, PODS } from '../../data/resources.ts';
+import { workloadFindings } from '../../data/workload-findings.ts';
 import { imagesOf, podSelectorOf, remove, restart, scaleTo, workloadState } from '../../data/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
@@ -50,6 +52,7 @@ function Workload(target: Target) {
       </p>
       <p class="muted">{imagesOf(object)}</p>
       <Actions target={target} object={object} />
+      {selector === undefined || selector === '' ? null : <FailingPods namespace={namespace} selector={selector} />}
       {canRestart(type) ? <RollOut type={type} object={object} /> : null}
       <MissingPods object={object} namespace={namespace} name={name} />
       <Conditions object={object} nowMs={nowMs} />
@@ -119,6 +122,23 @@ function Actions({ target, object }: { readonly target: Target; readonly object:
       />
     </div>
   );
+}
+
+/** Explains in words why pods of the workload do not run. */
+function FailingPods({ namespace, selector }: { readonly namespace: string; readonly selector: string }) {
+  const { items: pods } = useFeed(PODS, { namespace, labelSelector: selector });
+  const { items: events } = useFeed(EVENTS, { namespace });
+  const { items: nodes } = useFeed(NODES);
+  const nowMs = useNow();
+  return workloadFindings(pods, { events, nodes, nowMs }).map(({ finding, pod, pods: count }) => (
+    <section key={finding.title} aria-label="Reason of the failure">
+      <Findings findings={[finding]} />
+      <p>
+        <Link to={pathOf('pods', namespace, pod)}>Logs and events of {pod}</Link>
+        {count === 1 ? '' : `; ${countText(count, 'pod')} have this problem`}
+      </p>
+    </section>
+  ));
 }
 
 function MissingPods({ object, namespace, name }: { object: KubeObject; namespace: string; name: string }) {
