@@ -6,7 +6,8 @@
  */
 
 import type { NetworkPolicy } from '../../../api/generated/networking/v1.ts';
-import { MAX_POLICY_SIZE } from '../../../api/kinds/network/networkpolicies/size.ts';
+import { MAX_POLICIES, MAX_POLICY_SIZE } from '../../../api/kinds/network/networkpolicies/size.ts';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type Labels, matchesLabels } from '../../../base/selector.ts';
 import { type CompiledPolicy, canonicalAddresses, compilePolicy, type Direction, type PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
@@ -19,8 +20,8 @@ export interface PlannerOptions {
   readonly nodeName: string;
 }
 
-/** Policies that isolate a pod, by direction; undefined if not isolated. */
-type Isolation = Readonly<Record<Direction, readonly CompiledPolicy[] | 'all' | undefined>>;
+/** Policies that permit traffic of an isolated pod, by direction; undefined if not isolated. */
+type Isolation = Readonly<Record<Direction, readonly CompiledPolicy[] | undefined>>;
 
 interface Rules {
   readonly made: readonly string[];
@@ -33,8 +34,21 @@ interface LocalPod {
   readonly isolation: Isolation;
 }
 
+/** Policies of a namespace, sorted by key. */
+interface Selectors {
+  /** Policies with rules, by direction. */
+  readonly permitting: Readonly<Record<Direction, readonly CompiledPolicy[]>>;
+  /** Policies that isolate pods and permit nothing, by direction. */
+  readonly denying: Readonly<Record<Direction, readonly CompiledPolicy[]>>;
+  /** Results by labels: pods of a workload have the same. */
+  readonly byLabels: BoundedMap<string, Isolation>;
+}
+
 const DIRECTIONS: readonly Direction[] = ['ingress', 'egress'];
 const FREE: Isolation = { ingress: undefined, egress: undefined };
+const NONE: readonly CompiledPolicy[] = [];
+/** Label sets of a namespace whose policies are kept. */
+const MAX_KEPT = 1000;
 
 /**
  * Must not be used concurrently. Text from users is only compared or replaced by numbers, never written to programs.
@@ -66,8 +80,13 @@ export class PolicyPlanner {
     ingress: new WeakMap(),
     egress: new WeakMap(),
   };
-  /** Policies without rules, by key, because the policies of their namespace are too large together. */
-  readonly #oversized = new Set<string>();
+  /** Policies without rules, by namespace, because the policies of their namespace are too large together. */
+  readonly #oversized = new Map<string, readonly string[]>();
+  readonly #selectors = new Map<string, Selectors>();
+  /** Namespaces whose policies have changed since their pods were placed. */
+  readonly #changed = new Set<string>();
+  /** Names of groups, by the identity of their policies. */
+  #groups = newGroups();
   readonly #names = new Map<string, string>();
   #numbers = 0;
   #structureChanged = true;
@@ -132,11 +151,13 @@ export class PolicyPlanner {
 
   /** Policies that isolate pods but permit nothing, because the policies of their namespace are too large. */
   get oversized(): ReadonlySet<string> {
-    return this.#oversized;
+    this.#placeChanged();
+    return new Set([...this.#oversized.values()].flat());
   }
 
   /** Whether rules of this node apply to the pod. */
   isIsolated(namespace: string, name: string): boolean {
+    this.#placeChanged();
     const isolation = this.#local.get(`${namespace}/${name}`)?.isolation ?? FREE;
     return isolation !== FREE;
   }
@@ -150,6 +171,7 @@ export class PolicyPlanner {
    * Returns the program that updates the table since the last program, which counts as applied; '' if nothing differs.
    */
   program(): string {
+    this.#placeChanged();
     if (this.#structureChanged) this.#restructure();
     const sets = this.#memberships.sets();
     const desired: PolicyTable = { name: this.#options.table, chains: this.#chains, maps: this.#maps, sets };
@@ -163,20 +185,47 @@ export class PolicyPlanner {
     return text;
   }
 
+  /** The pods are placed later, once for all changes: a list may report thousands of policies at once. */
   #policiesChanged(namespace: string): void {
-    this.#measure(namespace);
-    for (const [key, pod] of this.#local) if (pod.namespace === namespace) this.#place(key, namespace);
+    this.#selectors.delete(namespace);
+    this.#changed.add(namespace);
     this.#structureChanged = true;
   }
 
+  #placeChanged(): void {
+    if (this.#changed.size === 0) return;
+    for (const namespace of this.#changed) this.#selectorsOf(namespace);
+    for (const [key, pod] of this.#local) if (this.#changed.has(pod.namespace)) this.#place(key, pod.namespace);
+    this.#changed.clear();
+  }
+
   /** The policies that fit, in the order of their keys, keep their rules. */
-  #measure(namespace: string): void {
-    for (const key of this.#oversized) if (key.startsWith(`${namespace}/`)) this.#oversized.delete(key);
+  #selectorsOf(namespace: string): Selectors {
+    const known = this.#selectors.get(namespace);
+    if (known !== undefined) return known;
+    const permitting: Record<Direction, CompiledPolicy[]> = { ingress: [], egress: [] };
+    const denying: Record<Direction, CompiledPolicy[]> = { ingress: [], egress: [] };
+    const oversized: string[] = [];
     let size = 0;
+    let count = 0;
     for (const policy of [...(this.#policiesByNamespace.get(namespace)?.values() ?? [])].sort(byKey)) {
-      if (size + policy.size > MAX_POLICY_SIZE) this.#oversized.add(policy.key);
-      else size += policy.size;
+      const hasRules = DIRECTIONS.some((direction) => (policy[direction] ?? []).length > 0);
+      const fits = size + policy.size <= MAX_POLICY_SIZE && (!hasRules || count < MAX_POLICIES);
+      if (!fits) oversized.push(policy.key);
+      else {
+        size += policy.size;
+        if (hasRules) count += 1;
+      }
+      for (const direction of DIRECTIONS) {
+        const rules = policy[direction];
+        if (rules !== undefined) (fits && rules.length > 0 ? permitting : denying)[direction].push(policy);
+      }
     }
+    if (oversized.length === 0) this.#oversized.delete(namespace);
+    else this.#oversized.set(namespace, oversized);
+    const made = { permitting, denying, byLabels: new BoundedMap<string, Isolation>(MAX_KEPT) };
+    this.#selectors.set(namespace, made);
+    return made;
   }
 
   #podChanged(key: string, namespace: string): void {
@@ -225,22 +274,30 @@ export class PolicyPlanner {
   }
 
   #isolationOf(namespace: string, pod: PolicyPod | undefined): Isolation {
-    const policies = [...(this.#policiesByNamespace.get(namespace)?.values() ?? [])];
+    const { permitting, denying, byLabels } = this.#selectorsOf(namespace);
+    const labels = pod === undefined ? '' : JSON.stringify(pod.labels);
+    const known = byLabels.get(labels);
+    if (known !== undefined) return known;
     const found = (direction: Direction): Isolation[Direction] => {
-      const isolating = policies.filter((policy) => policy[direction] !== undefined);
+      const candidates = permitting[direction];
       // While the labels are unknown, the pod could match any policy, so all traffic is dropped.
-      if (pod === undefined) return isolating.length > 0 ? 'all' : undefined;
-      const selecting = isolating.filter(({ podSelector }) => matchesLabels(podSelector, pod.labels));
-      if (selecting.length === 0) return undefined;
-      return selecting.sort(byKey);
+      if (pod === undefined) return candidates.length + denying[direction].length > 0 ? NONE : undefined;
+      const selects = ({ podSelector }: CompiledPolicy): boolean => matchesLabels(podSelector, pod.labels);
+      const selecting = candidates.filter(selects);
+      return selecting.length > 0 ? selecting : denying[direction].some(selects) ? NONE : undefined;
     };
     const [ingress, egress] = [found('ingress'), found('egress')];
-    return ingress === undefined && egress === undefined ? FREE : { ingress, egress };
+    const isolation = ingress === undefined && egress === undefined ? FREE : { ingress, egress };
+    byLabels.set(labels, isolation);
+    return isolation;
   }
 
-  #group(direction: Direction, policies: readonly CompiledPolicy[] | 'all'): string {
-    const id = policies === 'all' ? [] : policies.map(({ key }) => key);
-    return this.#nameOf('g', JSON.stringify([direction, ...id]));
+  #group(direction: Direction, policies: readonly CompiledPolicy[]): string {
+    const known = this.#groups[direction].get(policies);
+    if (known !== undefined) return known;
+    const name = this.#nameOf('g', JSON.stringify([direction, ...policies.map(({ key }) => key)]));
+    this.#groups[direction].set(policies, name);
+    return name;
   }
 
   #nameOf(prefix: string, id: string): string {
@@ -253,7 +310,6 @@ export class PolicyPlanner {
 
   /** Rules of a policy for one direction. Cached per policy: an identical array means an unchanged chain. */
   #rulesOf(policy: CompiledPolicy, direction: Direction): readonly string[] {
-    if (this.#oversized.has(policy.key)) return NO_RULES;
     const memberships = this.#memberships;
     const known = this.#rules[direction].get(policy);
     if (known !== undefined && memberships.mark(known.uses)) return known.made;
@@ -279,7 +335,7 @@ export class PolicyPlanner {
         const group = this.#group(direction, policies);
         if (chains.has(group)) continue;
         const jumps: string[] = [];
-        for (const policy of policies === 'all' ? [] : policies) {
+        for (const policy of policies) {
           const chain = this.#nameOf('p', JSON.stringify([direction, policy.key]));
           jumps.push(`jump ${chain}`);
           if (chains.has(chain)) continue;
@@ -291,13 +347,18 @@ export class PolicyPlanner {
     }
     memberships.dropUnused();
     // Names of deleted chains are never reused.
-    for (const [id, name] of this.#names) if (!chains.has(name)) this.#names.delete(id);
+    const gone = [...this.#names].filter(([, name]) => !chains.has(name));
+    for (const [id] of gone) this.#names.delete(id);
+    if (gone.length > 0) this.#groups = newGroups();
     this.#chains = chains;
     this.#structureChanged = false;
   }
 }
 
-const NO_RULES: readonly string[] = [];
+const newGroups = (): Readonly<Record<Direction, WeakMap<readonly CompiledPolicy[], string>>> => ({
+  ingress: new WeakMap(),
+  egress: new WeakMap(),
+});
 
 const byKey = (left: CompiledPolicy, right: CompiledPolicy): number => (left.key < right.key ? -1 : 1);
 
@@ -305,7 +366,7 @@ const byKey = (left: CompiledPolicy, right: CompiledPolicy): number => (left.key
 function sameIsolation(left: Isolation, right: Isolation): boolean {
   return DIRECTIONS.every((direction) => {
     const [a, b] = [left[direction], right[direction]];
-    if (a === undefined || b === undefined || a === 'all' || b === 'all') return a === b;
+    if (a === b || a === undefined || b === undefined) return a === b;
     return a.length === b.length && a.every((policy, index) => policy === b[index]);
   });
 }

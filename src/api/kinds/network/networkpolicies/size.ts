@@ -3,6 +3,9 @@ import type { NetworkPolicySpec } from '../../../generated/networking/v1.ts';
 /** Largest size of the network policies of a namespace that a node applies. */
 export const MAX_POLICY_SIZE = 20_000;
 
+/** Most policies with rules of a namespace that a node applies. A pod that they select needs a rule for each. */
+export const MAX_POLICIES = 2_000;
+
 /** Number of rules and set elements of a policy on a node, without those of its pods. */
 export function policySize({ ingress = [], egress = [] }: NetworkPolicySpec): number {
   const rules = [
