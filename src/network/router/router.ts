@@ -9,6 +9,7 @@ import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { type ApplyLoop, startApplyLoop } from '../../base/concurrency/apply-loop.ts';
+import { inTurns } from '../../base/concurrency/in-turns.ts';
 import type { Log } from '../../base/log.ts';
 import { type LabelSelector, matchesLabels } from '../../base/selector.ts';
 import { NamedInformers } from '../../client/informers/named-informers.ts';
@@ -25,10 +26,10 @@ import {
   isOwnGateway,
   isServed,
   permitsOf,
-  planRouting,
   type ReferenceGrant,
   type RoutingTable,
   referenceGrants,
+  routingSteps,
   secretsOf,
   secretsOfGateway,
 } from './core/index.ts';
@@ -132,7 +133,7 @@ export function createRouter(deps: RouterDeps): Router {
     );
     const byDefault = own.current ?? certificate(DEFAULT_CERTIFICATE.namespace, DEFAULT_CERTIFICATE.name);
     if (byDefault !== undefined) proxy.useDefaultCertificate(byDefault);
-    const { table } = planRouting({
+    const steps = routingSteps({
       routes: routes.list().filter(isOurs),
       ingresses: served,
       ingressClasses,
@@ -146,6 +147,7 @@ export function createRouter(deps: RouterDeps): Router {
       ports: { http: config.httpPort, https: config.httpsPort },
       policy: config.policy,
     });
+    const { table } = await inTurns(steps, clock);
     used = new Set(table.rows.flatMap(({ backend }) => backend.pools.map(({ service }) => service)));
     balancer.retain(idsOf(table));
     proxy.swap(table);

@@ -11,6 +11,7 @@ import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { decodeBase64, encodeBase64 } from '../../../api/validation/base64.ts';
+import { inTurns } from '../../../base/concurrency/in-turns.ts';
 import { timestamp } from '../../../base/times.ts';
 import { NamedInformers } from '../../../client/informers/named-informers.ts';
 import type { Informer } from '../../../client/types.ts';
@@ -33,12 +34,12 @@ import {
   isServed,
   permitsOf,
   planRouteStatus,
-  planRouting,
   type ReferenceGrant,
   ROUTER_CLASS,
   ROUTER_CONTROLLER,
   referenceGrants,
   routeId,
+  routingSteps,
   sameStatus,
   secretsOfGateway,
   unpermittedBackend,
@@ -133,7 +134,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     const namedSecrets = own.flatMap((each) => secretsOfGateway(each, permits));
     listenerSecrets.follow(new Set(namedSecrets));
     await listenerSecrets.synced();
-    const plan = planRouting({
+    const steps = routingSteps({
       routes: routes.list(),
       ingresses: ingresses.list(),
       ingressClasses,
@@ -148,6 +149,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       ports: { http: 80, https: 443 },
       policy: { domain: facts.domain, wildcardRoutes: facts.wildcardRoutes, names: facts.names },
     });
+    const plan = await inTurns(steps, handle.clock);
     const reports: (() => Promise<unknown>)[] = [];
     for (const route of routes.list()) {
       const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);

@@ -74,10 +74,24 @@ export const CLAIMS: ReadonlyMap<string, Claims> = new Map<string, Claims>([
   ],
 ]);
 
+type ClaimRecord = Readonly<Record<string, unknown>>;
+
+/** Records by object. Every host of an object needs its record, and parsing one costs as much as it has hosts. */
+const parsedRecords = new WeakMap<KubeObject, { readonly text: string; readonly record: ClaimRecord }>();
+
 /** The object's claims and their recorded times. Records that cannot be parsed are ignored. */
-function recordOf({ metadata }: KubeObject): Readonly<Record<string, unknown>> {
+function recordOf(object: KubeObject): ClaimRecord {
+  const text = object.metadata?.annotations?.[HOST_CLAIMS] ?? '{}';
+  const known = parsedRecords.get(object);
+  if (known?.text === text) return known.record;
+  const record = parsedRecord(text);
+  parsedRecords.set(object, { text, record });
+  return record;
+}
+
+function parsedRecord(text: string): ClaimRecord {
   try {
-    const parsed: unknown = JSON.parse(metadata?.annotations?.[HOST_CLAIMS] ?? '{}');
+    const parsed: unknown = JSON.parse(text);
     return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
   } catch {
     return {};

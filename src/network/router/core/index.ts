@@ -17,7 +17,7 @@ export {
 export { certificateProblem, secretsOfGateway } from './gateways/listeners.ts';
 export { permitsOf, type ReferenceGrant, referenceGrants } from './gateways/reference-grants.ts';
 export { isServed, ROUTER_CLASS, ROUTER_CONTROLLER, secretsOf } from './ingresses.ts';
-export { planRouting, type RoutingInput, type RoutingPlan } from './plan.ts';
+export { planRouting, type RoutingInput, type RoutingPlan, routingSteps } from './plan.ts';
 export { objectsByService, printedRoutes } from './printed.ts';
 export { type Rejection, routeId } from './routes.ts';
 export { planRouteStatus } from './status.ts';

@@ -1,7 +1,7 @@
 /** Ingresses as rows of the table. Source: networking.k8s.io/v1, "Ingress" of the Kubernetes documentation. */
 
 import type { Service } from '../../../api/generated/core/v1.ts';
-import type { Ingress, IngressBackend, IngressClass } from '../../../api/generated/networking/v1.ts';
+import type { Ingress, IngressBackend, IngressClass, IngressTLS } from '../../../api/generated/networking/v1.ts';
 import { claimAge, classClaim, classOf, hostClaim } from './claim-times.ts';
 import { fnv } from './hash.ts';
 import { readOptions } from './options.ts';
@@ -50,9 +50,10 @@ export function rowsOfIngress(ingress: Ingress, source: IngressSource): Row[] {
     for (const host of new Set(['', ...(spec.rules ?? []).map((rule) => rule.host ?? '')]))
       places.push({ host, path: everything, target: spec.defaultBackend });
   }
+  const tlsOf = tlsByHost(spec.tls ?? []);
   return places.map(({ host: given, path, target }) => {
     const isWildcard = given.startsWith('*.');
-    const secured = (spec.tls ?? []).find(({ hosts = [] }) => hosts.length === 0 || hosts.includes(given));
+    const secured = tlsOf(given);
     const secret = secured?.secretName;
     return {
       backend: {
@@ -77,6 +78,15 @@ export function rowsOfIngress(ingress: Ingress, source: IngressSource): Row[] {
       age: claimAge(ingress, [classClaim(classOf(ingress)), hostClaim(given)]),
     };
   });
+}
+
+/** Lookup of the first entry for a host. An entry without hosts is for all of them. */
+function tlsByHost(entries: readonly IngressTLS[]): (host: string) => IngressTLS | undefined {
+  const byHost = new Map<string, IngressTLS>();
+  const all = entries.findIndex(({ hosts = [] }) => hosts.length === 0);
+  for (const entry of all < 0 ? entries : entries.slice(0, all))
+    for (const host of entry.hosts ?? []) if (!byHost.has(host)) byHost.set(host, entry);
+  return (host) => byHost.get(host) ?? entries[all];
 }
 
 /** `Prefix` compares whole segments, so a trailing slash has no effect. */

@@ -3,6 +3,7 @@
  */
 import type { Ingress, IngressClass } from '../../../api/generated/networking/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
+import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
 import type { Route } from '../kinds/routes/types.ts';
 import type { CertificateCheck } from './certificate-check.ts';
 import { HostClaims, type HostPolicy } from './claims.ts';
@@ -36,7 +37,14 @@ export interface RoutingPlan {
   readonly refused: ReadonlyMap<string, string>;
 }
 
-export function planRouting(input: RoutingInput): RoutingPlan {
+/** Number of objects or rows of a step. */
+const STEP = 100;
+
+export const planRouting = (input: RoutingInput): RoutingPlan => atOnce(routingSteps(input));
+
+/** Like `planRouting`, for inputs with thousands of objects. */
+export function* routingSteps(given: RoutingInput): Steps<RoutingPlan> {
+  const input: RoutingInput = { ...given, found: new Map() };
   const rejected = new Map<string, Rejection>();
   const refused = new Map<string, string>();
   const rows: Row[] = [];
@@ -45,7 +53,8 @@ export function planRouting(input: RoutingInput): RoutingPlan {
   const source = { ...input, gateway: (key: string) => gateways.get(key), certificates };
   const claims = new HostClaims(input.policy);
   const found: { readonly age: Age; readonly add: () => void }[] = [];
-  for (const route of input.routes) {
+  for (const [index, route] of input.routes.entries()) {
+    if (index % STEP === STEP - 1) yield;
     const id = routeId(route);
     const problem = hostProblem(route) ?? wildcardProblem(route, input.policy);
     if (problem !== undefined) {
@@ -68,14 +77,20 @@ export function planRouting(input: RoutingInput): RoutingPlan {
     if (claimed === undefined) rows.push(row);
     else refused.set(row.backend.id, claimed);
   };
-  const others = [
-    ...input.ingresses
-      .filter((ingress) => isServed(ingress, input.ingressClasses))
-      .flatMap((ingress) => rowsOfIngress(ingress, input)),
-    ...input.httpRoutes.flatMap((route) => rowsOfHttpRoute(route, source)),
-  ];
-  for (const row of others) found.push({ age: row.age, add: () => addRow(row) });
-  for (const each of found.sort((a, b) => compareAges(a.age, b.age))) each.add();
+  const follow = (row: Row): void => void found.push({ age: row.age, add: () => addRow(row) });
+  for (const [index, ingress] of input.ingresses.entries()) {
+    if (index % STEP === STEP - 1) yield;
+    if (isServed(ingress, input.ingressClasses)) rowsOfIngress(ingress, input).forEach(follow);
+  }
+  for (const [index, route] of input.httpRoutes.entries()) {
+    if (index % STEP === STEP - 1) yield;
+    rowsOfHttpRoute(route, source).forEach(follow);
+  }
+  found.sort((a, b) => compareAges(a.age, b.age));
+  for (const [index, each] of found.entries()) {
+    if (index % STEP === 0) yield;
+    each.add();
+  }
   const withoutTls = new Set(input.gateways.flatMap((each) => refusedNames(each, input.permits, certificates)));
   return { table: new RoutingTable(rows, input.ports, withoutTls, (host) => claims.ownerOf(host)), rejected, refused };
 }

@@ -56,9 +56,20 @@ export type PortChoice = string | number | undefined;
 export interface ServiceSource {
   service(key: string): Service | undefined;
   slices(service: string): readonly EndpointSlice[];
+  /** Servers that one plan has found, by service and port, because thousands of paths may lead to one service. */
+  readonly found?: Map<string, Servers> | undefined;
 }
 
+type Servers = Omit<Pool, 'service' | 'weight'>;
+
 export function poolOf(source: ServiceSource, service: string, port: PortChoice, weight: number): Pool {
+  const key = `${service} ${typeof port} ${port}`;
+  const servers = source.found?.get(key) ?? serversOf(source, service, port);
+  source.found?.set(key, servers);
+  return { service, weight, ...servers };
+}
+
+function serversOf(source: ServiceSource, service: string, port: PortChoice): Servers {
   const endpoints = new Map<string, Endpoint>();
   let http2 = false;
   for (const { addressType, ports = [], endpoints: found } of source.slices(service)) {
@@ -74,7 +85,7 @@ export function poolOf(source: ServiceSource, service: string, port: PortChoice,
     }
   }
   const idled = endpoints.size === 0 && isIdled(source.service(service));
-  return { service, weight, endpoints: [...endpoints.values()], http2, ...(idled ? { idled } : {}) };
+  return { endpoints: [...endpoints.values()], http2, ...(idled ? { idled } : {}) };
 }
 
 export function matchesPath({ kind, value }: PathMatch, path: string): boolean {

@@ -232,3 +232,34 @@ test('rejects routes with wildcardPolicy Subdomain unless the cluster allows the
   const allowed = plan({ routes: [wild], policy: { domain: 'apps.lab', wildcardRoutes: true } });
   assert.equal(served(allowed, 'b.w.test'), 'a');
 });
+
+test('plans an ingress with thousands of hosts, claim times and TLS hosts in little time', () => {
+  const hosts = Array.from({ length: 3000 }, (_, index) => `h${index}.x.lab`);
+  const backend = { service: { name: 'web', port: { number: 80 } } };
+  const rules = hosts.map((host) => ({ host, http: { paths: [{ path: '/', pathType: 'Prefix' as const, backend }] } }));
+  const tls = [
+    { hosts: Array.from({ length: 20_000 }, (_, index) => `other${index}.lab`), secretName: 'first' },
+    { hosts: ['h1.x.lab'], secretName: 'second' },
+    { hosts: ['h1.x.lab', 'h2.x.lab'], secretName: 'third' },
+  ];
+  const claimed = Object.fromEntries(hosts.map((host) => [`host:${host}`, '2026-01-05T00:00:00Z']));
+  const big = ingress('a', 1, '', { rules, tls });
+  big.metadata = { ...big.metadata, annotations: { [HOST_CLAIMS]: JSON.stringify(claimed) } };
+  const rival = ingress('b', 2, 'h7.x.lab');
+  const start = performance.now();
+  let read = 0;
+  const { table, refused } = plan({
+    ingresses: [big, rival],
+    certificate: (_, secret) => ({ certificate: secret, key: '' }),
+    slices: () => {
+      read += 1;
+      return [];
+    },
+  });
+  // Before, each host parsed the record of all claims: 14 seconds.
+  assert.ok(performance.now() - start < 5000, `${performance.now() - start} ms`);
+  assert.ok(read < 10, `slices read ${read} times`);
+  assert.deepEqual([...refused.keys()], ['ingress/a/x']);
+  const certificateOf = (host: string) => table.rows.find((row) => row.host === host)?.certificate?.certificate;
+  assert.deepEqual(['h1.x.lab', 'h2.x.lab', 'h3.x.lab'].map(certificateOf), ['second', 'third', undefined]);
+});

@@ -1,0 +1,17 @@
+import type { Clock } from '../clock.ts';
+import type { Steps } from './steps.ts';
+
+/** Time after which other work gets a turn. */
+const TURN_MS = 10;
+
+/** Runs all steps, with turns of the event loop for other work in between. */
+export async function inTurns<T>(steps: Steps<T>, clock: Pick<Clock, 'monotonicMs' | 'setTimer'>): Promise<T> {
+  let sinceMs = clock.monotonicMs();
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    if (clock.monotonicMs() - sinceMs < TURN_MS) continue;
+    await new Promise<void>((resolve) => void clock.setTimer(0, resolve));
+    sinceMs = clock.monotonicMs();
+  }
+}
