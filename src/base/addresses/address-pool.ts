@@ -34,17 +34,28 @@ export function isInPool(pool: readonly AddressRange[], address: string): boolea
   );
 }
 
-/** Lowest unused address of the pool. Checks at most one address more than are in use. */
-export function freeAddress(
+/**
+ * Returns a function that finds the lowest unused address of a family. Addresses in use must stay in use, so that no
+ * address is checked twice.
+ */
+export function freeAddresses(
   pool: readonly AddressRange[],
-  family: 4 | 6,
   isUsed: (address: string) => boolean,
-): string | undefined {
-  for (const range of pool) {
-    if (range.family !== family) continue;
-    for (let value = range.first; value <= range.last; value++) {
+): (family: 4 | 6) => string | undefined {
+  const left = { 4: unusedOf(pool, 4, isUsed), 6: unusedOf(pool, 6, isUsed) };
+  return (family) => left[family].next().value ?? undefined;
+}
+
+function* unusedOf(
+  pool: readonly AddressRange[],
+  wanted: 4 | 6,
+  isUsed: (address: string) => boolean,
+): Generator<string, undefined> {
+  for (const { family, first, last } of pool) {
+    if (family !== wanted) continue;
+    for (let value = first; value <= last; value++) {
       const address = addressText(value, family);
-      if (!isUsed(address)) return address;
+      if (!isUsed(address)) yield address;
     }
   }
   return undefined;

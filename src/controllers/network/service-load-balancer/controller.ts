@@ -19,11 +19,16 @@ export const serviceLbController: ControllerSpec = {
 /** Addresses of one service depend on those of other services, so all are planned together. */
 const ALL = 'all';
 const SERVICE_NAME = 'kubernetes.io/service-name';
+/** Informers are shared, so the name differs from the indexes of other controllers. */
+const BY_SERVICE = 'load-balancer-service';
 
 function prepare(handle: ControllerHandle): ControllerRun {
   const services = handle.informer(resources.services);
   const nodes = handle.informer(resources.nodes);
   const slices = handle.informer(resources.endpointSlices);
+  slices.addIndex(BY_SERVICE, ({ metadata }) => [
+    `${metadata?.namespace ?? ''}/${metadata?.labels?.[SERVICE_NAME] ?? ''}`,
+  ]);
   const client = handle.writer(resources.services);
   const pool = parseAddressPool(handle.options.loadBalancerAddresses);
 
@@ -61,8 +66,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         nodes: nodes.list(),
         pool,
         clusterRanges: [handle.options.clusterCidr, handle.options.serviceCidr].flatMap((each) => each.split(',')),
-        slices: ({ metadata }) =>
-          slices.list(metadata?.namespace).filter((each) => each.metadata?.labels?.[SERVICE_NAME] === metadata?.name),
+        slices: (service) => slices.byIndex(BY_SERVICE, objectKey(service)),
       });
       for (const key of reported.keys()) if (plans.get(key)?.problem === undefined) reported.delete(key);
       for (const service of balanced) {

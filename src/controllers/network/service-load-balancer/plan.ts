@@ -13,7 +13,7 @@ import {
 } from '../../../api/kinds/nodes/nodes/host-ports.ts';
 import { ownAddressesOf } from '../../../api/kinds/nodes/nodes/own-addresses.ts';
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
-import { type AddressRange, freeAddress, isInPool } from '../../../base/addresses/address-pool.ts';
+import { type AddressRange, freeAddresses, isInPool } from '../../../base/addresses/address-pool.ts';
 import { canonicalAddress, ipFamilyOf, isInNetwork } from '../../../base/addresses/addresses.ts';
 
 export const LOAD_BALANCER_CLASS = 'hyperedge.dev/service-lb';
@@ -63,6 +63,7 @@ function fromPool(services: readonly Service[], pool: readonly AddressRange[]): 
     for (const address of own) used.add(address);
     kept.set(objectKey(service), own);
   }
+  const free = freeAddresses(pool, (address) => used.has(address));
   const plans = new Map<string, LoadBalancerPlan>();
   for (const service of services) {
     const key = objectKey(service);
@@ -70,7 +71,7 @@ function fromPool(services: readonly Service[], pool: readonly AddressRange[]): 
     let problem: string | undefined;
     for (const family of familiesOf(service)) {
       if (addresses.some((address) => familyOf(address) === family)) continue;
-      const found = poolAddress(service, family, pool, used);
+      const found = poolAddress(service, family, { pool, used, free });
       if (found.address !== undefined) {
         used.add(found.address);
         addresses.push(found.address);
@@ -82,20 +83,25 @@ function fromPool(services: readonly Service[], pool: readonly AddressRange[]): 
   return plans;
 }
 
+interface PoolState {
+  readonly pool: readonly AddressRange[];
+  readonly used: ReadonlySet<string>;
+  free(family: 4 | 6): string | undefined;
+}
+
 const isRequired = ({ spec }: Service): boolean => spec?.ipFamilyPolicy === 'RequireDualStack';
 
 function poolAddress(
   service: Service,
   family: 4 | 6,
-  pool: readonly AddressRange[],
-  used: ReadonlySet<string>,
+  { pool, used, free }: PoolState,
 ): { readonly address?: string; readonly problem?: string } {
   const wanted = requested(service);
   if (wanted !== undefined && familyOf(wanted) === family) {
     if (!isInPool(pool, wanted)) return { problem: `${wanted} is not in serviceLoadBalancer.addresses` };
     return used.has(wanted) ? { problem: `${wanted} is in use by another service` } : { address: wanted };
   }
-  const address = freeAddress(pool, family, (each) => used.has(each));
+  const address = free(family);
   return address === undefined
     ? { problem: `serviceLoadBalancer.addresses has no free IPv${family} address` }
     : { address };

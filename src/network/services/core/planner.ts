@@ -15,9 +15,10 @@ import {
   destinationsOf,
   type ListeningPort,
 } from './destinations.ts';
+import { shareOfPort } from './endpoints.ts';
 import type { Protocol, ServicePort } from './service-port.ts';
 import {
-  byAge,
+  ageText,
   clusterIpsOf,
   externalIpsOf,
   type HealthCheck,
@@ -66,7 +67,9 @@ export class ServicePlanner {
   /** Number of services by cluster IP. */
   readonly #clusterIps = new Map<string, number>();
   /** Forwarded services by external address. */
-  readonly #claimants = new Map<string, Map<string, Claimant>>();
+  readonly #claimants = new Map<string, Set<string>>();
+  /** Forwarded services by external address and port. */
+  readonly #claims = new Map<string, PortClaim>();
   readonly #dirty = new Set<string>();
   #failedNodes: ReadonlySet<string> = new Set();
   #hostAddresses: readonly string[] = [];
@@ -79,28 +82,11 @@ export class ServicePlanner {
   }
 
   setService(service: Service): void {
-    const key = objectKey(service);
-    this.#unlink(key);
-    this.#services.set(key, service);
-    this.#dirty.add(key);
-    for (const ip of clusterIpsIn(service)) {
-      const count = this.#clusterIps.get(ip) ?? 0;
-      this.#clusterIps.set(ip, count + 1);
-      if (count === 0) this.#touchClaimants(ip);
-    }
-    if (!isForwarded(service)) return;
-    const claimant = claimantOf(key, service);
-    for (const ip of externalIpsOf(service)) {
-      const claimants = this.#claimants.get(ip) ?? new Map<string, Claimant>();
-      this.#claimants.set(ip, claimants.set(key, claimant));
-      this.#touchClaimants(ip);
-    }
+    this.#replaceService(objectKey(service), service);
   }
 
   deleteService(key: string): void {
-    this.#unlink(key);
-    this.#services.delete(key);
-    this.#dirty.add(key);
+    this.#replaceService(key, undefined);
   }
 
   setSlice(slice: EndpointSlice): void {
@@ -240,36 +226,60 @@ export class ServicePlanner {
   }
 
   #claimant(ip: string, protocol: Protocol, port: number): string | undefined {
-    let oldest: { readonly id: string; readonly service: Service } | undefined;
-    for (const { service, ids } of this.#claimants.get(ip)?.values() ?? []) {
-      const id = ids.get(`${port}/${protocol}`);
-      if (id === undefined || (oldest !== undefined && byAge(oldest.service, service) < 0)) continue;
-      oldest = { id, service };
-    }
-    return oldest?.id;
+    return this.#claims.get(claimKey(ip, port, protocol))?.oldest?.id;
   }
 
-  #unlink(key: string): void {
-    const service = this.#services.get(key);
-    if (service === undefined) return;
-    for (const ip of clusterIpsIn(service)) {
-      const count = (this.#clusterIps.get(ip) ?? 0) - 1;
-      if (count > 0) this.#clusterIps.set(ip, count);
-      else {
-        this.#clusterIps.delete(ip);
-        this.#touchClaimants(ip);
-      }
+  #replaceService(key: string, service: Service | undefined): void {
+    const before = this.#services.get(key);
+    if (service === undefined) this.#services.delete(key);
+    else this.#services.set(key, service);
+    this.#dirty.add(key);
+    const had = before === undefined ? NONE : clusterIpsIn(before);
+    const has = service === undefined ? NONE : clusterIpsIn(service);
+    for (const ip of had) if (!has.includes(ip)) this.#countClusterIp(ip, -1);
+    for (const ip of has) if (!had.includes(ip)) this.#countClusterIp(ip, 1);
+    this.#replaceClaims(key, before, service);
+  }
+
+  #countClusterIp(ip: string, change: 1 | -1): void {
+    const count = (this.#clusterIps.get(ip) ?? 0) + change;
+    if (count > 0) this.#clusterIps.set(ip, count);
+    else this.#clusterIps.delete(ip);
+    if (count === 0 || (count === 1 && change === 1)) this.#touchClaimants(ip);
+  }
+
+  /**
+   * Other services are planned again only if the owner of an address and port changes. Thousands of services may share
+   * an address.
+   */
+  #replaceClaims(key: string, before: Service | undefined, after: Service | undefined): void {
+    const had = before === undefined ? NONE_CLAIMED : claimsOf(key, before);
+    const has = after === undefined ? NONE_CLAIMED : claimsOf(key, after);
+    for (const ip of had.ips) if (!has.ips.has(ip)) this.#leaveAddress(ip, key);
+    for (const ip of has.ips) this.#claimants.set(ip, (this.#claimants.get(ip) ?? new Set()).add(key));
+    for (const place of new Set([...had.ids.keys(), ...has.ids.keys()])) {
+      const claim = this.#claims.get(place) ?? { claimants: new Map<string, Claimant>(), oldest: undefined };
+      this.#claims.set(place, claim);
+      const owner = claim.oldest?.id;
+      const id = has.ids.get(place);
+      if (id === undefined) claim.claimants.delete(key);
+      else claim.claimants.set(key, { id, age: has.age });
+      const mine = claim.claimants.get(key);
+      if (owner !== undefined && owner === had.ids.get(place)) claim.oldest = oldestOf(claim.claimants.values());
+      else if (mine !== undefined && (claim.oldest === undefined || mine.age < claim.oldest.age)) claim.oldest = mine;
+      if (claim.claimants.size === 0) this.#claims.delete(place);
+      if (claim.oldest?.id !== owner) for (const each of claim.claimants.keys()) this.#dirty.add(each);
     }
-    for (const ip of externalIpsOf(service)) {
-      const claimants = this.#claimants.get(ip);
-      claimants?.delete(key);
-      if (claimants?.size === 0) this.#claimants.delete(ip);
-      this.#touchClaimants(ip);
-    }
+  }
+
+  #leaveAddress(ip: string, key: string): void {
+    const claimants = this.#claimants.get(ip);
+    claimants?.delete(key);
+    if (claimants?.size === 0) this.#claimants.delete(ip);
   }
 
   #touchClaimants(ip: string): void {
-    for (const key of this.#claimants.get(ip)?.keys() ?? []) this.#dirty.add(key);
+    for (const key of this.#claimants.get(ip) ?? []) this.#dirty.add(key);
   }
 
   #touchAsking(ips: ReadonlySet<string>): void {
@@ -290,17 +300,47 @@ export class ServicePlanner {
   }
 }
 
-/** A forwarded service with external addresses. */
+/** A service port that claims an external address. */
 interface Claimant {
-  readonly service: Service;
-  /** IDs of its ports by `port/protocol`. */
+  readonly id: string;
+  /** Sorts older services first. */
+  readonly age: string;
+}
+
+interface PortClaim {
+  /** By key of the service. */
+  readonly claimants: Map<string, Claimant>;
+  oldest: Claimant | undefined;
+}
+
+interface ServiceClaims {
+  readonly age: string;
+  readonly ips: ReadonlySet<string>;
+  /** IDs of service ports by address and port. */
   readonly ids: ReadonlyMap<string, string>;
 }
 
-const claimantOf = (key: string, service: Service): Claimant => ({
-  service,
-  ids: new Map(service.spec?.ports?.map((port) => [`${port.port}/${protocolOf(port)}`, portId(key, port)])),
-});
+const NONE: readonly string[] = [];
+const NONE_CLAIMED: ServiceClaims = { age: '', ips: new Set(), ids: new Map() };
+
+const claimKey = (ip: string, port: number, protocol: Protocol): string => `${ip} ${port}/${protocol}`;
+
+/** Claims of a service for the addresses and ports that are planned. */
+function claimsOf(key: string, service: Service): ServiceClaims {
+  const ips = isForwarded(service) ? externalIpsOf(service) : NONE;
+  if (ips.length === 0) return NONE_CLAIMED;
+  const ports = service.spec?.ports ?? [];
+  const ids = new Map<string, string>();
+  for (const ip of ips.slice(0, shareOfPort(ports.length)))
+    for (const port of ports) ids.set(claimKey(ip, port.port, protocolOf(port)), portId(key, port));
+  return { age: ageText(service), ips: new Set(ips), ids };
+}
+
+function oldestOf(claimants: Iterable<Claimant>): Claimant | undefined {
+  let oldest: Claimant | undefined;
+  for (const each of claimants) if (oldest === undefined || each.age < oldest.age) oldest = each;
+  return oldest;
+}
 
 const clusterIpsIn = ({ spec }: Service): string[] => (spec === undefined ? [] : clusterIpsOf(spec));
 

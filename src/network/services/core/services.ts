@@ -189,8 +189,5 @@ function addressRanges(texts: readonly string[]): string[] | undefined {
 }
 
 /** Sorts older services first. */
-export function byAge({ metadata: left }: Service, { metadata: right }: Service): number {
-  const key = (each: Service['metadata']): string =>
-    `${each?.creationTimestamp ?? ''} ${each?.namespace ?? ''}/${each?.name ?? ''}`;
-  return key(left) < key(right) ? -1 : 1;
-}
+export const ageText = ({ metadata: { creationTimestamp, namespace, name } = {} }: Service): string =>
+  `${creationTimestamp ?? ''} ${namespace ?? ''}/${name ?? ''}`;

@@ -177,3 +177,21 @@ test('does not publish addresses that a node merely reports', () => {
     'no ready node has an address of the family of the service',
   );
 });
+
+test('plans thousands of services for a small pool in little time, and gives each address once', () => {
+  const services = Array.from({ length: 5000 }, (_, index) => service(`s${index}`));
+  const start = performance.now();
+  const plans = planLoadBalancers({
+    services,
+    nodes: [],
+    slices: () => [],
+    pool: parseAddressPool(['10.0.0.0/24', '10.0.9.0/24']),
+  });
+  // Before, each service checked all addresses of the pool again.
+  assert.ok(performance.now() - start < 5000, `${performance.now() - start} ms`);
+  const given = [...plans.values()].flatMap(({ addresses = [] }) => addresses);
+  assert.equal(given.length, 512);
+  assert.equal(new Set(given).size, 512);
+  const last = plans.get('default/s4999')?.problem;
+  assert.equal(last, 'serviceLoadBalancer.addresses has no free IPv4 address');
+});

@@ -208,3 +208,29 @@ test("replans no service for a status report, and only affected services for a n
   planner.setNode(node('Unknown'));
   assert.deepEqual(changed(), []);
 });
+
+test('replans a service that shares an external address with thousands of others without them', () => {
+  const planner = new ServicePlanner(options);
+  const service = (index: number, port = index): Service => ({
+    metadata: { namespace: 'ns', name: `s${String(index).padStart(4, '0')}` },
+    spec: {
+      clusterIP: `172.30.${index >> 8}.${index & 255}`,
+      externalIPs: ['192.0.2.1'],
+      ports: [{ name: 'a', port: 2000 + port }],
+    },
+  });
+  const changed = (): string[] => [...planner.changes().changed.keys()].sort();
+  for (let index = 1; index <= 3000; index++) planner.setService(service(index));
+  assert.equal(changed().length, 3000);
+  planner.setService(service(3001));
+  assert.deepEqual(changed(), ['ns/s3001']);
+  planner.setService(service(2, 1));
+  assert.deepEqual(changed(), ['ns/s0002']);
+  const owned = (key: string): readonly string[] => planner.portsOf(key).flatMap(({ externalIps }) => externalIps);
+  assert.deepEqual([owned('ns/s0001'), owned('ns/s0002')], [['192.0.2.1'], []]);
+  planner.setService(service(1));
+  assert.deepEqual(changed(), ['ns/s0001']);
+  planner.deleteService('ns/s0001');
+  assert.deepEqual(changed(), ['ns/s0001', 'ns/s0002']);
+  assert.deepEqual(owned('ns/s0002'), ['192.0.2.1']);
+});
