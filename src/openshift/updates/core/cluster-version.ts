@@ -81,7 +81,13 @@ export function planVersion(input: VersionInput): VersionPlan {
       : input.givenUp;
   const desired = target?.release ?? releaseOf(input, current);
   const completed = step === undefined || step.step === 'done';
-  const history = historyOf(before, desired, completed, target !== undefined && !target.back, nowMs);
+  const history = historyOf(before, desired, {
+    completed,
+    verified: target !== undefined && !target.back,
+    // Hosts that an earlier, stopped update left at another version are included until this request is completed.
+    repeated: object.spec?.desiredUpdate?.force === true && object.status?.observedGeneration !== generation,
+    nowMs,
+  });
   const failing = refused ?? updateFailure(step, target, input.givenUp, generation) ?? operatorFailure(input.operators);
   const status: ClusterVersionStatus = {
     desired,
@@ -253,16 +259,23 @@ function releaseOf({ releases, object }: VersionInput, version: string): Release
     : { version, image, channels: known.channels };
 }
 
+interface Entry {
+  readonly completed: boolean;
+  readonly verified: boolean;
+  /** The version is requested again, so it gets another entry if hosts must be updated. */
+  readonly repeated: boolean;
+  readonly nowMs: number;
+}
+
 function historyOf(
   before: readonly UpdateHistory[],
   desired: Release,
-  completed: boolean,
-  verified: boolean,
-  nowMs: number,
+  { completed, verified, repeated, nowMs }: Entry,
 ): readonly UpdateHistory[] {
   const at = timestamp(nowMs);
   const [latest, ...older] = before;
-  if (latest !== undefined && latest.version === desired.version) {
+  const isAgain = repeated && !completed && latest?.state === 'Completed';
+  if (latest !== undefined && latest.version === desired.version && !isAgain) {
     if (latest.state === 'Completed' || !completed) return before;
     return [{ ...latest, state: 'Completed', completionTime: at }, ...older];
   }

@@ -59,6 +59,15 @@ class Cluster {
     this.object = { ...this.object, metadata: { ...this.object.metadata, generation }, spec };
   }
 
+  clear(): void {
+    const generation = (this.object.metadata?.generation ?? 1) + 1;
+    this.object = {
+      ...this.object,
+      metadata: { ...this.object.metadata, generation },
+      spec: { clusterID: 'x', channel: 'stable' },
+    };
+  }
+
   change(name: string, change: Partial<RolloutHost>): void {
     this.hosts = this.hosts.map((host) => (host.name === name ? { ...host, ...change } : host));
   }
@@ -311,4 +320,40 @@ test('reports unavailable operators as a failure', () => {
     cluster.condition('Progressing').message,
     'Error while reconciling 0.1.0: Cluster operator dns is not available',
   );
+});
+
+test('stops an update that is cleared, and returns its hosts when the earlier release is requested', () => {
+  const cluster = new Cluster();
+  cluster.releases = [release('0.1.0'), release('0.2.0')];
+  cluster.run();
+  cluster.want('0.2.0');
+  const { ask } = cluster.plan();
+  assert.equal(ask?.host, 'm2');
+  cluster.change('m2', { wanted: ask.wanted, version: '0.2.0', update: confirmed(ask.wanted) });
+  cluster.clear();
+  assert.equal(cluster.run().updatingTo, undefined);
+  assert.deepEqual(cluster.requests, []);
+  assert.deepEqual(cluster.history, ['0.1.0 Completed', '0.2.0 Partial', '0.1.0 Completed']);
+  cluster.change('m3', { version: '0.2.0' });
+  cluster.want('0.1.0', true);
+  cluster.run();
+  assert.deepEqual(cluster.requests, ['m2 0.1.0', 'm3 0.1.0']);
+  assert.equal(cluster.history[0], '0.1.0 Completed');
+  cluster.change('w1', { version: '0.2.0' });
+  cluster.run();
+  assert.deepEqual(cluster.requests, ['m2 0.1.0', 'm3 0.1.0'], 'a host that was updated manually keeps its version');
+});
+
+test('returns all hosts when the earlier release is requested during an update', () => {
+  const cluster = new Cluster();
+  cluster.releases = [release('0.1.0'), release('0.2.0')];
+  cluster.run();
+  cluster.want('0.2.0');
+  const { ask } = cluster.plan();
+  assert.equal(ask?.host, 'm2');
+  cluster.change('m2', { wanted: ask.wanted, version: '0.2.0', update: confirmed(ask.wanted) });
+  cluster.want('0.1.0', true);
+  cluster.run();
+  assert.deepEqual(cluster.requests, ['m2 0.1.0']);
+  assert.equal(cluster.history[0], '0.1.0 Completed');
 });
