@@ -129,6 +129,8 @@ export function valueText(value: number, unit: string): string {
   if (unit === 'bytes') return bytesText(value);
   if (unit === 'bytes/s') return `${bytesText(value)}/s`;
   if (unit === 'ratio') return `${Math.round(value * 1000) / 10} %`;
+  if (unit === 'seconds')
+    return value < 1 ? `${Math.round(value * 100_000) / 100} ms` : `${Math.round(value * 100) / 100} s`;
   if (unit === 'celsius') return `${Math.round(value)} °C`;
   return `${Math.round(value * 1000) / 1000} ${unit}`;
 }

@@ -22,6 +22,7 @@ import { showToast } from '../../shell/toasts.tsx';
 import { api, clock } from '../../ui/context.ts';
 import { useFeed, useNow, useObject, usePoll } from '../../ui/hooks.ts';
 import { Action, Conditions, State } from '../../ui/parts.tsx';
+import { FlushTimes } from './flush-times.tsx';
 import { Hosts } from './revisions.tsx';
 
 const POLL_MS = 10_000;
@@ -35,6 +36,7 @@ export default function Store() {
   return (
     <>
       {masters.length === 0 ? <p class="muted">No master is known yet.</p> : <Members masters={masters} />}
+      {masters.length === 0 ? null : <FlushTimes masters={masters} />}
       <h2>Snapshots</h2>
       <p class="muted">A snapshot contains every secret of the cluster: keep the file where only you can read it.</p>
       {masters.map((node) => (
@@ -183,13 +185,13 @@ function Snapshots({ node, nowMs }: { readonly node: string; readonly nowMs: num
   );
 }
 
-interface FactsProps {
+export interface FactsProps {
   readonly label: string;
   readonly columns: readonly string[];
   readonly rows: readonly { readonly key: string; readonly cells: readonly ComponentChildren[] }[];
 }
 
-const Facts = ({ label, columns, rows }: FactsProps) => (
+export const Facts = ({ label, columns, rows }: FactsProps) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
   <section class="scroll" aria-label={label} tabIndex={0}>
     <table>
