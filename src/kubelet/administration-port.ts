@@ -1,6 +1,7 @@
 /**
- * Administration of this host over the network: state of the store, snapshots, and uploads. Implemented by
- * `src/host/remote`. Errors are CodedErrors: 'absent', 'not-found', 'busy', 'too-large', 'no-space', 'rejected'.
+ * Administration of this host over the network: state of the store, snapshots, uploads, and restarts of components.
+ * Implemented by `src/host/remote`. Errors are CodedErrors: 'absent', 'not-found', 'busy', 'conflict', 'too-large',
+ * 'no-space', 'rejected'.
  */
 import type { Readable } from 'node:stream';
 
@@ -52,6 +53,30 @@ export interface UploadLimits {
   readonly freeBytes: number;
 }
 
+export interface ComponentRestart {
+  readonly id: string;
+  readonly component: string;
+  readonly startedAt: string;
+  /** Absent while the restart is in progress. */
+  readonly endedAt?: string;
+  /** Reason why the component is not ready; absent after success. */
+  readonly error?: string;
+}
+
+export interface RestartReport {
+  /** Names of the components that run on this host. */
+  readonly components: readonly string[];
+  readonly current?: ComponentRestart;
+  /** The restart that ended last since the host process has started. */
+  readonly last?: ComponentRestart;
+}
+
+export interface StartedRestart {
+  readonly restart: ComponentRestart;
+  /** Never rejects. */
+  readonly ended: Promise<ComponentRestart>;
+}
+
 export interface HostAdministration {
   /** Members of the store, and the gossip ring; for each the reason if it is unknown. */
   store(): Promise<object>;
@@ -64,6 +89,9 @@ export interface HostAdministration {
   uploadLimits(): Promise<UploadLimits>;
   /** Receives the body into a private file and imports it. Aborting `signal` ends both. */
   importUpload(upload: Upload, signal: AbortSignal, onReceived: () => void): Promise<object>;
+  restarts(): Promise<RestartReport>;
+  /** Continues if the client disconnects. Rejects before anything is stopped. */
+  restart(component: string): Promise<StartedRestart>;
   /** Ends running work and removes its files. */
   stop(): Promise<void>;
 }

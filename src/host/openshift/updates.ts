@@ -102,7 +102,7 @@ async function runsOf(runtime: Pick<HostRuntime, 'runtime'>): Promise<string> {
 }
 
 /** Level of the log as the local member knows it. */
-async function storeLevel({ root, ports }: Settings): Promise<number> {
+export async function storeLevel({ root, ports }: Settings): Promise<number> {
   const admin = (await etcdAccess({ root })).open([`https://127.0.0.1:${ports.etcd}`]);
   try {
     return (await admin.level(LEVEL_MS)).level;

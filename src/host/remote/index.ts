@@ -1,13 +1,19 @@
 /** Administration of this host for the kubelet's server. */
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
 import type { HostAdministration } from '../../kubelet/administration-port.ts';
 import { readSchedule } from '../../store/config/snapshot-schedule.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';
 import type { Settings } from '../config/settings.ts';
+import { callControl, RESTART_TIMEOUT_MS } from '../control/control.ts';
 import { gatherOne } from '../doctor/gather.ts';
+import { storeLevel } from '../openshift/updates.ts';
+import { COMPONENTS } from '../process/component-names.ts';
 import { runOwnCommand } from '../process/own-command.ts';
+import { systemClock as clock } from '../process/process.ts';
 import { ringNodes, storeMembers } from '../status/sources.ts';
+import { RemoteRestarts, updateInProgress } from './restarts.ts';
 import { RemoteSnapshots } from './snapshots.ts';
 import { RemoteUploads } from './uploads.ts';
 
@@ -33,16 +39,32 @@ export function hostAdministration(settings: Settings): HostAdministration {
         IMPORT_MS,
       ),
   });
-  let pending: Promise<object> | undefined;
-  const gathered = async (): Promise<object> => {
-    const [store, ring] = await Promise.all([
-      gatherOne({ timeoutMs: STORE_MS, read: () => storeMembers(root) }),
-      gatherOne({ timeoutMs: STORE_MS, read: () => ringNodes(paths.agentSocket) }),
-    ]);
-    return { store, ring };
-  };
+  const restarts = new RemoteRestarts({
+    components: COMPONENTS.filter((name) => (name === 'etcd' ? ownsStore(settings) : settings.roles.has('master'))),
+    // The same request as that of `hyperedge master-restart`.
+    restart: async (component) => {
+      await callControl(paths.controlSocket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);
+    },
+    refusal: async () => updateInProgress(await readFile(paths.updateRecord, 'utf8').catch(() => '')),
+    clock,
+  });
   const withStore = (): void => {
     if (!ownsStore(settings)) throw new CodedError('absent', 'this host has no member of the store');
+  };
+  let pending: Promise<object> | undefined;
+  const gathered = async (): Promise<object> => {
+    const [store, ring, level] = await Promise.all([
+      gatherOne({ timeoutMs: STORE_MS, read: () => storeMembers(root) }),
+      gatherOne({ timeoutMs: STORE_MS, read: () => ringNodes(paths.agentSocket) }),
+      gatherOne({
+        timeoutMs: STORE_MS,
+        read: async () => {
+          withStore();
+          return storeLevel(settings);
+        },
+      }),
+    ]);
+    return { store, ring, level };
   };
   return {
     // Requests that arrive together share one reading.
@@ -71,6 +93,8 @@ export function hostAdministration(settings: Settings): HostAdministration {
         throw new CodedError('absent', 'bundles are imported on masters; upload it to a master');
       return uploads.import(upload, signal, onReceived);
     },
+    restarts: async () => restarts.report(),
+    restart: (component) => restarts.start(component),
     stop: async () => {
       await Promise.all([snapshots.stop(), uploads.stop()]);
     },

@@ -1,7 +1,8 @@
 /**
- * Requests below `/hyperedge/`: state of the store, snapshots, and uploads. Reading the state requires `get` on
- * nodes/proxy. Everything else requires `create`, which also permits commands in every container of the host, so it
- * gives no further rights. Work that takes long answers with one JSON object a line; the last has `result` or `error`.
+ * Requests below `/hyperedge/`: state of the store, snapshots, uploads, and restarts of components. Reading the state
+ * requires `get` on nodes/proxy. Everything else requires `create`, which also permits commands in every container of
+ * the host, so it gives no further rights. Work that takes long answers with one JSON object a line; the last has
+ * `result` or `error`.
  */
 import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../../base/clock.ts';
@@ -22,6 +23,7 @@ const STATUS: Readonly<Record<string, number>> = {
   absent: 404,
   'not-found': 404,
   busy: 429,
+  conflict: 409,
   'too-large': 413,
   'no-space': 507,
   rejected: 400,
@@ -77,6 +79,10 @@ export class AdministrationRequests {
         if (request.method !== 'POST') return sendJson(response, await host.uploadLimits());
         this.#options.log.info('upload requested', { user, kind: name });
         return this.#upload(host, name === 'imageUploads' ? 'image' : 'bundle', query, request, response, signal);
+      case 'restarts':
+        if (request.method !== 'POST') return sendJson(response, await host.restarts());
+        request.resume();
+        return this.#restart(host, query, user, response, signal);
       default:
         throw new HttpError(404, '404 page not found');
     }
@@ -88,6 +94,26 @@ export class AdministrationRequests {
     await Promise.race([saved, this.#sleep(LINE_MS / 4)]);
     const stage = async (): Promise<object> => ({ stage: 'saving', bytes: await host.savedBytes() });
     await this.#lines(response, saved, stage, signal);
+  }
+
+  /** The first line has the ID of the restart, with which its outcome is found after a broken connection. */
+  async #restart(
+    host: HostAdministration,
+    query: URLSearchParams,
+    user: string,
+    response: KubeletResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const [component = '', ...more] = query.getAll('component');
+    if (component === '' || more.length > 0)
+      throw new HttpError(400, 'component: give the name of one component, such as ?component=api');
+    const { restart, ended } = await host.restart(component);
+    this.#options.log.info('component restart requested', { user, component });
+    const outcome = ended.then((result) => {
+      if (result.error !== undefined) throw new Error(result.error);
+      return result;
+    });
+    await this.#lines(response, outcome, async () => ({ stage: 'restarting', ...restart }), signal, true);
   }
 
   async #upload(
@@ -139,19 +165,21 @@ export class AdministrationRequests {
     }
   }
 
-  /** Sends a line at intervals until `work` is settled, and its outcome as the last. */
+  /** Sends a line at intervals until `work` is settled, and its outcome as the last. `atOnce`: also one before. */
   async #lines(
     response: KubeletResponse,
     work: Promise<object>,
     stage: () => Promise<object>,
     signal: AbortSignal,
+    atOnce = false,
   ): Promise<void> {
-    response.writeHead(200, { ...NO_SNIFF, 'content-type': 'application/x-ndjson' });
-    response.flushHeaders();
     const outcome = work.then(
       (result) => ({ result }),
       (error: unknown) => ({ error: messageOf(error) }),
     );
+    response.writeHead(200, { ...NO_SNIFF, 'content-type': 'application/x-ndjson' });
+    if (atOnce) response.write(`${JSON.stringify(await stage())}\n`);
+    else response.flushHeaders();
     for (;;) {
       const done = await Promise.race([outcome, this.#sleep(LINE_MS)]);
       if (signal.aborted) return;

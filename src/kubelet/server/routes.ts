@@ -24,6 +24,7 @@ export type RouteName =
   | 'snapshot'
   | 'imageUploads'
   | 'bundleUploads'
+  | 'restarts'
   | 'doctor';
 
 export interface Route {
@@ -186,6 +187,7 @@ function administrationRoute(
   // The checks start processes, so read access must not suffice.
   if (name === 'doctor')
     return { ...route, name, methods: ['POST'], verb: 'create', subresources: ['doctor', ...subresources] };
+  if (name === 'restart') return { ...route, name: 'restarts', methods: both, subresources };
   if (name === 'store') return { ...route, name: 'storeState', methods: READ, subresources };
   if (name === 'snapshots') return { ...route, name, methods: both, subresources };
   if (name === 'images') return { ...route, name: 'imageUploads', methods: both, subresources };

@@ -261,6 +261,7 @@ export class KubeletServer {
       case 'snapshot':
       case 'imageUploads':
       case 'bundleUploads':
+      case 'restarts':
         await this.administration.serve(route, request, response, signal);
         return;
       case 'doctor':

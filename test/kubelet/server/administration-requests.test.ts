@@ -17,7 +17,7 @@ const NAME = 'etcd-42-20260102T030405Z.db';
 
 describe('paths below /hyperedge/', () => {
   it('require the right to run commands for everything but the state', () => {
-    const rights = (method: string, path: string): unknown => {
+    const rights = (method: string, path: string): readonly unknown[] => {
       const route = routeOf(method, path);
       return [route?.name, route?.verb, route?.methods.includes(method), route?.subresources];
     };
@@ -27,6 +27,9 @@ describe('paths below /hyperedge/', () => {
     assert.deepEqual(rights('POST', '/hyperedge/snapshots'), ['snapshots', 'create', true, ['proxy']]);
     assert.deepEqual(rights('POST', '/hyperedge/images'), ['imageUploads', 'create', true, ['proxy']]);
     assert.deepEqual(rights('POST', '/hyperedge/bundles'), ['bundleUploads', 'create', true, ['proxy']]);
+    assert.deepEqual(rights('GET', '/hyperedge/restart'), ['restarts', 'get', true, ['proxy']]);
+    assert.deepEqual(rights('POST', '/hyperedge/restart'), ['restarts', 'create', true, ['proxy']]);
+    for (const method of ['PUT', 'PATCH', 'DELETE']) assert.equal(rights(method, '/hyperedge/restart')?.[2], false);
     for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])
       assert.deepEqual(rights(method, `/hyperedge/snapshots/${NAME}`), ['snapshot', 'create', false, ['proxy']]);
   });
@@ -46,6 +49,7 @@ describe('paths below /hyperedge/', () => {
       `/hyperedge/snapshots/${NAME}/more`,
       `/hyperedge/snapshots/${'a'.repeat(300)}.db`,
       '/hyperedge/images/name',
+      '/hyperedge/restart/api',
       '/hyperedge/other',
     ])
       assert.equal(routeOf('POST', path), undefined, path);
@@ -169,6 +173,32 @@ describe('administration over HTTP', () => {
       const last = outcome === 'result' ? { result: { revision: 43 } } : { error: 'no space left on the device' };
       assert.deepEqual(lines, [{ stage: 'saving', bytes: 17 }, last]);
     }
+  });
+
+  it('sends the ID of a restart at once, and its outcome as the last line', async () => {
+    const restart = { id: '1', component: 'api', startedAt: 't' };
+    host.restart = async () => ({ restart, ended: Promise.resolve({ ...restart, endedAt: 't' }) });
+    const first = { stage: 'restarting', ...restart };
+    assert.deepEqual(await linesOf(await post('/hyperedge/restart?component=api')), [
+      first,
+      { result: { ...restart, endedAt: 't' } },
+    ]);
+    host.restart = async () => ({
+      restart,
+      ended: Promise.resolve({ ...restart, endedAt: 't', error: 'api: failed' }),
+    });
+    assert.deepEqual(await linesOf(await post('/hyperedge/restart?component=api')), [first, { error: 'api: failed' }]);
+  });
+
+  it('refuses a restart without one name with status 400, and during another or an update with its status', async () => {
+    host.restart = async (component) => {
+      throw new CodedError(component as 'busy', 'refused');
+    };
+    const statuses = ['', '?component=', '?component=busy&component=busy', '?component=busy', '?component=conflict'];
+    assert.deepEqual(
+      await Promise.all(statuses.map(async (query) => (await post(`/hyperedge/restart${query}`)).statusCode)),
+      [400, 400, 400, 429, 409],
+    );
   });
 
   it('passes an upload with its size and name, and ends it when the client disconnects', async () => {

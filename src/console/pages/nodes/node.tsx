@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { questionOf } from '../../data/access.ts';
+import { masterNames } from '../../data/administration.ts';
 import { type DrainPlan, type DrainProgress, drain, planDrain, podsOfNode, setCordoned } from '../../data/drain.ts';
 import { quantityNumber, resourceText } from '../../data/format.ts';
 import { nodeState } from '../../data/health.ts';
@@ -18,6 +19,7 @@ import { Action, Conditions, Dialog, Missing, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 import { PodTable } from '../../ui/pod-table.tsx';
 import { Doctor } from './doctor.tsx';
+import { Restart } from './restart.tsx';
 
 const METRICS = NODE_PLOTS.flatMap(({ lines }) => lines.map(({ metric }) => metric));
 
@@ -30,7 +32,8 @@ function limitsOf({ status }: Node): Readonly<Record<string, number>> {
 
 export default function NodePage({ params }: PageProps) {
   const { name = '' } = params;
-  useCommand(describeCommand(NODES, name));
+  const [command, setCommand] = useState<string>();
+  useCommand(command ?? describeCommand(NODES, name));
   const { object: node, snapshot } = useObject(NODES, name);
   const nowMs = useNow();
   if (node === undefined || node === null)
@@ -51,6 +54,7 @@ export default function NodePage({ params }: PageProps) {
       </div>
       <MachineConfig node={node} />
       <Doctor key={name} name={name} />
+      {masterNames([node]).length === 0 ? null : <Restart key={name} name={name} onCommand={setCommand} />}
       <Hardware node={node} />
       <Plots
         label="Usage"
