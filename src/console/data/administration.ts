@@ -46,6 +46,8 @@ const STATE = object({
       ),
     }),
   ),
+  /** Level of the store's log. Hosts of earlier releases do not report it. */
+  level: optional(fact(number)),
   ring: fact(
     list(
       object({

@@ -23,6 +23,7 @@ import { resources } from '../../api/resources.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { timestamp } from '../../base/times.ts';
 import { compareReleases } from '../../base/versions/release-version.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../client/types.ts';
 import { nextSwitchStep, STABLE_MS, type SwitchRecord } from './core/index.ts';
@@ -313,9 +314,11 @@ export class UpdateAgent {
   }
 
   async #report(node: Node | undefined, update: HostUpdate): Promise<void> {
-    if (node === undefined || semanticEqual(hostUpdateOf(node), update)) return;
-    const annotations = { [UPDATE_ANNOTATION]: JSON.stringify(update) };
-    const { client, nodeName } = this.#deps;
+    if (node === undefined) return;
+    const { since: _, ...reported } = hostUpdateOf(node) ?? {};
+    if (semanticEqual(reported, update)) return;
+    const { client, nodeName, clock } = this.#deps;
+    const annotations = { [UPDATE_ANNOTATION]: JSON.stringify({ ...update, since: timestamp(clock.nowMs()) }) };
     await client.resource(resources.nodes).patch(nodeName, undefined, 'merge', { metadata: { annotations } });
   }
 }

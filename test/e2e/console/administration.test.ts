@@ -22,7 +22,7 @@ interface Answer {
   readonly body: string;
 }
 
-describe('administration of a host', { timeout: 300_000, skip }, () => {
+describe('administration of a host', { timeout: 500_000, skip }, () => {
   let host: Appliance;
   let browser: TestBrowser;
   let scratch: string;
@@ -78,6 +78,14 @@ describe('administration of a host', { timeout: 300_000, skip }, () => {
     return (await host.must(['create', 'token', name])).trim();
   };
 
+  const containerOf = (component: string): Promise<string> =>
+    host
+      .must([
+        ...['get', 'pod', '-n', 'kube-system', `master-${component}-${node}`],
+        ...['-o', 'jsonpath={.status.containerStatuses[0].containerID}'],
+      ])
+      .catch(() => '');
+
   test('shows the leader of the store', async () => {
     await open('/hosts?view=store');
     await tab.page.waitForSelector('section[aria-label="Members of the store"] td:text-is("leader")');
@@ -124,12 +132,16 @@ describe('administration of a host', { timeout: 300_000, skip }, () => {
         ['POST', `${path}/snapshots/${name}`],
         ['POST', `${path}/images`],
         ['POST', `${path}/bundles`],
+        ['POST', `${path}/restart?component=controllers`],
       ] as const)
         assert.equal((await send(method, target, token)).status, 403, `${role} ${method} ${target}`);
       const read = await send('GET', `${path}/snapshots/${name}`, token);
       assert.equal(read.status, role === 'node-viewer' ? 405 : 403);
       assert.doesNotMatch(read.body, /SQLite/);
+      const restarts = await send('GET', `${path}/restart`, token);
+      assert.equal(restarts.status, role === 'node-viewer' ? 200 : 403);
     }
+    assert.doesNotMatch(host.output, /component restart requested/);
     assert.equal((await readdir(snapshots)).length, 1);
   });
 
@@ -214,6 +226,58 @@ describe('administration of a host', { timeout: 300_000, skip }, () => {
       (await host.must(['get', 'clusterversion', 'version', '-o', 'json'])).includes('"99.0.0"') ? true : undefined,
     );
   });
+
+  test('shows the version and the phase of each host, and the flush times of the store', async () => {
+    const { page } = tab;
+    await open('/hosts');
+    await page.waitForSelector(`section[aria-label="Versions of the hosts"] tr:has-text("${node}") >> text=up to date`);
+    await page.waitForSelector('text=No completed release precedes this one.');
+    await open('/hosts?view=store');
+    const plots = 'section[aria-label="Flush times"]';
+    await page.waitForSelector(`${plots} >> text=/${node}: average .* ms, highest/`, { timeout: 2 * DEADLINE_MS });
+    await page.waitForSelector(`${plots} canvas`);
+  });
+
+  test('restarts one known component at a time', async () => {
+    const token = (await host.must(['create', 'token', 'test-root'])).trim();
+    for (const query of [
+      '',
+      '?component=',
+      '?component=kubelet',
+      '?component=..%2fapi',
+      '?component=api&component=etcd',
+    ]) {
+      const { status, body } = await send('POST', `${path}/restart${query}`, token);
+      assert.equal(status, 400, `${query}: ${body}`);
+      assert.match(body, /^component: /);
+    }
+    const started = await containerOf('controllers');
+    const both = await Promise.all([1, 2, 3].map(() => send('POST', `${path}/restart?component=controllers`, token)));
+    assert.deepEqual(both.map(({ status }) => status).sort(), [200, 429, 429]);
+    const lines = (both.find(({ status }) => status === 200)?.body ?? '').trim().split('\n');
+    assert.equal(JSON.parse(lines[0] ?? '').stage, 'restarting');
+    assert.equal(JSON.parse(lines.at(-1) ?? '').result?.component, 'controllers');
+    assert.notEqual(await containerOf('controllers'), started);
+    assert.match(host.output, /component restart requested .*user="?system:serviceaccount:default:test-root/);
+  });
+
+  for (const [component, label] of [
+    ['controllers', 'controllers'],
+    ['etcd', 'store member'],
+    ['api', 'API server'],
+  ] as const)
+    test(`restarts ${component} from the page of the node, which shows the outcome`, async () => {
+      const { page } = tab;
+      await open(`/nodes/${node}`);
+      const started = await containerOf(component);
+      await page.click(`button:text-is("Restart ${label}")`);
+      await page.click(`dialog[open] button:text-is("Restart ${label}")`);
+      await page.waitForSelector(`footer >> text=hyperedge master-restart ${component}`);
+      await page.waitForSelector(`text=The restart of the ${label} is complete.`, { timeout: 3 * DEADLINE_MS });
+      await eventually('another container', DEADLINE_MS, async () =>
+        (await containerOf(component)) === started ? undefined : true,
+      );
+    });
 
   test('keeps the token out of addresses, and causes no fault in the page', () => {
     for (const token of tab.tokens) for (const address of addresses) assert.ok(!address.includes(token), address);

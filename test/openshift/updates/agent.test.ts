@@ -150,12 +150,14 @@ test('fetches, switches and restarts a host, and completes when the cluster repo
   assert.equal(await readFile(join(root, 'bin/hyperedge-0.1.0'), 'utf8'), 'the old executable');
   assert.deepEqual(saved, ['0.1.0']);
   assert.match(await readFile(join(root, 'record.json'), 'utf8'), /"snapshot":"store-0\.1\.0\.db"/);
-  await until('restarting', (update) => update?.state === 'Restarting' && update.id === '2');
+  const switched = await until('restarting', (update) => update?.state === 'Restarting' && update.id === '2');
+  assert.ok(Date.parse(switched?.since ?? '') > 0, 'the report has the time of its state');
   await old.stop();
 
   const next = hostProcess('0.2.0');
   await new Promise((resolve) => setTimeout(resolve, 1_500));
-  await until('waiting for its report', (update) => update?.state === 'Restarting');
+  const waiting = await until('waiting for its report', (update) => update?.state === 'Restarting');
+  assert.deepEqual(waiting, switched);
   const nodes = own.resource(resources.nodes);
   const report = { version: '0.2.0', kubernetes: 'v1.36.0', probes: {} };
   await nodes.patch(NODE, undefined, 'merge', {

@@ -5,23 +5,16 @@ import { MERGE_PATCH } from '../../data/api.ts';
 import { nodeState } from '../../data/health.ts';
 import { hostConfigOf } from '../../data/host.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import {
-  type AnyObject,
-  CLUSTER_VERSIONS,
-  CONFIG_POOLS,
-  conditionOf,
-  listAt,
-  NODES,
-  textAt,
-} from '../../data/resources.ts';
+import { CLUSTER_VERSIONS, CONFIG_POOLS, conditionOf, listAt, NODES, textAt } from '../../data/resources.ts';
 import { tookText } from '../../data/revisions.ts';
-import { updateProgress } from '../../data/updates.ts';
+import { requestUpdate } from '../../data/roll-back.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow } from '../../ui/hooks.ts';
 import { Later } from '../../ui/later.tsx';
 import { Lists, listView } from '../../ui/lists.tsx';
-import { Action, Conditions, Link, pathOf, State } from '../../ui/parts.tsx';
+import { Action, Conditions, Link, State } from '../../ui/parts.tsx';
+import { Progress, RollBack } from './updates.tsx';
 
 const loadConfigurations = () => import('./configurations.tsx');
 const loadJoin = () => import('./join.tsx');
@@ -98,7 +91,7 @@ function Version() {
   const updates = listAt(version, 'status', 'availableUpdates');
   return (
     <>
-      <Progress version={version} />
+      <Progress version={version} nowMs={nowMs} />
       <h2>Available updates</h2>
       {updates.length === 0 ? (
         <p>
@@ -118,9 +111,7 @@ function Version() {
                 api.json(objectPath(CLUSTER_VERSIONS, name, undefined), {
                   method: 'PATCH',
                   contentType: MERGE_PATCH,
-                  body: {
-                    spec: { desiredUpdate: { version: textAt(update, 'version'), image: textAt(update, 'image') } },
-                  },
+                  body: requestUpdate(textAt(update, 'version'), textAt(update, 'image')),
                 })
               }
             />
@@ -128,6 +119,7 @@ function Version() {
         ))}
       </ul>
       <h2>History</h2>
+      <RollBack version={version} />
       <ul>
         {listAt(version, 'status', 'history').map((each) => (
           <li key={textAt(each, 'startedTime')}>
@@ -139,64 +131,6 @@ function Version() {
         ))}
       </ul>
       <Conditions object={version} nowMs={nowMs} />
-    </>
-  );
-}
-
-/** Version of the cluster and of each host. */
-function Progress({ version }: { readonly version: AnyObject }) {
-  const { items: nodes } = useFeed(NODES);
-  const target = textAt(version, 'status', 'desired', 'version');
-  const { hosts, updated, sentence } = updateProgress(nodes, target);
-  const failing = conditionOf(version, 'Failing');
-  const progressing = conditionOf(version, 'Progressing');
-  return (
-    <>
-      <p>
-        Version <strong>{target}</strong>
-      </p>
-      {failing?.status === 'True' ? (
-        <p>
-          <State level="bad" text={failing.message} />
-        </p>
-      ) : null}
-      {progressing?.status === 'True' ? (
-        <p>
-          <State level="warn" text={progressing.message} />
-        </p>
-      ) : null}
-      <p aria-live="polite">
-        {hosts.length === 0 ? 'The hosts are being read.' : sentence}{' '}
-        {updated < hosts.length ? <progress aria-label="Updated hosts" max={hosts.length} value={updated} /> : null}
-      </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard */}
-      <section class="scroll" aria-label="Versions of the hosts" tabIndex={0}>
-        <table>
-          <caption class="hidden">Versions of the hosts</caption>
-          <thead>
-            <tr>
-              {['Host', 'Version', 'State'].map((each) => (
-                <th key={each} scope="col">
-                  {each}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {hosts.map(({ name, version: own, level, text }) => (
-              <tr key={name}>
-                <td>
-                  <Link to={pathOf('nodes', name)}>{name}</Link>
-                </td>
-                <td>{own}</td>
-                <td>
-                  <State level={level} text={text} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
     </>
   );
 }

@@ -54,6 +54,8 @@ export interface HostUpdate {
   readonly version: string;
   readonly state: 'Fetching' | 'Restarting' | 'Done' | 'Failed';
   readonly message: string;
+  /** Time at which the host first reported this state. Earlier releases do not report it. */
+  readonly since?: string;
 }
 
 /** Results of probes of hosts that are being updated, by Node name. */
@@ -102,7 +104,9 @@ export function hostUpdateOf(node: KubeObject): HostUpdate | undefined {
   const value = parsed(node, UPDATE_ANNOTATION);
   const state = (['Fetching', 'Restarting', 'Done', 'Failed'] as const).find((each) => each === value?.['state']);
   if (value === undefined || state === undefined) return undefined;
-  return { id: textOf(value['id']), version: textOf(value['version']), state, message: textOf(value['message']) };
+  const [id, version, message, since] = ['id', 'version', 'message', 'since'].map((name) => textOf(value[name]));
+  const update = { id: id ?? '', version: version ?? '', state, message: message ?? '' };
+  return since === undefined || Number.isNaN(Date.parse(since)) ? update : { ...update, since };
 }
 
 /** Undefined if the annotation is absent or malformed. */
