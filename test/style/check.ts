@@ -55,7 +55,7 @@ const SHARED: readonly (readonly [pattern: RegExp, module: string, others?: RegE
   [
     /\.size >= MAX_\w+\) (?:this\.)?#?\w+\.clear\(\)|\.delete\((?:this\.)?#?\w+\.keys\(\)\.next\(\)/,
     'src/base/bounded-map.ts',
-    /^src\/(?:openshift\/oauth\/tokens|apiserver\/authorization\/authorization)\.ts$/,
+    /^src\/(?:openshift\/oauth\/authorization\/tokens|apiserver\/authorization\/authorization)\.ts$/,
   ],
 ];
 /** Errors that disappear. `ignore` of src/base/errors.ts takes the reason. */

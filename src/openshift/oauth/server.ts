@@ -9,12 +9,24 @@ import type { LoginObjects, LoginServer } from '../../apiserver/server/login-por
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { type AuthorizeRequest, grant, needsConsent, readRequest, recordConsent, refuse } from './authorize.ts';
-import { BROWSER_CLIENT, CLIENTS, CONSOLE_CLIENT, ensureClients, ensureConsoleClient } from './clients.ts';
-import { consolePaths } from './console.ts';
-import { ConsoleLinks, LINK_SECONDS } from './console-links.ts';
-import { Discoveries } from './discovery.ts';
-import { answerToken, exchangeCode } from './exchange.ts';
+import {
+  type AuthorizeRequest,
+  grant,
+  needsConsent,
+  readRequest,
+  recordConsent,
+  refuse,
+} from './authorization/authorize.ts';
+import {
+  BROWSER_CLIENT,
+  CLIENTS,
+  CONSOLE_CLIENT,
+  ensureClients,
+  ensureConsoleClient,
+} from './authorization/clients.ts';
+import { answerToken, exchangeCode } from './authorization/exchange.ts';
+import { safePath } from './authorization/redirects.ts';
+import { TokenIssuer } from './authorization/tokens.ts';
 import {
   basicCredentials,
   header,
@@ -27,16 +39,17 @@ import {
   visitOf,
 } from './http.ts';
 import type { OAuthClient } from './kinds/oauth/types.ts';
-import { FailureLimits } from './limits.ts';
-import { answerLogin, answerLogout, answerOpenId, checkPassword } from './login.ts';
-import { type LoginUser, MappingError } from './mapping.ts';
+import { consolePaths } from './login/console.ts';
+import { ConsoleLinks, LINK_SECONDS } from './login/console-links.ts';
+import { FailureLimits } from './login/limits.ts';
+import { answerLogin, answerLogout, answerOpenId, checkPassword } from './login/login.ts';
+import { formToken, isOwnForm, sessionUser } from './login/session.ts';
 import { displayConfirmation, grantPage, linkPage, messagePage, tokenPage } from './pages.ts';
 import type { LoginPorts } from './port.ts';
-import { BOOTSTRAP_USER, Providers } from './providers.ts';
-import { safePath } from './redirects.ts';
-import { fromProxy, proxyUrl } from './request-header.ts';
-import { formToken, isOwnForm, sessionUser } from './session.ts';
-import { TokenIssuer } from './tokens.ts';
+import { Discoveries } from './providers/discovery.ts';
+import { type LoginUser, MappingError } from './providers/mapping.ts';
+import { BOOTSTRAP_USER, Providers } from './providers/providers.ts';
+import { fromProxy, proxyUrl } from './providers/request-header.ts';
 import type { IdentityProvider } from './types.ts';
 
 const METADATA = '/.well-known/oauth-authorization-server';

@@ -1,16 +1,16 @@
 /** Codes and access tokens: generated from 32 random bytes and stored by their hashes. */
 
-import type { LoginObjects } from '../../apiserver/server/login-port.ts';
-import type { RandomSource } from '../../base/clock.ts';
-import { parseDuration } from '../../base/duration.ts';
+import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import type { RandomSource } from '../../../base/clock.ts';
+import { parseDuration } from '../../../base/duration.ts';
 import {
   INACTIVITY_SECONDS,
   type OAuthAccessToken,
   type OAuthAuthorizeToken,
   type OAuthClient,
-} from './kinds/oauth/types.ts';
-import type { LoginUser } from './mapping.ts';
-import type { OAuthConfiguration } from './types.ts';
+} from '../kinds/oauth/types.ts';
+import type { LoginUser } from '../providers/mapping.ts';
+import type { OAuthConfiguration } from '../types.ts';
 
 export const ACCESS_TOKENS = 'oauthaccesstokens.oauth.openshift.io';
 export const AUTHORIZE_TOKENS = 'oauthauthorizetokens.oauth.openshift.io';

@@ -1,16 +1,16 @@
 /**
  * Password check against the configured providers, in order. Source: openshift/oauth-server pkg/authenticator/password.
  */
-import type { Secret } from '../../api/generated/core/v1.ts';
-import type { KubeObject } from '../../api/meta/object.ts';
-import type { LoginObjects } from '../../apiserver/server/login-port.ts';
-import { messageOf } from '../../base/errors.ts';
-import type { Log } from '../../base/log.ts';
+import type { Secret } from '../../../api/generated/core/v1.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { LoginPorts } from '../port.ts';
+import type { IdentityProvider, LoginIdentity, MappingMethod, OAuthConfiguration } from '../types.ts';
 import { firstValue, parseHtpasswd } from './htpasswd.ts';
 import { type LoginUser, MappingError, mapToUser } from './mapping.ts';
-import type { LoginPorts } from './port.ts';
 import { syncGroups } from './sync.ts';
-import type { IdentityProvider, LoginIdentity, MappingMethod, OAuthConfiguration } from './types.ts';
 
 const CONFIG_NAMESPACE = 'openshift-config';
 const MIN_BOOTSTRAP_PASSWORD = 23;

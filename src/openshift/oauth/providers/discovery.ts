@@ -3,10 +3,10 @@
  * Discovery 1.0.
  */
 
-import { BoundedMap } from '../../base/bounded-map.ts';
-import type { Clock } from '../../base/clock.ts';
-import { decodeJson, fields, own } from '../../base/decode.ts';
-import type { WebPort } from './port.ts';
+import { BoundedMap } from '../../../base/bounded-map.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { decodeJson, fields, own } from '../../../base/decode.ts';
+import type { WebPort } from '../port.ts';
 
 export interface Discovery {
   readonly issuer: string;

@@ -1,12 +1,12 @@
 /** Browser sessions of logged-in users, and form tokens against cross-site requests. */
 
-import type { LoginObjects } from '../../apiserver/server/login-port.ts';
-import { number, object, own, text } from '../../base/decode.ts';
+import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import { number, object, own, text } from '../../../base/decode.ts';
+import { header, type Visit } from '../http.ts';
+import type { User } from '../kinds/users/types.ts';
+import type { LoginUser } from '../providers/mapping.ts';
+import { BOOTSTRAP_USER } from '../providers/providers.ts';
 import { CSRF, cookie, cookieOf, SESSION, sameText, sign, verify } from './cookies.ts';
-import { header, type Visit } from './http.ts';
-import type { User } from './kinds/users/types.ts';
-import type { LoginUser } from './mapping.ts';
-import { BOOTSTRAP_USER } from './providers.ts';
 
 const SESSION_MS = 300_000;
 

@@ -1,5 +1,5 @@
 /** Valid targets after a login: redirects of clients, and paths of this server. */
-import type { OAuthClient } from './kinds/oauth/types.ts';
+import type { OAuthClient } from '../kinds/oauth/types.ts';
 
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
 /** Placeholder origin for resolving a relative path (RFC 2606). */

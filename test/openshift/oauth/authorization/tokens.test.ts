@@ -1,9 +1,9 @@
 /** Number of access tokens that the store keeps for one user. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LoginObjects } from '../../../src/apiserver/server/login-port.ts';
-import { systemRandom } from '../../../src/host/process/process.ts';
-import { TokenIssuer } from '../../../src/openshift/oauth/tokens.ts';
+import type { LoginObjects } from '../../../../src/apiserver/server/login-port.ts';
+import { systemRandom } from '../../../../src/host/process/process.ts';
+import { TokenIssuer } from '../../../../src/openshift/oauth/authorization/tokens.ts';
 
 test('deletes the oldest of more than 1,000 access tokens of one user, and none of others', async () => {
   const kept = new Map<string, { readonly metadata: { readonly name: string }; readonly userName: string }>();

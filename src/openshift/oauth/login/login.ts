@@ -1,15 +1,15 @@
 /** Password check with limits, and the pages `/login`, `/login/PROVIDER`, `/oauth2callback/PROVIDER` and `/logout`. */
-import { messageOf } from '../../base/errors.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { safePath } from '../authorization/redirects.ts';
+import { readForm, redirect, sendPage, type Visit } from '../http.ts';
+import { loginPage, messagePage } from '../pages.ts';
+import { type LoginUser, MappingError } from '../providers/mapping.ts';
+import { beginOpenId, finishOpenId, type OpenIdDeps } from '../providers/openid.ts';
+import type { OAuthRoom } from '../server.ts';
+import type { IdentityProvider } from '../types.ts';
 import { cookie, SESSION } from './cookies.ts';
-import { readForm, redirect, sendPage, type Visit } from './http.ts';
 import type { FailureLimits } from './limits.ts';
-import { type LoginUser, MappingError } from './mapping.ts';
-import { beginOpenId, finishOpenId, type OpenIdDeps } from './openid.ts';
-import { loginPage, messagePage } from './pages.ts';
-import { safePath } from './redirects.ts';
-import type { OAuthRoom } from './server.ts';
 import { formToken, isOwnForm, sessionCookie } from './session.ts';
-import type { IdentityProvider } from './types.ts';
 
 type Outcome =
   | { readonly user: LoginUser }

@@ -1,7 +1,7 @@
 /** Signed values in cookies and in the OpenID Connect state. Every server of the cluster has the key. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { isValid, type Schema } from '../../base/decode.ts';
+import { isValid, type Schema } from '../../../base/decode.ts';
 
 /** The prefix prevents other hosts of the domain, such as routes, from setting the cookie (RFC 6265bis §4.1.3.2). */
 export const SESSION = '__Host-ssn';

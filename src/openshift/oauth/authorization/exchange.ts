@@ -1,12 +1,12 @@
 /** `/oauth/token`: exchanges a code once for a token. Source: RFC 6749, section 4.1.3; RFC 7636, section 4.6. */
 
-import type { LoginObjects } from '../../apiserver/server/login-port.ts';
-import type { Log } from '../../base/log.ts';
-import { sha256Base64url } from '../../wire/digest.ts';
+import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import type { Log } from '../../../base/log.ts';
+import { sha256Base64url } from '../../../wire/digest.ts';
+import { basicCredentials, readForm, sendError, sendJson, type Visit } from '../http.ts';
+import type { OAuthAuthorizeToken, OAuthClient } from '../kinds/oauth/types.ts';
+import { sameText } from '../login/cookies.ts';
 import { CLIENTS, isOwnConsole } from './clients.ts';
-import { sameText } from './cookies.ts';
-import { basicCredentials, readForm, sendError, sendJson, type Visit } from './http.ts';
-import type { OAuthAuthorizeToken, OAuthClient } from './kinds/oauth/types.ts';
 import { AUTHORIZE_TOKENS, type IssuedToken, type TokenIssuer } from './tokens.ts';
 
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;

@@ -2,14 +2,14 @@
  * Login of the web console: redemption of one-time links, extension of the session while a tab is open, and logout.
  * Pages of other sites cannot send these requests: each needs a token or a header that requires a CORS preflight.
  */
-import { decodeJson, object, text } from '../../base/decode.ts';
-import { CONSOLE_CLIENT } from './clients.ts';
+import { decodeJson, object, text } from '../../../base/decode.ts';
+import { CONSOLE_CLIENT } from '../authorization/clients.ts';
+import { ACCESS_TOKENS } from '../authorization/tokens.ts';
+import { header, readBody, send, sendError, type Visit } from '../http.ts';
+import type { OAuthAccessToken } from '../kinds/oauth/types.ts';
+import type { OAuthRoom } from '../server.ts';
 import { cookie, SESSION } from './cookies.ts';
-import { header, readBody, send, sendError, type Visit } from './http.ts';
-import type { OAuthAccessToken } from './kinds/oauth/types.ts';
-import type { OAuthRoom } from './server.ts';
 import { currentUser, sessionCookie } from './session.ts';
-import { ACCESS_TOKENS } from './tokens.ts';
 
 /** Name under which failed redemptions are limited, besides the source. No user has it. */
 const LIMITED_AS = 'console:link';

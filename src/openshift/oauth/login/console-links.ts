@@ -4,7 +4,7 @@
  * a clock that is set back does not extend a link.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { LoginUser } from './mapping.ts';
+import type { LoginUser } from '../providers/mapping.ts';
 
 export const LINK_SECONDS = 60;
 const MAX_LINKS = 16;

@@ -1,10 +1,10 @@
 /** Clients that exist in every cluster. Source: openshift/cluster-authentication-operator and openshift/oc. */
 
-import { isApiError } from '../../api/meta/status.ts';
-import type { LoginObjects } from '../../apiserver/server/login-port.ts';
-import type { Route } from '../../network/router/kinds/routes/types.ts';
-import { CONSOLE_NAME, CONSOLE_NAMESPACE, consoleHost, MANAGED_LABEL } from '../console-route/core/plan.ts';
-import type { OAuthClient } from './kinds/oauth/types.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import type { Route } from '../../../network/router/kinds/routes/types.ts';
+import { CONSOLE_NAME, CONSOLE_NAMESPACE, consoleHost, MANAGED_LABEL } from '../../console-route/core/plan.ts';
+import type { OAuthClient } from '../kinds/oauth/types.ts';
 
 export const CLIENTS = 'oauthclients.oauth.openshift.io';
 const ROUTES = 'routes.route.openshift.io';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { hashSync } from 'bcryptjs';
-import { systemClock } from '../../../src/host/process/process.ts';
+import { systemClock } from '../../../../src/host/process/process.ts';
 import {
   authorize,
   CHALLENGING,
@@ -16,7 +16,7 @@ import {
   startLoginServer,
   whoami,
   withToken,
-} from './harness.ts';
+} from '../harness.ts';
 
 const TOKENS = '/apis/oauth.openshift.io/v1/oauthaccesstokens';
 const OWN_TOKENS = '/apis/oauth.openshift.io/v1/useroauthaccesstokens';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { ConsoleLinks } from '../../../src/openshift/oauth/console-links.ts';
+import { ConsoleLinks } from '../../../../src/openshift/oauth/login/console-links.ts';
 
 const USER = { name: 'kube:admin', uid: 'u' };
 

@@ -3,8 +3,8 @@
  * limit applies to the pair of source and user, so that no other source is locked out.
  */
 
-import { peerNetwork } from '../../base/addresses/addresses.ts';
-import { BoundedMap } from '../../base/bounded-map.ts';
+import { peerNetwork } from '../../../base/addresses/addresses.ts';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 
 /** `burst`: failures allowed at once. `seconds`: time until one more is allowed. */
 const SOURCE = { burst: 40, seconds: 2 };

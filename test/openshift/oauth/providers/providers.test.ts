@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose';
-import { systemClock } from '../../../src/host/process/process.ts';
-import { Discoveries } from '../../../src/openshift/oauth/discovery.ts';
-import type { IdentityProvider } from '../../../src/openshift/oauth/index.ts';
-import { FailureLimits } from '../../../src/openshift/oauth/limits.ts';
-import { acceptedRedirect, safePath } from '../../../src/openshift/oauth/redirects.ts';
+import { systemClock } from '../../../../src/host/process/process.ts';
+import { acceptedRedirect, safePath } from '../../../../src/openshift/oauth/authorization/redirects.ts';
+import type { IdentityProvider } from '../../../../src/openshift/oauth/index.ts';
+import { FailureLimits } from '../../../../src/openshift/oauth/login/limits.ts';
+import { Discoveries } from '../../../../src/openshift/oauth/providers/discovery.ts';
 import {
   authorize,
   CHALLENGING,
@@ -18,7 +18,7 @@ import {
   login,
   startLoginServer,
   whoami,
-} from './harness.ts';
+} from '../harness.ts';
 
 const SHA = '{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=';
 const file = (name: string, mappingMethod: string): IdentityProvider => ({

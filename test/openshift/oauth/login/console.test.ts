@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { hashSync } from 'bcryptjs';
-import { systemClock } from '../../../src/host/process/process.ts';
-import type { Answer } from '../../apiserver/harness.ts';
-import { form, type LoginTestServer, newVerifier, startLoginServer, whoami } from './harness.ts';
+import { systemClock } from '../../../../src/host/process/process.ts';
+import type { Answer } from '../../../apiserver/harness.ts';
+import { form, type LoginTestServer, newVerifier, startLoginServer, whoami } from '../harness.ts';
 
 const LINK = '/hyperedge/console-link';
 const TOKENS = '/apis/oauth.openshift.io/v1/oauthaccesstokens';

@@ -1,9 +1,9 @@
 /** Maps identities to users. Source: openshift/oauth-server pkg/userregistry/identitymapper. */
 
-import { isApiError } from '../../api/meta/status.ts';
-import type { LoginObjects } from '../../apiserver/server/login-port.ts';
-import type { Identity, User } from './kinds/users/types.ts';
-import type { LoginIdentity, MappingMethod } from './types.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import type { Identity, User } from '../kinds/users/types.ts';
+import type { LoginIdentity, MappingMethod } from '../types.ts';
 
 const USERS = 'users.user.openshift.io';
 const IDENTITIES = 'identities.user.openshift.io';

@@ -3,12 +3,12 @@
  * sections 4.1 and 4.2; RFC 7636; openshift/oauth-server pkg/osinserver and pkg/oauth/handlers.
  */
 
-import type { LoginObjects } from '../../apiserver/server/login-port.ts';
+import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import { redirect, sendError, type Visit } from '../http.ts';
+import type { OAuthClient, OAuthClientAuthorization } from '../kinds/oauth/types.ts';
+import { isScope } from '../kinds/oauth/validation.ts';
+import type { LoginUser } from '../providers/mapping.ts';
 import { CHALLENGING_CLIENT, CLIENTS, ownRedirects } from './clients.ts';
-import { redirect, sendError, type Visit } from './http.ts';
-import type { OAuthClient, OAuthClientAuthorization } from './kinds/oauth/types.ts';
-import { isScope } from './kinds/oauth/validation.ts';
-import type { LoginUser } from './mapping.ts';
 import { acceptedRedirect } from './redirects.ts';
 import type { Grant, TokenIssuer } from './tokens.ts';
 

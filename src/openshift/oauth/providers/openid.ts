@@ -14,14 +14,14 @@ import {
   optional,
   own,
   text as string,
-} from '../../base/decode.ts';
-import { sha256Base64url } from '../../wire/digest.ts';
-import { cookie, cookieOf, sameText, sign, verify } from './cookies.ts';
+} from '../../../base/decode.ts';
+import { sha256Base64url } from '../../../wire/digest.ts';
+import { header, redirect, type Visit } from '../http.ts';
+import { cookie, cookieOf, sameText, sign, verify } from '../login/cookies.ts';
+import type { WebPort } from '../port.ts';
+import type { IdentityProvider, LoginIdentity } from '../types.ts';
 import type { Discoveries } from './discovery.ts';
 import { firstValue } from './htpasswd.ts';
-import { header, redirect, type Visit } from './http.ts';
-import type { WebPort } from './port.ts';
-import type { IdentityProvider, LoginIdentity } from './types.ts';
 
 const COOKIE = '__Host-openid';
 const MAX_WAIT_MS = 600_000;

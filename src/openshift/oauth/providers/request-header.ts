@@ -2,10 +2,11 @@
  * Logins verified by an authenticating proxy, which presents a certificate and sends the user in a header. Source:
  * openshift/oauth-server pkg/authenticator/request/headerrequest.
  */
+
+import { header, type Visit } from '../http.ts';
+import type { LoginPorts } from '../port.ts';
+import type { IdentityProvider, LoginIdentity } from '../types.ts';
 import { firstValue } from './htpasswd.ts';
-import { header, type Visit } from './http.ts';
-import type { LoginPorts } from './port.ts';
-import type { IdentityProvider, LoginIdentity } from './types.ts';
 
 /**
  * Returns undefined for a request that is not from the proxy. TLS verifies the certificate, so its issuer must be one

@@ -1,8 +1,8 @@
 /** Creates Group objects for groups that a provider reports. Source: openshift/oauth-server pkg/groupmapper. */
 
-import { isApiError } from '../../api/meta/status.ts';
-import type { LoginObjects } from '../../apiserver/server/login-port.ts';
-import type { Group } from './kinds/users/types.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import type { Group } from '../kinds/users/types.ts';
 
 const GROUPS = 'groups.user.openshift.io';
 const SYNCED = 'synced';
