@@ -15,8 +15,10 @@ import type { Route } from './routes.ts';
 
 /** Interval of progress lines. They also keep proxies from closing a connection as idle. */
 const LINE_MS = 1_000;
-/** A download without progress for this time is ended, because it occupies the only place. */
+/** A download or upload without progress for this time is ended, because it occupies the only place. */
 const STALL_MS = 60_000;
+/** Bytes that an upload must receive in this time. A client without power closes no connection. */
+const MIN_UPLOAD_BYTES = 64 * 1024;
 const MAX_NAME = 512;
 const NO_SNIFF = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' };
 const STATUS: Readonly<Record<string, number>> = {
@@ -135,9 +137,33 @@ export class AdministrationRequests {
       name: name === '' ? undefined : name,
     };
     const received = Promise.withResolvers<void>();
-    const imported = host.importUpload(upload, signal, () => received.resolve());
-    await Promise.race([imported, received.promise]);
+    const stall = new AbortController();
+    const endWatch = this.#watchProgress(request, () => stall.abort());
+    const imported = host.importUpload(upload, AbortSignal.any([signal, stall.signal]), () => received.resolve());
+    try {
+      await Promise.race([imported, received.promise]);
+    } finally {
+      endWatch();
+    }
     await this.#lines(response, imported, async () => ({ stage: 'importing' }), signal);
+  }
+
+  /** Calls `onStall` if too few bytes arrive while the body is incomplete. Returns a function that ends the watch. */
+  #watchProgress(request: KubeletRequest, onStall: () => void): () => void {
+    const { clock, log } = this.#options;
+    let lastBytes = request.socket.bytesRead;
+    const check = (): void => {
+      const bytes = request.socket.bytesRead;
+      if (!request.complete && bytes - lastBytes < MIN_UPLOAD_BYTES) {
+        log.warn('upload ended: the client sends too slowly', { seconds: STALL_MS / 1000, bytes: bytes - lastBytes });
+        onStall();
+        return;
+      }
+      lastBytes = bytes;
+      timer = clock.setTimer(STALL_MS, check);
+    };
+    let timer = clock.setTimer(STALL_MS, check);
+    return () => timer.cancel();
   }
 
   async #download(snapshot: OpenSnapshot, response: KubeletResponse, signal: AbortSignal): Promise<void> {

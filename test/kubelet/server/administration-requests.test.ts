@@ -224,4 +224,36 @@ describe('administration over HTTP', () => {
     request.destroy();
     await ended.promise;
   });
+
+  it('ends an upload whose client sends nothing or too little, and keeps a slow one', async () => {
+    const aborted = Promise.withResolvers<void>();
+    let received = 0;
+    let isAborted = false;
+    host.importUpload = async ({ body }, signal) => {
+      signal.addEventListener('abort', () => {
+        isAborted = true;
+        body.destroy();
+        aborted.resolve();
+      });
+      for await (const chunk of body) received += (chunk as Buffer).length;
+      return {};
+    };
+    const request = send({ port, path: '/hyperedge/images', method: 'POST', headers: { 'content-length': 1e9 } });
+    const failed = once(request, 'error');
+    const sent = async (bytes: number): Promise<void> => {
+      const wanted = received + bytes;
+      request.write(Buffer.alloc(bytes));
+      while (received < wanted) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    await sent(1);
+    for (let minute = 0; minute < 3; minute++) {
+      await sent(100_000);
+      await clock.advance(60_000);
+    }
+    assert.equal(isAborted, false);
+    await sent(10);
+    await clock.advance(60_000);
+    await aborted.promise;
+    await failed;
+  });
 });
