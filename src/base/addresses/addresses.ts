@@ -36,6 +36,10 @@ const MAPPED = [0, 0, 0, 0, 0, 0xffff];
 
 /** The address as 16-bit groups: two for IPv4, eight for IPv6. */
 export function groupsOf(text: string): number[] {
+  if (!text.includes(':')) {
+    const [a = 0, b = 0, c = 0, d = 0] = text.split('.').map(Number);
+    return [a * 256 + b, c * 256 + d];
+  }
   const words = text.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...bytes: string[]) => {
     const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number);
     return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
@@ -67,7 +71,9 @@ export function textOf(groups: readonly number[]): string {
 
 /** The canonical text form; undefined if the text is not an address. */
 export function canonicalAddress(text: string): string | undefined {
-  return ipFamilyOf(text) === 0 ? undefined : textOf(groupsOf(text));
+  // IPv4 addresses have only one valid form.
+  if (IPV4.test(text)) return text;
+  return isIpv6(text) ? textOf(groupsOf(text)) : undefined;
 }
 
 /**

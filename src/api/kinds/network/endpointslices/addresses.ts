@@ -1,6 +1,6 @@
 /** Validation of endpoint addresses. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateEndpointIP. */
 
-import { groupsOf, isMapped, textOf } from '../../../../base/addresses/addresses.ts';
+import { groupsOf, isMapped } from '../../../../base/addresses/addresses.ts';
 import { addressKind } from '../../../../base/addresses/destinations.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { validateIp } from '../../../validation/scalars.ts';
@@ -17,8 +17,9 @@ export function validateEndpointIp(ip: string, path: string): FieldError[] {
   if (kind === 'loopback') return forbid('in the loopback range (127.0.0.0/8, ::1/128)');
   if (kind === 'link-local') return forbid('in the link-local range (169.254.0.0/16, fe80::/10)');
   const groups = groupsOf(ip);
-  const [first = 0, second = 0] = isMapped(groups) ? groups.slice(-2) : groups;
-  if (/^[0:.]+$/.test(textOf(groups).replace('::ffff:', ''))) return forbid(`unspecified (${ip})`);
+  const significant = isMapped(groups) ? groups.slice(-2) : groups;
+  const [first = 0, second = 0] = significant;
+  if (significant.every((group) => group === 0)) return forbid(`unspecified (${ip})`);
   const isLocalMulticast =
     groups.length === 2 || isMapped(groups) ? first === 0xe000 && second < 0x100 : first === 0xff02;
   if (isLocalMulticast) return forbid('in the link-local multicast range (224.0.0.0/24, ff02::/10)');
