@@ -37,13 +37,27 @@ export function serviceRecords(
   return records.byName;
 }
 
+/**
+ * Most SRV records of a service. One of 10,000 ports and 100 endpoints would otherwise have two million on every host.
+ */
+const MAX_SRV = 50_000;
+
 class RecordSet {
   readonly byName = new Map<string, DnsRecord[]>();
+  /** Added records as text. A name may have thousands. */
+  readonly #added = new Set<string>();
+  #srv = 0;
 
   add(record: DnsRecord): void {
     const found = this.exists(record.name);
-    const text = JSON.stringify(record.data);
-    if (!found.some((each) => each.type === record.type && JSON.stringify(each.data) === text)) found.push(record);
+    const text = JSON.stringify([record.name, record.type, record.data]);
+    if (this.#added.has(text)) return;
+    this.#added.add(text);
+    if (record.type === 'SRV') {
+      if (this.#srv >= MAX_SRV) return;
+      this.#srv += 1;
+    }
+    found.push(record);
   }
 
   exists(name: string): DnsRecord[] {
@@ -64,6 +78,7 @@ class RecordSet {
    * does.
    */
   addPort(own: string, port: { name?: string; protocol?: string; port?: number }, target: string, ttl: number): void {
+    if (this.#srv >= MAX_SRV) return;
     const data = { priority: PRIORITY, weight: WEIGHT, port: port.port ?? 0, target };
     this.add({ name: own, type: 'SRV', ttl, data });
     if ((port.name ?? '') === '') return;

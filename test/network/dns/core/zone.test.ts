@@ -237,3 +237,19 @@ test('matches a list of all records after random changes', () => {
     }
   }
 });
+
+test('computes the records of thousands of ports in little time, and limits them for many endpoints', () => {
+  const zone = newZone();
+  const ports = Array.from({ length: 10_000 }, (_, index) => ({ name: `p${index}`, port: index + 1, protocol: 'TCP' }));
+  const big = service('big', { clusterIP: 'None', ports });
+  const start = performance.now();
+  zone.setService(big, [slice('big', [{ addresses: ['10.0.0.1'] }], { ports })]);
+  // Before, each record was compared with all others of its name: 24 seconds.
+  assert.ok(performance.now() - start < 10_000, `${performance.now() - start} ms`);
+  const name = `big.default.svc.${ZONE}`;
+  assert.deepEqual(summary(zone.lookup(`_p9999._tcp.${name}`, 'SRV')), [0, `SRV 0 100 10000 10-0-0-1.${name}`]);
+  const endpoints = Array.from({ length: 20 }, (_, index) => ({ addresses: [`10.0.0.${index}`] }));
+  zone.setService(big, [slice('big', endpoints, { ports })]);
+  assert.equal(zone.lookup(name, 'A')?.answers.length, 20);
+  assert.equal(zone.lookup(`_p0._tcp.${name}`, 'SRV')?.answers.length, 3);
+});
