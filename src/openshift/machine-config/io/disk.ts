@@ -4,9 +4,7 @@
  */
 import { constants } from 'node:fs';
 import {
-  chmod,
   type FileHandle,
-  lchown,
   link,
   lstat,
   mkdir,
@@ -102,10 +100,15 @@ export function createDisk(root: string): Disk {
     },
     makeDirectory: (path, { mode, uid, gid }) =>
       inParent(path, async (at) => {
-        await mkdir(at, { mode });
-        // Undo the effect of the process's umask.
-        await lchown(at, uid, gid);
-        await chmod(at, mode);
+        await mkdir(at, { mode: 0o700 });
+        // By descriptor: the owner of the parent could replace the directory by a link meanwhile.
+        const made = await open(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY);
+        try {
+          await made.chown(uid, gid);
+          await made.chmod(mode);
+        } finally {
+          await made.close();
+        }
       }),
     async removeDirectory(path) {
       try {

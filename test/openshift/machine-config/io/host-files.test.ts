@@ -4,6 +4,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { watchPath } from '../../../../src/kubelet/io/host-facts/index.ts';
 import type { Entry, Tree } from '../../../../src/openshift/machine-config/core/ignition/port.ts';
 import { createDisk } from '../../../../src/openshift/machine-config/io/disk.ts';
@@ -92,5 +93,38 @@ test('detects and names a change of content, mode or directory', { skip: uid !==
     }, /mismatch/);
     await noticed(() => rm(join(root, 'etc/l')), /could not stat file "\/etc\/l"/);
     watch.close();
+  }),
+);
+
+/** Replaces a directory by a link to `victim` whenever it appears, until the first shared integer is 1. */
+const SWAP = `
+const { workerData: { at, victim, stop } } = require('node:worker_threads');
+const fs = require('node:fs');
+let serial = 0;
+while (Atomics.load(stop, 0) === 0) {
+  try {
+    fs.renameSync(at, at + '-aside-' + serial++);
+    fs.symlinkSync(victim, at);
+  } catch {}
+}`;
+
+test('changes the mode of no file by which its new directory is replaced', { skip: uid !== 0 }, () =>
+  withHost(async (root) => {
+    const [at, victim] = [join(root, 'etc/home'), join(root, 'victim')];
+    await writeFile(victim, 'secret', { mode: 0o600 });
+    const stop = new Int32Array(new SharedArrayBuffer(4));
+    const worker = new Worker(SWAP, { eval: true, workerData: { at, victim, stop } });
+    await once(worker, 'online');
+    try {
+      const disk = createDisk(root);
+      for (let attempt = 0; attempt < 100; attempt++) {
+        await disk.makeDirectory('/etc/home', { mode: 0o755, uid, gid }).catch(() => undefined);
+        assert.equal((await stat(victim)).mode & 0o777, 0o600, `attempt ${attempt}`);
+        await rm(at, { recursive: true, force: true });
+      }
+    } finally {
+      Atomics.store(stop, 0, 1);
+      await once(worker, 'exit');
+    }
   }),
 );
