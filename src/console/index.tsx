@@ -23,7 +23,7 @@
  * JSX is allowed, because it is set by a property.
  */
 import { render } from 'preact';
-import { ObjectSearch, pageOf } from './data/search.ts';
+import { ObjectSearch, pageOf } from './data/api/search.ts';
 import { PAGES } from './pages/index.ts';
 import { startSession, userName } from './session/login.ts';
 import { requestJson } from './session/request.ts';

@@ -1,9 +1,9 @@
 /** Health of the cluster in one sentence, with the problems behind it. */
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
-import { explainPod, podStatusText } from './explain.ts';
+import { type AnyObject, conditionOf, conditionsOf } from './api/resources.ts';
 import { countText } from './format.ts';
-import { type AnyObject, conditionOf, conditionsOf } from './resources.ts';
+import { explainPod, podStatusText } from './pods/explain.ts';
 
 export interface Problem {
   readonly severity: 'warning' | 'error';

@@ -2,7 +2,7 @@
 
 import type { LabelSelector } from '../../api/generated/meta/v1.ts';
 import type { Ingress, NetworkPolicy } from '../../api/generated/networking/v1.ts';
-import { type AnyObject, at, textAt } from './resources.ts';
+import { type AnyObject, at, textAt } from './api/resources.ts';
 
 export function routeUrl(route: AnyObject): string {
   const host = textAt(route, 'spec', 'host');

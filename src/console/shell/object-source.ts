@@ -1,5 +1,5 @@
 /** Source of the palette for objects: waits until the user pauses, and cancels the search of a former text. */
-import type { FoundObject } from '../data/search.ts';
+import type { FoundObject } from '../data/api/search.ts';
 import type { PaletteEntry, PaletteSource } from './palette.tsx';
 
 const PAUSE_MS = 200;

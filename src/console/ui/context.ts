@@ -1,7 +1,7 @@
 /** The connection of this tab to the API, shared by all pages. */
 import type { Clock, RandomSource } from '../../base/clock.ts';
-import { Access } from '../data/access.ts';
-import { Api } from '../data/api.ts';
+import { Access } from '../data/api/access.ts';
+import { Api } from '../data/api/api.ts';
 import { FrameBatcher } from '../data/watch/frames.ts';
 import { FeedPool } from '../data/watch/pool.ts';
 import { request } from '../session/request.ts';

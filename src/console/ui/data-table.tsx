@@ -1,7 +1,7 @@
 /** Table with filter, sorting and, for long lists, only the visible rows in the page. */
 import type { ComponentChildren } from 'preact';
 import { useCallback, useMemo, useRef, useState } from 'preact/hooks';
-import { compareCells, matchesFilter } from '../data/table.ts';
+import { compareCells, matchesFilter } from '../data/api/table.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import { useShortcut } from '../shell/keyboard.ts';
 import { place, setQuery } from '../shell/router.ts';

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
-import type { AccessQuestion, Verdict } from '../data/access.ts';
+import type { AccessQuestion, Verdict } from '../data/api/access.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import type { FeedScope } from '../data/watch/pool.ts';
 import { access, feeds } from './context.ts';

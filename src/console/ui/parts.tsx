@@ -2,10 +2,10 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { KubeObject } from '../../api/meta/object.ts';
-import type { AccessQuestion } from '../data/access.ts';
-import type { Finding } from '../data/explain.ts';
+import type { AccessQuestion } from '../data/api/access.ts';
+import { conditionsOf, NAMESPACES } from '../data/api/resources.ts';
 import { ageText } from '../data/format.ts';
-import { conditionsOf, NAMESPACES } from '../data/resources.ts';
+import type { Finding } from '../data/pods/explain.ts';
 import { hrefOf, place, setQuery } from '../shell/router.ts';
 import { showFailure, showToast } from '../shell/toasts.tsx';
 import { useAccess, useFeed } from './hooks.ts';

@@ -1,7 +1,7 @@
 /** Plots of the usage history, each with the same facts as text. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { messageOf } from '../../base/errors.ts';
-import { type History, type PlotSpec, SPANS, type Span, summaryOf, valueText } from '../data/history.ts';
+import { type History, type PlotSpec, SPANS, type Span, summaryOf, valueText } from '../data/hosts/history.ts';
 import { theme } from '../shell/theme.ts';
 import { showFailure } from '../shell/toasts.tsx';
 import type { OpenPlot, PlotOptions } from '../widgets/plot.ts';

@@ -1,8 +1,8 @@
 import { useMemo } from 'preact/hooks';
 import type { Pod } from '../../api/generated/core/v1.ts';
-import { podStatusText } from '../data/explain.ts';
+import { PODS } from '../data/api/resources.ts';
 import { ageText } from '../data/format.ts';
-import { PODS } from '../data/resources.ts';
+import { podStatusText } from '../data/pods/explain.ts';
 import type { FeedScope } from '../data/watch/pool.ts';
 import { type Column, DataTable } from './data-table.tsx';
 import { useFeed, useNow } from './hooks.ts';

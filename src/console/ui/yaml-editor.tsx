@@ -2,16 +2,16 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { objectPath } from '../../client/resource-path.ts';
-import { applyManifest, type PlacedProblem, placedProblems, withoutServerFields } from '../data/apply.ts';
-import { type DiffLine, diffLines, hunks } from '../data/diff.ts';
-import { kindOf, type ServedKind, servedKinds } from '../data/discovery.ts';
-import { type FieldHelp, SchemaHelp } from '../data/schema-help.ts';
-import { type YamlPosition, yamlPosition } from '../data/yaml-path.ts';
+import { applyManifest, type PlacedProblem, placedProblems, withoutServerFields } from '../data/api/apply.ts';
+import { kindOf, type ServedKind, servedKinds } from '../data/api/discovery.ts';
+import { type DiffLine, diffLines, hunks } from '../data/manifests/diff.ts';
+import { type FieldHelp, SchemaHelp } from '../data/manifests/schema-help.ts';
+import { type YamlPosition, yamlPosition } from '../data/manifests/yaml-path.ts';
 import { showFailure, showToast } from '../shell/toasts.tsx';
 import type { OpenEditor } from '../widgets/editor.ts';
 import { api } from './context.ts';
 
-type YamlModule = typeof import('../data/yaml.ts');
+type YamlModule = typeof import('../data/manifests/yaml.ts');
 
 interface Outcome {
   readonly errors: readonly PlacedProblem[];
@@ -67,7 +67,7 @@ export function YamlEditor({ text, onApplied }: { readonly text: string; readonl
     void Promise.all([
       import('../widgets/editor.ts'),
       import('../widgets/schema-completion.ts'),
-      import('../data/yaml.ts'),
+      import('../data/manifests/yaml.ts'),
     ]).then(([widget, completion, module]) => {
       if (!isShown || parent.current === null) return;
       yaml.current = module;

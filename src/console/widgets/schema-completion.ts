@@ -8,7 +8,7 @@ import {
 import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint';
 import type { Extension } from '@codemirror/state';
 import { type EditorView, hoverTooltip, keymap, EditorView as View } from '@codemirror/view';
-import type { FieldHelp } from '../data/schema-help.ts';
+import type { FieldHelp } from '../data/manifests/schema-help.ts';
 
 export interface EditorHelp {
   /** Help for the object around an offset, whose fields complete a key. */

@@ -2,23 +2,23 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import type { Deployment, ReplicaSet } from '../../../src/api/generated/apps/v1.ts';
 import type { Node, Pod } from '../../../src/api/generated/core/v1.ts';
-import { drain, planDrain } from '../../../src/console/data/drain.ts';
-import { ExecSession, execPath, type Socket } from '../../../src/console/data/exec.ts';
-import { manifestsOf, validateForm } from '../../../src/console/data/form.ts';
+import { type AnyObject, DEPLOYMENTS, decodeSecret } from '../../../src/console/data/api/resources.ts';
+import { whoCan } from '../../../src/console/data/api/who-can.ts';
 import { clusterHealth } from '../../../src/console/data/health.ts';
-import { imagesByName, missingImages } from '../../../src/console/data/images.ts';
+import { drain, planDrain } from '../../../src/console/data/hosts/drain.ts';
+import { parseManifests } from '../../../src/console/data/manifests/yaml.ts';
 import { policyText, routeUrl } from '../../../src/console/data/network.ts';
-import { type AnyObject, DEPLOYMENTS, decodeSecret } from '../../../src/console/data/resources.ts';
+import { ExecSession, execPath, type Socket } from '../../../src/console/data/pods/exec.ts';
+import { manifestsOf, validateForm } from '../../../src/console/data/workloads/form.ts';
+import { imagesByName, missingImages } from '../../../src/console/data/workloads/images.ts';
 import {
   controllerRevisionsOf,
   revisionsOf,
   rollBack,
   rolloutSteps,
   setPaused,
-} from '../../../src/console/data/rollout.ts';
-import { whoCan } from '../../../src/console/data/who-can.ts';
-import { scaleTo, workloadState } from '../../../src/console/data/workloads.ts';
-import { parseManifests } from '../../../src/console/data/yaml.ts';
+} from '../../../src/console/data/workloads/rollout.ts';
+import { scaleTo, workloadState } from '../../../src/console/data/workloads/workloads.ts';
 import { ManualClock, settle } from '../../client/clocks.ts';
 import { FakeApi, json } from './fake-api.ts';
 

@@ -1,5 +1,5 @@
 /** A scripted API server: each request takes the next answer of its path. Watches are streams that tests write to. */
-import { Api } from '../../../src/console/data/api.ts';
+import { Api } from '../../../src/console/data/api/api.ts';
 import type { FeedContext } from '../../../src/console/data/watch/feed.ts';
 import { FrameBatcher } from '../../../src/console/data/watch/frames.ts';
 import { ManualClock, seededRandom } from '../../client/clocks.ts';

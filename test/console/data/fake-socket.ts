@@ -1,4 +1,4 @@
-import type { Socket } from '../../../src/console/data/exec.ts';
+import type { Socket } from '../../../src/console/data/pods/exec.ts';
 
 /** A WebSocket whose other side is the test. */
 export class FakeSocket implements Socket {

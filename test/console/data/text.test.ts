@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { DEPLOYMENTS, NODES } from '../../../src/console/data/api/resources.ts';
 import {
   ageText,
   bytesText,
@@ -15,8 +16,7 @@ import {
   logsCommand,
   shellQuote,
 } from '../../../src/console/data/kubectl.ts';
-import { followLog, LogBuffer, levelOf, sanitizeText } from '../../../src/console/data/logs.ts';
-import { DEPLOYMENTS, NODES } from '../../../src/console/data/resources.ts';
+import { followLog, LogBuffer, levelOf, sanitizeText } from '../../../src/console/data/pods/logs.ts';
 import { LineSplitter, LineTooLong } from '../../../src/console/data/watch/lines.ts';
 import { settle } from '../../client/clocks.ts';
 import { scene } from './fake-api.ts';

@@ -13,7 +13,7 @@ import type { Clock, RandomSource, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { Backoff } from '../../../client/backoff.ts';
 import { query } from '../../../client/resource-path.ts';
-import type { Api } from '../api.ts';
+import type { Api } from '../api/api.ts';
 import type { FrameBatcher } from './frames.ts';
 import { LineSplitter } from './lines.ts';
 import { trimMetadata } from './trim.ts';

@@ -1,6 +1,7 @@
 /** Config maps, secrets, namespaces and quotas. */
+
+import { CONFIG_MAPS, NAMESPACES, QUOTAS, SECRETS } from '../../data/api/resources.ts';
 import { quantityNumber, resourceText } from '../../data/format.ts';
-import { CONFIG_MAPS, NAMESPACES, QUOTAS, SECRETS } from '../../data/resources.ts';
 import { Lists, listView } from '../../ui/lists.tsx';
 import { Link, pathOf } from '../../ui/parts.tsx';
 

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
 import type { Secret } from '../../../api/generated/core/v1.ts';
 import { objectPath } from '../../../client/resource-path.ts';
-import { questionOf } from '../../data/access.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { decodeSecret, SECRETS } from '../../data/api/resources.ts';
 import { describeCommand } from '../../data/kubectl.ts';
-import { decodeSecret, SECRETS } from '../../data/resources.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { api } from '../../ui/context.ts';

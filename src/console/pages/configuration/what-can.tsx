@@ -1,8 +1,8 @@
 /** What a user, a group or a service account can do, with the binding that grants it. */
 import { useState } from 'preact/hooks';
+import { type Bearer, type Grant, READ_BINDINGS, readMemberships, whatCan } from '../../data/api/what-can.ts';
+import { readRbac } from '../../data/api/who-can.ts';
 import { kubectl } from '../../data/kubectl.ts';
-import { type Bearer, type Grant, READ_BINDINGS, readMemberships, whatCan } from '../../data/what-can.ts';
-import { readRbac } from '../../data/who-can.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
+import { readRbac, type WhoCan, type WhoCanQuestion, whoCan } from '../../data/api/who-can.ts';
 import { kubectl } from '../../data/kubectl.ts';
-import { readRbac, type WhoCan, type WhoCanQuestion, whoCan } from '../../data/who-can.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';

@@ -1,7 +1,7 @@
 /** Differences of two machine configurations, such as those of a pool before and after a change. */
 import { useEffect, useState } from 'preact/hooks';
+import { MACHINE_CONFIGS } from '../../data/api/resources.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import { MACHINE_CONFIGS } from '../../data/resources.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { showFailure } from '../../shell/toasts.tsx';
 import { useFeed } from '../../ui/hooks.ts';
@@ -13,7 +13,7 @@ export default function Configurations() {
   const [sides, setSides] = useState<readonly DiffSide[]>([]);
   useEffect(() => {
     let isShown = true;
-    void import('../../data/yaml.ts').then(({ yamlOf }) => {
+    void import('../../data/manifests/yaml.ts').then(({ yamlOf }) => {
       if (!isShown) return;
       const sorted = items.toSorted((a, b) =>
         (b.metadata?.creationTimestamp ?? '').localeCompare(a.metadata?.creationTimestamp ?? ''),

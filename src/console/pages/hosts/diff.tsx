@@ -1,6 +1,6 @@
 /** Choice of two texts and their differences. */
 import { useState } from 'preact/hooks';
-import { diffLines, hunks } from '../../data/diff.ts';
+import { diffLines, hunks } from '../../data/manifests/diff.ts';
 
 export interface DiffSide {
   readonly name: string;

@@ -1,5 +1,5 @@
 /** Plot of the flush times of the store's members, with the same facts as text. */
-import { readFlushTimes } from '../../data/flush-times.ts';
+import { readFlushTimes } from '../../data/hosts/flush-times.ts';
 import { api } from '../../ui/context.ts';
 import { Plots } from '../../ui/plots.tsx';
 

@@ -1,6 +1,7 @@
 /** Command and QR code that join a new host, and the tokens that exist. */
 import { useEffect, useState } from 'preact/hooks';
-import { questionOf } from '../../data/access.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { SECRETS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
 import {
   addressProblem,
@@ -11,8 +12,7 @@ import {
   listTokens,
   revokeToken,
   TOKEN_NAMESPACE,
-} from '../../data/join.ts';
-import { SECRETS } from '../../data/resources.ts';
+} from '../../data/hosts/join.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api, random } from '../../ui/context.ts';

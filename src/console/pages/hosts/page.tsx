@@ -1,13 +1,13 @@
 /** Cluster version with its history, configuration pools, and the state of each host. */
 import { objectPath } from '../../../client/resource-path.ts';
-import { questionOf } from '../../data/access.ts';
-import { MERGE_PATCH } from '../../data/api.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { MERGE_PATCH } from '../../data/api/api.ts';
+import { CLUSTER_VERSIONS, CONFIG_POOLS, conditionOf, listAt, NODES, textAt } from '../../data/api/resources.ts';
 import { nodeState } from '../../data/health.ts';
-import { hostConfigOf } from '../../data/host.ts';
+import { hostConfigOf } from '../../data/hosts/host.ts';
+import { tookText } from '../../data/hosts/revisions.ts';
+import { requestUpdate } from '../../data/hosts/roll-back.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import { CLUSTER_VERSIONS, CONFIG_POOLS, conditionOf, listAt, NODES, textAt } from '../../data/resources.ts';
-import { tookText } from '../../data/revisions.ts';
-import { requestUpdate } from '../../data/roll-back.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow } from '../../ui/hooks.ts';

@@ -1,10 +1,10 @@
 /** Revisions of the control plane by component and host, and differences of settings. */
 import { useState } from 'preact/hooks';
 import type { ResourceType } from '../../../api/meta/object.ts';
+import { type AnyObject, CONFIG_MAPS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
+import { nodeRevisions, OPERANDS, revisionViews } from '../../data/hosts/revisions.ts';
 import { kubectl } from '../../data/kubectl.ts';
-import { type AnyObject, CONFIG_MAPS } from '../../data/resources.ts';
-import { nodeRevisions, OPERANDS, revisionViews } from '../../data/revisions.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { useFeed, useNow } from '../../ui/hooks.ts';
 import { State } from '../../ui/parts.tsx';

@@ -1,7 +1,9 @@
 /** Store: its members, the gossip ring, snapshots, and the conditions of its cluster operator. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { questionOf } from '../../data/access.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { CLUSTER_OPERATORS, NODES } from '../../data/api/resources.ts';
+import { ageText, bytesText } from '../../data/format.ts';
 import {
   downloadSnapshot,
   failedRead,
@@ -12,11 +14,9 @@ import {
   readSnapshots,
   type SnapshotReport,
   saveSnapshot,
-} from '../../data/administration.ts';
-import { ageText, bytesText } from '../../data/format.ts';
-import { CLUSTER_OPERATORS, NODES } from '../../data/resources.ts';
-import { OPERANDS } from '../../data/revisions.ts';
-import { localName } from '../../data/transfer.ts';
+} from '../../data/hosts/administration.ts';
+import { OPERANDS } from '../../data/hosts/revisions.ts';
+import { localName } from '../../data/pods/transfer.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { showToast } from '../../shell/toasts.tsx';
 import { api, clock } from '../../ui/context.ts';

@@ -1,12 +1,12 @@
 /** Progress of an update by host, and its stop; the return to the release before. */
 import { objectPath } from '../../../client/resource-path.ts';
-import { questionOf } from '../../data/access.ts';
-import { masterNames, readStore } from '../../data/administration.ts';
-import { MERGE_PATCH } from '../../data/api.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { MERGE_PATCH } from '../../data/api/api.ts';
+import { type AnyObject, CLUSTER_VERSIONS, CONFIG_MAPS, conditionOf, NODES } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
-import { type AnyObject, CLUSTER_VERSIONS, CONFIG_MAPS, conditionOf, NODES } from '../../data/resources.ts';
-import { RELEASES, requestRollBack, rollBackOf, stopUpdate } from '../../data/roll-back.ts';
-import { canStop, desiredVersion, isUpdating, updateProgress } from '../../data/updates.ts';
+import { masterNames, readStore } from '../../data/hosts/administration.ts';
+import { RELEASES, requestRollBack, rollBackOf, stopUpdate } from '../../data/hosts/roll-back.ts';
+import { canStop, desiredVersion, isUpdating, updateProgress } from '../../data/hosts/updates.ts';
 import { api } from '../../ui/context.ts';
 import { useFeed, usePoll } from '../../ui/hooks.ts';
 import { Action, Link, pathOf, State } from '../../ui/parts.tsx';

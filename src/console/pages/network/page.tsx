@@ -1,5 +1,5 @@
 /** Services, endpoint slices, routes and ingresses with their URLs, and network policies as texts and as a graph. */
-import { policyText, routeUrl, urlsOfIngress } from '../../data/network.ts';
+
 import {
   conditionOf,
   ENDPOINT_SLICES,
@@ -9,7 +9,8 @@ import {
   ROUTES,
   SERVICES,
   textAt,
-} from '../../data/resources.ts';
+} from '../../data/api/resources.ts';
+import { policyText, routeUrl, urlsOfIngress } from '../../data/network.ts';
 import { Lists, listView } from '../../ui/lists.tsx';
 import { State } from '../../ui/parts.tsx';
 import { Reach } from './reach.tsx';

@@ -1,9 +1,9 @@
 /** Checks of the node's host: a button, progress, and the problems with evidence and fix. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { questionOf } from '../../data/access.ts';
-import { countsText, type HostCheck, type HostReport, problemsOf, runHostChecks } from '../../data/doctor.ts';
-import { sanitizeText } from '../../data/logs.ts';
-import { NODES } from '../../data/resources.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { NODES } from '../../data/api/resources.ts';
+import { countsText, type HostCheck, type HostReport, problemsOf, runHostChecks } from '../../data/hosts/doctor.ts';
+import { sanitizeText } from '../../data/pods/logs.ts';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { Action, type Level, State } from '../../ui/parts.tsx';

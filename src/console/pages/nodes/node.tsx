@@ -1,15 +1,22 @@
 /** One node: machine configuration, hardware, usage, conditions, pods, cordon and drain. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Node } from '../../../api/generated/core/v1.ts';
-import { questionOf } from '../../data/access.ts';
-import { masterNames } from '../../data/administration.ts';
-import { type DrainPlan, type DrainProgress, drain, planDrain, podsOfNode, setCordoned } from '../../data/drain.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { BARE_METAL_HOSTS, NODES, PODS } from '../../data/api/resources.ts';
 import { quantityNumber, resourceText } from '../../data/format.ts';
 import { nodeState } from '../../data/health.ts';
-import { NODE_PLOTS, readHistory } from '../../data/history.ts';
-import { bareMetalHostOf, hardwareFacts, hostConfigOf } from '../../data/host.ts';
+import { masterNames } from '../../data/hosts/administration.ts';
+import {
+  type DrainPlan,
+  type DrainProgress,
+  drain,
+  planDrain,
+  podsOfNode,
+  setCordoned,
+} from '../../data/hosts/drain.ts';
+import { NODE_PLOTS, readHistory } from '../../data/hosts/history.ts';
+import { bareMetalHostOf, hardwareFacts, hostConfigOf } from '../../data/hosts/host.ts';
 import { describeCommand } from '../../data/kubectl.ts';
-import { BARE_METAL_HOSTS, NODES, PODS } from '../../data/resources.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { showFailure, showToast } from '../../shell/toasts.tsx';

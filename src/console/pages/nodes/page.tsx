@@ -1,10 +1,10 @@
 import { useMemo } from 'preact/hooks';
 import type { Node } from '../../../api/generated/core/v1.ts';
+import { NODES } from '../../data/api/resources.ts';
 import { ageText, bytesText, coresText, quantityNumber } from '../../data/format.ts';
 import { nodeState } from '../../data/health.ts';
+import { usageOfNodes } from '../../data/hosts/usage.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import { NODES } from '../../data/resources.ts';
-import { usageOfNodes } from '../../data/usage.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';

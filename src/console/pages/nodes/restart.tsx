@@ -1,8 +1,8 @@
 /** Restart of a control-plane component of the node's host, with its outcome. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { questionOf } from '../../data/access.ts';
-import { NODES } from '../../data/resources.ts';
-import { COMPONENT_LABELS, readRestarts, restartCommand, restartComponent } from '../../data/restart.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { NODES } from '../../data/api/resources.ts';
+import { COMPONENT_LABELS, readRestarts, restartCommand, restartComponent } from '../../data/hosts/restart.ts';
 import { api, clock } from '../../ui/context.ts';
 import { usePoll } from '../../ui/hooks.ts';
 import { Action, State } from '../../ui/parts.tsx';

@@ -1,7 +1,7 @@
 /** Cluster operators, catalogs, subscriptions, and install plans with approval. */
 import { objectPath } from '../../../client/resource-path.ts';
-import { questionOf } from '../../data/access.ts';
-import { MERGE_PATCH } from '../../data/api.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { MERGE_PATCH } from '../../data/api/api.ts';
 import {
   type AnyObject,
   at,
@@ -12,7 +12,7 @@ import {
   listAt,
   SUBSCRIPTIONS,
   textAt,
-} from '../../data/resources.ts';
+} from '../../data/api/resources.ts';
 import { api } from '../../ui/context.ts';
 import { Lists, listView } from '../../ui/lists.tsx';
 import { Action, State } from '../../ui/parts.tsx';

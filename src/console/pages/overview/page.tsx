@@ -1,8 +1,5 @@
 /** Overview: health in one sentence, problems, capacity and usage, recent events, operators and update state. */
 import type { Node } from '../../../api/generated/core/v1.ts';
-import { ageText, quantityNumber, resourceText, shareText } from '../../data/format.ts';
-import { clusterHealth, nodeState } from '../../data/health.ts';
-import { type History, readHistory, type Span, sumOf, USAGE_PLOTS } from '../../data/history.ts';
 import {
   CLUSTER_OPERATORS,
   CLUSTER_VERSIONS,
@@ -12,9 +9,12 @@ import {
   NODES,
   PODS,
   textAt,
-} from '../../data/resources.ts';
-import { alertsOf, expiriesOf, snapshotsOf } from '../../data/upkeep.ts';
-import { usageOfNodes } from '../../data/usage.ts';
+} from '../../data/api/resources.ts';
+import { ageText, quantityNumber, resourceText, shareText } from '../../data/format.ts';
+import { clusterHealth, nodeState } from '../../data/health.ts';
+import { type History, readHistory, type Span, sumOf, USAGE_PLOTS } from '../../data/hosts/history.ts';
+import { alertsOf, expiriesOf, snapshotsOf } from '../../data/hosts/upkeep.ts';
+import { usageOfNodes } from '../../data/hosts/usage.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { Freshness } from '../../ui/data-table.tsx';

@@ -1,11 +1,11 @@
 /** Adds a debug container and opens a terminal on it. */
 import { useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
-import { questionOf } from '../../data/access.ts';
-import { addDebugContainer, containerState, validateDebug } from '../../data/debug.ts';
-import { attachPath } from '../../data/exec.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { PODS } from '../../data/api/resources.ts';
 import { kubectl } from '../../data/kubectl.ts';
-import { PODS } from '../../data/resources.ts';
+import { addDebugContainer, containerState, validateDebug } from '../../data/pods/debug.ts';
+import { attachPath } from '../../data/pods/exec.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api, random } from '../../ui/context.ts';
 import { useAccess } from '../../ui/hooks.ts';

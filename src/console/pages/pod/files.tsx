@@ -1,13 +1,13 @@
 /** Files to and from a container. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
-import { questionOf } from '../../data/access.ts';
-import { containerNames } from '../../data/debug.ts';
-import { EXEC_PROTOCOLS, execPath, runCommand } from '../../data/exec.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { PODS } from '../../data/api/resources.ts';
 import { bytesText, countText } from '../../data/format.ts';
 import { kubectl } from '../../data/kubectl.ts';
-import { PODS } from '../../data/resources.ts';
-import { download, MAX_TRANSFER_BYTES, type Progress, type RunCommand, upload } from '../../data/transfer.ts';
+import { containerNames } from '../../data/pods/debug.ts';
+import { EXEC_PROTOCOLS, execPath, runCommand } from '../../data/pods/exec.ts';
+import { download, MAX_TRANSFER_BYTES, type Progress, type RunCommand, upload } from '../../data/pods/transfer.ts';
 import { openSocket } from '../../session/request.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { showToast } from '../../shell/toasts.tsx';

@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
-import { containerNames } from '../../data/debug.ts';
 import { logsCommand } from '../../data/kubectl.ts';
-import { followLog, LogBuffer, type LogLine } from '../../data/logs.ts';
+import { containerNames } from '../../data/pods/debug.ts';
+import { followLog, LogBuffer, type LogLine } from '../../data/pods/logs.ts';
 import { FrameBatcher } from '../../data/watch/frames.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api, clock, random } from '../../ui/context.ts';

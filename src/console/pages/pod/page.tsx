@@ -1,13 +1,13 @@
 /** One pod: explanation, containers, events, logs and terminal. */
 import { useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
-import { questionOf } from '../../data/access.ts';
-import { explainPod, podStatusText } from '../../data/explain.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { EVENTS, NODES, PODS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
-import { readHistory, USAGE_PLOTS } from '../../data/history.ts';
+import { readHistory, USAGE_PLOTS } from '../../data/hosts/history.ts';
 import { describeCommand } from '../../data/kubectl.ts';
-import { EVENTS, NODES, PODS } from '../../data/resources.ts';
-import { remove } from '../../data/workloads.ts';
+import { explainPod, podStatusText } from '../../data/pods/explain.ts';
+import { remove } from '../../data/workloads/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { navigate } from '../../shell/router.ts';

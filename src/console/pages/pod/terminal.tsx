@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
-import { questionOf } from '../../data/access.ts';
-import { containerNames } from '../../data/debug.ts';
-import { execPath } from '../../data/exec.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { PODS } from '../../data/api/resources.ts';
 import { execCommand } from '../../data/kubectl.ts';
-import { PODS } from '../../data/resources.ts';
+import { containerNames } from '../../data/pods/debug.ts';
+import { execPath } from '../../data/pods/exec.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { useAccess } from '../../ui/hooks.ts';
 import { StreamTerminal } from '../../ui/stream-terminal.tsx';

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { objectPath } from '../../../client/resource-path.ts';
-import { questionOf } from '../../data/access.ts';
+import { questionOf } from '../../data/api/access.ts';
 import { kubectl, resourceArgument } from '../../data/kubectl.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
@@ -26,7 +26,7 @@ export default function ObjectPage({ params }: PageProps) {
   useEffect(() => {
     const ended = new AbortController();
     setError(undefined);
-    Promise.all([api.json<KubeObject>(path, { signal: ended.signal }), import('../../data/yaml.ts')]).then(
+    Promise.all([api.json<KubeObject>(path, { signal: ended.signal }), import('../../data/manifests/yaml.ts')]).then(
       ([object, { yamlOf }]) => {
         delete object.metadata?.managedFields;
         if (!ended.signal.aborted) setText(yamlOf(object));

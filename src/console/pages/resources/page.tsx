@@ -1,4 +1,4 @@
-import { type ServedKind, servedKinds } from '../../data/discovery.ts';
+import { type ServedKind, servedKinds } from '../../data/api/discovery.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';

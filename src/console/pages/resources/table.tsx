@@ -2,8 +2,8 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { ResourceType } from '../../../api/meta/object.ts';
 import { collectionPath } from '../../../client/resource-path.ts';
+import { cellText, type TableColumn, type TableRow, tableSource } from '../../data/api/table.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import { cellText, type TableColumn, type TableRow, tableSource } from '../../data/table.ts';
 import type { Snapshot } from '../../data/watch/feed.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';

@@ -1,9 +1,9 @@
 /** Rigs with their holder and queue, and claims. */
 import { useState } from 'preact/hooks';
-import { questionOf } from '../../data/access.ts';
-import { listAt, RIG_CLAIMS, RIGS, textAt } from '../../data/resources.ts';
-import { claimRig } from '../../data/rigs.ts';
-import { remove } from '../../data/workloads.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { listAt, RIG_CLAIMS, RIGS, textAt } from '../../data/api/resources.ts';
+import { claimRig } from '../../data/hosts/rigs.ts';
+import { remove } from '../../data/workloads/workloads.ts';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
 import { Lists, listView } from '../../ui/lists.tsx';

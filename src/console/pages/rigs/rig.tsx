@@ -1,9 +1,7 @@
 /** One rig, or the rig of a claim: holder, queue, power and serial console. */
 import { useState } from 'preact/hooks';
-import { questionOf } from '../../data/access.ts';
-import { kubectl } from '../../data/kubectl.ts';
-import { sanitizeText } from '../../data/logs.ts';
-import { type AnyObject, RIG_CLAIMS, RIGS, textAt } from '../../data/resources.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { type AnyObject, RIG_CLAIMS, RIGS, textAt } from '../../data/api/resources.ts';
 import {
   consolePath,
   POWER_ACTIONS,
@@ -12,8 +10,10 @@ import {
   switchPower,
   withoutConsole,
   withoutPower,
-} from '../../data/rigs.ts';
-import { remove } from '../../data/workloads.ts';
+} from '../../data/hosts/rigs.ts';
+import { kubectl } from '../../data/kubectl.ts';
+import { sanitizeText } from '../../data/pods/logs.ts';
+import { remove } from '../../data/workloads/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { showToast } from '../../shell/toasts.tsx';

@@ -1,9 +1,9 @@
 /** Claims, volumes, and images by node with the nodes that lack each. */
 import { useMemo } from 'preact/hooks';
+import { CLAIMS, NODES, PODS, VOLUMES } from '../../data/api/resources.ts';
 import { bytesText } from '../../data/format.ts';
-import { type ImageView, imagesByName, type MissingImage, missingImages } from '../../data/images.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import { CLAIMS, NODES, PODS, VOLUMES } from '../../data/resources.ts';
+import { type ImageView, imagesByName, type MissingImage, missingImages } from '../../data/workloads/images.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { place, setQuery } from '../../shell/router.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';

@@ -1,9 +1,9 @@
 /** Uploads of image archives and update bundles to a node, by a button or by dropping files. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { questionOf } from '../../data/access.ts';
-import { masterNames, uploadArchive } from '../../data/administration.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { NODES } from '../../data/api/resources.ts';
 import { bytesText } from '../../data/format.ts';
-import { NODES } from '../../data/resources.ts';
+import { masterNames, uploadArchive } from '../../data/hosts/administration.ts';
 import { sendFile } from '../../session/request.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { showFailure, showToast } from '../../shell/toasts.tsx';

@@ -1,11 +1,11 @@
 /** Creates an application from a form, or any objects from YAML. */
 import { useState } from 'preact/hooks';
 import type { KubeObject } from '../../../api/meta/object.ts';
-import { questionOf } from '../../data/access.ts';
-import { applyManifest } from '../../data/apply.ts';
-import { kindOf, type ServedKind, servedKinds } from '../../data/discovery.ts';
-import { type ApplicationForm, manifestsOf, validateForm } from '../../data/form.ts';
-import { DEPLOYMENTS, SERVICES } from '../../data/resources.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { applyManifest } from '../../data/api/apply.ts';
+import { kindOf, type ServedKind, servedKinds } from '../../data/api/discovery.ts';
+import { DEPLOYMENTS, SERVICES } from '../../data/api/resources.ts';
+import { type ApplicationForm, manifestsOf, validateForm } from '../../data/workloads/form.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';

@@ -1,5 +1,5 @@
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
-import { CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, STATEFUL_SETS } from '../../data/resources.ts';
+import { CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, STATEFUL_SETS } from '../../data/api/resources.ts';
 
 export const WORKLOADS: readonly ResourceType<KubeObject>[] = [
   DEPLOYMENTS,

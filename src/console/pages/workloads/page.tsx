@@ -1,9 +1,9 @@
 import { useMemo } from 'preact/hooks';
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { DEPLOYMENTS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import { DEPLOYMENTS } from '../../data/resources.ts';
-import { imagesOf, type WorkloadState, workloadState } from '../../data/workloads.ts';
+import { imagesOf, type WorkloadState, workloadState } from '../../data/workloads/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { setQuery } from '../../shell/router.ts';

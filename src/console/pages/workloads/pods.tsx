@@ -1,5 +1,5 @@
+import { PODS } from '../../data/api/resources.ts';
 import { getCommand } from '../../data/kubectl.ts';
-import { PODS } from '../../data/resources.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { currentNamespace, NamespaceChoice } from '../../ui/parts.tsx';
 import { PodTable } from '../../ui/pod-table.tsx';

@@ -2,12 +2,12 @@
 import { useState } from 'preact/hooks';
 import type { ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
-import { questionOf } from '../../data/access.ts';
-import { type DiffLine, diffLines, hunks } from '../../data/diff.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { at, conditionOf, DEPLOYMENTS, REPLICA_SETS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
-import { at, conditionOf, DEPLOYMENTS, REPLICA_SETS } from '../../data/resources.ts';
-import { type Revision, readRevisions, rollBack, rolloutSteps, setPaused } from '../../data/rollout.ts';
-import { podSelectorOf, workloadState } from '../../data/workloads.ts';
+import { type DiffLine, diffLines, hunks } from '../../data/manifests/diff.ts';
+import { type Revision, readRevisions, rollBack, rolloutSteps, setPaused } from '../../data/workloads/rollout.ts';
+import { podSelectorOf, workloadState } from '../../data/workloads/workloads.ts';
 import { showFailure } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed } from '../../ui/hooks.ts';
@@ -113,7 +113,7 @@ export function RollBack({ type, object }: RollOutProps) {
 function Changes({ current, revision }: { readonly current: Revision | undefined; readonly revision: Revision }) {
   const [lines, setLines] = useState<readonly DiffLine[]>();
   const show = (): void => {
-    void import('../../data/yaml.ts').then(
+    void import('../../data/manifests/yaml.ts').then(
       ({ yamlOf }) => setLines(hunks(diffLines(yamlOf(current?.template ?? {}), yamlOf(revision.template)), 1)),
       showFailure,
     );

@@ -1,13 +1,13 @@
 /** One workload: live state, scale, restart, roll back, delete, and its pods. */
 import { useState } from 'preact/hooks';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
-import { questionOf } from '../../data/access.ts';
-import { explainMissingPods } from '../../data/explain.ts';
+import { questionOf } from '../../data/api/access.ts';
+import { conditionsOf, EVENTS, NODES, numberAt, PODS } from '../../data/api/resources.ts';
 import { countText } from '../../data/format.ts';
 import { describeCommand } from '../../data/kubectl.ts';
-import { conditionsOf, EVENTS, NODES, numberAt, PODS } from '../../data/resources.ts';
-import { workloadFindings } from '../../data/workload-findings.ts';
-import { imagesOf, podSelectorOf, remove, restart, scaleTo, workloadState } from '../../data/workloads.ts';
+import { explainMissingPods } from '../../data/pods/explain.ts';
+import { workloadFindings } from '../../data/workloads/workload-findings.ts';
+import { imagesOf, podSelectorOf, remove, restart, scaleTo, workloadState } from '../../data/workloads/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { navigate } from '../../shell/router.ts';

@@ -1,0 +1,69 @@
+/** The earlier release to which the cluster can return, and the requests for updates. */
+import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
+import { announcementOf, RELEASE_LABEL, RELEASE_NAMESPACE } from '../../../api/releases/announcement.ts';
+import { parseManifest, type ReleaseManifest, storeLevelOf } from '../../../api/releases/manifest.ts';
+import { compareReleases } from '../../../base/versions/release-version.ts';
+import { type AnyObject, listAt, textAt } from '../api/resources.ts';
+import { desiredVersion } from './updates.ts';
+
+/** Place of the announcements of imported releases. */
+export const RELEASES = { namespace: RELEASE_NAMESPACE, labelSelector: RELEASE_LABEL };
+
+export interface RollBack {
+  readonly version: string;
+  /** Reason why the server would refuse it; undefined if none is known. */
+  readonly refusal: string | undefined;
+}
+
+export interface RollBackFacts {
+  readonly nodes: readonly Node[];
+  /** Announcements of the imported releases. */
+  readonly announcements: readonly ConfigMap[];
+  /** Level of the store's log; undefined if it is unknown. */
+  readonly storeLevel: number | undefined;
+}
+
+/** The newest completed release of the history that is older than the desired one. Undefined without any. */
+export function rollBackOf(version: AnyObject, facts: RollBackFacts): RollBack | undefined {
+  const desired = desiredVersion(version);
+  const earlier = listAt(version, 'status', 'history')
+    .filter((each) => textAt(each, 'state') === 'Completed')
+    .map((each) => textAt(each, 'version'))
+    .find((each) => each !== '' && compareReleases(each, desired) < 0);
+  return earlier === undefined ? undefined : { version: earlier, refusal: refusalOf(earlier, desired, facts) };
+}
+
+/** The texts of the server. It decides again and also verifies the signature of the release. */
+function refusalOf(
+  version: string,
+  desired: string,
+  { nodes, announcements, storeLevel }: RollBackFacts,
+): string | undefined {
+  const manifest = announcements
+    .map((map) => parseManifest(announcementOf(map).text))
+    .find((each): each is ReleaseManifest => typeof each !== 'string' && each.version === version);
+  if (manifest === undefined) return `${version}: no imported release is this; run hyperedge bundle import on a master`;
+  const lacking = [...new Set(nodes.map(architectureOf))].filter(
+    (each) => each !== '' && !manifest.files.some(({ architecture }) => architecture === each),
+  );
+  if (lacking.length > 0) return `release ${version} has no executable for ${lacking.join(', ')}`;
+  const readable = storeLevelOf(manifest);
+  if (storeLevel !== undefined && storeLevel > readable)
+    return `release ${version} reads stores up to level ${readable}, and the store has level ${storeLevel}; stay at ${desired} or update to a newer release`;
+  return undefined;
+}
+
+const architectureOf = ({ status }: Node): string => {
+  const architecture = status?.nodeInfo?.architecture ?? '';
+  return architecture === 'amd64' ? 'x64' : architecture;
+};
+
+/** Merge patches of the ClusterVersion. The image and the force of an earlier request must not remain. */
+export const requestUpdate = (version: string, image: string): object => ({
+  spec: { desiredUpdate: { version, image, force: null } },
+});
+/** The server refuses an older release without force. */
+export const requestRollBack = (version: string): object => ({
+  spec: { desiredUpdate: { version, image: null, force: true } },
+});
+export const stopUpdate = { spec: { desiredUpdate: null } };

@@ -1,0 +1,73 @@
+/** Alerts with their fix, and the maintenance that hosts report as conditions of their nodes. */
+import { ruleGroups } from '../../../alerts/core/rules.ts';
+import type { Node } from '../../../api/generated/core/v1.ts';
+import { conditionOf } from '../api/resources.ts';
+
+export interface FiringAlert {
+  readonly name: string;
+  readonly node: string;
+  readonly severity: 'critical' | 'warning';
+  readonly summary: string;
+  readonly fix: string;
+}
+
+export interface Upkeep {
+  readonly node: string;
+  readonly text: string;
+  readonly needsAttention: boolean;
+}
+
+const ALERTS = 'HyperedgeAlerts';
+/** `NAME (SEVERITY)`, as the host writes it into the condition. */
+const ENTRY = /(\w+) \((critical|warning)\)/g;
+const OTHER_FIX = 'Run "hyperedge alerts" on the host.';
+const DATE = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
+
+/** Firing alerts, critical ones first. */
+export function alertsOf(nodes: readonly Node[]): readonly FiringAlert[] {
+  const rules = new Map(ruleGroups.flatMap((group) => group.rules).map((rule) => [rule.alert, rule]));
+  const alerts = nodes.flatMap((node): FiringAlert[] => {
+    const name = node.metadata?.name ?? '';
+    const condition = conditionOf(node, ALERTS);
+    if (condition?.status !== 'True') return [];
+    return [...condition.message.matchAll(ENTRY)].map(([, alert = '', severity]) => {
+      const { summary = '', action = OTHER_FIX } = rules.get(alert)?.annotations ?? {};
+      return {
+        name: alert,
+        node: name,
+        severity: severity === 'critical' ? 'critical' : 'warning',
+        summary: textOf(summary, name),
+        fix: action,
+      };
+    });
+  });
+  return alerts.sort((a, b) => Number(b.severity === 'critical') - Number(a.severity === 'critical'));
+}
+
+/** The text of a rule, whose fields other than the instance are not in the condition. */
+const textOf = (template: string, node: string): string =>
+  template
+    .replaceAll(/\{\{\s*\$labels\.instance\s*\}\}/g, node)
+    .replaceAll(/\{\{\s*\$labels\.job\s*\}\}/g, 'A component')
+    .replaceAll(/\{\{[^}]*\}\}\s*/g, '');
+
+/** The next expiry of a certificate in the cluster; further ones only if they need attention. */
+export const expiriesOf = (nodes: readonly Node[]): readonly Upkeep[] =>
+  shortened(upkeepOf(nodes, 'CertificateExpiresSoon').toSorted((a, b) => (dateOf(a) < dateOf(b) ? -1 : 1)));
+
+/** The newest snapshot of the cluster; further ones only if they need attention. */
+export const snapshotsOf = (nodes: readonly Node[]): readonly Upkeep[] =>
+  shortened(upkeepOf(nodes, 'SnapshotOverdue').toSorted((a, b) => (dateOf(a) > dateOf(b) ? -1 : 1)));
+
+const dateOf = ({ text }: Upkeep): string => DATE.exec(text)?.[0] ?? '';
+
+const shortened = (all: readonly Upkeep[]): readonly Upkeep[] =>
+  all.filter(({ needsAttention }, index) => index === 0 || needsAttention);
+
+function upkeepOf(nodes: readonly Node[], type: string): readonly Upkeep[] {
+  return nodes.flatMap((node) => {
+    const condition = conditionOf(node, type);
+    if (condition === undefined) return [];
+    return [{ node: node.metadata?.name ?? '', text: condition.message, needsAttention: condition.status === 'True' }];
+  });
+}
