@@ -13,8 +13,6 @@ import {
 } from './content.ts';
 import type { TimedMembers } from './port.ts';
 
-const MAX_AFFINITY_CLIENTS = 65_535;
-
 /** Program that replaces the whole table with `desired` in one transaction. Established connections are kept. */
 export function replaceTable(desired: NftState, options: NftOptions): string {
   const { ip } = WORDS[options.family];
@@ -108,11 +106,12 @@ export function difference(current: NftState, desired: NftState, options: NftOpt
   const table = `${WORDS[options.family].ip} ${options.table}`;
   const lines: string[] = [];
   const sets = placeOf(current, desired, 'sets');
-  // A set's timeout cannot be changed in place (`needsReplace`).
+  // A set's timeout cannot be changed in place (`needsReplace`). Without a size, the kernel limits a dynamic set to
+  // 65,535 members as well, but does not allocate two megabytes for them at once.
   for (const [set, seconds] of sets.want)
     if (!sets.have.has(set))
       lines.push(
-        `add set ${table} ${set} { type ${WORDS[options.family].address}; flags dynamic,timeout; timeout ${seconds}s; size ${MAX_AFFINITY_CLIENTS}; }`,
+        `add set ${table} ${set} { type ${WORDS[options.family].address}; flags dynamic,timeout; timeout ${seconds}s; }`,
       );
   const chains = placeOf(current, desired, 'chains');
   const changed = [...chains.want].filter(([chain, rules]) => chains.have.get(chain) !== rules);

@@ -372,3 +372,22 @@ test('produces programs that nft accepts for every change of the number of endpo
     rmSync(directory, { recursive: true });
   }
 });
+
+test('takes little memory of the kernel for the affinity of many ports', { skip: root }, () => {
+  const [first] = randomPorts(() => 0.99);
+  assert.ok(first);
+  const endpoints = [{ ip: '10.128.0.9', port: 80, local: false, hairpin: false }];
+  const ports = Array.from({ length: 300 }, (_, index) => ({
+    ...{ ...first, family: 4 as const, clusterIps: ['172.30.0.1'], endpoints, affinitySeconds: 60 },
+    ...{ id: `ns/s:p${index}/TCP`, port: index + 1, nodePort: 0, externalIps: [], restrictedIps: [] },
+  }));
+  const table = new NftTable(options);
+  table.set('ns/s', ports);
+  const program = table.program();
+  assert.equal(program.match(/^add set ip he aff/gm)?.length, 300);
+  const script = 'grep Slab: /proc/meminfo; nft -f - || exit 1; grep Slab: /proc/meminfo';
+  const shown = execFileSync('unshare', ['--net', 'sh', '-c', script], { input: program, encoding: 'utf8' });
+  const [before = 0, after = 0] = [...shown.matchAll(/(\d+) kB/g)].map(([, kilobytes]) => Number(kilobytes));
+  // With a size, the kernel allocates 2 MB for each set.
+  assert.ok(before > 0 && after - before < 200_000, `${after - before} kB`);
+});
