@@ -117,6 +117,7 @@ a queue, and a lease ends by itself.
   hyperedge rig power cycle CLAIM              off and on
   hyperedge rig release CLAIM
   hyperedge rig history RIG                    last uses, newest first
+  hyperedge rig recordings RIG [FILE]          recorded output of consoles
 
 -n NAMESPACE selects the namespace of the claim. Administrators name a rig
 instead of a claim with --rig.

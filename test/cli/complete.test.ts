@@ -128,6 +128,7 @@ describe('values of the cluster', () => {
     assert.deepEqual((await completed('config', 'use-context', ...kubeconfig(), '')).values, ['lab']);
     assert.deepEqual((await completed('rig', 'claim', ...kubeconfig(), 'b')).values, ['bench-1']);
     assert.deepEqual((await completed('rig', 'history', ...kubeconfig(), 'b')).values, ['bench-1']);
+    assert.deepEqual((await completed('rig', 'recordings', ...kubeconfig(), 'b')).values, ['bench-1']);
     assert.deepEqual((await completed('rig', 'list', '--kubeconfig', '/nope', '')).values, []);
   });
 

@@ -83,6 +83,20 @@ export const rigPackage = declarePackage(
         reason: ['string', 'Released, Expired or Deleted; unset while the claim has the rig.'],
       },
     },
+    RigRecordingList: {
+      isRequest: true,
+      about: 'RigRecordingList is a list of the recordings of the consoles of a rig, newest first.',
+      fields: { items: ['![]#RigRecording', 'Items of the list.'] },
+    },
+    RigRecording: {
+      about: 'RigRecording is a file on the node of the rig.',
+      fields: {
+        name: ['!string', 'Name of the file.'],
+        start: ['!date-time', 'When the console was opened.'],
+        bytes: ['!int64', 'Size of the file.'],
+        isOpen: ['!boolean', 'Whether the file is being written.'],
+      },
+    },
     RigClaim: {
       isKind: true,
       about: 'A claim asks for exclusive use of one rig for a limited time, and waits in a fair queue for it.',

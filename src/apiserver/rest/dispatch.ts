@@ -10,7 +10,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { deprecationWarning, type ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
-import { stream, switchRig } from '../streaming/index.ts';
+import { sendRecordings, stream, switchRig } from '../streaming/index.ts';
 import type { RestContext } from './context.ts';
 import { isOwnUserRequest, ownUser } from './own-user.ts';
 import { get } from './reads/get.ts';
@@ -121,6 +121,8 @@ function dispatchSubresource(
       return exchange.request.method === 'GET' ? stream(context, exchange, info) : refuse();
     case 'power':
       return verb === 'create' ? switchRig(context, exchange, info) : refuse();
+    case 'recordings':
+      return verb === 'get' && exchange.request.method === 'GET' ? sendRecordings(context, exchange, info) : refuse();
     case 'exec':
     case 'attach':
     case 'console':

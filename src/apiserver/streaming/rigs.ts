@@ -19,7 +19,7 @@ import type { ServerContext } from '../rest/context.ts';
 import { backendRequest } from './forward.ts';
 import { kubeletOf, type Target } from './targets.ts';
 
-type RigsContext = Pick<
+export type RigsContext = Pick<
   ServerContext,
   'backends' | 'cache' | 'certificates' | 'clock' | 'config' | 'destinations' | 'random'
 >;
@@ -32,7 +32,7 @@ const claimOf = (context: RigsContext, { namespace, name }: ResourceRequestInfo)
   context.cache.kind(rigClaims.storagePrefix).get(namespace, name)?.shared<RigClaim>() as RigClaim | undefined;
 
 /** The named rig, or the rig of the named claim. Throws NotFound, and Conflict for a claim without a rig. */
-function rigOf(context: RigsContext, info: ResourceRequestInfo): Rig {
+export function rigOf(context: RigsContext, info: ResourceRequestInfo): Rig {
   let { name } = info;
   if (info.plural === rigClaims.plural) {
     const claim = claimOf(context, info);
@@ -47,7 +47,7 @@ function rigOf(context: RigsContext, info: ResourceRequestInfo): Rig {
   return rig;
 }
 
-function nodeOf({ metadata, spec, status }: Rig): string {
+export function nodeOfRig({ metadata, spec, status }: Rig): string {
   const node = status?.node ?? spec?.node;
   if (node !== undefined) return node;
   throw new ApiError(
@@ -76,7 +76,7 @@ export function rigTarget(context: RigsContext, info: ResourceRequestInfo): Targ
   const flags = { stdin: 'input', stdout: 'output', tty: 'tty' };
   for (const [option, parameter] of Object.entries(flags))
     if (isTrue(info.query.get(option))) query.set(parameter, '1');
-  return kubeletOf(context, nodeOf(rig), `/rigs/${encodeURIComponent(name)}/console?${query}`);
+  return kubeletOf(context, nodeOfRig(rig), `/rigs/${encodeURIComponent(name)}/console?${query}`);
 }
 
 /** Closes the console of a claim when the claim loses its rig. */
@@ -102,7 +102,7 @@ export async function switchRig(context: RigsContext, exchange: Exchange, info: 
   const outputs: string[] = [];
   for (const step of stepsOf(rig, action)) {
     const path = `/rigs/${encodeURIComponent(name)}/power?${step}`;
-    const target = kubeletOf(context, nodeOf(rig), path);
+    const target = kubeletOf(context, nodeOfRig(rig), path);
     const answer = await context.backends.request(backendRequest(target, 'POST', {}, exchange.signal), undefined);
     let text = '';
     for await (const chunk of answer) {

@@ -69,6 +69,7 @@ import { rigConsoleCommand } from './rig/console.ts';
 import { rigHistoryCommand } from './rig/history.ts';
 import { rigListCommand } from './rig/list.ts';
 import { rigPowerCommand } from './rig/power.ts';
+import { rigRecordingsCommand } from './rig/recordings.ts';
 import { rigReleaseCommand } from './rig/release.ts';
 import { secretsEncryptReencryptCommand } from './secrets-encrypt/reencrypt.ts';
 import { secretsEncryptRotateCommand } from './secrets-encrypt/rotate.ts';
@@ -184,6 +185,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       rigConsoleCommand,
       rigPowerCommand,
       rigHistoryCommand,
+      rigRecordingsCommand,
     ],
   },
   {

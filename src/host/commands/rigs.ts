@@ -1,11 +1,14 @@
 /** Rigs from the command line: list, claim, release, console and power. */
+import { pipeline } from 'node:stream/promises';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import { printable } from '../../base/printable.ts';
 import { type ApiClient, openRemoteTerminal } from '../../client/index.ts';
 import { masterFiles } from '../../pki/index.ts';
 import type { PowerAction, Rig, RigClaim, RigUse } from '../../rigs/kinds/rig-types.ts';
+import type { RecordingFile } from '../../rigs/rig-host-port.ts';
 import { canonicalRoot } from '../config/settings.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
@@ -52,6 +55,38 @@ export const rigHistory = (access: RigAccess, name: string): Promise<readonly Ri
     await requireTarget(client, { name, namespace: '', isRig: true });
     return (await client.resource(resources.rigs).get(name)).status?.history ?? [];
   });
+
+const recordingsPath = (name: string): string => `${pathOf({ name, namespace: '', isRig: true })}/recordings`;
+
+/** Recordings on the node of the rig, newest first. */
+export const listRecordings = (access: RigAccess, name: string): Promise<readonly RecordingFile[]> =>
+  withClient(access, async ({ client }) => {
+    await requireTarget(client, { name, namespace: '', isRig: true });
+    const { items } = await client.request<{ readonly items: readonly RecordingFile[] }>('GET', recordingsPath(name));
+    return items;
+  });
+
+/** Writes a recording to the standard output. A terminal receives only printable characters. */
+export const printRecording = (access: RigAccess, name: string, file: string): Promise<void> =>
+  withClient(access, async ({ client }) => {
+    await requireTarget(client, { name, namespace: '', isRig: true });
+    const path = `${recordingsPath(name)}?file=${encodeURIComponent(file)}`;
+    const { body } = await client.stream('GET', path, undefined, { accept: '*/*' });
+    const { stdout } = process;
+    await pipeline(stdout.isTTY ? printableParts(body) : body, stdout, { end: false });
+  });
+
+/** The text with control characters as escapes. Carriage returns at ends of lines are removed. */
+async function* printableParts(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of body) {
+    const text = rest + decoder.decode(chunk, { stream: true });
+    rest = text.endsWith('\r') ? '\r' : '';
+    yield printable(text.slice(0, text.length - rest.length).replaceAll('\r\n', '\n'));
+  }
+  yield printable(rest + decoder.decode());
+}
 
 /** Creates a claim; with `wait` resolves when it is granted. Throws if it cannot be granted any more. */
 export function claimRig(access: RigAccess, request: ClaimRequest, wait: boolean): Promise<RigClaim> {

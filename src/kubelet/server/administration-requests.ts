@@ -4,23 +4,22 @@
  * the host, so it gives no further rights. Work that takes long answers with one JSON object a line; the last has
  * `result` or `error`.
  */
-import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { HostAdministration, OpenSnapshot, UploadKind } from '../administration-port.ts';
+import type { HostAdministration, UploadKind } from '../administration-port.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletRequest, KubeletResponse } from './port.ts';
 import type { Route } from './routes.ts';
+import { NO_SNIFF, sendFile, sendPrivateJson } from './send-file.ts';
 
 /** Interval of progress lines. They also keep proxies from closing a connection as idle. */
 const LINE_MS = 1_000;
-/** A download or upload without progress for this time is ended, because it occupies the only place. */
+/** An upload without progress for this time is ended, because it occupies the only place. */
 const STALL_MS = 60_000;
 /** Bytes that an upload must receive in this time. A client without power closes no connection. */
 const MIN_UPLOAD_BYTES = 64 * 1024;
 const MAX_NAME = 512;
-const NO_SNIFF = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' };
 const STATUS: Readonly<Record<string, number>> = {
   absent: 404,
   'not-found': 404,
@@ -66,23 +65,23 @@ export class AdministrationRequests {
   ): Promise<void> {
     switch (name) {
       case 'storeState':
-        return sendJson(response, await host.store());
+        return sendPrivateJson(response, await host.store());
       case 'snapshots':
-        if (request.method !== 'POST') return sendJson(response, await host.snapshots());
+        if (request.method !== 'POST') return sendPrivateJson(response, await host.snapshots());
         request.resume();
         this.#options.log.info('snapshot requested', { user });
         return this.#save(host, response, signal);
       case 'snapshot':
         request.resume();
         this.#options.log.info('snapshot download requested', { user, file: container });
-        return this.#download(await host.openSnapshot(container), response, signal);
+        return sendFile(response, await host.openSnapshot(container), this.#options.clock, signal);
       case 'imageUploads':
       case 'bundleUploads':
-        if (request.method !== 'POST') return sendJson(response, await host.uploadLimits());
+        if (request.method !== 'POST') return sendPrivateJson(response, await host.uploadLimits());
         this.#options.log.info('upload requested', { user, kind: name });
         return this.#upload(host, name === 'imageUploads' ? 'image' : 'bundle', query, request, response, signal);
       case 'restarts':
-        if (request.method !== 'POST') return sendJson(response, await host.restarts());
+        if (request.method !== 'POST') return sendPrivateJson(response, await host.restarts());
         request.resume();
         return this.#restart(host, query, user, response, signal);
       default:
@@ -166,31 +165,6 @@ export class AdministrationRequests {
     return () => timer.cancel();
   }
 
-  async #download(snapshot: OpenSnapshot, response: KubeletResponse, signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
-    const { name, bytes, content } = snapshot;
-    const stall = new AbortController();
-    let timer = clock.setTimer(STALL_MS, () => stall.abort());
-    content.on('data', () => {
-      timer.cancel();
-      timer = clock.setTimer(STALL_MS, () => stall.abort());
-    });
-    content.pause();
-    try {
-      response.writeHead(200, {
-        ...NO_SNIFF,
-        'content-type': 'application/octet-stream',
-        'content-length': bytes,
-        'content-disposition': `attachment; filename="${name}"`,
-      });
-      // A response that ends early is destroyed, so that it never looks complete.
-      await pipeline(content, response, { signal: AbortSignal.any([signal, stall.signal]) });
-    } finally {
-      timer.cancel();
-      snapshot.close();
-    }
-  }
-
   /** Sends a line at intervals until `work` is settled, and its outcome as the last. `atOnce`: also one before. */
   async #lines(
     response: KubeletResponse,
@@ -220,9 +194,4 @@ export class AdministrationRequests {
   #sleep(ms: number): Promise<undefined> {
     return new Promise((resolve) => this.#options.clock.setTimer(ms, () => resolve(undefined)));
   }
-}
-
-function sendJson(response: KubeletResponse, body: object): void {
-  response.writeHead(200, { ...NO_SNIFF, 'content-type': 'application/json' });
-  response.end(JSON.stringify(body));
 }

@@ -19,6 +19,7 @@ export type RouteName =
   | 'checkpoint'
   | 'rigConsole'
   | 'rigPower'
+  | 'rigRecordings'
   | 'storeState'
   | 'snapshots'
   | 'snapshot'
@@ -66,6 +67,12 @@ const PLAIN: ReadonlyMap<string, { readonly name: RouteName; readonly subresourc
   ['/metrics/probes', { name: 'probeMetrics', subresources: ['metrics'] }],
   ['/configz', { name: 'configz', subresources: ['configz', 'proxy'] }],
 ]);
+/** Recordings have POST only, because the API server permits a GET through nodes/proxy with read access. */
+const RIG_ROUTES: ReadonlyMap<string, Pick<Route, 'name' | 'methods'>> = new Map([
+  ['console', { name: 'rigConsole', methods: ['GET', 'POST'] }],
+  ['power', { name: 'rigPower', methods: ['GET', 'POST'] }],
+  ['recordings', { name: 'rigRecordings', methods: ['POST'] }],
+]);
 const READ = ['GET', 'HEAD'];
 /** Files that `hyperedge snapshot list` shows. The host serves listed names only. */
 const SNAPSHOT_NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,200}\.db$/;
@@ -97,9 +104,9 @@ export function routeOf(method: string, url: string): Route | undefined {
   if (more.length > 0 || pod === '') return undefined;
   switch (name) {
     case 'rigs': {
-      if (third !== undefined || (pod !== 'console' && pod !== 'power')) return undefined;
-      const what = { name: pod === 'console' ? 'rigConsole' : 'rigPower', rig: namespace } as const;
-      return { ...none, ...what, methods: ['GET', 'POST'], verb: 'create', subresources: ['proxy'] };
+      const rigRoute = RIG_ROUTES.get(pod);
+      if (third !== undefined || rigRoute === undefined) return undefined;
+      return { ...none, ...rigRoute, rig: namespace, verb: 'create', subresources: ['proxy'] };
     }
     case 'containerLogs':
       if (third === undefined || fourth !== undefined) return undefined;

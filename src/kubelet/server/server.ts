@@ -35,6 +35,7 @@ import type {
   KubeletResponse,
   KubeletTls,
 } from './port.ts';
+import { RecordingRequests } from './recording-requests.ts';
 import { RigRequests } from './rigs.ts';
 import { runningContainer, workerOf } from './route-target.ts';
 import { type Route, routeOf } from './routes.ts';
@@ -98,12 +99,14 @@ export class KubeletServer {
   private readonly logs: LogRequests;
   private readonly hostLogs: HostLogRequests;
   private readonly rigs: RigRequests;
+  private readonly recordings: RecordingRequests;
   private readonly administration: AdministrationRequests;
   private readonly doctor: DoctorRequests;
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
     this.rigs = new RigRequests(options);
+    this.recordings = new RecordingRequests(options);
     const { administration, clock, log } = options;
     this.administration = new AdministrationRequests({ administration, clock, log });
     this.streams = new StreamRequests({ ...options, rigs: this.rigs }, this.sessions);
@@ -277,6 +280,10 @@ export class KubeletServer {
       case 'rigPower':
         if (request.method !== 'POST') throw new HttpError(405, 'Method Not Allowed');
         sendText(response, await this.rigs.power(route));
+        return;
+      case 'rigRecordings':
+        request.resume();
+        await this.recordings.serve(route, response, signal);
         return;
       case 'rigConsole':
       case 'exec':

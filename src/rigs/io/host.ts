@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { RigHost } from '../rig-host-port.ts';
 import { startRecording } from './recording.ts';
+import { listRecordings, openRecording } from './recordings.ts';
 import { openSerial } from './serial.ts';
 
 const POWER_MS = 30_000;
@@ -20,9 +21,12 @@ export interface RigHostOptions {
 }
 
 export function createRigHost({ directory, commands, nowMs }: RigHostOptions): RigHost {
+  const writing = new Set<string>();
   return {
     openSerial,
-    record: (rig) => startRecording({ directory: `${directory}/${rig}`, nowMs }),
+    record: (rig) => startRecording({ directory: `${directory}/${rig}`, nowMs, writing }),
+    recordings: (rig) => listRecordings(directory, rig, writing),
+    openRecording: (rig, name) => openRecording(directory, rig, name),
     runPower(name) {
       const [program, ...args] = commands.get(name) ?? [];
       if (program === undefined)

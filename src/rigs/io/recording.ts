@@ -11,6 +11,8 @@ export interface RecordingOptions {
   readonly maxFileBytes?: number;
   /** If there are more, the rig's oldest files are deleted. */
   readonly maxFiles?: number;
+  /** Receives the path of the file as long as it is written. */
+  readonly writing?: Set<string>;
 }
 
 /**
@@ -22,16 +24,21 @@ export async function startRecording({
   nowMs,
   maxFileBytes = DEFAULT_FILE_BYTES,
   maxFiles = DEFAULT_FILES,
+  writing = new Set(),
 }: RecordingOptions): Promise<Recording> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const started = new Date(nowMs()).toISOString().replaceAll(':', '').replace('.', '-');
   let part = 0;
   let bytes = 0;
+  let path = '';
   const next = async (): Promise<FileHandle> => {
     const name = part === 0 ? `${started}.log` : `${started}-${String(part).padStart(4, '0')}.log`;
     part += 1;
     bytes = 0;
-    const file = await open(`${directory}/${name}`, 'ax', 0o600);
+    writing.delete(path);
+    path = `${directory}/${name}`;
+    const file = await open(path, 'ax', 0o600);
+    writing.add(path);
     const names = (await readdir(directory)).filter((each) => each.endsWith('.log')).sort(byTime);
     for (const old of names.slice(0, Math.max(0, names.length - maxFiles))) await rm(`${directory}/${old}`);
     return file;
@@ -51,7 +58,10 @@ export async function startRecording({
         rest = rest.subarray(piece.length);
       }
     },
-    close: () => file.close(),
+    close() {
+      writing.delete(path);
+      return file.close();
+    },
   };
 }
 

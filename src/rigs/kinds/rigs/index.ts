@@ -146,5 +146,6 @@ export const rigs: KindDefinition<Rig> = {
   extraSubresources: [
     { name: 'console', kind: 'PodAttachOptions', group: '', version: 'v1', verbs: ['create', 'get'] },
     { name: 'power', kind: 'Status', group: '', version: 'v1', verbs: ['create'] },
+    { name: 'recordings', kind: 'RigRecordingList', verbs: ['get'] },
   ],
 };

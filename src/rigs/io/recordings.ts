@@ -1,0 +1,101 @@
+/** Recordings of a rig on this host. Directories and files are opened without links, and read through descriptors. */
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, lstat, open, opendir } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { CodedError } from '../../base/errors.ts';
+import { dns1123SubdomainErrors } from '../../base/names.ts';
+import type { OpenRecording, RecordingFile } from '../rig-host-port.ts';
+
+/** The host keeps fewer. Further entries were created by others, and are not read. */
+const MAX_ENTRIES = 1_000;
+const MAX_LISTED = 100;
+const NAME = /^(\d{4}-\d\d-\d\dT\d\d)(\d\d)(\d\d)-(\d{3}Z)(?:-\d{4,6})?\.log$/;
+const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
+
+/** @param parent Directory with one directory per rig. @param writing Paths of files that are being written. */
+export async function listRecordings(
+  parent: string,
+  rig: string,
+  writing: ReadonlySet<string>,
+): Promise<readonly RecordingFile[]> {
+  const directory = await openDirectory(parent, rig);
+  if (directory === undefined) return [];
+  try {
+    const found: RecordingFile[] = [];
+    let entries = 0;
+    for await (const { name } of await opendir(`/proc/self/fd/${directory.fd}`)) {
+      entries += 1;
+      if (entries > MAX_ENTRIES) break;
+      const start = startOf(name);
+      if (start === undefined) continue;
+      const stats = await lstat(`/proc/self/fd/${directory.fd}/${name}`).catch(() => undefined);
+      // A file may have been deleted as the oldest since.
+      if (stats === undefined || !isOwn(stats)) continue;
+      found.push({ name, start, bytes: stats.size, isOpen: writing.has(`${parent}/${rig}/${name}`) });
+    }
+    return found.sort(newestFirst).slice(0, MAX_LISTED);
+  } finally {
+    await directory.close();
+  }
+}
+
+/** Opens the bytes that the file has now. Throws CodedError 'not-found', or 'failed' for a directory of others. */
+export async function openRecording(parent: string, rig: string, name: string): Promise<OpenRecording> {
+  const missing = new CodedError('not-found', `rig "${rig}" has no recording of that name on this node; list them`);
+  if (startOf(name) === undefined) throw missing;
+  const directory = await openDirectory(parent, rig);
+  if (directory === undefined) throw missing;
+  let file: FileHandle;
+  try {
+    file = await open(`/proc/self/fd/${directory.fd}/${name}`, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  } catch {
+    throw missing;
+  } finally {
+    await directory.close();
+  }
+  try {
+    const stats = await file.stat();
+    if (!isOwn(stats)) throw missing;
+    const { size: bytes } = stats;
+    if (bytes > 0) {
+      const content = file.createReadStream({ start: 0, end: bytes - 1 });
+      return { name, bytes, content, close: () => content.destroy() };
+    }
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  await file.close();
+  return { name, bytes: 0, content: Readable.from([]), close: () => {} };
+}
+
+/** Whether it is a file with one name. A second hard link may be a file of another directory. */
+const isOwn = (stats: Stats): boolean => stats.isFile() && stats.nlink === 1;
+
+/** Undefined if the rig has no recordings. */
+async function openDirectory(parent: string, rig: string): Promise<FileHandle | undefined> {
+  if (dns1123SubdomainErrors(rig).length > 0) return undefined;
+  let directory: FileHandle;
+  try {
+    directory = await open(`${parent}/${rig}`, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ELOOP' || code === 'ENOTDIR') return undefined;
+    throw error;
+  }
+  const { mode, uid } = await directory.stat();
+  if ((mode & 0o077) === 0 && uid === process.geteuid?.()) return directory;
+  await directory.close();
+  throw new CodedError('failed', `the directory of rig "${rig}" is not private; set its mode to 0700`);
+}
+
+function startOf(name: string): string | undefined {
+  const [, hour, minute, second, rest] = NAME.exec(name) ?? [];
+  if (hour === undefined) return undefined;
+  const start = `${hour}:${minute}:${second}.${rest}`;
+  return Number.isNaN(Date.parse(start)) ? undefined : start;
+}
+
+const stem = ({ name }: RecordingFile): string => name.slice(0, -'.log'.length);
+
+const newestFirst = (a: RecordingFile, b: RecordingFile): number => (stem(a) < stem(b) ? 1 : -1);
