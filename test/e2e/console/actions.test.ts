@@ -202,6 +202,33 @@ describe('actions of the console', { timeout: 300_000, skip }, () => {
     );
   });
 
+  test('shows the use of the rig in a timeline, and its recording as text and as a file', async () => {
+    const { page } = tab;
+    await open('/rigs/bench');
+    await page.waitForSelector('.timeline rect.series-1', { state: 'attached' });
+    const use = page.locator('section[aria-label="Last uses"] tbody tr');
+    await use.filter({ hasText: 'Released' }).waitFor();
+    assert.match((await use.first().textContent()) ?? '', /^default\/console-\S+kube:admin\d{4}-/);
+    await page.click('section[aria-label="Recordings of the consoles"] button:has-text("Show ")');
+    await page.waitForSelector('pre.recording >> text=board-speaks');
+    const [got] = await Promise.all([
+      page.waitForEvent('download'),
+      page.click('section[aria-label="Recordings of the consoles"] button:has-text("Download ")'),
+    ]);
+    const saved = join(scratch, 'recording');
+    await got.saveAs(saved);
+    assert.match(await readFile(saved, 'utf8'), /board-speaks/);
+    // The rights and inputs of the subresource.
+    const path = '/apis/rig.hyperedge.dev/v1alpha1/rigs/bench/recordings';
+    await host.must(['create', 'serviceaccount', 'tenant']);
+    await host.must(['create', 'rolebinding', 'tenant', '--clusterrole=admin', '--serviceaccount=default:tenant']);
+    const asTenant = await host.kubectl(['get', '--raw', path, '--as=system:serviceaccount:default:tenant']);
+    assert.match(asTenant.stderr, /cannot get resource "rigs\/recordings"/);
+    for (const file of ['..%2F..%2Fetc%2Fpasswd', '2026-01-01T000000-000Z.log', ''])
+      await assert.rejects(host.must(['get', '--raw', `${path}?file=${file}`]));
+    await assert.rejects(host.must(['get', '--raw', path.replace('bench', 'other')]), /not found/);
+  });
+
   test('creates a join command whose secret is in no address', async () => {
     const { page } = tab;
     await open('/hosts?view=join');

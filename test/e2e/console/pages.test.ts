@@ -156,7 +156,24 @@ const DRAWN = `(() => {
 
 Object.assign(OBJECTS, {
   rigs: [
-    { metadata: { ...metadata('bench'), namespace: undefined }, spec: { console: {}, power: { on: {} } }, status: {} },
+    {
+      metadata: { ...metadata('bench'), namespace: undefined },
+      spec: { console: {}, power: { on: {} } },
+      status: {
+        history: [0, 1, 2].map((index) => ({
+          ...{
+            namespace: 'default',
+            name: `${HOSTILE}${index}`,
+            uid: `u${index}`,
+            requester: `${HOSTILE}${index % 2}`,
+          },
+          grantedAt: new Date(Date.now() - (index + 1) * 3_600_000).toISOString(),
+          ...(index === 0
+            ? {}
+            : { endedAt: new Date(Date.now() - index * 3_600_000).toISOString(), reason: 'Expired' }),
+        })),
+      },
+    },
   ],
   rigclaims: [
     { metadata: metadata('claim'), spec: { rigName: 'bench' }, status: { phase: 'Granted', requester: HOSTILE } },

@@ -33,7 +33,7 @@ function RigActions({ name }: { readonly name: string }) {
           navigate(pathOf('rigclaims', namespace, claim));
         }}
       />
-      <Link to={pathOf('rigs', name)}>Queue, console and power</Link>
+      <Link to={pathOf('rigs', name)}>Queue, console, power and uses</Link>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** One rig, or the rig of a claim: holder, queue, power and serial console. */
+/** One rig, or the rig of a claim: holder, queue, power, serial console, uses and recordings. */
 import { useState } from 'preact/hooks';
 import { questionOf } from '../../data/api/access.ts';
 import { type AnyObject, RIG_CLAIMS, RIGS, textAt } from '../../data/api/resources.ts';
@@ -21,6 +21,8 @@ import { api } from '../../ui/context.ts';
 import { useFeed, useObject } from '../../ui/hooks.ts';
 import { Action, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
 import { StreamTerminal } from '../../ui/stream-terminal.tsx';
+import { RigHistory } from './history.tsx';
+import { Recordings } from './recordings.tsx';
 
 export default function RigPage({ params }: PageProps) {
   const { namespace = '', name = '' } = params;
@@ -39,6 +41,8 @@ function WholeRig({ name }: { readonly name: string }) {
       <h2>Holder and queue</h2>
       {error === undefined ? <Queue claims={queueOf(name, claims)} /> : <p class="muted">{error.message}</p>}
       <Controls target={{ kind: 'rigs', name, namespace: '' }} rig={rig} />
+      <RigHistory rig={rig} />
+      <Recordings rig={name} />
     </>
   );
 }

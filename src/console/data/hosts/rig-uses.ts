@@ -1,0 +1,114 @@
+/** Uses of a rig as bars over time, and the recordings of its consoles. */
+import { humanDuration } from '../../../api/printing/duration.ts';
+import { type Decoded, decode, flag, list, number, object, text } from '../../../base/decode.ts';
+import { objectPath, query } from '../../../client/resource-path.ts';
+import type { Api } from '../api/api.ts';
+import { type AnyObject, listAt, RIGS, textAt } from '../api/resources.ts';
+import { sanitizeText } from '../pods/logs.ts';
+
+export const USE_SPANS = { '24h': 24 * 3_600_000, '7d': 7 * 24 * 3_600_000 } as const;
+export type UseSpan = keyof typeof USE_SPANS;
+
+export interface UseView {
+  readonly key: string;
+  /** Namespace and name. */
+  readonly claim: string;
+  readonly requester: string;
+  readonly start: string;
+  /** '' while the claim has the rig. */
+  readonly end: string;
+  readonly duration: string;
+  readonly state: string;
+}
+
+export interface UseBar {
+  readonly key: string;
+  /** Shares of the span, from 0 to 1. */
+  readonly from: number;
+  readonly width: number;
+  /** Number of the requester's colour, from 1. */
+  readonly colour: number;
+  readonly label: string;
+}
+
+export interface Timeline {
+  readonly bars: readonly UseBar[];
+  readonly requesters: readonly { readonly name: string; readonly colour: number }[];
+}
+
+const COLOURS = 6;
+/** A shorter use would not be seen. */
+const MIN_WIDTH = 0.004;
+
+/** Uses in the status of a rig, newest first. Entries without a valid start are left out. */
+export function usesOf(rig: AnyObject, nowMs: number): readonly UseView[] {
+  return listAt(rig, 'status', 'history').flatMap((use, index) => {
+    const [start, end] = [textAt(use, 'grantedAt'), textAt(use, 'endedAt')];
+    const startMs = Date.parse(start);
+    if (Number.isNaN(startMs)) return [];
+    return {
+      key: `${textAt(use, 'uid')} ${index}`,
+      claim: sanitizeText(`${textAt(use, 'namespace')}/${textAt(use, 'name')}`),
+      requester: sanitizeText(textAt(use, 'requester')) || 'unknown',
+      ...{ start, end },
+      duration: humanDuration(Math.max(0, endMs(end, nowMs) - startMs)),
+      state: end === '' ? 'in use' : sanitizeText(textAt(use, 'reason')) || 'ended',
+    };
+  });
+}
+
+const endMs = (end: string, nowMs: number): number => {
+  const parsed = Date.parse(end);
+  return Number.isNaN(parsed) ? nowMs : parsed;
+};
+
+/** The uses of the last `spanMs`. */
+export function timelineOf(uses: readonly UseView[], spanMs: number, nowMs: number): Timeline {
+  const colours = new Map<string, number>();
+  const bars: UseBar[] = [];
+  for (const { key, claim, requester, start, end, duration, state } of uses.toReversed()) {
+    const from = Math.max(0, (Date.parse(start) - nowMs) / spanMs + 1);
+    const to = Math.min(1, (endMs(end, nowMs) - nowMs) / spanMs + 1);
+    if (to < 0 || from > 1) continue;
+    const colour = colours.get(requester) ?? (colours.size % COLOURS) + 1;
+    colours.set(requester, colour);
+    const width = Math.max(MIN_WIDTH, to - from);
+    const label = `${claim} of ${requester} from ${start} for ${duration}: ${state}`;
+    bars.push({ key, from: Math.min(from, 1 - width), width, colour, label });
+  }
+  return { bars, requesters: [...colours].map(([name, colour]) => ({ name, colour })) };
+}
+
+const RECORDINGS = object({ items: list(object({ name: text, start: text, bytes: number, isOpen: flag })) });
+export type RecordingView = Decoded<typeof RECORDINGS>['items'][number];
+
+/** The page shows the end of a longer recording. */
+const MAX_SHOWN = 256 * 1024;
+/** The node keeps at most 10 MiB in a file. */
+const MAX_BYTES = 64 << 20;
+
+const pathOf = (rig: string, file?: string): string =>
+  objectPath(RIGS, rig, undefined, 'recordings') + (file === undefined ? '' : query({ file }));
+
+export async function readRecordings(api: Api, rig: string, signal: AbortSignal): Promise<readonly RecordingView[]> {
+  const { items } = decode(RECORDINGS, await api.json<unknown>(pathOf(rig), { signal }), `recordings of ${rig}`);
+  return items;
+}
+
+export async function downloadRecording(api: Api, rig: string, file: string): Promise<Blob> {
+  const response = await api.open(pathOf(rig, file), { accept: '*/*' });
+  if (Number(response.headers.get('content-length') ?? '0') > MAX_BYTES) {
+    await response.body?.cancel();
+    throw new Error(`${file} is too large for the browser; use hyperedge rig recordings`);
+  }
+  return response.blob();
+}
+
+/** Lines of safe text from the end of a recording. */
+export async function recordingText(blob: Blob): Promise<{ readonly text: string; readonly isCut: boolean }> {
+  const isCut = blob.size > MAX_SHOWN;
+  const read = await (isCut ? blob.slice(blob.size - MAX_SHOWN) : blob).text();
+  const lines = read.split(/\r*\n/);
+  if (isCut && lines.length > 1) lines.shift();
+  return { text: lines.map(sanitizeText).join('\n'), isCut };
+}
