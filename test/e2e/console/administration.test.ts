@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { writeHelloImage } from '../../../build/hello-image.ts';
 import { releaseFileName } from '../../../src/api/releases/manifest.ts';
+import { type AnyObject, listAt } from '../../../src/console/data/api/resources.ts';
 import { writeBundle } from '../../../src/openshift/updates/io/index.ts';
 import { Appliance, eventually } from '../harness.ts';
 import { helloImage } from '../images.ts';
@@ -201,18 +202,25 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     );
   });
 
-  test('uploads a signed update, and refuses an unsigned one', async () => {
-    const { page } = tab;
-    const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-    const content = Buffer.from('release 99.0.0');
-    const source = join(scratch, 'executable');
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  /** A signed bundle whose executable does not run. */
+  const bundleOf = async (version: string, storeLevel?: number): Promise<string> => {
+    const content = Buffer.from(`release ${version}`);
+    const source = join(scratch, `executable-${version}`);
     await writeFile(source, content);
     const architecture = process.arch === 'arm64' ? 'arm64' : 'x64';
     const sha256 = createHash('sha256').update(content).digest('hex');
     const file = { name: releaseFileName(architecture), architecture, size: content.length, sha256 } as const;
-    const manifest = { version: '99.0.0', kubernetes: 'v1.36.0+hyperedge1', channels: [], files: [file] };
-    const bundle = join(scratch, 'release.bundle');
-    await writeBundle(bundle, manifest, new Map([[file.name, source]]), privateKey);
+    const manifest = { version, kubernetes: 'v1.36.0+hyperedge1', channels: [], files: [file] };
+    const bundle = join(scratch, `${version}.bundle`);
+    const level = storeLevel === undefined ? {} : { storeLevel };
+    await writeBundle(bundle, { ...manifest, ...level }, new Map([[file.name, source]]), privateKey);
+    return bundle;
+  };
+
+  test('uploads a signed update, and refuses an unsigned one', async () => {
+    const { page } = tab;
+    const bundle = await bundleOf('99.0.0');
     await open('/hosts?view=upload');
     await page.setInputFiles('input[name=archives]', bundle);
     await page.click('button:text-is("Upload")');
@@ -227,15 +235,44 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     );
   });
 
-  test('shows the version and the phase of each host, and the flush times of the store', async () => {
+  test('shows the version and the phase of each host', async () => {
     const { page } = tab;
     await open('/hosts');
     await page.waitForSelector(`section[aria-label="Versions of the hosts"] tr:has-text("${node}") >> text=up to date`);
     await page.waitForSelector('text=No completed release precedes this one.');
-    await open('/hosts?view=store');
-    const plots = 'section[aria-label="Flush times"]';
-    await page.waitForSelector(`${plots} >> text=/${node}: average .* ms, highest/`, { timeout: 2 * DEADLINE_MS });
-    await page.waitForSelector(`${plots} canvas`);
+  });
+
+  test('rolls back to a release of the history, unless it is missing or cannot read the store', async () => {
+    const { page } = tab;
+    const version = async (): Promise<AnyObject> =>
+      JSON.parse(await host.must(['get', 'clusterversion', 'version', '-o', 'json']));
+    const [latest] = listAt(await version(), 'status', 'history');
+    const entry = (name: string): object => ({ ...latest, version: name, image: `example/release:${name}` });
+    const history = [latest, entry('0.0.2')];
+    const patch = ['patch', 'clusterversion', 'version', '--type=merge', '-p'];
+    await host.must([...patch, JSON.stringify({ status: { history } }), '--subresource=status']);
+    await open('/hosts');
+    await page.waitForSelector('text=0.0.2: no imported release is this; run hyperedge bundle import on a master');
+    await page.waitForSelector('button[aria-disabled=true]:has-text("Roll back to 0.0.2")');
+    const load = async (level: number): Promise<void> => {
+      await host.hyperedge(['bundle', 'remove', '--root', host.root, '0.0.2']);
+      const bundle = await bundleOf('0.0.2', level);
+      const { code, stderr } = await host.hyperedge(['bundle', 'import', '--root', host.root, '--force', bundle]);
+      assert.equal(code, 0, stderr);
+    };
+    await load(1);
+    await page.waitForSelector('text=/release 0.0.2 reads stores up to level 1, and the store has level/');
+    await load(99);
+    await page.click('button[aria-disabled=false]:has-text("Roll back to 0.0.2")');
+    await page.click('dialog[open] button:text-is("Roll back to 0.0.2")');
+    await page.waitForSelector('text=The return to 0.0.2 is requested.');
+    // This host has no installed executable, so it gives the update up.
+    await page.waitForSelector('section[aria-label="Versions of the hosts"] >> text=given up');
+    await page.waitForSelector('section[aria-label="Versions of the hosts"] >> text=/run hyperedge install first/');
+    const { spec } = await version();
+    assert.deepEqual((spec as { desiredUpdate: unknown }).desiredUpdate, { version: '0.0.2', force: true });
+    await host.must([...patch, JSON.stringify({ spec: { desiredUpdate: null } })]);
+    await page.waitForSelector('section[aria-label="Versions of the hosts"] >> text=up to date');
   });
 
   test('restarts one known component at a time', async () => {
@@ -278,6 +315,27 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
         (await containerOf(component)) === started ? undefined : true,
       );
     });
+
+  test('shows why the new revision of a component failed', async () => {
+    const { page } = tab;
+    const config = join(host.root, 'etc/origin/master/master-config.yaml');
+    const text = await readFile(config, 'utf8');
+    await writeFile(config, `${text}\nkubernetesMasterConfig: [`);
+    await page.click('button:text-is("Restart API server")');
+    await page.click('dialog[open] button:text-is("Restart API server")');
+    const failure =
+      'text=/Restart of the API server: api: revision \\d+ failed and revision \\d+ runs: .*correct the files/';
+    await page.waitForSelector(failure, { timeout: 4 * DEADLINE_MS });
+    await writeFile(config, text);
+  });
+
+  test('plots the flush times of the store', async () => {
+    await open('/hosts?view=store');
+    const { page } = tab;
+    const plots = 'section[aria-label="Flush times"]';
+    await page.waitForSelector(`${plots} >> text=/${node}: average .* ms, highest/`, { timeout: 3 * DEADLINE_MS });
+    await page.waitForSelector(`${plots} canvas`);
+  });
 
   test('keeps the token out of addresses, and causes no fault in the page', () => {
     for (const token of tab.tokens) for (const address of addresses) assert.ok(!address.includes(token), address);
