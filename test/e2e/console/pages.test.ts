@@ -58,6 +58,9 @@ const PATHS = [
   '/resources/core/v1/pods/p0?ns=n',
 ];
 
+/** Heap of a page after garbage collection varies by less. */
+const IDLE_GROWTH_BYTES = 1 << 20;
+
 const CREATED = '2026-01-01T00:00:00Z';
 const metadata = (name: string) => ({
   name,
@@ -384,6 +387,36 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.waitForSelector('footer code:text-is("kubectl describe networkpolicies.networking.k8s.io -n n")');
     assert.deepEqual(faults, []);
     await page.close();
+  });
+
+  test('pages that stay open for a day keep their number of watches and their heap', async () => {
+    for (const path of ['/', '/workloads']) {
+      const { page, faults } = await opened(1_200);
+      await page.clock.install();
+      await page.goto(`${server.url}/console${path}`);
+      await page.waitForSelector('#view h1');
+      const devtools = await page.context().newCDPSession(page);
+      /** Lets due timers run once per step, as in a laptop that wakes up now and then. */
+      const passHours = async (hours: number): Promise<{ watches: number; bytes: number }> => {
+        for (let step = 0; step < hours * 2; step++) {
+          await page.clock.fastForward(1_800_000);
+          await page.waitForTimeout(150);
+        }
+        await page.waitForTimeout(500);
+        await devtools.send('HeapProfiler.collectGarbage');
+        const { usedSize } = await devtools.send('Runtime.getHeapUsage');
+        return { watches: server.watches.size, bytes: usedSize };
+      };
+      const before = await passHours(2);
+      const after = await passHours(22);
+      const text = `${path}: ${before.watches} watches, ${before.bytes} bytes; after 22 hours ${after.watches}, ${after.bytes}`;
+      console.log(text);
+      assert.ok(before.watches > 0, text);
+      assert.equal(after.watches, before.watches, text);
+      assert.ok(after.bytes - before.bytes < IDLE_GROWTH_BYTES, text);
+      assert.deepEqual(faults, []);
+      await page.close();
+    }
   });
 
   test('pages in a browser explain a pod, and disable refused actions with the reason', async () => {

@@ -7,6 +7,7 @@ import { nodeState } from '../../data/health.ts';
 import { hostConfigOf } from '../../data/hosts/host.ts';
 import { tookText } from '../../data/hosts/revisions.ts';
 import { requestUpdate } from '../../data/hosts/roll-back.ts';
+import { desiredVersion, isUpdating } from '../../data/hosts/updates.ts';
 import { getCommand } from '../../data/kubectl.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
@@ -88,7 +89,9 @@ function Version() {
       </p>
     );
   const name = version.metadata?.name ?? '';
-  const updates = listAt(version, 'status', 'availableUpdates');
+  const updates = listAt(version, 'status', 'availableUpdates').filter(
+    (each) => textAt(each, 'version') !== desiredVersion(version),
+  );
   return (
     <>
       <Progress version={version} nowMs={nowMs} />
@@ -121,11 +124,17 @@ function Version() {
       <h2>History</h2>
       <RollBack version={version} />
       <ul>
-        {listAt(version, 'status', 'history').map((each) => (
+        {listAt(version, 'status', 'history').map((each, index) => (
           <li key={textAt(each, 'startedTime')}>
-            {textAt(each, 'version')}: {textAt(each, 'state')}, started {textAt(each, 'startedTime')}
+            {textAt(each, 'version')}:{' '}
+            {textAt(each, 'state') === 'Completed'
+              ? 'completed'
+              : isUpdating(version) && index === 0
+                ? 'in progress'
+                : 'not completed'}
+            , started {textAt(each, 'startedTime')}
             {textAt(each, 'completionTime') === ''
-              ? ', not completed'
+              ? ''
               : `, took ${tookText(textAt(each, 'startedTime'), textAt(each, 'completionTime'))}`}
           </li>
         ))}

@@ -33,7 +33,7 @@ export function Progress({ version, nowMs }: { readonly version: AnyObject; read
   return (
     <>
       <p>
-        Version <strong>{desired}</strong>
+        {isUpdating(version) ? 'Update to' : 'Version'} <strong>{desired}</strong>
       </p>
       {failing?.status === 'True' ? (
         <p>

@@ -166,7 +166,7 @@ function Shown({ graph, snapshot }: { readonly graph: PolicyGraph; readonly snap
 
 function Groups({ nodes }: { readonly nodes: readonly GraphNode[] }) {
   if (nodes.length === 0) return <p class="muted">No pod of the namespace has an address in the pod network.</p>;
-  const limits = (names: readonly string[]): string => (names.length === 0 ? 'open' : `only as ${names.join(', ')}`);
+  const limits = (names: readonly string[]): string => (names.length === 0 ? 'open' : `limited by ${names.join(', ')}`);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
     <section class="scroll" aria-label="Groups of pods" tabIndex={0}>
