@@ -42,7 +42,7 @@ export class TestBrowser {
     this.#directory = directory;
   }
 
-  static async start(host: Appliance, flags: readonly string[] = []): Promise<TestBrowser> {
+  static async start(host: Pick<Appliance, 'holderPid'>, flags: readonly string[] = []): Promise<TestBrowser> {
     const directory = await mkdtemp(join(tmpdir(), 'he-browser-'));
     const program = join(directory, 'chromium');
     await writeFile(program, `#!/bin/sh\nexec nsenter -t ${host.holderPid} -n ${CHROMIUM} "$@"\n`);
