@@ -119,6 +119,8 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     await tab.page.waitForSelector('h1:text-is("Workloads")');
     await tab.page.waitForSelector('main a:text-is("broken")', { state: 'detached' });
     assert.equal(await a.mustKubectl(['get', 'deployments', '-o', 'name']), 'deployment.apps/greeter\n');
+    const services = await a.mustKubectl(['get', 'services', '-l', 'app', '-o', 'name']);
+    assert.equal(services, 'service/greeter\n');
     await tab.page.click('main a:text-is("greeter")');
     await tab.page.click('table a:has-text("greeter-") >> nth=0');
     await view('Logs');

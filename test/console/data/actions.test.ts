@@ -9,7 +9,7 @@ import { drain, planDrain } from '../../../src/console/data/hosts/drain.ts';
 import { parseManifests } from '../../../src/console/data/manifests/yaml.ts';
 import { policyText, routeUrl } from '../../../src/console/data/network.ts';
 import { ExecSession, execPath, type Socket } from '../../../src/console/data/pods/exec.ts';
-import { manifestsOf, validateForm } from '../../../src/console/data/workloads/form.ts';
+import { manifestsOf, removeApplication, validateForm } from '../../../src/console/data/workloads/form.ts';
 import { imagesByName, missingImages } from '../../../src/console/data/workloads/images.ts';
 import {
   controllerRevisionsOf,
@@ -285,6 +285,27 @@ suite('the form for an application', () => {
     assert.deepEqual(
       manifestsOf({ ...form, port: undefined, host: '' }, true).map(({ kind }) => kind),
       ['Deployment'],
+    );
+  });
+
+  test('deletes the objects of the form, and no others of the same name', async () => {
+    const server = new FakeApi();
+    const foreign = { metadata: { name: 'web' } };
+    server.answer = ({ pathname }, { method }) => {
+      if (method === 'DELETE') return json({});
+      if (pathname.includes('/routes/')) return json({ kind: 'Status', reason: 'NotFound' }, 404);
+      return json(pathname.includes('/services/') ? manifestsOf(form, true)[1] : foreign);
+    };
+    await removeApplication(server.api, 'web', 'n');
+    const deleted = server.requests.filter(({ request }) => request.method === 'DELETE').map(({ url }) => url.pathname);
+    assert.deepEqual(deleted, ['/api/v1/namespaces/n/services/web', '/apis/apps/v1/namespaces/n/deployments/web']);
+    server.requests.length = 0;
+    server.answer = () => json({ kind: 'Status', reason: 'InternalError' }, 500);
+    await assert.rejects(removeApplication(server.api, 'web', 'n'));
+    assert.deepEqual(
+      server.requests.map(({ request }) => request.method),
+      ['GET'],
+      'the deployment stays',
     );
   });
 

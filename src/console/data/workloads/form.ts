@@ -1,6 +1,15 @@
 /** Objects for an application from a short form: a deployment, and a service and a route if it has a port. */
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { isApiError } from '../../../api/meta/status.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
+import { objectPath } from '../../../client/resource-path.ts';
+import type { Api } from '../api/api.ts';
+import { DEPLOYMENTS, INGRESSES, ROUTES, SERVICES } from '../api/resources.ts';
+import { remove } from './workloads.ts';
+
+/** Label of the objects that the form has created. */
+const MANAGED_BY = 'app.kubernetes.io/managed-by';
+const CONSOLE = 'hyperedge-console';
 
 export interface ApplicationForm {
   readonly name: string;
@@ -35,7 +44,7 @@ export function validateForm({ name, image, replicas, port, host }: ApplicationF
 export function manifestsOf(form: ApplicationForm, hasRoutes: boolean): readonly KubeObject[] {
   const { name, namespace, image, replicas, port, host } = form;
   const labels = { app: name, 'app.kubernetes.io/name': name };
-  const metadata = { name, namespace, labels };
+  const metadata = { name, namespace, labels: { ...labels, [MANAGED_BY]: CONSOLE } };
   const selector = { app: name };
   const manifests: (KubeObject & { spec: object })[] = [
     {
@@ -91,4 +100,19 @@ export function manifestsOf(form: ApplicationForm, hasRoutes: boolean): readonly
         },
   );
   return manifests;
+}
+
+export const isFromForm = ({ metadata }: KubeObject): boolean => metadata?.labels?.[MANAGED_BY] === CONSOLE;
+
+/** Deletes a deployment of the form, and what was created with it: the service, and the route or ingress. */
+export async function removeApplication(api: Api, name: string, namespace: string): Promise<void> {
+  for (const type of [ROUTES, INGRESSES, SERVICES]) {
+    const found = await api.json<KubeObject>(objectPath(type, name, namespace)).catch((error: unknown) => {
+      // Users who may not read a kind have not created an object of it.
+      if (isApiError(error, 'NotFound') || isApiError(error, 'Forbidden')) return undefined;
+      throw error;
+    });
+    if (found !== undefined && isFromForm(found)) await remove(api, type, name, namespace);
+  }
+  await remove(api, DEPLOYMENTS, name, namespace);
 }

@@ -6,6 +6,7 @@ import { conditionsOf, EVENTS, NODES, numberAt, PODS } from '../../data/api/reso
 import { countText } from '../../data/format.ts';
 import { describeCommand } from '../../data/kubectl.ts';
 import { explainMissingPods } from '../../data/pods/explain.ts';
+import { isFromForm, removeApplication } from '../../data/workloads/form.ts';
 import { workloadFindings } from '../../data/workloads/workload-findings.ts';
 import { imagesOf, podSelectorOf, remove, restart, scaleTo, workloadState } from '../../data/workloads/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
@@ -72,6 +73,7 @@ function Actions({ target, object }: { readonly target: Target; readonly object:
   const [wanted, setWanted] = useState<string>();
   const scale = questionOf('patch', type, namespace, { name, subresource: 'scale' });
   const change = questionOf('patch', type, namespace, { name });
+  const isApplication = type.plural === 'deployments' && isFromForm(object);
   return (
     <div class="row">
       {canScale(type) ? (
@@ -113,10 +115,15 @@ function Actions({ target, object }: { readonly target: Target; readonly object:
       <Action
         label="Delete"
         question={questionOf('delete', type, namespace, { name })}
-        confirm={`${type.kind} ${namespace}/${name} and its pods are deleted.`}
+        confirm={
+          isApplication
+            ? `${type.kind} ${namespace}/${name}, its pods, and the service and route of the form are deleted.`
+            : `${type.kind} ${namespace}/${name} and its pods are deleted.`
+        }
         done={`${name} is deleted.`}
         run={async () => {
-          await remove(api, type, name, namespace);
+          if (isApplication) await removeApplication(api, name, namespace);
+          else await remove(api, type, name, namespace);
           navigate('/workloads');
         }}
       />
