@@ -14,6 +14,8 @@ const [bundle = '', runcRoot = '', count = '20'] = process.argv.slice(2);
 const runc = async (...args: readonly string[]): Promise<void> => {
   await once(spawn('runc', ['--root', runcRoot, ...args], { stdio: 'ignore' }), 'exit');
 };
+// The runtime's timers do not keep a process alive.
+const alive = setInterval(() => {}, 60_000);
 const lab = await createRuntimeLab();
 const own: number[] = [];
 const bare: number[] = [];
@@ -77,6 +79,7 @@ try {
   }
 } finally {
   await lab.cleanUp();
+  clearInterval(alive);
 }
 console.log(JSON.stringify({ own, bare }));
 process.exit(0);
