@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { HostAdministration } from '../../../src/kubelet/administration-port.ts';
@@ -122,17 +123,20 @@ describe('administration over HTTP', () => {
     for (const failure of ['file', 'reader'] as const) {
       const content = new PassThrough();
       content.write('part');
-      const closed = Promise.withResolvers<void>();
-      host.openSnapshot = async (name) => ({ name, bytes: 7, content, close: closed.resolve });
+      let isClosed = false;
+      const close = (): void => {
+        isClosed = true;
+      };
+      host.openSnapshot = async (name) => ({ name, bytes: 7, content, close });
       const response = await post(`/hyperedge/snapshots/${NAME}`);
       const read = assert.rejects(text(response), /aborted/);
       if (failure === 'file') content.destroy(new Error('disk'));
-      else {
-        await new Promise((resolve) => setTimeout(resolve, 50));
-        await clock.advance(60_000);
+      while (!isClosed) {
+        await sleep(10);
+        // The part that was written may arrive late and restart the time.
+        if (failure === 'reader') await clock.advance(60_000);
       }
       await read;
-      await closed.promise;
     }
   });
 
@@ -161,12 +165,15 @@ describe('administration over HTTP', () => {
       host.saveSnapshot = () => saved.promise;
       host.savedBytes = async () => 17;
       const requested = post('/hyperedge/snapshots');
-      while (clock.pendingTimers === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      const pending = async (): Promise<void> => {
+        while (clock.pendingTimers === 0) await sleep(5);
+      };
+      await pending();
       await clock.advance(250);
       const response = await requested;
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await pending();
       await clock.advance(1_000);
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await pending();
       if (outcome === 'result') saved.resolve({ revision: 43 });
       else saved.reject(new Error('no space left on the device'));
       const lines = await linesOf(response);
@@ -211,8 +218,10 @@ describe('administration over HTTP', () => {
     const response = await post('/hyperedge/images?name=app%3A1', 'archive');
     assert.deepEqual(await linesOf(response), [{ result: { images: [] } }]);
     assert.deepEqual(seen, ['image', 7, 'app:1', 'archive']);
+    const begun = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<void>();
     host.importUpload = async (_upload, signal) => {
+      begun.resolve();
       await once(signal, 'abort');
       ended.resolve();
       throw new Error('ended');
@@ -220,7 +229,7 @@ describe('administration over HTTP', () => {
     const request = send({ port, path: '/hyperedge/images', method: 'POST', headers: { 'content-length': 100 } });
     request.on('error', () => undefined);
     request.write('part');
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await begun.promise;
     request.destroy();
     await ended.promise;
   });
@@ -243,7 +252,7 @@ describe('administration over HTTP', () => {
     const sent = async (bytes: number): Promise<void> => {
       const wanted = received + bytes;
       request.write(Buffer.alloc(bytes));
-      while (received < wanted) await new Promise((resolve) => setTimeout(resolve, 5));
+      while (received < wanted) await sleep(5);
     };
     await sent(1);
     for (let minute = 0; minute < 3; minute++) {
