@@ -211,10 +211,12 @@ describe('actions of the console', { timeout: 300_000, skip }, () => {
     assert.match((await use.first().textContent()) ?? '', /^default\/console-\S+kube:admin\d{4}-/);
     await page.click('section[aria-label="Recordings of the consoles"] button:has-text("Show ")');
     await page.waitForSelector('pre.recording >> text=board-speaks');
-    const [got] = await Promise.all([
-      page.waitForEvent('download'),
-      page.click('section[aria-label="Recordings of the consoles"] button:has-text("Download ")'),
-    ]);
+    const button = 'section[aria-label="Recordings of the consoles"] button:has-text("Download ")';
+    // Chromium ignores a second download of a page that begins more than five seconds after the click.
+    const got = await eventually('the download', 90_000, async () => {
+      const [begun] = await Promise.all([page.waitForEvent('download', { timeout: 15_000 }), page.click(button)]);
+      return begun;
+    });
     const saved = join(scratch, 'recording');
     await got.saveAs(saved);
     assert.match(await readFile(saved, 'utf8'), /board-speaks/);
