@@ -202,29 +202,6 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     );
   });
 
-  test('answers a second upload while one runs, although its body is not read', async () => {
-    const token = (await host.must(['create', 'token', 'test-root'])).trim();
-    const first = tab.page.evaluate(
-      `{ const stop = new AbortController();
-         globalThis.stopUpload = () => stop.abort();
-         const body = new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(1 << 20)) });
-         fetch(${JSON.stringify(`${path}/images`)}, { method: 'POST', signal: stop.signal, credentials: 'omit', duplex: 'half',
-           body, headers: { authorization: ${JSON.stringify(`Bearer ${token}`)} } }).then(() => 'completed', () => 'aborted') }`,
-    );
-    await eventually('a file of the upload', DEADLINE_MS, async () =>
-      (await readdir(uploads)).length > 0 ? true : undefined,
-    );
-    const body = 'new Blob(Array.from({ length: 64 }, () => new Uint8Array(1 << 20)))';
-    const second = await send('POST', `${path}/images`, token, body);
-    assert.equal(second.status, 429, second.body);
-    assert.match(second.body, /another archive is being uploaded to this host/);
-    await tab.page.evaluate('stopUpload()');
-    assert.equal(await first, 'aborted');
-    await eventually('the place of the upload', DEADLINE_MS, async () =>
-      (await send('GET', `${path}/images`, token)).body.includes('"isBusy":false') ? true : undefined,
-    );
-  });
-
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   /** A signed bundle whose executable does not run. */
   const bundleOf = async (version: string, storeLevel?: number): Promise<string> => {

@@ -4,7 +4,6 @@
  */
 import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http';
 import {
-  constants,
   createSecureServer,
   type Http2SecureServer,
   Http2ServerRequest,
@@ -245,11 +244,6 @@ class HttpsListener implements Listener {
       connection.inFlight -= 1;
       if (stream.rstCode > 0) connection.streamReset();
     });
-    // Browsers read the response to an upload only when its body is sent or the stream is closed (RFC 9113 §8.1).
-    if (!stream.endAfterHeaders)
-      stream.once('finish', () => {
-        if (!request.complete) stream.close(constants.NGHTTP2_NO_ERROR);
-      });
     this.#options.request(requestOf(request), response, connection);
   }
 
