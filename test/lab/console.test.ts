@@ -24,27 +24,20 @@ const IMAGE = 'lab.local/greeter:1';
 /** The kubelet's controller reports a host without a link after this time at the latest. */
 const NOTICED_MS = 30_000;
 const DROP_IN = 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nupdates: {healthyWithin: 60s}\n';
+const policy = (name: string, spec: object): object => ({
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'NetworkPolicy',
+  metadata: { name, namespace: 'default' },
+  spec,
+});
 /** `greeter` only accepts connections of `client`, on its port. */
-const POLICIES = `apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata: {name: nobody, namespace: default}
-spec: {podSelector: {}, policyTypes: [Ingress]}
----
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata: {name: greeter-from-client, namespace: default}
-spec:
-  podSelector: {matchLabels: {app: greeter}}
-  ingress:
-  - from: [{podSelector: {matchLabels: {app: client}}}]
-    ports: [{port: 8080}]
-`;
-/** Runs in the page. Other insertions of several lines make chromium add style attributes, which the policy forbids. */
-const PASTE = `(element, text) => {
-  const clipboardData = new DataTransfer();
-  clipboardData.setData('text/plain', text);
-  element.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
-}`;
+const POLICIES = {
+  nobody: policy('nobody', { podSelector: {}, policyTypes: ['Ingress'] }),
+  'greeter-from-client': policy('greeter-from-client', {
+    podSelector: { matchLabels: { app: 'greeter' } },
+    ingress: [{ from: [{ podSelector: { matchLabels: { app: 'client' } } }], ports: [{ port: 8080 }] }],
+  }),
+};
 const MEMBERS = 'section[aria-label="Members of the store"]';
 const RING = 'section[aria-label="Gossip ring"]';
 const VERSIONS = 'section[aria-label="Versions of the hosts"]';
@@ -129,13 +122,18 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
 
   test('draws which pods the policies of a namespace let reach each other', async () => {
     await create('client', IMAGE, 1);
-    await page('Create');
-    await view('YAML');
-    await tab.page.click('.cm-content');
-    await tab.page.keyboard.press('Control+A');
-    await tab.page.locator('.cm-content').evaluate(PASTE, POLICIES);
-    await view('Apply');
-    await tab.page.waitForSelector('.toast >> text=The objects are applied.');
+    for (const [name, object] of Object.entries(POLICIES)) {
+      await page('Create');
+      await view('YAML');
+      await tab.page.click('.cm-content');
+      for (const key of ['Control+A', 'Delete']) await tab.page.keyboard.press(key);
+      // With several lines, chromium adds style attributes to the insertion, which the content security policy forbids.
+      await tab.page.keyboard.insertText(JSON.stringify(object));
+      await view('Apply');
+      await eventually(`policy ${name}`, 30_000, async () =>
+        (await a.mustKubectl(['get', 'networkpolicies', '-o', 'name'])).includes(`/${name}\n`) ? true : undefined,
+      );
+    }
     await page('Network');
     await view('Reachability');
     await tab.page.selectOption('main select', 'default');
