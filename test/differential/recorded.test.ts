@@ -1,4 +1,4 @@
-/** What real clients once asked, asked again: every answer is as it was, field by field. */
+/** Sends the recorded requests of real clients again and compares each response with the golden one, field by field. */
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ function lines(text: string): string[] {
 
 describe('recorded requests', { concurrency: 2 }, () => {
   for (const file of readdirSync(directory).filter((name) => name.endsWith('.jsonl'))) {
-    it(`of ${file.replace('.jsonl', '')} are answered as before`, async () => {
+    it(`receives the golden responses for the requests of ${file.replace('.jsonl', '')}`, async () => {
       const steps = parseScript(await readFile(join(directory, file), 'utf8'));
       const wanted = lines(await readFile(join(directory, file.replace('.jsonl', '.golden')), 'utf8'));
       const given = lines(await goldenOf(steps));
@@ -33,7 +33,7 @@ describe('recorded requests', { concurrency: 2 }, () => {
       assert.deepEqual(
         found.slice(0, SHOWN),
         [],
-        `${found.length} differences; npm run record -- --golden accepts them`,
+        `${found.length} differences; explain them and run npm run record -- --golden`,
       );
     });
   }

@@ -36,9 +36,9 @@ const RULES: readonly Rule[] = [
   },
 ];
 const ROOT = join(import.meta.dirname, '../..');
-const LINTED = /^(?:(?:src|test|build|docs)\/.*\.(?:ts|mjs|md)|(?:README|CONTRIBUTING|CHANGELOG)\.md)$/;
+const LINTED = /^(?:(?:src|test|build|docs)\/.*\.(?:tsx?|mjs|md)|(?:README|CONTRIBUTING|CHANGELOG)\.md)$/;
 /** Texts of other projects, and this file's own list. */
-const FOREIGN = /generated|golden|recorded|^test\/style\/language\.ts$/;
+const FOREIGN = /\/generated\/|\.generated\.|^test\/style\/language\.ts$/;
 const TITLE = /^\s*(?:await )?(?:t\.)?(?:test|it|describe|suite)\(\s*(['"`])(.*?)\1/;
 
 interface Prose {

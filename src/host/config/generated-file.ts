@@ -34,14 +34,14 @@ export async function writeGenerated(path: string, document: unknown, mode = 0o6
   }
 }
 
-/** The text with a changed body; a file that was not edited does not become an edited one. */
+/** Replaces the body of the text. The new header has the hash of the new body, unless the file was edited before. */
 export function rewriteGenerated(text: string, change: (body: string) => string): string {
   if (wasEdited(text) || !text.startsWith(MARK)) return change(text);
   const body = change(text.slice(text.indexOf('\n') + 1));
   return `${MARK}${markOf(body)}\n${body}`;
 }
 
-/** A power cut may leave an empty file: it does not count as edited. */
+/** An empty file counts as unedited, because a power cut may leave one. */
 function wasEdited(text: string): boolean {
   if (text.trim() === '') return false;
   const end = text.indexOf('\n');

@@ -1,6 +1,7 @@
 /**
- * Golden files: what defaulting makes of a document of each kind, how it is printed, and what is said about wrong values in each of its
- * fields. A changed line is explained in the commit. `UPDATE_GOLDEN=1 node --test test/api/kinds/golden.test.ts` writes them anew.
+ * Golden files: the defaults of a document of each kind, its printed columns, and the errors for wrong values in each
+ * of its fields. Explain a changed line in the commit. `UPDATE_GOLDEN=1 node --test test/api/kinds/golden.test.ts`
+ * writes the files again.
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Real clients, each with a piece of work that shows how it speaks. */
+/** Real clients whose requests are recorded, each with typical work. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,9 +10,9 @@ import { APPLIED, CUSTOM, DEFINITION, NODE, WEB } from './documents.ts';
 
 interface Place {
   readonly server: TestServer;
-  /** Where the recording proxy listens. */
+  /** Port of the recording proxy. */
   readonly port: number;
-  /** Where upstream's programs are. */
+  /** Directory with upstream's programs. */
   readonly programs: string;
 }
 
@@ -40,7 +40,7 @@ async function withDirectory(
   }
 }
 
-/** Commands with what they read; most succeed, some are meant to fail. */
+/** Commands of kubectl and their standard input. Most succeed, and some fail on purpose. */
 const COMMANDS: readonly (readonly [command: string, input?: string])[] = [
   ['version'],
   ['create namespace shop'],
@@ -169,7 +169,7 @@ const clientNode: Client = {
   },
 };
 
-/** Runs one of upstream's programs until `done`, or for at most 40 s. */
+/** Runs one of upstream's programs until the JSONPath `done` of the pods is not empty, or for at most 40 s. */
 function upstream(name: string, flags: readonly string[], before: string, limit: number, done: string): Client {
   return {
     limit,
@@ -178,7 +178,7 @@ function upstream(name: string, flags: readonly string[], before: string, limit:
         const command = (...args: string[]) =>
           run('kubectl', ['--kubeconfig', place.server.kubeconfig, ...args], before);
         let child: ChildProcess | undefined;
-        // What the program acts upon goes through the proxy as well, so that a script is complete.
+        // The objects that the program processes are created through the proxy, so that the script is complete.
         const prepared = await run(
           'kubectl',
           ['--kubeconfig', kubeconfig, 'create', '--validate=false', '-f', '-'],

@@ -1,4 +1,4 @@
-/** What the recorded clients work with. */
+/** Objects that the recorded clients create. */
 
 export const WEB = `
 apiVersion: apps/v1

@@ -1,4 +1,4 @@
-/** The answers to a script from a server of our own, one line each. */
+/** Responses of a new server to a script, one line of JSON each. */
 import { startServer } from '../../apiserver/harness.ts';
 import { Connection } from '../exchange.ts';
 import { play } from './play.ts';

@@ -1,4 +1,7 @@
-/** Finds in requests what earlier answers brought, and notes where. */
+/**
+ * Replaces values in requests that the server chose in earlier responses by marks, and records where each value was
+ * found.
+ */
 import { decodeProtobuf, isProtobuf } from '../../../src/apiserver/http/protobuf/decode.ts';
 import { documentOf, type Learned, type Step } from './script.ts';
 
@@ -14,13 +17,13 @@ interface Known {
 type Fields = Record<string, unknown>;
 
 export class Marks {
-  /** By value; a later answer that brings the same revision is as good. */
+  /** Found values by their text. Only the first response that contains a value is recorded. */
   readonly #texts = new Map<string, Known>();
   readonly #revisions = new Map<string, Known>();
   #latest: Known | undefined;
   #next = 1;
 
-  /** Notes what the answer to a step brought. */
+  /** Records the values that the server chose in the response to a step. */
   read(step: number, answer: { readonly bytes: Buffer; readonly type: string }): void {
     this.#walk(documentOf(answer), '', step);
   }
@@ -49,7 +52,7 @@ export class Marks {
   }
 
   #revision(value: string): number | undefined {
-    // What only a watch has told is as new as anything.
+    // A revision that occurred only in a watch event is replaced by the mark of the latest one.
     const known = this.#revisions.get(value) ?? this.#latest;
     return known === undefined ? undefined : this.#mark(known);
   }
@@ -71,7 +74,7 @@ export class Marks {
       .replaceAll(/(\\"resourceVersion\\":\s*\\")([1-9]\d*)/g, revised);
   }
 
-  /** A request as a step. */
+  /** Converts a request to a step of the script. */
   write(request: Pick<Step, 'method' | 'path' | 'headers'>, body: Buffer): Step {
     const step = { ...request, path: this.#marked(request.path) };
     if (body.length === 0) return step;
@@ -90,7 +93,7 @@ export class Marks {
     };
   }
 
-  /** The steps, each with what is to be learnt from its answer. */
+  /** The steps, each with the locations of the marked values in its response. */
   finish(steps: readonly Step[]): Step[] {
     const learned = new Map<number, Learned[]>();
     for (const { mark, step, at } of [...this.#texts.values(), ...this.#revisions.values()])

@@ -1,4 +1,6 @@
-/** Plays a script to a server, and tells of each answer what does not differ from one run to the next. */
+/**
+ * Sends the requests of a script to a server, and reduces each response to the parts that are the same in every run.
+ */
 
 import { decodeProtobuf } from '../../../src/apiserver/http/protobuf/decode.ts';
 import { Reader } from '../../../src/wire/protobuf/protobuf.ts';
@@ -6,19 +8,19 @@ import type { Connection, Reply } from '../exchange.ts';
 import { normalise } from '../normalise.ts';
 import { type Chosen, documentOf, isWatch, learn, requestOf, type Step } from './script.ts';
 
-/** What is compared of an answer. */
+/** Compared parts of a response. */
 export interface RecordedResponse {
   readonly code: number;
   readonly type: string;
   readonly body: unknown;
 }
 
-/** Longer answers are told in outline: who is in them. */
+/** Size in characters of JSON above which only the kind and the names in a body are compared. */
 const LONGEST = 6000;
-/** Documents about the API itself grow with every kind; tests of their own look into them. */
+/** Discovery and OpenAPI documents. They grow with every kind and have tests of their own. */
 const ABOUT_THE_API = /^\/(?:openapi|apis?(?:\/[^/?]+(?:\/[^/?]+)?)?$|apis?\/?\?|version|\.well-known)|^\/api\/v1$/;
 
-/** Lists of what the server makes for itself. */
+/** Lists that contain the server's bootstrap objects. */
 const BOOTSTRAPPED =
   /^\/apis\/rbac\.authorization\.k8s\.io\/v1\/\w+$|\/(?:flowschemas|prioritylevelconfigurations|apiservices)$/;
 
@@ -28,8 +30,8 @@ const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * One answer for each step, in their order. Watches are played last, all at once: they then tell all that happened
- * since.
+ * Returns one response for each step, in the order of the steps. Watches are sent last and concurrently, so that they
+ * report the events of the whole run.
  */
 export async function play(steps: readonly Step[], connection: Connection): Promise<RecordedResponse[]> {
   const chosen: Chosen = new Map();
@@ -40,13 +42,13 @@ export async function play(steps: readonly Step[], connection: Connection): Prom
     const request = requestOf(step, chosen);
     if (isWatch(step)) {
       later.push(async () => {
-        responses[index] = tellWatch(step, await connection.send({ ...request, path: briefly(request.path) }));
+        responses[index] = summarizeWatch(step, await connection.send({ ...request, path: briefly(request.path) }));
       });
       continue;
     }
     const reply = await connection.send(request);
     learn(step, reply, chosen);
-    responses[index] = tell(step, reply, (text) => named(text, chosen, connection.port));
+    responses[index] = summarize(step, reply, (text) => named(text, chosen, connection.port));
     if (step.method === 'POST' && step.path.includes('/customresourcedefinitions'))
       await established(reply, connection);
   }
@@ -58,7 +60,10 @@ export async function play(steps: readonly Step[], connection: Connection): Prom
 const briefly = (path: string): string =>
   `${path.replaceAll(/([?&])timeout(?:Seconds)?=[^&]*/g, '$1').replaceAll(/&&+/g, '&')}&timeoutSeconds=1`;
 
-/** A definition takes a moment until its objects are served; a client that waited was recorded after that moment. */
+/**
+ * Waits until the objects of a new definition are served. The recorded client waited too, so its next requests rely on
+ * it.
+ */
 async function established(reply: Reply, connection: Connection): Promise<void> {
   if (reply.code !== 201) return;
   const { metadata } = JSON.parse(reply.bytes.toString()) as { metadata: { name: string } };
@@ -80,9 +85,7 @@ async function established(reply: Reply, connection: Connection): Promise<void> 
 const NUMBER = /^\d+$/;
 const UUID = /^[0-9a-f-]{36}$/;
 
-/**
- * Names that a server made up are called by their marks wherever they are mentioned, and its own port by what it is.
- */
+/** Replaces generated names by their marks wherever they occur, and the port of the server by `<port>`. */
 function named(text: string, chosen: Chosen, port: number): string {
   let result = text.replaceAll(`"port":${port}`, '"port":"<port>"');
   for (const [mark, value] of chosen)
@@ -90,7 +93,7 @@ function named(text: string, chosen: Chosen, port: number): string {
   return result;
 }
 
-function tell(step: Step, reply: Reply, name: (text: string) => string): RecordedResponse {
+function summarize(step: Step, reply: Reply, name: (text: string) => string): RecordedResponse {
   const type = reply.type.split(';')[0] ?? '';
   const head = { code: reply.code, type };
   const [path = ''] = step.path.split('?');
@@ -106,7 +109,7 @@ function tell(step: Step, reply: Reply, name: (text: string) => string): Recorde
 const ADDRESSES = new Set(['clusterIP', 'clusterIPs']);
 const AGES = /^(?:Age|Duration|Last Seen|First Seen|Created At)$/;
 
-/** Addresses and ports that a server gives out, times in tables, and descriptions, which are prose. */
+/** Replaces assigned addresses and ports, and the ages in tables, and removes the descriptions of table columns. */
 function masked(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(masked);
   if (!isFields(value)) return value;
@@ -148,10 +151,10 @@ function outline(body: unknown): unknown {
   return { kind, apiVersion, name: nameOf(rest), length: 'long' };
 }
 
-/** The server itself goes on working on these. */
+/** The server itself changes objects of these kinds, so their events differ from run to run. */
 const UNSETTLED = /customresourcedefinitions|apiservices|leases|flowschemas|prioritylevelconfigurations/;
 
-function tellWatch(step: Step, reply: Reply): RecordedResponse {
+function summarizeWatch(step: Step, reply: Reply): RecordedResponse {
   if (UNSETTLED.test(step.path)) return { code: reply.code, type: reply.type.split(';')[0] ?? '', body: null };
   const events = reply.type.includes('protobuf') ? protobufEvents(reply.bytes) : jsonEvents(reply.bytes);
   const body = events
@@ -170,7 +173,7 @@ function jsonEvents(bytes: Buffer): Event[] {
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Event);
 }
 
-/** Frames of a length and a message: the type, and the object in its envelope. */
+/** Decodes frames of a length and a WatchEvent, which has a type and an object in its envelope. */
 function protobufEvents(bytes: Buffer): Event[] {
   const events: Event[] = [];
   for (let at = 0; at + 4 <= bytes.length; ) {

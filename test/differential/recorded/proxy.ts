@@ -1,4 +1,4 @@
-/** A proxy between a client and a server that writes down what the client asks, one request after the other. */
+/** Proxy between a client and a server that records the client's requests in order. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, request as forward } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -7,9 +7,9 @@ import type { TestServer } from '../../apiserver/harness.ts';
 import { Marks } from './marks.ts';
 import { isWatch, type Step } from './script.ts';
 
-/** Headers that change what is answered. */
+/** Headers that change the response. */
 const RELEVANT = ['accept', 'content-type', 'user-agent'];
-/** How often the same may be asked: informers and elections ask again and again. */
+/** Limit for recordings of the same request, because informers and leader elections repeat theirs indefinitely. */
 const REPEATS = 2;
 
 export interface Recording {
@@ -18,7 +18,7 @@ export interface Recording {
   close(): Promise<void>;
 }
 
-/** Records until it is closed. At most `limit` requests are written down; all are answered. */
+/** Starts the proxy, which records until it is closed. At most `limit` requests are recorded; all are forwarded. */
 export async function record(server: TestServer, limit: number): Promise<Recording> {
   const names = { dns: ['localhost'], ips: ['127.0.0.1'] };
   const validity = lifetimeFrom(Date.now(), 1);
@@ -26,40 +26,41 @@ export async function record(server: TestServer, limit: number): Promise<Recordi
   const steps: Step[] = [];
   const marks = new Marks();
   const requested = new Map<string, number>();
-  /** Answers must come in the order in which they are written down. */
+  /** Forwards requests one after the other, so that the responses arrive in the order of the recording. */
   let turn: Promise<unknown> = Promise.resolve();
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks);
-    const { method = 'GET', url = '/' } = request;
+    const { url = '/' } = request;
     if (isWatch({ path: url })) {
       write(request, body, undefined);
-      relay(request, body, (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 502, answer.headers)));
+      relay(request, body, (incoming) => {
+        incoming.pipe(response.writeHead(incoming.statusCode ?? 502, incoming.headers));
+      });
       return;
     }
-    const mine = turn.then(
+    const own = turn.then(
       () =>
         new Promise<void>((resolve) => {
-          relay(request, body, (answer) => {
+          relay(request, body, (incoming) => {
             const parts: Buffer[] = [];
-            answer.on('data', (part: Buffer) => parts.push(part));
-            answer.on('end', () => {
+            incoming.on('data', (part: Buffer) => parts.push(part));
+            incoming.on('end', () => {
               const bytes = Buffer.concat(parts);
-              write(request, body, { bytes, type: answer.headers['content-type'] ?? '' });
-              response.writeHead(answer.statusCode ?? 502, answer.headers).end(bytes);
+              write(request, body, { bytes, type: incoming.headers['content-type'] ?? '' });
+              response.writeHead(incoming.statusCode ?? 502, incoming.headers).end(bytes);
               resolve();
             });
           });
         }),
     );
-    turn = mine;
-    await mine;
-    void method;
+    turn = own;
+    await own;
   };
 
-  function relay(request: IncomingMessage, body: Buffer, take: (answer: IncomingMessage) => void): void {
+  function relay(request: IncomingMessage, body: Buffer, take: (incoming: IncomingMessage) => void): void {
     const { 'accept-encoding': _coding, authorization: _who, host: _host, ...headers } = request.headers;
     const sent = forward(
       {
@@ -80,7 +81,7 @@ export async function record(server: TestServer, limit: number): Promise<Recordi
     sent.end(body);
   }
 
-  function write(request: IncomingMessage, body: Buffer, answer: { bytes: Buffer; type: string } | undefined): void {
+  function write(request: IncomingMessage, body: Buffer, incoming: { bytes: Buffer; type: string } | undefined): void {
     const headers = Object.fromEntries(
       RELEVANT.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
     );
@@ -92,7 +93,7 @@ export async function record(server: TestServer, limit: number): Promise<Recordi
     if (steps.length >= limit || repeated) return;
     const step = marks.write({ method: request.method ?? 'GET', path, headers }, body);
     steps.push(step);
-    if (answer !== undefined) marks.read(steps.length - 1, answer);
+    if (incoming !== undefined) marks.read(steps.length - 1, incoming);
   }
 
   const proxy = createServer({ cert: serving.certPem, key: serving.keyPem }, (request, response) => {

@@ -1,7 +1,8 @@
 /**
  * `npm run record -- [kubectl-1.20|kubectl|client-node|controllers|scheduler ...] [--programs DIRECTORY]`: runs clients
- * against an API server and writes what they ask to `scripts/`, then plays every script to a fresh server for the
- * golden answers (`--golden`: only that). DIRECTORY holds upstream's kube-controller-manager and kube-scheduler.
+ * against an API server and writes their requests to `scripts/`. Then it sends every script to a new server and writes
+ * the golden responses (`--golden`: only that). DIRECTORY contains upstream's kube-controller-manager and
+ * kube-scheduler.
  */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

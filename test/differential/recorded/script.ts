@@ -1,7 +1,7 @@
 /**
- * Requests of a real client, as they were sent. What a server had chosen (uids, revisions, generated names, tokens of
- * lists) stands as `<<3>>`, and the step whose answer brought it says where it was found; so a script can be played to
- * any server.
+ * Recorded requests of a real client. Values that the server chose (UIDs, revisions, generated names, continue tokens)
+ * are replaced by marks such as `<<3>>`. The step whose response contained the value has its location, so a script can
+ * be sent to any server.
  */
 
 import { decodeProtobuf, isProtobuf } from '../../../src/apiserver/http/protobuf/decode.ts';
@@ -9,7 +9,7 @@ import { envelope } from '../../../src/apiserver/http/protobuf/encode.ts';
 import { Reader, Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import type { Reply, Request } from '../exchange.ts';
 
-/** Where in an answer a chosen value stands: a JSON pointer. */
+/** Location of a chosen value in a response. `at` is a JSON pointer. */
 export interface Learned {
   readonly mark: number;
   readonly at: string;
@@ -20,31 +20,33 @@ export interface Step {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** In base64, for what is not text; values of the recording are in it as they were. */
+  /** Binary body in base64. It contains the values of the recorded server, not marks. */
   readonly bytes?: string;
-  /** What in `bytes` stands for a chosen value, and for which; `revision`: that of the object. */
+  /**
+   * Values in `bytes` that are replaced by those of the marks. `revision` is the mark of the object's resourceVersion.
+   */
   readonly stands?: readonly { readonly value: string; readonly mark: number }[];
   readonly revision?: number;
   readonly learns?: readonly Learned[];
 }
 
-/** Values that a server chose, by their marks. */
+/** Values that the server chose, by mark. */
 export type Chosen = Map<number, string>;
 
 export const isWatch = ({ path }: Pick<Step, 'path'>): boolean => /[?&]watch=(?:true|1)\b/.test(path);
 
-/** An answer as data: JSON, or protobuf read; undefined for anything else. */
+/** Decodes a JSON or protobuf response; undefined for other types. */
 export function documentOf(reply: Pick<Reply, 'bytes' | 'type'>): unknown {
   try {
     if (isProtobuf(reply.bytes)) return readList(reply.bytes) ?? decodeProtobuf(reply.bytes);
     if (reply.type.includes('json')) return JSON.parse(reply.bytes.toString('utf8'));
   } catch {
-    // Some kinds have no protobuf form here, and lists of events are not one document.
+    // Some kinds have no protobuf encoding here, and a list of watch events is not a single document.
   }
   return undefined;
 }
 
-/** A list is an envelope as any, its items are messages without one. */
+/** Decodes a list: it has an envelope, and its items are messages without one. */
 function readList(bytes: Buffer): object | undefined {
   const { apiVersion, kind, raw } = readEnvelope(bytes.subarray(MAGIC_LENGTH));
   if (!kind.endsWith('List')) return undefined;
@@ -106,7 +108,7 @@ export function learn(step: Step, reply: Reply, chosen: Chosen): void {
 
 const MARK = /<<(\d+)>>/g;
 
-/** What this server chose is put in; where it chose nothing, nothing is. */
+/** Request of a step with the values that this server chose. A mark without a value becomes `0`. */
 export function requestOf(step: Step, chosen: Chosen): Request {
   const fill = (text: string): string => text.replaceAll(MARK, (_, mark) => chosen.get(Number(mark)) ?? '0');
   const { method, headers } = step;
@@ -122,7 +124,7 @@ export function requestOf(step: Step, chosen: Chosen): Request {
   return { ...request, body: revision === undefined ? body : withRevision(body, revision) };
 }
 
-/** Lengths are as they were, so nothing around the values changes. */
+/** Replaces values by others of the same length, so the lengths in the enclosing messages remain valid. */
 function replaceAll(bytes: Buffer, value: string, now: string): Buffer<ArrayBuffer> {
   const copy = Buffer.from(bytes);
   for (let at = copy.indexOf(value); at >= 0; at = copy.indexOf(value, at + value.length))
@@ -131,7 +133,7 @@ function replaceAll(bytes: Buffer, value: string, now: string): Buffer<ArrayBuff
 }
 
 const MAGIC_LENGTH = 4;
-/** Envelope.raw, object.metadata, metadata.resourceVersion. */
+/** Field numbers of Envelope.raw, object.metadata and metadata.resourceVersion. */
 const REVISION_PATH = [2, 1, 6];
 
 function withRevision(body: Buffer, revision: string): Buffer {
@@ -139,7 +141,7 @@ function withRevision(body: Buffer, revision: string): Buffer {
   return Buffer.concat([magic, replaceField(body.subarray(MAGIC_LENGTH), REVISION_PATH, Buffer.from(revision))]);
 }
 
-/** The message with another value at a path of field numbers; all else byte by byte as it was. */
+/** Replaces the value at a path of field numbers. All other bytes stay unchanged. */
 function replaceField(message: Buffer, [number, ...rest]: readonly number[], value: Buffer): Buffer {
   const parts: Buffer[] = [];
   const reader = new Reader(message);
@@ -162,7 +164,7 @@ function replaceField(message: Buffer, [number, ...rest]: readonly number[], val
   return Buffer.concat(parts);
 }
 
-/** One line for the headers that steps have in common, then one for each step. */
+/** Formats the script: one line with the distinct sets of headers, then one line for each step. */
 export function formatScript(steps: readonly Step[]): string {
   const headers: string[] = [];
   const lines = steps.map(({ headers: own, ...step }) => {

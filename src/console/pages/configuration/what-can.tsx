@@ -1,4 +1,4 @@
-/** What a user, a group or a service account can do, with the binding that grants it. */
+/** Permissions of a user, a group or a service account, with the binding that grants each. */
 import { useState } from 'preact/hooks';
 import { type Bearer, type Grant, READ_BINDINGS, readMemberships, whatCan } from '../../data/api/what-can.ts';
 import { readRbac } from '../../data/api/who-can.ts';

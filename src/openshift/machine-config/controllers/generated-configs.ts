@@ -1,6 +1,6 @@
 /**
- * Generates fragments from KubeletConfigs and ContainerRuntimeConfigs, for the pools that they select. Plans in
- * openshift/machine-config/core/pools. Source: pkg/controller/{kubelet-config,container-runtime-config} of
+ * Generates MachineConfigs from KubeletConfigs and ContainerRuntimeConfigs for the pools that they select. The planner
+ * is `core/pools/generated.ts`. Source: pkg/controller/{kubelet-config,container-runtime-config} of
  * openshift/machine-config-operator.
  */
 
@@ -84,13 +84,13 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
     client: ResourceClient<T>,
     copies: Copies<T>,
   ) {
+    // One worker, because the name of each object depends on the names of the others.
     super(handle, scope, 1);
     this.#kind = kind;
     this.#filesOf = filesOf;
     this.#client = client;
     this.#configClient = handle.writer(resources.machineConfigs);
     this.#copies = copies;
-    // One by one: each counts the others' names.
   }
 
   override start(): void {
@@ -116,7 +116,7 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
   protected override async sync(name: string): Promise<void> {
     if (this.#copies.settings.get(name) === undefined) return;
     await ignoreNotFound(async () => {
-      // A name that has just been given to another one must be seen.
+      // List from the server, because the informer may lack the suffix that another object has just received.
       const { items } = await this.#client.list();
       const setting = items.find((each) => nameOf(each) === name);
       if (setting === undefined) return;
@@ -133,7 +133,7 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
         ? made
         : planGenerated(setting, this.#kind, all, pools, made.files, this.handle.use('machineConfig').version);
     if ('error' in plan) {
-      // What was generated before stays, as upstream has it.
+      // As upstream, MachineConfigs that were generated before stay unchanged.
       await this.#report(setting, plan.error);
       return;
     }
@@ -143,7 +143,10 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
     await this.#report(named, undefined);
   }
 
-  /** Finalizers and the number are written first: what is generated is always found again. */
+  /**
+   * Writes finalizers and the name suffix before the MachineConfigs are created, so that these are found and deleted
+   * after a crash.
+   */
   async #holdNames(setting: T, names: readonly string[], suffix: string | undefined): Promise<T> {
     const finalizers = setting.metadata?.finalizers ?? [];
     const missing = names.filter((each) => !finalizers.includes(each));
@@ -169,7 +172,7 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
     }
   }
 
-  /** Deletes the fragments that are not wanted, and then their finalizers. */
+  /** Deletes the MachineConfigs that are not in `wanted`, and then their finalizers. */
   async #release(setting: T, wanted: readonly string[]): Promise<void> {
     const finalizers = setting.metadata?.finalizers ?? [];
     const old = finalizers.filter((each) => isFragmentName(each, this.#kind) && !wanted.includes(each));

@@ -1,7 +1,6 @@
 /**
- * Fragments that are generated from KubeletConfigs and ContainerRuntimeConfigs: their names, which pools they are for,
- * and how the result is reported. Source: pkg/controller/{kubelet-config,container-runtime-config} of
- * openshift/machine-config-operator.
+ * MachineConfigs generated from KubeletConfigs and ContainerRuntimeConfigs: their names, their pools and the reported
+ * result. Source: pkg/controller/{kubelet-config,container-runtime-config} of openshift/machine-config-operator.
  */
 
 import type { LabelSelector } from '../../../../api/generated/meta/v1.ts';
@@ -26,7 +25,7 @@ export interface PoolSetting extends KubeObject {
 
 export interface SettingKind {
   readonly kind: 'KubeletConfig' | 'ContainerRuntimeConfig';
-  /** Ends the names of fragments: `99-worker-generated-kubelet`. */
+  /** Last part of the names of generated MachineConfigs, as in `99-worker-generated-kubelet`. */
   readonly suffix: 'kubelet' | 'containerruntime';
   /** Name of the kind of setting in messages. */
   readonly text: string;
@@ -46,9 +45,7 @@ export interface GeneratedPlan {
   readonly suffix: string | undefined;
 }
 
-/**
- * Plans the generated MachineConfigs of a kind. `settings` are all objects of the kind, `files` the generated files.
- */
+/** Plans the MachineConfigs of one setting. `settings` are all objects of its kind; `files` are the contents. */
 export function planGenerated(
   setting: PoolSetting,
   kind: SettingKind,
@@ -72,7 +69,9 @@ export function planGenerated(
   return { configs, suffix: setting.metadata?.annotations?.[NAME_SUFFIX] === undefined ? suffix : undefined };
 }
 
-/** The first of a pool has none; each later one counts up, so that the newest is merged last. */
+/**
+ * The first setting of a pool has no suffix. Each later one gets the next number, so that the newest is merged last.
+ */
 function suffixOf(
   setting: PoolSetting,
   kind: SettingKind,
@@ -103,7 +102,9 @@ const ignitionFile = ({ path, text }: GeneratedFile) => ({
   contents: { source: `data:text/plain,${encodeURIComponent(text)}`, compression: '' },
 });
 
-/** The status with the result of an attempt: the last three that differ; undefined: there is nothing new. */
+/**
+ * The status with the result of an attempt; the last three different results are kept. Undefined if nothing changes.
+ */
 export function withResult(
   { metadata, status }: PoolSetting,
   error: string | undefined,
@@ -125,6 +126,6 @@ export function withResult(
   };
 }
 
-/** Whether a finalizer is the name of a generated fragment. */
+/** Whether a finalizer is the name of a generated MachineConfig. */
 export const isFragmentName = (finalizer: string, { suffix }: SettingKind): boolean =>
   new RegExp(`^99-.+-generated-${suffix}(-[1-9])?$`).test(finalizer);
