@@ -8,7 +8,7 @@ const PORT = '[/-]port\\.ts$';
 /** Pure code of a domain. The generated types of the group `core` are no domain. */
 const CORE = '^src/(?!api/generated/).*/core/';
 const DOMAINS = 'store|gossip|pki|apiserver|controllers|scheduler|kubelet|runtime|network|openshift|rigs|metrics|kubectl|console|doctor|alerts|logging|support-bundle|status';
-/** Kinds of a feature live in the feature and follow the rules of `api`. */
+/** Kinds of a feature are in its folder and follow the rules of `api`. */
 const KINDS = '^src/(?:openshift|rigs|network)/.*kinds/';
 /** Pure parts that every controller may use. */
 const FRAMEWORK_CORE = '^src/controllers/framework/core/';
@@ -16,11 +16,11 @@ const FRAMEWORK_CORE = '^src/controllers/framework/core/';
 const ADAPTERS =
   '^src/(runtime/(?:oci|images|cri|directory-removal)|gossip/(?:memberlist|agent)|store/(?:disk|client)|network/pods/cni|pki)/';
 const CONTROLLER = '[/-]controller\\.ts$';
-/** Requests of a controller in a file of their own. */
+/** File outside of `controller.ts` that sends the requests of its controller. */
 const SURVEY = '^src/controllers/garbage-collection/namespace/survey\\.ts$';
 const PLANS = '^src/controllers/(?:workloads|network|storage|nodes|identity|quota|garbage-collection)/';
 const IO_MODULES = 'fs|fs/promises|net|child_process|https|http|http2|tls|dgram|dns|dns/promises|worker_threads';
-/** Files with I/O of their own. May only shrink: a file that is listed without need fails the check. */
+/** Files of a domain that do I/O themselves. The list may only shrink: the check below fails for a file without I/O. */
 const OWN_IO = ['durable-files', 'fallback', 'recover', 'restore', 'snapshots'].map(
   (name) => `src/store/administration/${name}.ts`,
 );
@@ -29,9 +29,9 @@ for (const path of OWN_IO)
     throw new Error(`${path}: imports no I/O; remove it from OWN_IO`);
 const IO = `^(?:node:)?(?:${IO_MODULES})$`;
 
-/** What a domain imports of other domains, besides ports and kinds. May only shrink. */
+/** Imports between domains that are allowed besides ports and kinds. The list may only shrink. */
 const CROSSINGS = {
-  // The fix of an alert is in its rule.
+  // The console shows the fix of an alert, which is part of its rule.
   console: ['^src/alerts/core/rules\\.ts$'],
   apiserver: [
     // Admission and computed resources of a feature use its pure core.

@@ -1,6 +1,7 @@
 /**
- * Bundling to CommonJS: a launcher, a file per long-running command, one for all others, one per worker thread. Native
- * add-ons and workers travel as assets, the commands behind the program.
+ * Bundles the sources to CommonJS: a launcher, one file for each long-running command, one file for all other commands,
+ * and one for each worker thread. Native add-ons and workers become assets of the executable; the files of commands are
+ * appended to it.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -9,14 +10,14 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { OWN_BUNDLES } from './src/cli/links.ts';
 
-/** How sources name their worker threads: `new URL('./worker.ts', import.meta.url)`. */
+/** Form in which sources refer to the entry file of a worker thread. */
 const WORKER = /new URL\(\s*'(\.\.?\/[^']+\.ts)',\s*import\.meta\.url\s*,?\s*\)/g;
 
 /** @param {string} file */
 export const workerName = (file) => `${basename(dirname(file))}-${basename(file, '.ts')}.cjs`;
 
 /**
- * Replaces references to worker sources by references to the unpacked assets, and remembers them.
+ * Replaces references to worker sources by references to the unpacked assets, and adds the sources to `workers`.
  * @param {Set<string>} workers
  * @returns {import('esbuild').Plugin}
  */
@@ -36,8 +37,7 @@ const workerReferences = (workers) => ({
 });
 
 /**
- * Leaves out the table of commands and the commands that the bundle does not have, and what such commands of the table
- * load when they run.
+ * Replaces commands that do not belong to the bundle, and the modules that they import when they run, by empty modules.
  * @param {(command: string) => boolean} has
  * @returns {import('esbuild').Plugin}
  */
@@ -56,7 +56,7 @@ const commandsOnly = (has) => ({
 });
 
 /**
- * The bundle as a function of `exports`, `require` and `module`, with an export that evaluates all of its modules.
+ * Wraps the bundle in a function of `exports`, `require` and `module`, and adds an export that evaluates all modules.
  * @param {string} text
  */
 function wrapped(text) {
@@ -67,8 +67,8 @@ function wrapped(text) {
 }
 
 /**
- * What esbuild leaves unescaped stands in regular expressions. One such character would make V8 hold the whole source
- * with two bytes for each.
+ * Escapes the characters beyond ASCII that esbuild leaves in regular expressions. With one such character, V8 stores
+ * two bytes for each character of the source.
  * @param {string} text
  */
 const escaped = (text) =>
@@ -78,7 +78,7 @@ const escaped = (text) =>
     return `\\u${code.toString(16).padStart(4, '0')}`;
   });
 
-/** What `src/base/versions/version.ts` says of the build; nothing where there is no git or no history. */
+/** Constants that `src/base/versions/version.ts` reads. Empty without git or without a commit. */
 async function commitConstants() {
   /** @param {string[]} args */
   const git = async (...args) => (await promisify(execFile)('git', ['-C', import.meta.dirname, ...args])).stdout.trim();
@@ -98,7 +98,7 @@ async function commitConstants() {
 /**
  * @param {{ entry: string, outfile: string, workers: Set<string>, modules: Set<string>, constants: Record<string,
  * string>, commands?: (command: string) => boolean }} options
- *   `commands`: those that the bundle has; the launcher calls it.
+ *   `commands`: selects the commands of a bundle that the launcher calls; undefined for other bundles.
  */
 async function bundleOne({ entry, outfile, workers, modules, constants, commands }) {
   const result = await build({
@@ -108,7 +108,7 @@ async function bundleOne({ entry, outfile, workers, modules, constants, commands
     platform: 'node',
     target: 'node24',
     format: 'cjs',
-    // `import()` of what is in the bundle becomes a deferred call; a command pays only for what it loads.
+    // `import()` of a bundled module becomes a deferred call, so a command evaluates only the modules that it uses.
     supported: { 'dynamic-import': false },
     minifySyntax: true,
     minifyWhitespace: true,
@@ -121,7 +121,7 @@ async function bundleOne({ entry, outfile, workers, modules, constants, commands
     write: false,
     define: { 'process.env.NODE_ENV': '"production"', ...constants },
   });
-  // Modules without a byte in the output are not shipped.
+  // A module that adds no byte to the output is not part of the executable, so its license is not required.
   for (const { inputs } of Object.values(result.metafile.outputs))
     for (const [module, { bytesInOutput }] of Object.entries(inputs)) if (bytesInOutput > 0) modules.add(module);
   const bundled = escaped(result.outputFiles[0]?.text ?? '');
@@ -131,12 +131,12 @@ async function bundleOne({ entry, outfile, workers, modules, constants, commands
 }
 
 /**
- * Bundles everything into `directory`: the launcher `main.cjs`, the commands and the workers they refer to.
+ * Bundles the launcher `main.cjs`, the commands and their workers into `directory`.
  * @param {string} directory
- * @param {{ release?: string | undefined, trust?: string | undefined }} options `release`: another version than the
- * sources have; `trust`: the public key of releases, in PEM
+ * @param {{ release?: string | undefined, trust?: string | undefined }} options `release`: version, if it is not
+ * that of package.json; `trust`: public key of releases, in PEM
  * @returns {Promise<{ main: string, commands: string[], workers: string[], modules: string[], bytes: number }>}
- * `modules`: the bundled files, relative to the root
+ * `modules`: bundled files, relative to the root of the repository
  */
 export async function bundle(directory, { release, trust } = {}) {
   const root = import.meta.dirname;
@@ -162,7 +162,7 @@ export async function bundle(directory, { release, trust } = {}) {
     commands.push(outfile);
   }
   const built = [];
-  // A worker may start workers of its own.
+  // A worker may refer to other workers, which are then added to the set.
   for (const worker of workers) {
     const outfile = resolve(directory, workerName(worker));
     bytes += await bundleOne({ ...all, entry: worker, outfile });
