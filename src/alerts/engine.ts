@@ -55,7 +55,8 @@ export function createAlertEngine(options: AlertEngineOptions): AlertEngine {
       if (logged.get(rule) !== problem) log.error('alert rule not evaluated', { rule, error: problem });
     logged.clear();
     for (const [rule, problem] of problems) logged.set(rule, problem);
-    if (samples.dropped > droppedBefore) log.warn('series of alert rules dropped', { limit: MAX_SERIES });
+    if (samples.dropped > droppedBefore)
+      log.warn('alert rules exceed the limit of series; further series dropped', { limit: MAX_SERIES });
     droppedBefore = samples.dropped;
   }
 

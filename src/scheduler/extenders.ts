@@ -70,7 +70,7 @@ export class Extenders {
           scores.set(host, (scores.get(host) ?? 0) + score * SCORE_SCALE * weight);
         }
       } catch (error) {
-        this.#log.warn('extender did not prioritize', { extender: extender.urlPrefix, error: messageOf(error) });
+        this.#log.warn('scores of extender not used', { extender: extender.urlPrefix, error: messageOf(error) });
       }
     });
     await Promise.all(responses);
@@ -117,7 +117,7 @@ export class Extenders {
       return read(await this.#post(extender, verb, body));
     } catch (error) {
       if (!extender.ignorable) throw error;
-      this.#log.warn('extender ignored', { extender: extender.urlPrefix, error: messageOf(error) });
+      this.#log.warn('extender failed and is ignored', { extender: extender.urlPrefix, error: messageOf(error) });
       return undefined;
     }
   }

@@ -52,8 +52,7 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
       const message = messageOf(error);
       // Expected while the API server is unavailable, or while an expired certificate is being renewed.
       const isExpected = isApiError(error, 'ServiceUnavailable') || isApiError(error, 'Forbidden');
-      if (message !== failure && !isExpected)
-        log.warn('trusted authorities not followed; retrying', { error: message });
+      if (message !== failure && !isExpected) log.warn('trusted authorities not read; retrying', { error: message });
       failure = message;
     }
     if (!stopped) timer = clock.setTimer(delayMs, () => void round());

@@ -242,7 +242,8 @@ export function followAuthorities({ settings, openAdmin, onAdopted, log }: Follo
         .catch((error: unknown) => {
           const message = messageOf(error);
           const isExpected = isApiError(error, 'ServiceUnavailable');
-          if (message !== failure && !isExpected) log.warn('authorities not followed; retrying', { error: message });
+          if (message !== failure && !isExpected)
+            log.warn('authorities of the cluster not read; retrying', { error: message });
           failure = message;
         })
         .finally(next);

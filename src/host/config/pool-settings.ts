@@ -35,7 +35,7 @@ export async function withPoolSettings(config: NodeConfig, root: string, lenient
       kubeletArguments = { ...kubeletArguments, ...(await read(root)) };
     } catch (error) {
       if (lenient === undefined) throw error;
-      lenient.error('setting of the pool not valid; the kubelet starts without it', { error: messageOf(error) });
+      lenient.error('pool setting invalid; starting the kubelet without it', { error: messageOf(error) });
     }
   }
   return { ...config, kubeletArguments: { ...config.kubeletArguments, ...kubeletArguments } } as NodeConfig;

@@ -114,7 +114,7 @@ export function followRelease(settings: Settings, log: Log): { readonly released
       await opened.close();
     }
   };
-  void follow().catch((error: unknown) => log.warn('offer not followed', { error: messageOf(error) }));
+  void follow().catch((error: unknown) => log.warn('release of this host not watched', { error: messageOf(error) }));
   return { released: released.promise, stop: () => stopping.abort() };
 }
 

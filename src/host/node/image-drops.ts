@@ -70,14 +70,14 @@ async function importDropped(drops: ImageDrops, signal: AbortSignal): Promise<vo
       for (const image of imported) await images.pin(image, true);
       known[name] = { stamp, names: imported };
       await writeRecord(record, known);
-      log.info('dropped images imported', {
+      log.info('images of the drop directory imported', {
         file: name,
         images: imported.join(','),
         ms: Math.round(performance.now() - began),
       });
     } catch (error) {
       if (signal.aborted) return;
-      log.error('dropped image not imported', { file: name, error: messageOf(error) });
+      log.error('image of the drop directory not imported', { file: name, error: messageOf(error) });
       report(drops, 'ImageImportFailed', `${path}: ${messageOf(error)}`);
     }
   }

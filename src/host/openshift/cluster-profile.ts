@@ -54,7 +54,7 @@ export function followProfile({ settings, informers, restartKubelet, log }: Prof
   const changed = (map: ConfigMap): void => {
     applying = applying
       .then(() => apply(map))
-      .catch((error: unknown) => log.warn('profile of the cluster not followed', { error: messageOf(error) }));
+      .catch((error: unknown) => log.warn('profile of the cluster not applied', { error: messageOf(error) }));
   };
   informer.onChange({ added: changed, updated: changed });
   informer.start();

@@ -96,7 +96,7 @@ export function followHandover(
       await opened.close();
     }
   };
-  void follow().catch((error: unknown) => log.error('handover not followed', { error: messageOf(error) }));
+  void follow().catch((error: unknown) => log.error('handover failed', { error: messageOf(error) }));
   return { done: done.promise, stop: () => stopping.abort() };
 }
 

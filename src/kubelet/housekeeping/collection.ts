@@ -173,7 +173,7 @@ export class ImageCollector {
       try {
         await runtime.images.remove(image.id);
         excess -= image.sizeBytes;
-        log.info('image removed: its disk is too full', {
+        log.info('image removed to free disk space', {
           image: image.repoTags[0] ?? image.id,
           bytes: image.sizeBytes,
         });

@@ -239,7 +239,7 @@ async function measure(
   try {
     return new Map([...(await diskUsage(services, workers, options))].map(([uid, each]) => [uid, use(each)]));
   } catch (error) {
-    services.log.v(2, 'pods are measured one by one', { error: messageOf(error) });
+    services.log.v(2, 'cannot measure all pods at once; measuring each pod', { error: messageOf(error) });
   }
   const uses = new Map<Uid, Use>();
   const waiting = [...workers];

@@ -270,7 +270,7 @@ export class PodManager {
       await directories.removePod(uid);
       await directories.removeLogs(pod);
     } catch (error) {
-      log.warn('remains of a pod not removed yet', { pod: fullName(pod), error: messageOf(error) });
+      log.warn('pod clean-up incomplete; retrying', { pod: fullName(pod), error: messageOf(error) });
     }
     await view.refresh();
   }

@@ -75,14 +75,14 @@ export class DoctorRequests {
     const startedMs = clock.monotonicMs();
     try {
       const report = await doctor.report(aborter.signal);
-      log.info('checks of the host made', { ms: Math.round(clock.monotonicMs() - startedMs) });
+      log.info('host checks completed', { ms: Math.round(clock.monotonicMs() - startedMs) });
       return { report };
     } catch (error) {
       const seconds = DOCTOR_DEADLINE_MS / 1000;
       const failure = isLate
         ? new HttpError(504, `doctor: the checks did not end within ${seconds} s; run "hyperedge doctor" on the host`)
         : new HttpError(500, `doctor: ${messageOf(error)}; run "hyperedge doctor" on the host`);
-      log.warn('checks of the host failed', { error: failure.message });
+      log.warn('host checks failed', { error: failure.message });
       return { failure };
     } finally {
       deadline.cancel();

@@ -40,7 +40,7 @@ export class RigRequests {
     }
     const command = query.get('command');
     const relay = query.get('relay');
-    log.info('rig power', { rig, command: command ?? `relay ${relay ?? ''} ${query.get('to') ?? ''}` });
+    log.info('rig power switched', { rig, command: command ?? `relay ${relay ?? ''} ${query.get('to') ?? ''}` });
     try {
       if (command !== null) return await host.runPower(command);
       const channel = Number(query.get('channel') ?? '1');
@@ -98,7 +98,7 @@ export class RigRequests {
           if (isRecorded) {
             await recording.write(chunk).catch((error: unknown) => {
               isRecorded = false;
-              log.warn('console not recorded', { rig, error: messageOf(error) });
+              log.warn('console output not recorded', { rig, error: messageOf(error) });
             });
           }
           yield chunk;

@@ -101,7 +101,7 @@ class Balancer implements NodeBalancer {
     const before = this.backends().length;
     this.#pool.setTargets(source, known);
     if (this.backends().length !== before)
-      this.#deps.log.v(2, 'API servers learned', { source, targets: known.join(',') });
+      this.#deps.log.v(2, 'API server addresses discovered', { source, targets: known.join(',') });
     this.#remember(known.filter(isRemote));
     this.#probeAll();
     this.#apply();

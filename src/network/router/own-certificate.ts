@@ -40,13 +40,13 @@ export class OwnCertificate {
       this.#problem = '';
       if (found.certificate !== this.current?.certificate || found.key !== this.current.key) {
         this.current = found;
-        log.info('default certificate of the host in service');
+        log.info('default certificate of the host in use');
         changed();
       }
     } catch (error) {
       const message = messageOf(error);
       if (message !== this.#problem)
-        log.warn('router.defaultCertificate not usable; the former is served', { error: message });
+        log.warn('router.defaultCertificate not usable; serving the previous one', { error: message });
       this.#problem = message;
     }
     if (!this.#stopped) this.#timer = clock.setTimer(PERIOD_MS, () => void this.start());

@@ -65,7 +65,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
       const { table } = deps.config;
       await deps.packetFilter
         .apply(`add table ip ${table}\ndelete table ip ${table}\n`)
-        .catch((error: unknown) => deps.log.v(2, 'no service rules removed', { error: messageOf(error) }));
+        .catch((error: unknown) => deps.log.v(2, 'service rules not removed', { error: messageOf(error) }));
     },
     change() {},
     async sync(all) {

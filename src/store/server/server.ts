@@ -323,7 +323,7 @@ class Server implements StoreServer {
     } catch (error) {
       if (this.#stopped) return;
       // The store also works with the former tables. The next start retries.
-      this.#deps.log.warn('tables of the store not changed', { level, cause: messageOf(error) });
+      this.#deps.log.warn('schema of the store not changed', { level, cause: messageOf(error) });
     }
   }
 
@@ -336,9 +336,7 @@ class Server implements StoreServer {
     const others = cluster.members.filter(({ id }) => id !== own).map((member) => member.peerUrls);
     this.#savedPeers = this.#savedPeers
       .then(() => storage.savePeers(others.filter((urls) => urls.length > 0)))
-      .catch((error: unknown) =>
-        log.warn('could not save the peer URLs of the other members', { cause: messageOf(error) }),
-      );
+      .catch((error: unknown) => log.warn('peer URLs of the other members not saved', { cause: messageOf(error) }));
     await this.#savedPeers;
   }
 }

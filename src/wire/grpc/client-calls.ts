@@ -57,7 +57,7 @@ export class UnaryExchange implements StreamEvents, Placed {
       this.#fail(error instanceof RpcError ? error : new RpcError(RpcCode.internal, String(error)));
       return;
     }
-    if (endStream) this.#fail(new RpcError(RpcCode.internal, 'answer without a status'));
+    if (endStream) this.#fail(new RpcError(RpcCode.internal, 'response without a status'));
   }
 
   lost(reason: string, code: number): void {

@@ -72,7 +72,7 @@ test('an invalid file prevents a restart of the kubelet, but not the start of th
     const lines: string[] = [];
     const log = createLog({ component: 't', level: 0, sink: { write: (line) => lines.push(line) }, nowMs: () => 0 });
     assert.deepEqual(await withPoolSettings(own, root, log), own);
-    assert.match(lines.join(), /setting of the pool not valid; the kubelet starts without it/);
+    assert.match(lines.join(), /pool setting invalid; starting the kubelet without it/);
   });
 });
 

@@ -59,7 +59,7 @@ export const extensions: readonly HostService[] = [
     needs: ['settings', 'kubelet'],
     start: ({ settings }, { log }) =>
       deployManifests(settings, log.named('manifests')).catch((error: unknown) => {
-        log.error('deploy directory not followed', { error: messageOf(error) });
+        log.error('deploy directory not watched', { error: messageOf(error) });
         return async () => {};
       }),
     stop: (stop) => stop(),

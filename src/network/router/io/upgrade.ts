@@ -91,7 +91,7 @@ export function upgrade(
     upstream.once('response', (incoming) => {
       clearTimeout(connecting);
       const status = incoming.statusCode ?? 502;
-      if (status < 200 || status > 599) return void upstream.destroy(new Error('no status of HTTP'));
+      if (status < 200 || status > 599) return void upstream.destroy(new Error('invalid HTTP status'));
       metrics.responded(backend, status);
       const passed = returned(incoming.rawHeaders, incoming.headers.connection);
       client.write(headText(status, incoming.statusMessage ?? '', [...passed, 'Connection', 'close']));

@@ -80,7 +80,7 @@ class DrainController extends ControllerTerm {
       return;
     }
     if (step.kind === 'unknown') {
-      this.handle.log.warn('drain not recognised', { node: name, wanted: step.wanted });
+      this.handle.log.warn('unknown drain request; ignoring it', { node: name, wanted: step.wanted });
       return;
     }
     if (step.kind === 'uncordon') {

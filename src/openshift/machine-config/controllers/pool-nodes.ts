@@ -198,7 +198,7 @@ class NodeController extends ControllerTerm {
     if (this.#reported.get(key) === message) return;
     this.#reported.set(key, message);
     this.handle.recorder.event(object, HARMLESS.has(reason) ? 'Normal' : 'Warning', reason, message);
-    this.handle.log.info('pool or node reported', { object: nameOf(object), reason, message });
+    this.handle.log.info('machine config event', { object: nameOf(object), reason, message });
   }
 }
 

@@ -73,7 +73,7 @@ class Daemon implements MachineConfigDaemon {
     try {
       this.#note = noteOf(await files.open());
     } catch (error) {
-      log.error('machine config not readable; this host follows none', { error: messageOf(error) });
+      log.error('machine config not readable; the daemon applies none', { error: messageOf(error) });
       return;
     }
     const wake = (): void => this.#wake();

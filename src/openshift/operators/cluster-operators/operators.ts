@@ -97,7 +97,8 @@ export class Operators {
       const written = await operators.update({ ...object, status }, { subresource: 'status' });
       this.#written.set(name, written);
       const shown = next.conditions.map(({ type, status: value }) => `${type}=${value}`).join();
-      if (!semanticEqual(statuses(previous), statuses(next.conditions))) log.info('cluster operator', { name, shown });
+      if (!semanticEqual(statuses(previous), statuses(next.conditions)))
+        log.info('cluster operator conditions changed', { name, shown });
       this.#record(written, object.status, status);
     } catch (error) {
       // The informer will deliver the change of the other writer.

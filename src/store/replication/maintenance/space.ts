@@ -89,7 +89,7 @@ export class DiskSpace {
           if (recovered) this.setFull(false);
         },
         (error: unknown) => {
-          if (!view.stopped) log.warn('could not check for free disk space', { cause: messageOf(error) });
+          if (!view.stopped) log.warn('free disk space not checked', { cause: messageOf(error) });
         },
       )
       .finally(() => {
