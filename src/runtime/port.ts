@@ -190,7 +190,10 @@ export interface Mount {
   readonly propagation: 'private' | 'hostToContainer' | 'bidirectional';
 }
 
-/** Has a property per entry of `CONTAINER_FIELDS`, beside those that are not read from a field. */
+/**
+ * Configuration of a container: one property for each entry of `CONTAINER_FIELDS`, and the properties below, which the
+ * kubelet computes.
+ */
 export interface ContainerConfig extends ContainerFieldValues {
   readonly name: string;
   /** Counts restarts of this container in this pod; part of the log file name. */

@@ -42,7 +42,7 @@ export class Costs {
     return new Costs(path, { ...shipped, ...own });
   }
 
-  /** `name`: path in the repository. */
+  /** Cost of the test file at the path `name` of the repository. */
   of(name: string): Cost {
     const [seconds = 0, cpuSeconds] = this.#recorded[name] ?? [];
     return cpuSeconds === undefined ? { seconds } : { seconds, cpuSeconds };

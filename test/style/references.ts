@@ -148,7 +148,7 @@ for (const page of documents) {
 for (const source of sources)
   for (const [index, line] of readFileSync(join(ROOT, source), 'utf8').split('\n').entries()) {
     const [, comment] = /^\s*(?:\/\*\*?|\*|\/\/)(.*)$/.exec(line) ?? [];
-    // Upstream's paths are named after "Source:".
+    // A comment that cites upstream contains paths of upstream's repositories, which do not exist here.
     if (comment !== undefined && !/Source|upstream|kubernetes|etcd-io/i.test(comment))
       checkPaths(`${source}:${index + 1}`, comment.replaceAll(/https?:\/\/\S+/g, ''));
   }

@@ -4,7 +4,10 @@ import type { ObjectMeta as UpstreamObjectMeta } from '../generated/meta/v1.ts';
 /** Metadata of an object. `name` and `uid` are set on every object that was read from the API. */
 export type ObjectMeta = UpstreamObjectMeta;
 
-/** Any API object in JSON form, with apiVersion and kind. An alias, because it is assignable to `JsonObject`. */
+/**
+ * Any API object in JSON form, with apiVersion and kind. A type alias, because an interface is not assignable to
+ * `JsonObject`.
+ */
 export type KubeObject = {
   apiVersion?: string;
   kind?: string;

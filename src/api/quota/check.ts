@@ -34,7 +34,7 @@ export interface QuotaRequest {
 export type QuotaVerdict =
   /** `plain`: upstream's message does not name the object. */
   | { readonly kind: 'refused'; readonly message: string; readonly plain?: boolean }
-  /** Amounts to charge by the index of the quota. Empty: no quota applies. */
+  /** Amounts to charge, by the index of the quota. Empty if no quota applies. */
   | { readonly kind: 'allowed'; readonly charges: ReadonlyMap<number, Amounts> };
 
 const refused = (message: string): QuotaVerdict => ({ kind: 'refused', message });

@@ -134,7 +134,7 @@ const isResizeInfeasible = (pod: Pod): boolean =>
     ({ type, reason }) => (type as string) === 'PodResizePending' && reason === 'Infeasible',
   );
 
-/** Resources of the pod as a whole, which support only some names. */
+/** Pod-level resources. They support only CPU, memory and huge pages; other names are ignored. */
 function podLevel(pod: Pod, kind: Kind): Map<string, Quantity> {
   const { resources } = (pod.spec ?? {}) as { readonly resources?: Resources };
   const amounts = amountsOf(resources?.[kind]);

@@ -12,7 +12,7 @@ export const LOCAL_DELETE = 'local-volumes.hyperedge.dev/delete';
 export const LOCAL_DELETED = 'local-volumes.hyperedge.dev/deleted';
 /** Keeps a deleted volume until its data is deleted. */
 export const LOCAL_FINALIZER = 'hyperedge.dev/local-volume';
-/** Volume annotation: name of its node. */
+/** Annotation of a PersistentVolume with the name of the node that has its directory. */
 export const LOCAL_NODE = 'hyperedge.dev/node';
 
 /** Volume names in an annotation. Names that the provisioner never assigns are dropped. */

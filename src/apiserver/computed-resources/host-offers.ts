@@ -79,7 +79,7 @@ export async function offerHost(
     if (!dryRun) await report(context, spec, known, source);
     return answer(statusOf(spec, known));
   }
-  // A node without a BareMetalHost must not be wiped or claimed, so none is created.
+  // The host is already a node. Without a BareMetalHost, it can be neither wiped nor claimed, so none is created.
   if (spec.state === 'joined') return answer({ phase: 'Joined' });
   requireFree(context, spec, hosts);
   const unapproved = hosts.filter((host) => annotation(host, OFFER_ANNOTATION) !== '' && host.spec?.online !== true);

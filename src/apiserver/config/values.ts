@@ -73,7 +73,7 @@ export class ApiValues {
     return path === '' ? undefined : this.#locate(path);
   }
 
-  /** Resolves a file name inside a flag's value. */
+  /** Resolves a file name that is part of a flag's value. */
   located(path: string): string {
     return this.#locate(path);
   }

@@ -201,7 +201,7 @@ const json = (value: unknown): StaticDocument => staticDocument(Buffer.from(JSON
 
 const isOf = ({ group, version }: KindDefinition, path: string): boolean => `apis/${group}/${version}` === path;
 
-/** Builds the part of each kind once, with a pause after each. */
+/** Builds the part of each kind that `known` does not have yet, and lets other work run after each. */
 async function pieces<T>(
   custom: readonly KindDefinition[],
   known: WeakMap<KindDefinition, T>,

@@ -29,7 +29,7 @@ const MAX_QUEUED = 1000;
 /** Maximum number of attempts for an event while the server is unreachable. Source: client-go's maxTriesPerEvent. */
 const MAX_TRIES = 12;
 const RETRY_MS = 2_000;
-/** Default time in which `stop` writes the queue. */
+/** Default limit for the time that `stop` spends on writing the queued events. */
 const FLUSH_MS = 2_000;
 /** Upstream's limit for the message of an event. */
 const MAX_MESSAGE = 1024;

@@ -101,7 +101,7 @@ function absolute(document: unknown, directory: string): unknown {
             holder[field] = join(directory, holder[field]);
   for (const entry of Array.isArray(users) ? users : []) {
     const exec = entry?.user?.exec;
-    // A command without a slash is searched on PATH.
+    // A command without a slash is looked up in PATH.
     if (typeof exec?.command === 'string' && exec.command.includes('/') && !isAbsolute(exec.command))
       exec.command = join(directory, exec.command);
   }

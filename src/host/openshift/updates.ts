@@ -57,7 +57,7 @@ export interface UpdatedHost {
 export function startUpdates(host: UpdatedHost): () => Promise<void> {
   const { settings, runtime, nodeName, api, informers, verify, prober } = host;
   const log = host.log.named('updates');
-  // Shared with the service proxy.
+  // The service proxy uses the same informer.
   const nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
   const peers = startPeerProbes({
     ...{ nodeName, client: api.client, nodes, clock, log },

@@ -1,4 +1,7 @@
-/** Pods as the kubelet knows them, which needs no API server, and objects and metrics of the API server. */
+/**
+ * Sections with data of the cluster: pods and events from the kubelet, which needs no API server for them, and objects
+ * and metrics from the API server.
+ */
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { ApiClient } from '../../client/index.ts';

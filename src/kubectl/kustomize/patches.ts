@@ -6,7 +6,7 @@ import type { PatchEntry, PatchTarget } from './kustomization.ts';
 import { patchText } from './patching.ts';
 import { groupVersionOf, isFields, isNamed, nameOfResource, type Resource } from './resource.ts';
 
-/** Applies one entry. Resources that the patch deletes are removed from the list. */
+/** Applies one patch of a kustomization. Resources that the patch deletes are removed from `resources`. */
 export async function applyPatch(
   resources: Resource[],
   entry: PatchEntry,

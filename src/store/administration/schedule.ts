@@ -48,7 +48,10 @@ export interface ScheduleOptions {
   readonly firstMs?: number;
 }
 
-/** Saves an overdue snapshot after the start. An unreadable schedule is logged, and no snapshot is saved. */
+/**
+ * Saves snapshots on schedule; one that is overdue at the start is saved after `firstMs`. If the schedule cannot be
+ * read, the error is logged and no snapshot is saved.
+ */
 export function scheduleSnapshots(options: ScheduleOptions): ScheduledSnapshots {
   const { read, files, clock, log, take, firstMs = FIRST_MS } = options;
   const notBefore = clock.monotonicMs() + firstMs;

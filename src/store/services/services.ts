@@ -29,7 +29,7 @@ import type { RequireLeader } from './require-leader.ts';
 
 /** etcd's default for `progress_notify`. */
 const PROGRESS_INTERVAL_MS = 600_000;
-/** Source: etcd lease/lessor.go. */
+/** Interval at which the remaining time of leases is recorded. Source: etcd lease/lessor.go. */
 const LEASE_CHECKPOINT_MS = 300_000;
 
 export interface ServiceParts {

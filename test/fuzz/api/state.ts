@@ -12,7 +12,9 @@ interface Item {
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly resourceVersion: string };
 }
 
-/** Kinds that affect the requests of others, or whose number grows without limit because of random names. */
+/**
+ * Kinds to delete after each run: they change how later requests are processed, or accumulate because of random names.
+ */
 const SWEPT = [
   '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations',
   '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations',

@@ -48,7 +48,7 @@ export function readFields<T extends Table>(table: T, owner: FieldOwner): Values
   return values as ValuesOf<T>;
 }
 
-/** Parts of the values in the OCI runtime specification or the CRI message, merged into `document`. */
+/** Merges the parts that the entries of `table` produce for `target` into a copy of `document`. */
 export function withFields<D extends object, T extends Table>(
   document: D,
   table: T,

@@ -36,7 +36,7 @@ export interface NodeAuthorizer {
   authorize(user: UserInfo, action: Action): Decision | undefined;
 }
 
-/** Name of the node that `user` is. Undefined, and never '', for other users. */
+/** Node name in the user name of a node's credentials. Undefined for all other users; never an empty string. */
 export function nodeNameOf(user: UserInfo): string | undefined {
   if (!user.name.startsWith(NODE_USER_PREFIX) || !user.groups.includes(NODES_GROUP)) return undefined;
   const name = user.name.slice(NODE_USER_PREFIX.length);

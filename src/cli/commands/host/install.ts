@@ -97,8 +97,8 @@ export const installCommand: Command = {
 };
 
 /**
- * How the host gets its cluster: with a join token, by offering itself, as the temporary master of a new cluster, or
- * standalone.
+ * Options that select how the host gets a cluster: it joins with a token, offers itself to a cluster, or is the
+ * temporary master of a new cluster. A standalone host has none of them.
  */
 function waysOf(flags: FlagValues): Pick<InstallOptions, 'join' | 'offer' | 'handover'> {
   const value = (name: string): string | undefined => stringFlag(flags, name)?.replace(/\/+$/, '');

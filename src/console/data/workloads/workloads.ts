@@ -17,7 +17,7 @@ export interface WorkloadState {
   readonly ready: number;
   readonly desired: number;
   readonly health: Health;
-  /** A few words, such as `rolling out, 2 of 3 updated`. */
+  /** Short description of the state, such as `rolling out, 2 of 3 updated`. */
   readonly text: string;
 }
 
