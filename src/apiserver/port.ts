@@ -18,14 +18,14 @@ export type HttpRequest = IncomingMessage & {
    * Delivers the body to `take` instead of a stream, whose events are expensive for small writes. Returns false if the
    * body has already started to arrive as a stream. Absent for HTTP/2, where bodies are always streams.
    */
-  takeBody?(take: BodyTaker): boolean;
+  takeBody?(take: BodyConsumer): boolean;
   /** Stream of an HTTP/2 request. */
   readonly stream?: { readonly endAfterHeaders: boolean; close(code: number): void };
 };
 export type HttpResponse = ServerResponse;
 
 /** Receives the chunks of a body, and null at its end. Returns false to stop reading. */
-export type BodyTaker = (chunk: Buffer | null) => boolean;
+export type BodyConsumer = (chunk: Buffer | null) => boolean;
 
 /** TLS properties of a connection. There is one object per connection, so callers may cache results by its identity. */
 export interface ConnectionInfo {

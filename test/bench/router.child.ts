@@ -2,7 +2,7 @@
 
 import type { Log } from '../../src/base/log.ts';
 import { Balancer, planRouting } from '../../src/network/router/core/index.ts';
-import { createCertificateJudge, proxyFactory } from '../../src/network/router/io/index.ts';
+import { createCertificateVerifier, proxyFactory } from '../../src/network/router/io/index.ts';
 import type { Route } from '../../src/network/router/kinds/routes/types.ts';
 
 export interface ChildSettings {
@@ -26,7 +26,7 @@ const proxy = proxyFactory(silent, '127.0.0.1').create(
   () => {},
 );
 proxy.useDefaultCertificate({ certificate, key });
-const judge = createCertificateJudge();
+const judge = createCertificateVerifier();
 const routes = new Map<string, Route>();
 process.on('message', (given: readonly Route[]) => {
   for (const each of given) routes.set(each.metadata?.name ?? '', each);

@@ -41,7 +41,7 @@ export function rulesOf(
  * Evaluates the rules for the defaults of a schema, as for new objects. Schemas below `additionalProperties` are
  * skipped.
  */
-export function judgeDefaults(schema: Schema, path: string): FieldError[] {
+export function evaluateDefaults(schema: Schema, path: string): FieldError[] {
   const found: FieldError[] = [];
   if (schema.default !== undefined) {
     const root = new Compilation().node(schema, '', schema.embedded, 1, undefined);
@@ -50,9 +50,9 @@ export function judgeDefaults(schema: Schema, path: string): FieldError[] {
     if (root !== undefined) for (const _turn of run.node(root, schema.default, undefined, at));
     found.push(...run.found);
   }
-  if (schema.items !== undefined) found.push(...judgeDefaults(schema.items, `${path}.items`));
+  if (schema.items !== undefined) found.push(...evaluateDefaults(schema.items, `${path}.items`));
   for (const [name, property] of schema.properties)
-    found.push(...judgeDefaults(property, `${path}.properties[${name}]`));
+    found.push(...evaluateDefaults(property, `${path}.properties[${name}]`));
   return found;
 }
 

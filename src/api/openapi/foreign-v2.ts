@@ -118,7 +118,7 @@ function parametersOf(holder: JsonObject, read: Read): ParameterV2[] {
 }
 
 /** Returns `part` without definitions that equal those in `known`, and with new names for those that differ. */
-export function besideKnown(
+export function withUniqueDefinitions(
   part: Pick<OpenApiV2, 'paths' | 'definitions'>,
   known: Definitions,
 ): Pick<OpenApiV2, 'paths' | 'definitions'> {

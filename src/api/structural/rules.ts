@@ -47,7 +47,7 @@ export interface SchemaVerdict {
 }
 
 /** Requirements for a schema that depend on the definition. */
-export interface SchemaDemands {
+export interface SchemaRules {
   /** Every value must have one known type. */
   readonly structural: boolean;
   /** Types must be valid. */
@@ -56,7 +56,7 @@ export interface SchemaDemands {
   readonly noDefaults: string | undefined;
 }
 
-export const STRICT: SchemaDemands = { structural: true, types: true, noDefaults: undefined };
+export const STRICT: SchemaRules = { structural: true, types: true, noDefaults: undefined };
 
 /**
  * All errors of a schema, including those of single keywords. `status`: whether the version has the status subresource.
@@ -65,7 +65,7 @@ export function validateSchema(
   parsed: ParsedSchema,
   path: string,
   status = false,
-  demands: SchemaDemands = STRICT,
+  demands: SchemaRules = STRICT,
 ): SchemaVerdict {
   const { schema, errors } = parsed;
   const unsupported = demands.structural ? parsed.unsupported : undefined;

@@ -6,7 +6,7 @@
 import {
   type AccessAnswer,
   type AccessChecker,
-  type AccessQuestion,
+  type AccessRequest,
   authorizerValue,
   resourceCheckValue,
 } from '../../api/cel/library/authorizer.ts';
@@ -84,7 +84,7 @@ function checkerOf(user: UserInfo, source: AccessSource): AccessChecker {
 
 const answerOf = ({ allowed, reason, error = '' }: Decision): AccessAnswer => ({ allowed, reason, error });
 
-function subjectOf(user: UserInfo, { account }: AccessQuestion): UserInfo {
+function subjectOf(user: UserInfo, { account }: AccessRequest): UserInfo {
   if (account === undefined) return user;
   const { namespace, name } = account;
   return {
@@ -93,7 +93,7 @@ function subjectOf(user: UserInfo, { account }: AccessQuestion): UserInfo {
   };
 }
 
-function actionOf(question: AccessQuestion): Action {
+function actionOf(question: AccessRequest): Action {
   const { verb, path, fieldSelector, labelSelector } = question;
   if (path !== undefined) return { verb, path };
   return {

@@ -7,7 +7,7 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 import { decodeObject } from '../pipeline/decode-object.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { WriteOptions } from '../pipeline/options.ts';
-import { takeBack } from './review.ts';
+import { fromReview } from './review.ts';
 
 /** The object or body that plug-ins may change. Undefined for requests without one, such as deletes. */
 export function targetOf(request: AdmissionRequest): object | undefined {
@@ -33,7 +33,7 @@ export async function exchangeObject(
     replace(target, decodeObject({ ...decoded, schema: schemaOf(request.bodyKind) }, changed, [], validation, []));
     return;
   }
-  const next = await takeBack(decodeObject(as, changed, [], validation, []), request.kind, as);
+  const next = await fromReview(decodeObject(as, changed, [], validation, []), request.kind, as);
   request.kind.definition.setDefaults?.(next);
   replace(target, next);
 }

@@ -101,7 +101,7 @@ async function seenBy(to: ServedKind, from: ServedKind, object: KubeObject): Pro
 }
 
 /** Converts a returned object to the form in which the pipeline keeps it. */
-export async function takeBack(object: KubeObject, kind: ServedKind, as: ServedKind): Promise<KubeObject> {
+export async function fromReview(object: KubeObject, kind: ServedKind, as: ServedKind): Promise<KubeObject> {
   if (as.view === undefined) return toStored(as, object);
   return as === kind ? object : seenBy(kind, as, object);
 }

@@ -33,6 +33,6 @@ export function forbid(request: AdmissionRequest, why: string): ApiError {
 }
 
 /** Like `forbid`, for messages in which upstream does not name the object. */
-export function forbidPlainly(request: AdmissionRequest, message: string): ApiError {
+export function forbidWithoutName(request: AdmissionRequest, message: string): ApiError {
   return new ApiError('Forbidden', message, forbid(request, message).details);
 }

@@ -10,7 +10,7 @@ import { admitReview } from '../pipeline/admission.ts';
 import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
 import { success } from '../rest/answer.ts';
 import type { RestContext } from '../rest/context.ts';
-import { speaksProtobuf } from '../rest/reads/messages.ts';
+import { supportsProtobuf } from '../rest/reads/messages.ts';
 import { noSuchResource } from '../rest/reads/served-at.ts';
 import { bindPod } from '../rest/subresources/binding.ts';
 import { readObject, writeRequest } from '../rest/writes/request-body.ts';
@@ -40,7 +40,7 @@ export async function review(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> {
-  negotiate(exchange.request.headers.accept, speaksProtobuf(kind), false);
+  negotiate(exchange.request.headers.accept, supportsProtobuf(kind), false);
   const request = writeRequest(exchange, kind, info);
   const object = toStored(kind, await readObject(context, exchange, kind, request));
   if (kind.definition.namespaced) placeIn(object, info.namespace);

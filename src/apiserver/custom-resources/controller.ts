@@ -12,7 +12,7 @@ import {
   setCondition,
 } from '../../api/kinds/cluster/customresourcedefinitions/conditions.ts';
 import { CLEANUP_FINALIZER } from '../../api/kinds/cluster/customresourcedefinitions/index.ts';
-import { judgeNames } from '../../api/kinds/cluster/customresourcedefinitions/names.ts';
+import { acceptNames } from '../../api/kinds/cluster/customresourcedefinitions/names.ts';
 import { structureCondition } from '../../api/kinds/cluster/customresourcedefinitions/structure.ts';
 import { protectedGroupErrors } from '../../api/kinds/cluster/customresourcedefinitions/validation.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
@@ -95,7 +95,7 @@ export class DefinitionController {
       .filter((each) => each.group === group);
     await this.#change(name, (current) => {
       const now = timestamp(this.#context.clock.nowMs());
-      const verdict = judgeNames(
+      const verdict = acceptNames(
         current,
         others.map((each) => each.accepted),
         isConditionTrue(current, 'Established'),

@@ -3,7 +3,7 @@
  * it must not depend on CEL.
  */
 
-import { judgeDefaults, rulesOf } from '../../api/cel/rule-run.ts';
+import { evaluateDefaults, rulesOf } from '../../api/cel/rule-run.ts';
 import { validateRules } from '../../api/cel/rules.ts';
 import type { CustomResourceDefinition } from '../../api/generated/apiextensions/v1.ts';
 import { customResourceDefinitions } from '../../api/kinds/cluster/customresourcedefinitions/index.ts';
@@ -29,7 +29,7 @@ function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDef
     if (verdict.broken) return [];
     const sound = (place: string): boolean => !verdict.found.some(({ field }) => field.startsWith(place));
     const found = validateRules(parsed.schema, path, sound);
-    return found.length > 0 ? found : judgeDefaults(parsed.schema, path);
+    return found.length > 0 ? found : evaluateDefaults(parsed.schema, path);
   });
 }
 

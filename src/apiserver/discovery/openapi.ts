@@ -5,7 +5,7 @@
 
 import { setImmediate as pause } from 'node:timers/promises';
 import { ApiError } from '../../api/meta/status.ts';
-import { besideKnown } from '../../api/openapi/foreign-v2.ts';
+import { withUniqueDefinitions } from '../../api/openapi/foreign-v2.ts';
 import { asV3 } from '../../api/openapi/foreign-v3.ts';
 import { customV2, joinV2, type OpenApiV2, openapiV2, type V2Parts, v2Parts } from '../../api/openapi/v2.ts';
 import { encodeOpenapiV2, OPENAPI_V2_PROTOBUF, OPENAPI_V2_PROTOBUF_REQUESTS } from '../../api/openapi/v2-protobuf.ts';
@@ -234,7 +234,7 @@ function addedByOthers(
   const used = new Set([builtin, ...custom].flatMap(({ names }) => [...names]));
   for (const name of used) if (!Object.hasOwn(known, name)) known[name] = {};
   return foreign.map((part) => {
-    const added = besideKnown(part, known as OpenApiV2['definitions']);
+    const added = withUniqueDefinitions(part, known as OpenApiV2['definitions']);
     Object.assign(known, added.definitions);
     const paths = Object.entries(added.paths).filter(([path]) => !used.has(path));
     for (const [path] of paths) used.add(path);

@@ -31,7 +31,7 @@ export function writeDeadline(startedMs: number, deadlineMs: number): number {
   return Math.min(deadlineMs, startedMs + WRITE_LIMIT_MS);
 }
 
-export function lateness(info: RequestInfo): ApiError {
+export function timeoutError(info: RequestInfo): ApiError {
   return isWrite(info)
     ? new ApiError('Timeout', 'request did not complete within requested timeout - context deadline exceeded')
     : new ApiError('Timeout', 'request did not complete within the allotted timeout');

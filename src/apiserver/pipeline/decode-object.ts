@@ -136,14 +136,16 @@ export function decodeObject(
   if (duplicates.length + unknown.length > 0) {
     const both = duplicates.length > 0 && unknown.length > 0 ? inOrder?.(found.unknownFields) : undefined;
     if (validation === 'Strict')
-      throw new StrictError(`strict decoding error: ${(both ?? [...strictly(duplicates), ...unknown]).join(', ')}`);
+      throw new StrictError(
+        `strict decoding error: ${(both ?? [...duplicateErrors(duplicates), ...unknown]).join(', ')}`,
+      );
     if (validation === 'Warn') warnings.push(...(both ?? [...duplicates, ...unknown]));
   }
   return object;
 }
 
 /** Strict errors for duplicates. The lines of YAML are combined into one error. */
-export function strictly(duplicates: readonly string[]): readonly string[] {
+export function duplicateErrors(duplicates: readonly string[]): readonly string[] {
   const [first] = duplicates;
   return first?.startsWith('line ') === true ? [`yaml: unmarshal errors:\n  ${duplicates.join('\n  ')}`] : duplicates;
 }

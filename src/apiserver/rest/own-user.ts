@@ -13,7 +13,7 @@ import { methodNotAllowed } from '../pipeline/write-request.ts';
 import { CachedObject } from '../watch-cache/cached-object.ts';
 import type { ServerContext } from './context.ts';
 import { sendObject } from './reads/get.ts';
-import { speaksProtobuf } from './reads/messages.ts';
+import { supportsProtobuf } from './reads/messages.ts';
 
 export const isOwnUserRequest = (kind: ServedKind, { name }: ResourceRequestInfo): boolean =>
   name === '~' && kind.plural === 'users' && kind.group === 'user.openshift.io';
@@ -25,7 +25,7 @@ export async function ownUser(
   { verb }: ResourceRequestInfo,
 ): Promise<void> {
   if (verb !== 'get') throw methodNotAllowed();
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
   await context.cache.freshen();
   const { name, uid, groups } = exchange.user;
   const stored = kind.cache?.get('', name);

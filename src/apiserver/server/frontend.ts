@@ -10,7 +10,7 @@ import { Impersonation, type ImpersonationNote } from '../authorization/imperson
 import { actionOf } from '../authorization/index.ts';
 import type { Gate } from '../flow-control/gate.ts';
 import { Browsers } from '../http/browsers.ts';
-import { isWrite, lateness, requestLimit, writeDeadline } from '../http/deadline.ts';
+import { isWrite, requestLimit, timeoutError, writeDeadline } from '../http/deadline.ts';
 import { Exchange } from '../http/exchange.ts';
 import { failureOf } from '../http/failures.ts';
 import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from '../http/request-info.ts';
@@ -303,7 +303,7 @@ export class Frontend {
     this.#underWay.delete(exchange);
     if (this.#underWay.size === 0) this.#idle?.();
     if (exchange.longRunning) return;
-    this.#fail(exchange, lateness(exchange.info));
+    this.#fail(exchange, timeoutError(exchange.info));
   }
 
   #fail(exchange: Exchange, error: unknown): void {

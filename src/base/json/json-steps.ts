@@ -1,6 +1,6 @@
 /** Incremental JSON serialization of large values. */
 import type { Steps } from '../concurrency/steps.ts';
-import { isHeavy, Pieces, Weigher } from './value-weight.ts';
+import { isHeavy, Pieces, ValueWeights } from './value-weight.ts';
 
 /** Serializes a value like `JSON.stringify` in steps, for plain data. */
 export function* jsonSteps(value: object): Steps<string> {
@@ -11,7 +11,7 @@ export function* jsonSteps(value: object): Steps<string> {
 
 class Writer {
   readonly parts: string[] = [];
-  readonly #weigher = new Weigher();
+  readonly #weigher = new ValueWeights();
   readonly #pieces = new Pieces();
 
   *write(value: object): Steps<void> {

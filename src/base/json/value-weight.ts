@@ -11,7 +11,7 @@ const TEXT = 1024;
 /** Whether a container is larger than one piece. */
 export const isHeavy = (weight: number): boolean => weight > PIECE;
 
-export class Weigher {
+export class ValueWeights {
   readonly #names = new Map<object, readonly string[]>();
 
   /** Own property names in their order. The object must not change during the walk. */

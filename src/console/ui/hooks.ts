@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
-import type { AccessQuestion, Verdict } from '../data/api/access.ts';
+import type { AccessRequest, Verdict } from '../data/api/access.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import type { FeedScope } from '../data/watch/pool.ts';
 import { access, feeds } from './context.ts';
@@ -50,7 +50,7 @@ export function useNow(everyMs = 10_000): number {
 
 const PENDING: Verdict = { allowed: false, reason: 'Your rights are being checked.' };
 
-export function useAccess(question: AccessQuestion): Verdict {
+export function useAccess(question: AccessRequest): Verdict {
   const [verdict, setVerdict] = useState<Verdict>(PENDING);
   const { verb, group, resource, subresource, namespace, name } = question;
   useEffect(() => {

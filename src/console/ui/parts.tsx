@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { KubeObject } from '../../api/meta/object.ts';
-import type { AccessQuestion } from '../data/api/access.ts';
+import type { AccessRequest } from '../data/api/access.ts';
 import { conditionsOf, NAMESPACES } from '../data/api/resources.ts';
 import { ageText } from '../data/format.ts';
 import type { Finding } from '../data/pods/explain.ts';
@@ -28,7 +28,7 @@ export const State = ({ level, text }: { readonly level: Level; readonly text: s
 
 export interface ActionProps {
   readonly label: string;
-  readonly question: AccessQuestion;
+  readonly question: AccessRequest;
   readonly run: () => Promise<unknown> | unknown;
   /** Shown after success. */
   readonly done?: string;

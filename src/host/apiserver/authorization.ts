@@ -6,7 +6,7 @@ import type { ApiServerConfig, AuthorizationMode, Authorizer } from '../../apise
 import type { Log } from '../../base/log.ts';
 import { type OpenSecret, readReferenced } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
-import { resolveBeside } from '../config/master-config.ts';
+import { resolveRelativeTo } from '../config/master-config.ts';
 import { readRemoteEndpoint } from './remote-endpoint.ts';
 
 /** Flags that a configuration file replaces. */
@@ -50,7 +50,7 @@ const parsed =
   (file: string, onOpenSecret?: OpenSecret) =>
   (text: string): Promise<readonly Authorizer[]> =>
     parseAuthorization(text, file, (kubeconfig) =>
-      readRemoteEndpoint(resolveBeside(file, kubeconfig), file, onOpenSecret),
+      readRemoteEndpoint(resolveRelativeTo(file, kubeconfig), file, onOpenSecret),
     );
 
 async function authorizersOfFlags(

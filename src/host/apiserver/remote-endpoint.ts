@@ -4,7 +4,7 @@ import type { RemoteEndpoint } from '../../apiserver/index.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { type PemSource, parseKubeconfig } from '../../client/index.ts';
 import { checkSecret, type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
-import { resolveBeside } from '../config/master-config.ts';
+import { resolveRelativeTo } from '../config/master-config.ts';
 
 /** Throws CodedErrors with file and field. */
 export async function readRemoteEndpoint(
@@ -32,14 +32,14 @@ export async function readRemoteEndpoint(
   const secret = (path: string): Promise<string> => readSecret(path, file, onOpenSecret);
   const pem = (source: PemSource | undefined, read: typeof readReferenced): Promise<string> | undefined => {
     if (source === undefined) return undefined;
-    return 'data' in source ? Promise.resolve(source.data) : read(resolveBeside(file, source.file), file);
+    return 'data' in source ? Promise.resolve(source.data) : read(resolveRelativeTo(file, source.file), file);
   };
   const ca = await pem(access.ca, readReferenced);
   const certificate = await pem(access.cert, readReferenced);
   const key = await pem(access.key, secret);
   const token =
     access.token ??
-    (access.tokenFile === undefined ? undefined : (await secret(resolveBeside(file, access.tokenFile))).trim());
+    (access.tokenFile === undefined ? undefined : (await secret(resolveRelativeTo(file, access.tokenFile))).trim());
   return {
     url: access.server,
     ...(ca === undefined ? {} : { ca }),

@@ -11,7 +11,7 @@ import { openshiftOf } from '../../openshift/oauth/config/login-config.ts';
 import { parseSigningRequest } from '../../pki/index.ts';
 import { sha256Hex } from '../../wire/digest.ts';
 import { settingsFromEnvironment } from '../../wire/outbound/proxy-choice.ts';
-import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { type MasterConfig, parseBindAddress, readMasterConfig, resolveRelativeTo } from '../config/master-config.ts';
 import { sharedOutbound, shownProxy } from '../config/outbound.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
 import { consoleFiles, loadJsonAsset } from '../process/assets.ts';
@@ -66,7 +66,7 @@ export async function masterValues(configFile: string): Promise<ApiValues> {
 
 /** OKD's fields as kube-apiserver's flags; `apiServerArguments` take precedence. */
 function valuesOf(config: MasterConfig, configFile: string): ApiValues {
-  const values = new ApiValues((path) => resolveBeside(configFile, path));
+  const values = new ApiValues((path) => resolveRelativeTo(configFile, path));
   const give = (name: string, field: string, ...texts: (string | undefined)[]): void => {
     const given = texts.filter((each) => each !== undefined);
     if (given.length > 0) values.give(name, given, `${configFile}: ${field}`);

@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import type { WebhookIdentities, WebhookIdentity } from '../../apiserver/index.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
-import { resolveBeside } from '../config/master-config.ts';
+import { resolveRelativeTo } from '../config/master-config.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -33,8 +33,8 @@ export async function readWebhookIdentities(
   if (!isFields(document) || document['kind'] !== 'Config')
     return refuse('is not a kubeconfig; its kind must be Config');
   const read = {
-    plain: (path: string) => readReferenced(resolveBeside(file, path), file),
-    secret: (path: string) => readSecret(resolveBeside(file, path), file, onOpenSecret),
+    plain: (path: string) => readReferenced(resolveRelativeTo(file, path), file),
+    secret: (path: string) => readSecret(resolveRelativeTo(file, path), file, onOpenSecret),
   };
   const users = new Map<string, WebhookIdentity>();
   for (const [index, { name, user = {} }] of entries(document['users']).entries()) {

@@ -128,6 +128,6 @@ export async function readMasterConfig(file: string): Promise<MasterConfig> {
 }
 
 /** Paths in a configuration file are relative to the file, as in OKD. */
-export function resolveBeside(configFile: string, path: string): string {
+export function resolveRelativeTo(configFile: string, path: string): string {
   return isAbsolute(path) ? path : join(dirname(configFile), path);
 }

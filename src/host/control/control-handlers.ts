@@ -18,7 +18,7 @@ import { systemClock as clock } from '../process/process.ts';
 import type { VersionReport } from '../run/version-skew.ts';
 import type { ControlHandlers, HostStatus } from './control.ts';
 import { controlPlaneContainers, endContainer, newestRunsFirst } from './restart-component.ts';
-import { untilRestarted } from './restart-outcome.ts';
+import { waitUntilRestarted } from './restart-outcome.ts';
 import { storeLayout } from './store-layout.ts';
 import type { SubmittedPods } from './submitted-pods.ts';
 
@@ -132,7 +132,7 @@ export function controlHandlers({
       const sinceMs = clock.nowMs();
       await revisions.adoptNow(component);
       await endContainer(runtime, kubelet, before);
-      await untilRestarted({
+      await waitUntilRestarted({
         settings: settings(),
         runtime,
         kubelet,

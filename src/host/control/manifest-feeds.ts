@@ -6,7 +6,7 @@ import type { ManifestFeed } from '../../kubelet/port.ts';
 import { createEtcdStore } from '../../store/client/etcd-store.ts';
 import type { Store } from '../../store/port.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
-import { readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { readMasterConfig, resolveRelativeTo } from '../config/master-config.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process/process.ts';
 import type { SubmittedPods } from './submitted-pods.ts';
@@ -69,7 +69,7 @@ export function storeFeed(key: string, open: () => Promise<Store>, log: Log): Ma
 async function openStore(file: string, log: Log): Promise<Store> {
   const { etcdClientInfo } = await readMasterConfig(file);
   const beside = (path: string | undefined): string | undefined =>
-    path === undefined ? undefined : resolveBeside(file, path);
+    path === undefined ? undefined : resolveRelativeTo(file, path);
   const [ca, cert, key] = [etcdClientInfo.ca, etcdClientInfo.certFile, etcdClientInfo.keyFile].map(beside);
   return createEtcdStore({
     endpoints: etcdClientInfo.urls,

@@ -26,7 +26,7 @@ interface Restart {
 }
 
 /** Throws CodedError 'revision-failed' or 'not-started' with the last error of the component's log. */
-export async function untilRestarted(restart: Restart): Promise<void> {
+export async function waitUntilRestarted(restart: Restart): Promise<void> {
   const { settings, runtime, kubelet, before, sinceMs } = restart;
   const component = restart.component as ControlPlaneComponent;
   const resources = settings.paths.staticPodResources;

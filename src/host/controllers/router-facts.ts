@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { RouterFacts } from '../../network/router/controllers/ingress-router-port.ts';
-import { createCertificateJudge } from '../../network/router/io/index.ts';
+import { createCertificateVerifier } from '../../network/router/io/index.ts';
 import type { OpenShiftSettings } from '../../openshift/oauth/config/login-config.ts';
 import {
   issue,
@@ -55,7 +55,7 @@ export function routerFacts(
     names,
     clusterDomain,
     hasConsole,
-    judge: createCertificateJudge(),
+    judge: createCertificateVerifier(),
     issue: async (dns) => {
       const present = await installed().catch(() => undefined);
       const { certPem, keyPem } =

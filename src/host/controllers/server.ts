@@ -35,7 +35,7 @@ import { HttpConnection } from '../../wire/connections/http-connection.ts';
 import { sha256Hex } from '../../wire/digest.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
 import { type FollowedFile, followFile } from '../config/followed-file.ts';
-import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { type MasterConfig, parseBindAddress, readMasterConfig, resolveRelativeTo } from '../config/master-config.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 import { createControllers } from './controllers.ts';
@@ -82,7 +82,7 @@ export async function startControllers({
   onFatal,
 }: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
-  const at = (path: string): string => resolveBeside(configFile, path);
+  const at = (path: string): string => resolveRelativeTo(configFile, path);
   const signer = config.controllerConfig?.signer;
   if (signer === undefined) throw new CodedError('bad-config', `${configFile}: controllerConfig.signer is missing`);
   const [certPem, keyPem, rootCaPem, kubeletCaPem, tokenKeyPem] = await Promise.all([
@@ -277,7 +277,7 @@ const HEALTH_LIMITS: GateLimits = {
 async function serveHealth(configFile: string, config: MasterConfig, log: Log): Promise<Component> {
   const bind = parseBindAddress(config.controllerConfig?.healthBindAddress ?? '127.0.0.1:8444');
   const files = [config.servingInfo.certFile, config.servingInfo.keyFile].map((path) =>
-    resolveBeside(configFile, path),
+    resolveRelativeTo(configFile, path),
   );
   const [certFile = '', keyFile = ''] = files;
   const followed = await followFile(files.join(', '), {

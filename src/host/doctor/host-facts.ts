@@ -7,7 +7,7 @@ import { checkPrivateFiles } from '../certificates/private-files.ts';
 import { SERVICE } from '../install/layout.ts';
 import { lastError, systemdRuns } from '../install/service.ts';
 import { missingPrograms } from '../node/host-programs.ts';
-import { carriedHelpers } from '../process/helpers.ts';
+import { embeddedHelpers } from '../process/helpers.ts';
 import type { DoctorContext } from './context.ts';
 import { absent } from './gather.ts';
 
@@ -94,7 +94,7 @@ async function ownProcesses({ root, machine, status }: DoctorContext) {
 }
 
 export async function programFacts(): Promise<Facts['programs']> {
-  const carried = carriedHelpers() !== undefined;
+  const carried = embeddedHelpers() !== undefined;
   return { carried, missing: carried ? [] : await missingPrograms() };
 }
 

@@ -27,7 +27,7 @@ export interface ExecCluster {
   readonly proxyUrl: string | undefined;
 }
 
-export interface ExecSurroundings {
+export interface ExecEnvironment {
   readonly isInputTerminal: boolean;
   now(): number;
 }
@@ -46,7 +46,7 @@ export function execCredentials(
   config: ExecConfig,
   cluster: ExecCluster,
   fixed: ClientCredentials,
-  surroundings: ExecSurroundings,
+  surroundings: ExecEnvironment,
 ): CredentialSource {
   let running: Promise<ClientCredentials> | undefined;
   let known: ClientCredentials | undefined;
@@ -74,7 +74,7 @@ export function execCredentials(
 async function runPlugin(
   config: ExecConfig,
   cluster: ExecCluster,
-  { isInputTerminal }: ExecSurroundings,
+  { isInputTerminal }: ExecEnvironment,
 ): Promise<{ readonly credentials: PluginCredentials; readonly expires: number | undefined }> {
   const { apiVersion, interactiveMode, provideClusterInfo } = config;
   if (interactiveMode === 'Always' && !isInputTerminal)

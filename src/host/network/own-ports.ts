@@ -6,7 +6,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { settingsOf as etcdSettingsOf, readFile as readEtcdFile } from '../../store/config/index.ts';
 import { nodeConfigOf } from '../config/generate.ts';
-import { parseBindAddress, readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { parseBindAddress, readMasterConfig, resolveRelativeTo } from '../config/master-config.ts';
 import { readNodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 
@@ -75,7 +75,7 @@ async function controllersPorts(file: string): Promise<number[]> {
 
 async function etcdPorts(file: string): Promise<number[]> {
   const given = readEtcdFile(file, await readText(file, 'utf8'));
-  const locate = (path: string): string => resolveBeside(file, path);
+  const locate = (path: string): string => resolveRelativeTo(file, path);
   const { listen } = etcdSettingsOf(given, { fromFile: true, locate, defaultHost: undefined }).settings;
   return [...listen.client, ...listen.clientHttp, ...listen.peer, ...listen.metrics].map(({ port }) => port);
 }

@@ -10,7 +10,7 @@ import {
   printedRoutes,
   referenceGrants,
 } from '../../network/router/core/index.ts';
-import { createCertificateJudge } from '../../network/router/io/index.ts';
+import { createCertificateVerifier } from '../../network/router/io/index.ts';
 import { nodeFiles } from '../../pki/index.ts';
 import { loadSettings } from '../config/settings.ts';
 import { openClient } from '../process/api-access.ts';
@@ -64,7 +64,7 @@ export async function routeConfig(options: RouteConfigOptions): Promise<string> 
         permits: permitsOf(grants),
         // HAProxy reads the certificates from its directory.
         certificate: () => ({ certificate: '', key: '' }),
-        check: createCertificateJudge(),
+        check: createCertificateVerifier(),
         ports: { http, https },
         policy: hostPolicyOf(settings),
       },

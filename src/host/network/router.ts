@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts';
 import type { EventRecorder, InformerFactory } from '../../client/index.ts';
 import { createNeedPods } from '../../client/informers/need-pods.ts';
 import type { HostPolicy } from '../../network/router/core/index.ts';
-import { createCertificateJudge, proxyFactory } from '../../network/router/io/index.ts';
+import { createCertificateVerifier, proxyFactory } from '../../network/router/io/index.ts';
 import { createRouter } from '../../network/router/router.ts';
 import { nodeFiles, readSecretIfPresent } from '../../pki/index.ts';
 import type { Settings } from '../config/settings.ts';
@@ -27,7 +27,7 @@ export function startRouter(
   const router = createRouter({
     informers,
     proxies: proxyFactory(log, nodeIp.includes(':') || settings.ipFamilies.length > 1 ? '::' : '0.0.0.0'),
-    judge: createCertificateJudge(),
+    judge: createCertificateVerifier(),
     needPods: createNeedPods(recorder, clock),
     clock,
     random,

@@ -20,7 +20,7 @@ import {
 } from '../../client/index.ts';
 import { watchPath } from '../../kubelet/io/host-facts/index.ts';
 import { readSecret } from '../config/files.ts';
-import { resolveBeside } from '../config/master-config.ts';
+import { resolveRelativeTo } from '../config/master-config.ts';
 
 export interface ClientContext {
   readonly clock: Clock;
@@ -97,9 +97,9 @@ function followCredentials(
   log: Log,
 ): { current: () => ClientCredentials; stop: () => void } {
   const text = (source: PemSource): string =>
-    'data' in source ? source.data : readFileSync(resolveBeside(kubeconfig, source.file), 'utf8');
+    'data' in source ? source.data : readFileSync(resolveRelativeTo(kubeconfig, source.file), 'utf8');
   const secret = (source: PemSource): string => {
-    const path = 'file' in source ? resolveBeside(kubeconfig, source.file) : undefined;
+    const path = 'file' in source ? resolveRelativeTo(kubeconfig, source.file) : undefined;
     const problem = path === undefined ? undefined : secretFileProblem(path, statSync(path), process.geteuid?.() ?? 0);
     if (problem !== undefined) throw new CodedError('bad-config', `${kubeconfig}: ${problem}`);
     return text(source);
@@ -122,7 +122,7 @@ function followCredentials(
     }
   };
   const files = [first.ca, first.cert, first.key].flatMap((source) =>
-    source !== undefined && 'file' in source ? [resolveBeside(kubeconfig, source.file)] : [],
+    source !== undefined && 'file' in source ? [resolveRelativeTo(kubeconfig, source.file)] : [],
   );
   const watched = Map.groupBy([kubeconfig, ...files], (path) => dirname(path));
   const watchers = [...watched].map(([directory, paths]) => {

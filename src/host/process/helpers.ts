@@ -34,7 +34,7 @@ export async function useHelpers(settings: { readonly hostTools: boolean }): Pro
 }
 
 /** Returns undefined when running from source, and in an executable built without helper programs. */
-export function carriedHelpers(): HelperContents | undefined {
+export function embeddedHelpers(): HelperContents | undefined {
   if (!packaged || !getAssetKeys().includes('helpers.json')) return undefined;
   const manifest: HelperManifest = JSON.parse(getAsset('helpers.json', 'utf8'));
   return { manifest, contents: () => new Uint8Array(getRawAsset('helpers.bin')) };
@@ -45,7 +45,7 @@ export function carriedHelpers(): HelperContents | undefined {
  * 'assets' with the directory.
  */
 export async function openHelpers(
-  carried: HelperContents | undefined = carriedHelpers(),
+  carried: HelperContents | undefined = embeddedHelpers(),
   base: string = cacheDirectory(),
 ): Promise<string | undefined> {
   if (carried === undefined) return undefined;

@@ -7,7 +7,7 @@ import type { StoreAccess } from '../../store/administration/port.ts';
 import { createEtcdAdmin } from '../../store/client/etcd-admin.ts';
 import { type EtcdSettings, readFile as readEtcdFile, settingsOf } from '../../store/config/index.ts';
 import { readReferenced } from '../config/files.ts';
-import { readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { readMasterConfig, resolveRelativeTo } from '../config/master-config.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { isStoreUrl } from './store-url.ts';
@@ -85,7 +85,7 @@ async function found(root: string | undefined, needed: boolean): Promise<Found |
   const { masterConfig, etcdConfig } = pathsBelow(absolute);
   if (await exists(masterConfig)) {
     const { etcdClientInfo } = await readMasterConfig(masterConfig);
-    const at = (path: string | undefined) => (path === undefined ? undefined : resolveBeside(masterConfig, path));
+    const at = (path: string | undefined) => (path === undefined ? undefined : resolveRelativeTo(masterConfig, path));
     const { urls, ca, certFile, keyFile } = etcdClientInfo;
     return { endpoints: urls, ca: at(ca), cert: at(certFile), key: at(keyFile), from: masterConfig };
   }
@@ -123,6 +123,6 @@ export async function ownEtcd(root: string | undefined): Promise<EtcdSettings> {
   } catch (error) {
     throw new CodedError('bad-config', `cannot read ${etcdConfig}: ${messageOf(error)}`, { cause: error });
   }
-  const locate = (path: string): string => resolveBeside(etcdConfig, path);
+  const locate = (path: string): string => resolveRelativeTo(etcdConfig, path);
   return settingsOf(readEtcdFile(etcdConfig, text), { fromFile: true, locate, defaultHost: undefined }).settings;
 }

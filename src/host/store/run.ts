@@ -13,7 +13,7 @@ import {
   readFile,
   settingsOf,
 } from '../../store/config/index.ts';
-import { resolveBeside } from '../config/master-config.ts';
+import { resolveRelativeTo } from '../config/master-config.ts';
 import { readMasterLogLevel } from '../config/master-env.ts';
 import { defaultRouteLink } from '../config/node-addresses.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
@@ -121,7 +121,7 @@ async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPl
   const root = await canonicalRoot(own.root);
   const paths = pathsBelow(root);
   const file = own.configFile ?? paths.etcdConfig;
-  const locate = (path: string): string => resolveBeside(file, path);
+  const locate = (path: string): string => resolveRelativeTo(file, path);
   const formerCluster = await readClusterId(file);
   return {
     kind: 'run',

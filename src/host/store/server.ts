@@ -7,7 +7,7 @@ import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { createGossipHints } from '../../gossip/agent/index.ts';
 import { processFacts } from '../../kubelet/io/host-facts/index.ts';
 import { parseSwitchRecord } from '../../openshift/updates/core/port.ts';
-import { createFallback, type FallbackOptions, finishGoingBack } from '../../store/administration/fallback.ts';
+import { completeFallback, createFallback, type FallbackOptions } from '../../store/administration/fallback.ts';
 import { recoverMark } from '../../store/administration/recover.ts';
 import { createPeerDialer } from '../../store/client/peer-dialer.ts';
 import { type EtcdSettings, type EtcdUrl, isSecure } from '../../store/config/index.ts';
@@ -74,7 +74,7 @@ export async function startEtcd({
     flush: !settings.unsafeNoFsync,
     log: log.named('sqlite'),
   });
-  await finishGoingBack(directory, storage);
+  await completeFallback(directory, storage);
   await beginDirectory(settings);
   const source = await clientTlsOf(settings, strictKeys, log);
   const [first, ...others] = listenersOf(settings, source, log).map(createRpcListener);

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { messageOf } from '../../base/errors.ts';
 import type { SectionSink } from '../../support-bundle/port.ts';
-import { readMasterConfig, resolveBeside } from '../config/master-config.ts';
+import { readMasterConfig, resolveRelativeTo } from '../config/master-config.ts';
 
 const ANSWER_MS = 8000;
 const MAX_BYTES = 4 << 20;
@@ -13,7 +13,7 @@ export async function collectStoreMetrics(sink: SectionSink, masterConfig: strin
   try {
     const { etcdClientInfo } = await readMasterConfig(masterConfig);
     const read = (path: string | undefined): Promise<string | undefined> =>
-      path === undefined ? Promise.resolve(undefined) : readFile(resolveBeside(masterConfig, path), 'utf8');
+      path === undefined ? Promise.resolve(undefined) : readFile(resolveRelativeTo(masterConfig, path), 'utf8');
     const { urls, ca, certFile, keyFile } = etcdClientInfo;
     const [authority, cert, key] = await Promise.all([read(ca), read(certFile), read(keyFile)]);
     for (const [index, url] of urls.entries()) {

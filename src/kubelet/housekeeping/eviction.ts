@@ -8,7 +8,14 @@ import { messageOf } from '../../base/errors.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
 import { amountOf, qosClassOf } from '../core/cgroups/resources.ts';
 import { mayStart } from '../core/eviction/admit.ts';
-import { type Assessment, assess, isCalm, isHard, NO_PRESSURE, type Observations } from '../core/eviction/assess.ts';
+import {
+  type Assessment,
+  assess,
+  isHard,
+  isWellAboveThresholds,
+  NO_PRESSURE,
+  type Observations,
+} from '../core/eviction/assess.ts';
 import { type ContainerUse, EVICTED, evictionMessage, refusalMessage } from '../core/eviction/messages.ts';
 import { type Candidate, rank } from '../core/eviction/ranking.ts';
 import {
@@ -23,7 +30,7 @@ import type { Rejection } from '../pods/admission.ts';
 import type { PodTable } from '../pods/pod-table.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
-import { collectContainers, type ImageCollector } from './collection.ts';
+import { collectContainers, type ImageCollector } from './garbage-collection.ts';
 import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 
 /** Services that eviction observes the node and ends pods with. */
@@ -116,7 +123,11 @@ export class EvictionManager {
    */
   async synchronize(): Promise<void> {
     const { eviction } = this.#deps.services.settings;
-    if (this.#pressures.length === 0 && isCalm(eviction, this.#observations) && this.#calmLooks < CALM_CHECKS) {
+    if (
+      this.#pressures.length === 0 &&
+      isWellAboveThresholds(eviction, this.#observations) &&
+      this.#calmLooks < CALM_CHECKS
+    ) {
       this.#calmLooks += 1;
       return;
     }

@@ -3,14 +3,14 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Certificate } from './core/port.ts';
-import type { CertificateJudge } from './port.ts';
+import type { CertificateVerifier } from './port.ts';
 
 const PERIOD_MS = 10_000;
 
 export interface OwnCertificateOptions {
   /** Undefined when the host has no certificate of its own. */
   readonly read: (() => Promise<Certificate>) | undefined;
-  readonly judge: CertificateJudge;
+  readonly judge: CertificateVerifier;
   readonly clock: Clock;
   readonly log: Log;
   /** Called when another certificate is in use. */

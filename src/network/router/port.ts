@@ -36,7 +36,7 @@ export interface ProxyFactory {
  * Returns a sentence that describes the fault of a route's certificate, or undefined when it is valid. Results are
  * cached by text.
  */
-export type CertificateJudge = (tls: {
+export type CertificateVerifier = (tls: {
   readonly certificate?: string;
   readonly key?: string;
   readonly caCertificate?: string;

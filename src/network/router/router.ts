@@ -36,12 +36,12 @@ import {
 import type { Certificate } from './core/port.ts';
 import type { Route } from './kinds/routes/types.ts';
 import { OwnCertificate } from './own-certificate.ts';
-import type { CertificateJudge, ProxyFactory, ProxySettings } from './port.ts';
+import type { CertificateVerifier, ProxyFactory, ProxySettings } from './port.ts';
 
 export interface RouterDeps {
   readonly informers: InformerFactory;
   readonly proxies: ProxyFactory;
-  readonly judge: CertificateJudge;
+  readonly judge: CertificateVerifier;
   readonly needPods: NeedPods;
   readonly clock: Clock;
   readonly random: RandomSource;

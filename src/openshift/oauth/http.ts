@@ -5,7 +5,7 @@ import { PAGE_HEADERS } from './pages.ts';
 const MAX_FORM = 64 * 1024;
 
 /** One request with its parsed parts. */
-export interface Visit {
+export interface HttpCall {
   readonly request: HttpRequest;
   readonly response: HttpResponse;
   readonly connection: ConnectionInfo;
@@ -15,7 +15,7 @@ export interface Visit {
   readonly origin: string | undefined;
 }
 
-export function visitOf(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): Visit {
+export function httpCallOf(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): HttpCall {
   const url = request.url ?? '/';
   const mark = url.indexOf('?');
   const host = request.headers.host ?? request.headers[':authority'];
@@ -29,14 +29,14 @@ export function visitOf(request: HttpRequest, response: HttpResponse, connection
   };
 }
 
-export function header({ request }: Visit, name: string): string | undefined {
+export function header({ request }: HttpCall, name: string): string | undefined {
   const value = request.headers[name];
   return typeof value === 'string' ? value : undefined;
 }
 
 type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-export function send({ request, response }: Visit, status: number, headers: Headers, body: string): void {
+export function send({ request, response }: HttpCall, status: number, headers: Headers, body: string): void {
   if (response.headersSent || response.destroyed) return;
   const bytes = Buffer.from(body);
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value as string | string[]);
@@ -47,37 +47,37 @@ export function send({ request, response }: Visit, status: number, headers: Head
   response.end(request.method === 'HEAD' ? undefined : bytes);
 }
 
-export const sendPage = (visit: Visit, status: number, html: string, headers: Headers = {}): void =>
-  send(visit, status, { ...PAGE_HEADERS, ...headers }, html);
+export const sendPage = (call: HttpCall, status: number, html: string, headers: Headers = {}): void =>
+  send(call, status, { ...PAGE_HEADERS, ...headers }, html);
 
-export const sendJson = (visit: Visit, status: number, value: unknown, headers: Headers = {}): void =>
+export const sendJson = (call: HttpCall, status: number, value: unknown, headers: Headers = {}): void =>
   send(
-    visit,
+    call,
     status,
     { 'content-type': 'application/json', 'cache-control': 'no-store', pragma: 'no-cache', ...headers },
     `${JSON.stringify(value)}\n`,
   );
 
-export const redirect = (visit: Visit, location: string, headers: Headers = {}): void =>
-  send(visit, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', ...headers }, '');
+export const redirect = (call: HttpCall, location: string, headers: Headers = {}): void =>
+  send(call, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', ...headers }, '');
 
 /** Sends an OAuth error (RFC 6749, section 5.2). */
 export const sendError = (
-  visit: Visit,
+  call: HttpCall,
   status: number,
   error: string,
   description: string,
   headers: Headers = {},
-): void => sendJson(visit, status, { error, error_description: description }, headers);
+): void => sendJson(call, status, { error, error_description: description }, headers);
 
 /** Fields of a form. Undefined for another content type or a body that is too large. */
-export async function readForm(visit: Visit): Promise<URLSearchParams | undefined> {
-  const body = await readBody(visit, 'application/x-www-form-urlencoded');
+export async function readForm(call: HttpCall): Promise<URLSearchParams | undefined> {
+  const body = await readBody(call, 'application/x-www-form-urlencoded');
   return body === undefined ? undefined : new URLSearchParams(body);
 }
 
 /** Text of a body. Undefined for another content type or a body that is too large. */
-export async function readBody({ request }: Visit, wanted: string): Promise<string | undefined> {
+export async function readBody({ request }: HttpCall, wanted: string): Promise<string | undefined> {
   const type = request.headers['content-type'] ?? '';
   if (!type.toLowerCase().startsWith(wanted)) return undefined;
   if (request.readableEnded) return '';
@@ -93,8 +93,8 @@ export async function readBody({ request }: Visit, wanted: string): Promise<stri
 }
 
 /** User and secret of an `Authorization: Basic` header. */
-export function basicCredentials(visit: Visit): { readonly user: string; readonly secret: string } | undefined {
-  const [, encoded] = /^basic ([A-Za-z0-9+/=_-]{1,4096})$/i.exec(header(visit, 'authorization') ?? '') ?? [];
+export function basicCredentials(call: HttpCall): { readonly user: string; readonly secret: string } | undefined {
+  const [, encoded] = /^basic ([A-Za-z0-9+/=_-]{1,4096})$/i.exec(header(call, 'authorization') ?? '') ?? [];
   if (encoded === undefined) return undefined;
   const text = Buffer.from(encoded, 'base64').toString('utf8');
   const colon = text.indexOf(':');

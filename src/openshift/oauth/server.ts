@@ -29,20 +29,20 @@ import { safePath } from './authorization/redirects.ts';
 import { TokenIssuer } from './authorization/tokens.ts';
 import {
   basicCredentials,
+  type HttpCall,
   header,
+  httpCallOf,
   readForm,
   redirect,
   sendError,
   sendJson,
   sendPage,
-  type Visit,
-  visitOf,
 } from './http.ts';
 import type { OAuthClient } from './kinds/oauth/types.ts';
 import { consolePaths } from './login/console.ts';
 import { ConsoleLinks, LINK_SECONDS } from './login/console-links.ts';
 import { FailureLimits } from './login/limits.ts';
-import { answerLogin, answerLogout, answerOpenId, checkPassword } from './login/login.ts';
+import { answerLogout, checkPassword, handleLogin, handleOpenId } from './login/login.ts';
 import { formToken, isOwnForm, sessionUser } from './login/session.ts';
 import { displayConfirmation, grantPage, linkPage, messagePage, tokenPage } from './pages.ts';
 import type { LoginPorts } from './port.ts';
@@ -73,7 +73,7 @@ export interface OAuthServerOptions {
 }
 
 /** Context shared by the pages. */
-export interface OAuthRoom {
+export interface OAuthContext {
   readonly objects: LoginObjects;
   readonly ports: LoginPorts;
   readonly providers: Providers;
@@ -85,14 +85,14 @@ export interface OAuthRoom {
   /** One-time links to the console. */
   readonly links: ConsoleLinks;
   /** Requests waiting for an OpenID provider. */
-  readonly openIdLogins: Set<Visit>;
+  readonly openIdLogins: Set<HttpCall>;
   /** Returns 32 random bytes in base64url. */
   readonly random: () => string;
   /** Key that signs sessions, shared by all servers. Throws before it exists. */
   key(): Uint8Array;
 }
 
-type Handler = (visit: Visit) => Promise<void> | void;
+type Handler = (call: HttpCall) => Promise<void> | void;
 
 export function createOAuthServer(objects: LoginObjects, options: OAuthServerOptions): LoginServer {
   return new OAuthServer(objects, options);
@@ -100,7 +100,7 @@ export function createOAuthServer(objects: LoginObjects, options: OAuthServerOpt
 
 class OAuthServer implements LoginServer {
   readonly #options: OAuthServerOptions;
-  readonly #room: OAuthRoom;
+  readonly #context: OAuthContext;
   readonly #paths: ReadonlyMap<string, Handler>;
   #sweep: Timer | undefined;
   #stopped = false;
@@ -110,7 +110,7 @@ class OAuthServer implements LoginServer {
     const { ports, log, clock, random, identityProviders } = options;
     const providers = new Providers({ objects, ports, log, configured: identityProviders });
     const newSecret = (): string => Buffer.from(random.bytes(32)).toString('base64url');
-    this.#room = {
+    this.#context = {
       objects,
       ports,
       providers,
@@ -125,16 +125,16 @@ class OAuthServer implements LoginServer {
       key: () => sessionKey(objects),
     };
     this.#paths = new Map<string, Handler>([
-      [METADATA, (visit) => this.#metadata(visit)],
-      ['/oauth/authorize', (visit) => this.#authorize(visit)],
-      ['/oauth/authorize/approve', (visit) => this.#approve(visit)],
-      ['/oauth/token', (visit) => answerToken(visit, this.#exchange())],
-      ['/oauth/token/request', (visit) => this.#requestToken(visit)],
-      ['/oauth/token/display', (visit) => this.#displayToken(visit)],
-      ['/oauth/token/implicit', (visit) => sendPage(visit, 200, implicitPage)],
-      ['/login', (visit) => answerLogin(this.#room, visit)],
+      [METADATA, (call) => this.#metadata(call)],
+      ['/oauth/authorize', (call) => this.#authorize(call)],
+      ['/oauth/authorize/approve', (call) => this.#approve(call)],
+      ['/oauth/token', (call) => answerToken(call, this.#exchange())],
+      ['/oauth/token/request', (call) => this.#requestToken(call)],
+      ['/oauth/token/display', (call) => this.#displayToken(call)],
+      ['/oauth/token/implicit', (call) => sendPage(call, 200, implicitPage)],
+      ['/login', (call) => handleLogin(this.#context, call)],
       ['/logout', answerLogout],
-      ...(options.console === true ? consolePaths(this.#room) : []),
+      ...(options.console === true ? consolePaths(this.#context) : []),
     ]);
   }
 
@@ -143,17 +143,17 @@ class OAuthServer implements LoginServer {
   }
 
   async answer(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): Promise<void> {
-    const visit = visitOf(request, response, connection);
-    const { path } = visit;
-    await this.#room.objects.freshen();
-    if (path.startsWith('/login/')) return answerOpenId(this.#room, visit, 'begin');
-    if (path.startsWith('/oauth2callback/')) return answerOpenId(this.#room, visit, 'finish');
-    await this.#paths.get(path)?.(visit);
+    const call = httpCallOf(request, response, connection);
+    const { path } = call;
+    await this.#context.objects.freshen();
+    if (path.startsWith('/login/')) return handleOpenId(this.#context, call, 'begin');
+    if (path.startsWith('/oauth2callback/')) return handleOpenId(this.#context, call, 'finish');
+    await this.#paths.get(path)?.(call);
   }
 
   async prepare(): Promise<void> {
     const { address, log, clock } = this.#options;
-    const { objects, random, issuer } = this.#room;
+    const { objects, random, issuer } = this.#context;
     await objects.freshen();
     await ensureSessionKey(objects, random());
     await ensureClients(objects, address, random);
@@ -178,7 +178,7 @@ class OAuthServer implements LoginServer {
   }
 
   async consoleLink(): Promise<{ readonly url: string; readonly seconds: number } | undefined> {
-    const { objects, links } = this.#room;
+    const { objects, links } = this.#context;
     const { address, console } = this.#options;
     if (console !== true) return undefined;
     await objects.freshen();
@@ -191,18 +191,18 @@ class OAuthServer implements LoginServer {
 
   #ensureConsoleClient(): Promise<void> {
     const { address, domain, console } = this.#options;
-    const { objects, random } = this.#room;
+    const { objects, random } = this.#context;
     return ensureConsoleClient(objects, { domain, address, isServed: console === true, newSecret: random });
   }
 
   #exchange() {
-    const { objects, issuer, log, clock } = this.#room;
+    const { objects, issuer, log, clock } = this.#context;
     return { objects, issuer, log, nowMs: () => clock.nowMs() };
   }
 
-  #metadata(visit: Visit): void {
-    const issuer = visit.origin ?? this.#options.address;
-    sendJson(visit, 200, {
+  #metadata(call: HttpCall): void {
+    const issuer = call.origin ?? this.#options.address;
+    sendJson(call, 200, {
       issuer,
       authorization_endpoint: `${issuer}/oauth/authorize`,
       token_endpoint: `${issuer}/oauth/token`,
@@ -213,59 +213,56 @@ class OAuthServer implements LoginServer {
     });
   }
 
-  async #authorize(visit: Visit): Promise<void> {
-    if (visit.request.method !== 'GET') return sendError(visit, 405, 'invalid_request', 'use GET', { allow: 'GET' });
-    const { objects, issuer } = this.#room;
+  async #authorize(call: HttpCall): Promise<void> {
+    if (call.request.method !== 'GET') return sendError(call, 405, 'invalid_request', 'use GET', { allow: 'GET' });
+    const { objects, issuer } = this.#context;
     // The console may have been installed after this server started.
-    if (visit.query.get('client_id') === CONSOLE_CLIENT) await this.#ensureConsoleClient();
-    const request = readRequest(visit, objects);
+    if (call.query.get('client_id') === CONSOLE_CLIENT) await this.#ensureConsoleClient();
+    const request = readRequest(call, objects);
     if (request === undefined) return;
-    const user = await this.#identify(visit, request);
+    const user = await this.#identify(call, request);
     if (user === undefined) return;
-    if (!needsConsent(objects, request, user)) return grant(visit, request, user, issuer);
+    if (!needsConsent(objects, request, user)) return grant(call, request, user, issuer);
     if (request.client.respondWithChallenges === true) {
-      refuse(visit, request, 'access_denied', 'the user has not granted the scopes to the client');
+      refuse(call, request, 'access_denied', 'the user has not granted the scopes to the client');
       return;
     }
-    const { csrf, headers } = formToken(visit, this.#room.random);
+    const { csrf, headers } = formToken(call, this.#context.random);
     const { scopes, client } = request;
-    const then = `${visit.path}?${visit.query.toString()}`;
-    sendPage(visit, 200, grantPage({ client: client.metadata?.name ?? '', scopes, then, csrf }), headers);
+    const then = `${call.path}?${call.query.toString()}`;
+    sendPage(call, 200, grantPage({ client: client.metadata?.name ?? '', scopes, then, csrf }), headers);
   }
 
   /** User of the request. Undefined after a response was sent: a challenge or the login page. */
-  async #identify(visit: Visit, { client }: AuthorizeRequest): Promise<LoginUser | undefined> {
-    const room = this.#room;
-    const known = sessionUser(visit, room.key(), room.objects, room.clock.nowMs());
+  async #identify(call: HttpCall, { client }: AuthorizeRequest): Promise<LoginUser | undefined> {
+    const context = this.#context;
+    const known = sessionUser(call, context.key(), context.objects, context.clock.nowMs());
     if (known !== undefined) return known;
-    const proxied = await this.#fromProxy(visit);
+    const proxied = await this.#fromProxy(call);
     if (proxied !== undefined) return proxied;
-    const proxy = room.providers.all.find(({ requestHeader }) => requestHeader !== undefined)?.requestHeader;
+    const proxy = context.providers.all.find(({ requestHeader }) => requestHeader !== undefined)?.requestHeader;
     const { challengeURL = '', loginURL = '' } = proxy ?? {};
-    const withPasswords = room.providers.takePasswords;
+    const withPasswords = context.providers.takePasswords;
     if (client.respondWithChallenges === true) {
-      if (challengeURL !== '' && !withPasswords) redirect(visit, proxyUrl(challengeURL, visit));
-      else return this.#challenge(visit);
+      if (challengeURL !== '' && !withPasswords) redirect(call, proxyUrl(challengeURL, call));
+      else return this.#challenge(call);
       return undefined;
     }
-    const others = withPasswords || room.providers.all.some(({ openID }) => openID !== undefined);
-    if (loginURL !== '' && !others) redirect(visit, proxyUrl(loginURL, visit));
+    const others = withPasswords || context.providers.all.some(({ openID }) => openID !== undefined);
+    if (loginURL !== '' && !others) redirect(call, proxyUrl(loginURL, call));
     else
-      redirect(
-        visit,
-        `/login?${new URLSearchParams([['then', `${visit.path}?${visit.query.toString()}`]]).toString()}`,
-      );
+      redirect(call, `/login?${new URLSearchParams([['then', `${call.path}?${call.query.toString()}`]]).toString()}`);
     return undefined;
   }
 
-  async #fromProxy(visit: Visit): Promise<LoginUser | undefined> {
-    const { providers, ports, log } = this.#room;
+  async #fromProxy(call: HttpCall): Promise<LoginUser | undefined> {
+    const { providers, ports, log } = this.#context;
     for (const provider of providers.all) {
       const { requestHeader } = provider;
       if (requestHeader === undefined) continue;
       try {
         const ca = await providers.text('configmaps', requestHeader.ca, requestHeader.caFile, 'ca.crt');
-        const identity = fromProxy(visit, provider, ca, ports);
+        const identity = fromProxy(call, provider, ca, ports);
         if (identity !== undefined) return await providers.userOf(provider, identity);
       } catch (error) {
         log.warn(error instanceof MappingError ? 'login refused' : 'identity provider failed', {
@@ -278,71 +275,71 @@ class OAuthServer implements LoginServer {
   }
 
   /** Checks Basic credentials of clients that send X-CSRF-Token, which a page of another site cannot send. */
-  async #challenge(visit: Visit): Promise<LoginUser | undefined> {
-    if ((header(visit, 'x-csrf-token') ?? '') === '') {
+  async #challenge(call: HttpCall): Promise<LoginUser | undefined> {
+    if ((header(call, 'x-csrf-token') ?? '') === '') {
       const warning = '199 hyperedge "A non-empty X-CSRF-Token header is required to receive basic-auth challenges"';
-      sendError(visit, 401, 'access_denied', 'a non-empty X-CSRF-Token header is required', { warning });
+      sendError(call, 401, 'access_denied', 'a non-empty X-CSRF-Token header is required', { warning });
       return undefined;
     }
-    const given = basicCredentials(visit);
+    const given = basicCredentials(call);
     const outcome =
       given === undefined
         ? { failed: true as const }
-        : await checkPassword(this.#room, visit, given.user, given.secret);
+        : await checkPassword(this.#context, call, given.user, given.secret);
     if ('user' in outcome) return outcome.user;
     if ('waitSeconds' in outcome)
-      sendError(visit, 429, 'access_denied', 'too many failed logins', { 'retry-after': String(outcome.waitSeconds) });
-    else if ('busy' in outcome) sendError(visit, 503, 'temporarily_unavailable', 'the login cannot be checked now');
+      sendError(call, 429, 'access_denied', 'too many failed logins', { 'retry-after': String(outcome.waitSeconds) });
+    else if ('busy' in outcome) sendError(call, 503, 'temporarily_unavailable', 'the login cannot be checked now');
     else
-      sendError(visit, 401, 'access_denied', 'user name or password is wrong', {
+      sendError(call, 401, 'access_denied', 'user name or password is wrong', {
         'www-authenticate': 'Basic realm="openshift"',
       });
     return undefined;
   }
 
   /** Handles the user's decision about the scopes of a client. */
-  async #approve(visit: Visit): Promise<void> {
-    const { objects, issuer, key, clock } = this.#room;
-    const form = visit.request.method === 'POST' ? await readForm(visit) : undefined;
-    const user = sessionUser(visit, key(), objects, clock.nowMs());
-    if (form === undefined || user === undefined || !isOwnForm(visit, form))
-      return sendPage(visit, 403, messagePage('Authorize access', 'The form has expired. Go back and try again.'));
+  async #approve(call: HttpCall): Promise<void> {
+    const { objects, issuer, key, clock } = this.#context;
+    const form = call.request.method === 'POST' ? await readForm(call) : undefined;
+    const user = sessionUser(call, key(), objects, clock.nowMs());
+    if (form === undefined || user === undefined || !isOwnForm(call, form))
+      return sendPage(call, 403, messagePage('Authorize access', 'The form has expired. Go back and try again.'));
     const then = safePath(form.get('then'));
     const mark = then.indexOf('?');
-    const request = readRequest(visit, objects, new URLSearchParams(mark < 0 ? '' : then.slice(mark + 1)));
+    const request = readRequest(call, objects, new URLSearchParams(mark < 0 ? '' : then.slice(mark + 1)));
     if (request === undefined) return;
     if (form.get('approve') !== 'yes') {
-      refuse(visit, request, 'access_denied', 'the user denied the request');
+      refuse(call, request, 'access_denied', 'the user denied the request');
       return;
     }
     await recordConsent(objects, request, user);
-    await grant(visit, request, user, issuer);
+    await grant(call, request, user, issuer);
   }
 
   /** Redirects the browser through a login to the page that shows a token. */
-  #requestToken(visit: Visit): void {
+  #requestToken(call: HttpCall): void {
     const query = new URLSearchParams({
       client_id: BROWSER_CLIENT,
-      redirect_uri: `${visit.origin ?? this.#options.address}/oauth/token/display`,
+      redirect_uri: `${call.origin ?? this.#options.address}/oauth/token/display`,
       response_type: 'code',
     });
-    redirect(visit, `/oauth/authorize?${query.toString()}`);
+    redirect(call, `/oauth/authorize?${query.toString()}`);
   }
 
-  async #displayToken(visit: Visit): Promise<void> {
+  async #displayToken(call: HttpCall): Promise<void> {
     const failed = (text: string): void =>
-      sendPage(visit, 400, linkPage('API token', text, '/oauth/token/request', 'Request another token'));
-    if (visit.request.method !== 'POST') {
-      const code = visit.query.get('code') ?? '';
-      if (code === '') return failed(`No code: ${visit.query.get('error') ?? 'request a token first'}.`);
-      const { csrf, headers } = formToken(visit, this.#room.random);
-      return sendPage(visit, 200, displayConfirmation(code, visit.query.get('state') ?? '', csrf), headers);
+      sendPage(call, 400, linkPage('API token', text, '/oauth/token/request', 'Request another token'));
+    if (call.request.method !== 'POST') {
+      const code = call.query.get('code') ?? '';
+      if (code === '') return failed(`No code: ${call.query.get('error') ?? 'request a token first'}.`);
+      const { csrf, headers } = formToken(call, this.#context.random);
+      return sendPage(call, 200, displayConfirmation(code, call.query.get('state') ?? '', csrf), headers);
     }
-    const form = await readForm(visit);
-    if (form === undefined || !isOwnForm(visit, form)) return failed('The form has expired.');
-    const client = this.#room.objects.get<OAuthClient>(CLIENTS, BROWSER_CLIENT);
+    const form = await readForm(call);
+    if (form === undefined || !isOwnForm(call, form)) return failed('The form has expired.');
+    const client = this.#context.objects.get<OAuthClient>(CLIENTS, BROWSER_CLIENT);
     if (client === undefined) return failed(`OAuthClient ${BROWSER_CLIENT} is missing; restart the API server.`);
-    const server = visit.origin ?? this.#options.address;
+    const server = call.origin ?? this.#options.address;
     const issued = await exchangeCode(this.#exchange(), {
       client,
       code: form.get('code') ?? '',
@@ -350,7 +347,7 @@ class OAuthServer implements LoginServer {
       verifier: '',
     });
     if (issued === undefined) return failed('The code is unknown, used or expired.');
-    sendPage(visit, 200, tokenPage(issued.token, server));
+    sendPage(call, 200, tokenPage(issued.token, server));
   }
 }
 

@@ -8,7 +8,6 @@ import type { Log } from '../../base/log.ts';
 import {
   attemptOf,
   EMPTY_STATE,
-  fellBack,
   type HostAction,
   type HostState,
   hostStep,
@@ -16,6 +15,7 @@ import {
   type NodeReport,
   prunedHere,
   succeeded,
+  withFallback,
   withoutRevisions,
 } from './core/index.ts';
 import type { Health, Inputs, Operand, OperandFiles, OperandProcess } from './port.ts';
@@ -203,7 +203,7 @@ export class RevisionInstaller {
       log.info('revision healthy', { operand, revision: this.#state.current });
     } else if (action.type === 'fallBack') {
       const failed = this.#state.current;
-      await this.#save(fellBack(this.#state, action.to, action.message, clock.nowMs()));
+      await this.#save(withFallback(this.#state, action.to, action.message, clock.nowMs()));
       await files.apply(action.to);
       log.error('revision not healthy; running the last good one', {
         operand,

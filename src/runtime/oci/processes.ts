@@ -18,7 +18,7 @@ export async function isRunning(pid: number, start: string): Promise<boolean> {
 }
 
 /** True while the process runs the program `name` (first 15 bytes) and sleeps interruptibly, not on a disk. */
-export async function isAsleep(pid: number, name: string): Promise<boolean> {
+export async function isSleeping(pid: number, name: string): Promise<boolean> {
   const stat = await readStat(pid);
   return stat?.state === 'S' && stat.name === name;
 }
@@ -32,7 +32,7 @@ export function hasProcess(pid: number): boolean {
   }
 }
 
-export function killQuietly(pid: number): void {
+export function killIfRunning(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
@@ -53,7 +53,7 @@ export async function killTree(root: number): Promise<void> {
   );
   const doomed = [root];
   for (const pid of doomed) doomed.push(...(children.get(pid) ?? []));
-  for (const pid of doomed) killQuietly(pid);
+  for (const pid of doomed) killIfRunning(pid);
 }
 
 async function readStat(

@@ -11,7 +11,7 @@ import type { EpochState } from '../state.ts';
 /** Message while the victims of an earlier attempt are still terminating. */
 export const WAITS_FOR_VICTIMS = 'not eligible due to a terminating pod';
 
-export interface GroupRoom {
+export interface GroupPreemption {
   /** Preemptions by pod UID. Empty when preemption does not help. */
   readonly preemptions: ReadonlyMap<string, Preemption>;
   /** Reason why a member fits on no node. */
@@ -23,12 +23,12 @@ export interface GroupRoom {
  * The cluster state is restored afterwards. Members that are subject to extenders do not preempt, because extenders
  * cannot consider the other victims.
  */
-export function roomForGroup(
+export function preemptForGroup(
   state: EpochState,
   refused: readonly PodInfo[],
   missing: number,
   members: ReadonlySet<string>,
-): GroupRoom {
+): GroupPreemption {
   const { cluster } = state;
   const preemptions = new Map<string, Preemption>();
   const undo: (() => void)[] = [];

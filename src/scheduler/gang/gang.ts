@@ -13,7 +13,7 @@ import { minMemberOf, type PodGroup, timeoutMsOf } from '../core/pod-group.ts';
 import type { Unschedulable } from '../core/schedule.ts';
 import { decide } from '../cycle.ts';
 import type { EpochState } from '../state.ts';
-import { roomForGroup } from './gang-preemption.ts';
+import { preemptForGroup } from './gang-preemption.ts';
 
 interface Placed {
   readonly info: PodInfo;
@@ -60,7 +60,7 @@ export async function placeGroup(
     // evictions.
     const wasPromised = ({ uid }: PodInfo): number => (cluster.nominatedNode(uid) === undefined ? 1 : 0);
     const candidates = refused.map(({ info }) => info).sort((a, b) => wasPromised(a) - wasPromised(b));
-    const { preemptions, message } = roomForGroup(state, candidates, missing, uids);
+    const { preemptions, message } = preemptForGroup(state, candidates, missing, uids);
     for (const { info, node } of placed) binding.release(info, node);
     const why = message ?? refused[0]?.decision.message ?? 'members are gated';
     const decision = refusal(`${minMember - missing} of ${minMember} members of pod group "${key}" fit: ${why}`);

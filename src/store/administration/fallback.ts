@@ -88,7 +88,7 @@ async function fallBack(lastSeen: number, options: FallbackOptions): Promise<Fal
   await writeDurably(join(dataDirectory, HISTORY), `${JSON.stringify(history, undefined, 2)}\n`, 0o644);
   await writeDurably(join(dataDirectory, MARKER), `${markerText(history, options)}\n`, 0o644);
   await rename(restoring, join(dataDirectory, READY));
-  return { ...back, kept: (await finishGoingBack(dataDirectory, storage)) ?? dataDirectory };
+  return { ...back, kept: (await completeFallback(dataDirectory, storage)) ?? dataDirectory };
 }
 
 /** Restores the newest intact snapshot. Throws CodedError 'not-found' with the problem of each snapshot. */
@@ -144,7 +144,7 @@ async function candidates(options: FallbackOptions): Promise<ListedSnapshot[]> {
  * restore that a power failure interrupted. Resolves with the path of the old database, or undefined when no restore
  * was pending.
  */
-export async function finishGoingBack(dataDirectory: string, storage: StoreLog): Promise<string | undefined> {
+export async function completeFallback(dataDirectory: string, storage: StoreLog): Promise<string | undefined> {
   const ready = join(dataDirectory, READY);
   if (!(await exists(ready))) return undefined;
   let kept: string | undefined;

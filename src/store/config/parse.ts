@@ -27,7 +27,7 @@ function authTokenOf(values: Values): string {
     .join(',');
 }
 
-export interface EtcdSurroundings {
+export interface EtcdParseOptions {
   /** The values are from a configuration file instead of flags and variables. */
   readonly fromFile: boolean;
   /** Resolves a file name. */
@@ -47,7 +47,7 @@ const MAX_ELECTION_MS = 50_000;
 const MAX_LEARNERS = 16;
 
 /** Throws EtcdUsageProblem with the flag and the fix. */
-export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdParsed {
+export function settingsOf(given: Given, surroundings: EtcdParseOptions): EtcdParsed {
   const values = new Values(given, surroundings.locate);
   const warnings = [...uselessFlags(given)];
   const listen = listenOf(values);
@@ -173,7 +173,7 @@ function rejectDuplicates(urls: readonly EtcdUrl[]): void {
 function advertiseOf(
   values: Values,
   listen: EtcdSettings['listen'],
-  { defaultHost }: EtcdSurroundings,
+  { defaultHost }: EtcdParseOptions,
 ): { readonly client: readonly EtcdUrl[]; readonly peer: readonly EtcdUrl[] } {
   const one = (
     name: 'advertise-client-urls' | 'initial-advertise-peer-urls',

@@ -24,7 +24,7 @@ export interface GateLimits {
 }
 
 /** Actions of the gate on a connection. */
-export interface Door {
+export interface ConnectionActions {
   /** Starts the handshake. */
   begin(): void;
   close(reason: string): void;
@@ -78,7 +78,7 @@ const LOOKS_PER_TURN = 32;
 
 export class GatedConnection {
   readonly account: Account<GatedConnection>;
-  readonly door: Door;
+  readonly door: ConnectionActions;
   readonly openedMs: number;
   standing: Standing = 'unauthenticated';
   secured = false;
@@ -89,7 +89,7 @@ export class GatedConnection {
   readonly #gate: ConnectionGate;
   #greetingBytes = 0;
 
-  constructor(gate: ConnectionGate, account: Account<GatedConnection>, door: Door, nowMs: number) {
+  constructor(gate: ConnectionGate, account: Account<GatedConnection>, door: ConnectionActions, nowMs: number) {
     this.#gate = gate;
     this.account = account;
     this.door = door;
@@ -176,7 +176,7 @@ export class ConnectionGate {
   }
 
   /** Calls `door.begin` in a later turn. */
-  open(address: string, door: Door): GatedConnection {
+  open(address: string, door: ConnectionActions): GatedConnection {
     const places = Math.max(MIN_QUEUED, this.#limits.unauthenticated * QUEUED_PER_UNAUTHENTICATED);
     if (this.#queued.size >= places) this.#evictQueued();
     const nowMs = this.#turns.nowMs();

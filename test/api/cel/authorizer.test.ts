@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import { compile } from '../../../src/api/cel/language/compile.ts';
 import {
   type AccessChecker,
-  type AccessQuestion,
+  type AccessRequest,
   AUTHORIZER_TYPE,
   authorizerValue,
   RESOURCE_CHECK_TYPE,
@@ -20,8 +20,8 @@ const variables = new Map([
 ]);
 
 /** Evaluates an expression and returns its value and the checks it made. */
-function run(source: string, answer: ReturnType<AccessChecker>, budget = 1_000_000): [Value, AccessQuestion[]] {
-  const questions: AccessQuestion[] = [];
+function run(source: string, answer: ReturnType<AccessChecker>, budget = 1_000_000): [Value, AccessRequest[]] {
+  const questions: AccessRequest[] = [];
   const ask: AccessChecker = (question) => {
     questions.push(question);
     return answer;
@@ -41,7 +41,7 @@ const yes = { allowed: true, reason: 'because', error: '' };
 
 describe('the authorizer', () => {
   it('passes the attributes of a check', () => {
-    const cases: [string, AccessQuestion][] = [
+    const cases: [string, AccessRequest][] = [
       ["authorizer.path('/healthz').check('get').allowed()", { path: '/healthz', verb: 'get' }],
       [
         "authorizer.group('').resource('pods').namespace('default').name('a').check('create').allowed()",

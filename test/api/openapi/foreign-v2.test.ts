@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonValue } from '../../../src/api/meta/object.ts';
-import { besideKnown, partOfV2 } from '../../../src/api/openapi/foreign-v2.ts';
+import { partOfV2, withUniqueDefinitions } from '../../../src/api/openapi/foreign-v2.ts';
 import { encodeOpenapiV2 } from '../../../src/api/openapi/v2-protobuf.ts';
 
 const AT = { group: 'g.test', version: 'v1' };
@@ -54,11 +54,11 @@ test('shares equal definitions and renames different ones with all that refer to
     Owner: { properties: { name: { type: 'integer' } } },
     Owner_v2: { type: 'string' },
   };
-  const added = besideKnown(part, known);
+  const added = withUniqueDefinitions(part, known);
   assert.deepEqual(Object.keys(added.definitions).sort(), ['List', 'Meta_v2', 'Option', 'Owner_v3', 'Thing']);
   assert.deepEqual(added.definitions['Meta_v2'], { properties: { owner: ref('Owner_v3') } });
   assert.deepEqual(added.definitions['Thing']?.['properties'], { meta: ref('Meta_v2'), size: ref('Size'), lost: {} });
-  assert.deepEqual(besideKnown(part, {}), part);
+  assert.deepEqual(withUniqueDefinitions(part, {}), part);
 });
 
 /** A small document of words that have a meaning in OpenAPI. */
@@ -107,7 +107,7 @@ test('drops malformed parts of a document and converts the rest to every form', 
       paths: { '/apis/g.test/v1/things': randomValue(random, 0), '/apis/g.test/v1/x': { get: randomValue(random, 0) } },
       definitions: { Thing: randomValue(random, 0), Meta: { properties: { a: randomValue(random, 0) } } },
     };
-    const part = besideKnown(partOfV2(document, AT), { Thing: { type: 'object' } });
+    const part = withUniqueDefinitions(partOfV2(document, AT), { Thing: { type: 'object' } });
     encodeOpenapiV2({ swagger: '2.0', info: { title: '', version: '' }, ...part }, 1024);
     const names = new Set(Object.keys(part.definitions)).add('Thing');
     for (const [, name] of JSON.stringify(part.paths).matchAll(/"\$ref":"#\/definitions\/([^"]*)"/g))

@@ -6,10 +6,10 @@ import { toNodeName } from '../../../src/base/brand.ts';
 import { planPodGc, unknownNodes } from '../../../src/controllers/garbage-collection/pods/plan.ts';
 import { CidrPool } from '../../../src/controllers/nodes/node-ipam/plan.ts';
 import {
-  isUnheard,
+  heartbeatOverdueInMs,
+  isHeartbeatOverdue,
   observeHealth,
   planUnknownConditions,
-  unheardInMs,
 } from '../../../src/controllers/nodes/node-lifecycle/health.ts';
 import { planTaints } from '../../../src/controllers/nodes/node-lifecycle/taints.ts';
 import { mayEvict, zoneStates } from '../../../src/controllers/nodes/node-lifecycle/zones.ts';
@@ -23,11 +23,11 @@ const lease = (renewTime: string): Lease => ({ spec: { renewTime } });
 test('treats a node as reporting while its lease or status changes, by the monotonic clock', () => {
   const subject = node('n', { ready: 'True' });
   let health = observeHealth(undefined, subject, lease('1970-01-01T00:00:00Z'), 0);
-  assert.equal(isUnheard(health, times, 40_000), false);
-  assert.equal(isUnheard(health, times, 40_001), true);
+  assert.equal(isHeartbeatOverdue(health, times, 40_000), false);
+  assert.equal(isHeartbeatOverdue(health, times, 40_001), true);
   health = observeHealth(health, subject, lease('1970-01-01T00:00:10Z'), 30_000);
-  assert.equal(isUnheard(health, times, 70_000), false);
-  assert.equal(unheardInMs(health, times, 30_000), 40_001);
+  assert.equal(isHeartbeatOverdue(health, times, 70_000), false);
+  assert.equal(heartbeatOverdueInMs(health, times, 30_000), 40_001);
   const fresher = node('n', { ready: 'True' });
   for (const condition of fresher.status?.conditions ?? []) condition.lastHeartbeatTime = 'later';
   assert.equal(observeHealth(health, fresher, lease('1970-01-01T00:00:10Z'), 69_000).heardAtMs, 69_000);
@@ -35,8 +35,8 @@ test('treats a node as reporting while its lease or status changes, by the monot
 
 test('uses the longer grace period for a node that never reported', () => {
   const health = observeHealth(undefined, node('n'), undefined, 0);
-  assert.equal(isUnheard(health, times, 59_000), false);
-  assert.equal(isUnheard(health, times, 61_000), true);
+  assert.equal(isHeartbeatOverdue(health, times, 59_000), false);
+  assert.equal(isHeartbeatOverdue(health, times, 61_000), true);
 });
 
 test('ignores conditions written by the controller itself', () => {

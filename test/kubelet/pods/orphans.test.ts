@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import { collectOrphans } from '../../../src/kubelet/housekeeping/collection.ts';
+import { collectOrphans } from '../../../src/kubelet/housekeeping/garbage-collection.ts';
 import { createCgroupFileSystem } from '../../../src/kubelet/io/cgroupfs/index.ts';
 import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';
 import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';

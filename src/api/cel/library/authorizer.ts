@@ -12,7 +12,7 @@ const RESOURCE = `${PACKAGE}.ResourceCheck`;
 const DECISION = `${PACKAGE}.Decision`;
 
 /** An authorization check. `account`: the service account to check instead of the requesting user. */
-export interface AccessQuestion {
+export interface AccessRequest {
   readonly account?: { readonly namespace: string; readonly name: string };
   readonly verb: string;
   /** Path of a non-resource check. The other fields are for resource checks. */
@@ -34,11 +34,11 @@ export interface AccessAnswer {
 }
 
 /** May throw an error other than EvaluationError if the decision is pending. Operators do not absorb it. */
-export type AccessChecker = (question: AccessQuestion) => AccessAnswer;
+export type AccessChecker = (question: AccessRequest) => AccessAnswer;
 
 interface Asking {
   readonly ask: AccessChecker;
-  readonly question: Omit<AccessQuestion, 'verb'>;
+  readonly question: Omit<AccessRequest, 'verb'>;
 }
 
 export const AUTHORIZER_TYPE = parseType(AUTHORIZER);
@@ -51,10 +51,10 @@ const of = (value: Opaque): Asking => value.value as Asking;
 
 export const authorizerValue = (ask: AccessChecker): Opaque => opaque(AUTHORIZER, { ask, question: {} });
 
-export const resourceCheckValue = (ask: AccessChecker, question: Omit<AccessQuestion, 'verb'>): Opaque =>
+export const resourceCheckValue = (ask: AccessChecker, question: Omit<AccessRequest, 'verb'>): Opaque =>
   opaque(RESOURCE, { ask, question });
 
-const adding = (type: string, value: Opaque, more: Omit<AccessQuestion, 'verb'>): Opaque => {
+const adding = (type: string, value: Opaque, more: Omit<AccessRequest, 'verb'>): Opaque => {
   const { ask, question } = of(value);
   return opaque(type, { ask, question: { ...question, ...more } });
 };

@@ -12,7 +12,7 @@ import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import { type NamespaceSource, namespaceOf } from '../matching.ts';
 import type { PodTolerationSettings } from '../settings.ts';
-import { forbid, forbidPlainly, isFor } from '../subject.ts';
+import { forbid, forbidWithoutName, isFor } from '../subject.ts';
 
 const DEFAULTS_ANNOTATION = 'scheduler.alpha.kubernetes.io/defaultTolerations';
 const WHITELIST_ANNOTATION = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist';
@@ -57,7 +57,7 @@ export function podTolerationRestriction(
       const whitelist = annotated(request, namespace, WHITELIST_ANNOTATION) ?? settings.whitelist;
       if (whitelist.length === 0) return;
       if (tolerations.some((each) => !whitelist.some((allowed) => covers(allowed, each)))) {
-        throw forbidPlainly(
+        throw forbidWithoutName(
           request,
           'pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist',
         );

@@ -225,7 +225,7 @@ interface Decision {
 function decide(quotas: readonly Known[], items: readonly Item[]): Decision {
   const running = [...quotas];
   const answers: (Settled | undefined)[] = new Array(items.length).fill(undefined);
-  for (const item of items) if (!('request' in item)) takeBack(running, item.charges);
+  for (const item of items) if (!('request' in item)) subtractCharges(running, item.charges);
   for (const [index, item] of items.entries()) {
     if (!('request' in item)) continue;
     const verdict = checkRequest(running, item.request);
@@ -254,7 +254,7 @@ function decide(quotas: readonly Known[], items: readonly Item[]): Decision {
   };
 }
 
-function takeBack(running: Known[], charges: readonly Charge[]): void {
+function subtractCharges(running: Known[], charges: readonly Charge[]): void {
   for (const { name, uid, amounts } of charges) {
     const at = running.findIndex((state) => state.name === name && state.quota.metadata?.uid === uid);
     const state = running[at];

@@ -18,7 +18,7 @@ import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { WatchCache } from '../../watch-cache/watch-cache.ts';
 import type { AdmissionPlugin } from '../admission.ts';
-import { forbid, forbidPlainly } from '../subject.ts';
+import { forbid, forbidWithoutName } from '../subject.ts';
 
 const TIMEOUT_MS = 10_000;
 
@@ -87,7 +87,7 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
       const question = { evaluator, object, old: request.old, limited: [], nowMs: clock.nowMs() };
       const verdict = checkRequest(states, question);
       if (verdict.kind === 'refused')
-        throw verdict.plain === true ? forbidPlainly(request, verdict.message) : forbid(request, verdict.message);
+        throw verdict.plain === true ? forbidWithoutName(request, verdict.message) : forbid(request, verdict.message);
       const mustHold = verdict.charges.size > 0 && !request.dryRun && request.reservations !== undefined;
       if (!mustHold) return release();
       request.reservations?.push({

@@ -8,7 +8,7 @@ import { evaluatorOf } from '../../../api/quota/evaluators.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../admission.ts';
-import { forbid, forbidPlainly, isFor } from '../subject.ts';
+import { forbid, forbidWithoutName, isFor } from '../subject.ts';
 import { QuotaAccessor, type QuotaStore, type Refusal } from './accessor.ts';
 
 export interface ResourceQuotaDeps {
@@ -61,4 +61,4 @@ export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
 }
 
 const refusal = (request: AdmissionRequest, { message, plain }: Refusal) =>
-  plain ? forbidPlainly(request, message) : forbid(request, message);
+  plain ? forbidWithoutName(request, message) : forbid(request, message);

@@ -46,7 +46,7 @@ class CallError extends Error {
   }
 }
 
-const lateness = (): ApiError => new ApiError('Timeout', 'request did not complete within requested timeout');
+const timeoutError = (): ApiError => new ApiError('Timeout', 'request did not complete within requested timeout');
 
 export class HookCaller {
   readonly #deps: HookCallerDeps;
@@ -86,7 +86,7 @@ export class HookCaller {
       verdict = await this.#call(hook, described, type, timeoutMs);
     } catch (error) {
       // A request that has reached its deadline fails even if failures of the webhook are ignored.
-      if (error instanceof CallError && error.isLate && leftMs <= hook.timeoutMs) throw lateness();
+      if (error instanceof CallError && error.isLate && leftMs <= hook.timeoutMs) throw timeoutError();
       const failure = `failed calling webhook ${JSON.stringify(hook.name)}: ${messageOf(error)}`;
       done(500, hook.ignoresFailure ? undefined : 'calling_webhook_error');
       if (!hook.ignoresFailure) throw new ApiError('InternalError', `Internal error occurred: ${failure}`);
@@ -109,7 +109,7 @@ export class HookCaller {
   /** Time until the request's deadline, in milliseconds. Throws 'Timeout' after the deadline. */
   #left({ deadlineMs = Number.POSITIVE_INFINITY }: AdmissionRequest): number {
     const leftMs = deadlineMs - this.#deps.nowMs();
-    if (leftMs <= 0) throw lateness();
+    if (leftMs <= 0) throw timeoutError();
     return leftMs;
   }
 

@@ -12,7 +12,7 @@ import { type AllocationClass, allocate } from './allocation.ts';
 import { FlowCounters } from './counters.ts';
 import { FlowRequest } from './flow-queue.ts';
 import { byPrecedence, matches, type OwnRules, rulesFor } from './matching.ts';
-import { isSound, PriorityLevel, sharesOf } from './priority-level.ts';
+import { isValidLevel, PriorityLevel, sharesOf } from './priority-level.ts';
 import { dealHand, flowHash } from './shuffle-sharding.ts';
 import { Turns } from './turns.ts';
 import type { RejectReason, Requester, RequestTarget, WorkEstimate } from './types.ts';
@@ -80,7 +80,8 @@ export class FlowControl<T> {
     nowMs: number,
   ): SchemaState[] {
     const wanted = new Map<string, PriorityLevelConfiguration>();
-    for (const each of [...mandatoryLevels, ...levels.filter(isSound)]) wanted.set(each.metadata?.name ?? '', each);
+    for (const each of [...mandatoryLevels, ...levels.filter(isValidLevel)])
+      wanted.set(each.metadata?.name ?? '', each);
     const added = new Set<PriorityLevel<T>>();
     for (const [name, configuration] of wanted) {
       const level = this.#levels.get(name);

@@ -117,7 +117,7 @@ function queuingOf({ spec }: PriorityLevelConfiguration): Queuing {
  * Reports whether the object is valid: the name determines whether the level is exempt, and incomplete objects are
  * skipped.
  */
-export function isSound({ metadata, spec }: PriorityLevelConfiguration): boolean {
+export function isValidLevel({ metadata, spec }: PriorityLevelConfiguration): boolean {
   if (spec === undefined || (spec.type === 'Exempt') !== (metadata?.name === EXEMPT)) return false;
   if (spec.type === 'Exempt') return spec.exempt !== undefined && spec.limited === undefined;
   const response = spec.limited?.limitResponse;

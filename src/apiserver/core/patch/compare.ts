@@ -1,19 +1,19 @@
 /** Compares two states of a document by field, and lists the fields of a document. */
 import type { SchemaNode } from '../../../api/schema/node.ts';
 import type { Steps } from '../../../base/concurrency/steps.ts';
-import { isHeavy, Pieces, Weigher } from '../../../base/json/value-weight.ts';
+import { isHeavy, Pieces, ValueWeights } from '../../../base/json/value-weight.ts';
 import { equal, field, isObject, type JsonValue } from './document.ts';
 import { EMPTY_SET, type FieldSet, fieldElement, isEmpty, memberNode } from './field-set.ts';
 import {
   declares,
   descends,
+  EqualItems,
   fieldSchema,
   hasParts,
   isContainer,
   itemsOf,
   type ListItem,
   shapeOf,
-  Twins,
 } from './shape.ts';
 
 /** Fields of an applied configuration (structured-merge-diff's ToFieldSet). */
@@ -46,7 +46,8 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
   } else if (shape.kind === 'list' && Array.isArray(value)) {
     const items = itemsOf(value, shape.schema);
     for (const [element, item] of items ?? [])
-      set[element] = item instanceof Twins ? EMPTY_SET : memberNode(ownBelow(item, shape.schema.items, containers));
+      set[element] =
+        item instanceof EqualItems ? EMPTY_SET : memberNode(ownBelow(item, shape.schema.items, containers));
   }
   return set;
 }
@@ -103,7 +104,7 @@ export function* compareSteps(before: JsonValue, after: JsonValue, schema: Schem
 
 /** Compares large parts step by step and all others at once. */
 class LargeComparison {
-  readonly #weigher = new Weigher();
+  readonly #weigher = new ValueWeights();
   readonly #pieces = new Pieces();
 
   *compare(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): Steps<Comparison> {
@@ -144,7 +145,7 @@ class LargeComparison {
     after: ListItem | undefined,
     schema: SchemaNode | undefined,
   ): Steps<void> {
-    if (before instanceof Twins || after instanceof Twins) found.compareItem(element, before, after, schema);
+    if (before instanceof EqualItems || after instanceof EqualItems) found.compareItem(element, before, after, schema);
     else yield* this.#child(found, element, before, after, schema, true);
   }
 
@@ -226,12 +227,12 @@ class ComparisonBuilder {
     after: ListItem | undefined,
     schema: SchemaNode | undefined,
   ): void {
-    if (before instanceof Twins) {
-      if (!(after instanceof Twins)) {
+    if (before instanceof EqualItems) {
+      if (!(after instanceof EqualItems)) {
         this.compareChild(element, undefined, after, schema, true);
         this.#removed = put(this.#removed, element, EMPTY_SET);
       } else if (!equal(before.items, after.items)) this.#modified = put(this.#modified, element, EMPTY_SET);
-    } else if (after instanceof Twins) {
+    } else if (after instanceof EqualItems) {
       this.compareChild(element, before, undefined, schema, true);
       this.#added = put(this.#added, element, EMPTY_SET);
     } else this.compareChild(element, before, after, schema, true);

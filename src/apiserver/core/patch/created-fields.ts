@@ -4,12 +4,12 @@
  */
 import type { ListNode, ObjectNode, SchemaNode } from '../../../api/schema/node.ts';
 import type { Steps } from '../../../base/concurrency/steps.ts';
-import { isHeavy, Pieces, Weigher } from '../../../base/json/value-weight.ts';
+import { isHeavy, Pieces, ValueWeights } from '../../../base/json/value-weight.ts';
 import { compare } from './compare.ts';
 import { equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
 import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
-import { descends, hasParts, isContainer, itemsOf, Twins } from './shape.ts';
+import { descends, EqualItems, hasParts, isContainer, itemsOf } from './shape.ts';
 
 type Node = Record<string, FieldSet>;
 /** Reports whether a field has no owner. */
@@ -33,7 +33,7 @@ export function* createdFieldsSteps(
 
 /** The same walk over a large object: large parts step by step, all others at once. */
 class LargeWalk {
-  readonly #weigher = new Weigher();
+  readonly #weigher = new ValueWeights();
   readonly #pieces = new Pieces();
 
   /** Variant of the function `besides` that walks large new parts in separate steps. */
@@ -101,7 +101,7 @@ class LargeWalk {
     const set = begun(self);
     for (const element of elements) {
       const item = items.get(element) ?? null;
-      set[element] = item instanceof Twins ? EMPTY_SET : yield* this.#node(item, schema.items, true);
+      set[element] = item instanceof EqualItems ? EMPTY_SET : yield* this.#node(item, schema.items, true);
     }
     return set;
   }
@@ -216,7 +216,7 @@ function itemsNode(list: readonly JsonValue[], schema: ListNode, self: boolean):
   const set = begun(self);
   for (const element of [...items.keys()].sort()) {
     const item = items.get(element) ?? null;
-    set[element] = item instanceof Twins ? EMPTY_SET : node(item, schema.items, true);
+    set[element] = item instanceof EqualItems ? EMPTY_SET : node(item, schema.items, true);
   }
   return set;
 }

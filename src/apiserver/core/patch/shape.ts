@@ -68,7 +68,7 @@ function keyValue(item: JsonObject, name: string, { mapKeyDefaults }: ListNode):
 }
 
 /** Items of a list with the same path element. They are owned, compared and replaced together. */
-export class Twins {
+export class EqualItems {
   readonly items: JsonValue[];
 
   constructor(first: JsonValue) {
@@ -76,7 +76,7 @@ export class Twins {
   }
 }
 
-export type ListItem = JsonValue | Twins;
+export type ListItem = JsonValue | EqualItems;
 
 /** Items by path element. Undefined if an item has none, so that the list must be treated as a whole. */
 export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<string, ListItem> | undefined {
@@ -89,7 +89,7 @@ export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<strin
       items.set(element, item);
       continue;
     }
-    const twins = before instanceof Twins ? before : new Twins(before);
+    const twins = before instanceof EqualItems ? before : new EqualItems(before);
     twins.items.push(item);
     items.set(element, twins);
   }

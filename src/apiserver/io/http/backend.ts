@@ -15,7 +15,7 @@ import { CodedError, messageOf } from '../../../base/errors.ts';
 import { authoritiesOf } from '../../../wire/outbound/connection.ts';
 import { type OutboundSettings, proxyFor } from '../../../wire/outbound/proxy-choice.ts';
 import type { BackendConnector, BackendRequest, EgressProxy, Network, UpgradeAnswer } from '../../port.ts';
-import { connectionFailure, isVouchedFor, looksSelfSigned } from './server-certificate.ts';
+import { connectionFailure, isTrustedForHost, looksSelfSigned } from './server-certificate.ts';
 import { openTunnel } from './tunnel.ts';
 
 const refused = (host: string, address: string): CodedError =>
@@ -86,7 +86,7 @@ function judged(proxy: EgressProxy | undefined, target: BackendRequest, host: st
         clearTimeout(late);
         secured.removeListener('error', opened);
         const leaf = secured.getPeerX509Certificate();
-        if (leaf !== undefined && isVouchedFor(leaf, authority, serverName, Date.now())) {
+        if (leaf !== undefined && isTrustedForHost(leaf, authority, serverName, Date.now())) {
           opened(null, secured);
           return;
         }

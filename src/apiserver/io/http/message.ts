@@ -1,12 +1,12 @@
 /** An HTTP/1.1 request whose body can be read without a stream. */
 import { IncomingMessage } from 'node:http';
-import type { BodyTaker, HttpRequest } from '../../port.ts';
+import type { BodyConsumer, HttpRequest } from '../../port.ts';
 
 export class Http1Message extends IncomingMessage implements HttpRequest {
-  #take: BodyTaker | undefined;
+  #take: BodyConsumer | undefined;
   #begun = false;
 
-  takeBody(take: BodyTaker): boolean {
+  takeBody(take: BodyConsumer): boolean {
     if (this.#begun) return false;
     this.#take = take;
     return true;

@@ -47,7 +47,7 @@ function isFor(leaf: X509Certificate, host: string): boolean {
  * Whether one of `authorities` (PEM) signed `leaf`, `leaf` is valid for a server named `host`, and both are valid at
  * this time.
  */
-export function isVouchedFor(leaf: X509Certificate, authorities: string, host: string, nowMs: number): boolean {
+export function isTrustedForHost(leaf: X509Certificate, authorities: string, host: string, nowMs: number): boolean {
   // Node's `keyUsage` contains the extended key usages.
   const usages: readonly string[] | undefined = leaf.keyUsage;
   if (usages !== undefined && !usages.some((usage) => SERVER_AUTHENTICATION.includes(usage))) return false;

@@ -12,7 +12,7 @@ import { shown } from '../../pipeline/kinds.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { ServerContext } from '../context.ts';
 import { parseRevision } from '../writes/options.ts';
-import { speaksProtobuf } from './messages.ts';
+import { supportsProtobuf } from './messages.ts';
 import { requireOwn } from './readable.ts';
 import { renderSingle } from './representations.ts';
 
@@ -25,7 +25,7 @@ export function get(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> | undefined {
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
   const requested = info.query === undefined ? undefined : parseRevision(info.query.get('resourceVersion'));
   const waiting =
     requested === undefined

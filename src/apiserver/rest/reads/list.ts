@@ -17,7 +17,7 @@ import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { ReadContext } from '../context.ts';
 import { parseListOptions } from '../writes/options.ts';
 import { joined, ListSource, listItems } from './list-items.ts';
-import { messageOf, partialMessageOf, speaksProtobuf } from './messages.ts';
+import { messageOf, partialMessageOf, supportsProtobuf } from './messages.ts';
 import { visibleOptions } from './readable.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './representations.ts';
 import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
@@ -58,7 +58,7 @@ export function list(
   const { cache } = kind;
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind), true, true);
+  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind), true, true);
   if (form.as === 'PartialObjectMetadata')
     throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is a list`);
   const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, false));

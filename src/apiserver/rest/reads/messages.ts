@@ -14,7 +14,7 @@ const kept = new WeakMap<CachedObject, Map<string, Buffer>>();
  * Reports whether objects of the kind have a protobuf form. Custom resources do not, because their fields have no
  * numbers.
  */
-export function speaksProtobuf(kind: ServedKind): boolean {
+export function supportsProtobuf(kind: ServedKind): boolean {
   return kind.schema !== undefined && hasMessage(kind.schema.typeName);
 }
 

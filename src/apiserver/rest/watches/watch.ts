@@ -22,7 +22,7 @@ import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { KindSubscriber, SubscriptionScope } from '../../watch-cache/subscribers.ts';
 import type { LoopContext, ReadContext, ServerContext } from '../context.ts';
 import type { Expansion, PartEvent } from '../parts.ts';
-import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from '../reads/messages.ts';
+import { bookmarkMessage, objectEnvelope, partialEnvelope, supportsProtobuf } from '../reads/messages.ts';
 import { ReadableObjects, visibleOptions } from '../reads/readable.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from '../reads/representations.ts';
 import { takeSnapshot } from '../reads/snapshot.ts';
@@ -78,7 +78,7 @@ export function watchParts(
   expand?: Expansion,
 ): Promise<void> {
   exchange.longRunning = true;
-  const form = negotiateStream(exchange.request.headers.accept, speaksProtobuf(kind));
+  const form = negotiateStream(exchange.request.headers.accept, supportsProtobuf(kind));
   const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, true));
   const named = info.name === '' || info.selected ? options : withName(options, info.name);
   return new WatchStream(context, exchange, kind, cache, info, form, named, expand).run();

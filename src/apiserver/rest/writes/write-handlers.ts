@@ -8,14 +8,14 @@ import { readBody } from '../../http/body.ts';
 import { duplicatesOf } from '../../http/decode.ts';
 import { negotiate } from '../../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
-import { strictly } from '../../pipeline/decode-object.ts';
+import { duplicateErrors } from '../../pipeline/decode-object.ts';
 import { fromStored, type ServedKind, shown } from '../../pipeline/kinds.ts';
 import { methodNotAllowed, type WriteRequest } from '../../pipeline/write-request.ts';
 import { deletedStatus } from '../answer.ts';
 import type { Handler } from '../handler.ts';
 import { sendObject } from '../reads/get.ts';
 import { listItem } from '../reads/list-items.ts';
-import { speaksProtobuf } from '../reads/messages.ts';
+import { supportsProtobuf } from '../reads/messages.ts';
 import { requireOwn } from '../reads/readable.ts';
 import { noSuchResource } from '../reads/served-at.ts';
 import { takeSnapshot } from '../reads/snapshot.ts';
@@ -39,7 +39,7 @@ function requiredStrategy(kind: ServedKind, subresource: string): WriteStrategy<
 }
 
 export const create: Handler = async (context, exchange, kind, info) => {
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
   const request = writeRequest(exchange, kind, info);
   if (info.name !== '') throw methodNotAllowed();
   const object = await readObject(context, exchange, kind, request);
@@ -49,7 +49,7 @@ export const create: Handler = async (context, exchange, kind, info) => {
 
 export const update: Handler = async (context, exchange, kind, info) => {
   const strategy = requiredStrategy(kind, info.subresource);
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
   const request = writeRequest(exchange, kind, info);
   const object = await readObject(context, exchange, kind, request);
   checkName(request, object);
@@ -79,7 +79,7 @@ const actionAt = (info: ResourceRequestInfo) => ({
 
 export const patch: Handler = async (context, exchange, kind, info) => {
   const strategy = requiredStrategy(kind, info.subresource);
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
   const kindOfPatch = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
   const request = writeRequest(exchange, kind, info);
   const { bytes, body } = await readPatch(context, exchange, kindOfPatch, request);
@@ -93,7 +93,9 @@ export const patch: Handler = async (context, exchange, kind, info) => {
   }
   const twice = sentTwice(bytes, 'yaml', body, request);
   if (twice.length > 0 && request.options.validation === 'Strict')
-    throw errors.badRequest(`error strict decoding YAML: error converting YAML to JSON: ${strictly(twice).join(', ')}`);
+    throw errors.badRequest(
+      `error strict decoding YAML: error converting YAML to JSON: ${duplicateErrors(twice).join(', ')}`,
+    );
   request.warnings.push(...twice);
   const applied = await applyObject(context, request, configurationOf(body, info.query), strategy, () =>
     context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]),
@@ -109,7 +111,7 @@ function sentTwice(bytes: Buffer, format: 'json' | 'yaml', body: JsonValue, requ
 }
 
 export const remove: Handler = async (context, exchange, kind, info) => {
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
   const body = await readBody(exchange.request, limitOf(context));
   const options = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
   exchange.warnings.push(...(kind.definition.warningsOnDelete?.(options.propagation) ?? []));

@@ -9,7 +9,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Api } from './api.ts';
 
-export interface AccessQuestion {
+export interface AccessRequest {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
@@ -43,7 +43,7 @@ export class Access {
     this.#clock = clock;
   }
 
-  check(question: AccessQuestion): Promise<Verdict> {
+  check(question: AccessRequest): Promise<Verdict> {
     const { verb, group, resource, subresource = '', namespace = '', name = '' } = question;
     const key = JSON.stringify([verb, group, resource, subresource, namespace, name]);
     const known = this.#answers.get(key);
@@ -58,7 +58,7 @@ export class Access {
     this.#answers.clear();
   }
 
-  async #review(attributes: Required<AccessQuestion>): Promise<Verdict> {
+  async #review(attributes: Required<AccessRequest>): Promise<Verdict> {
     try {
       const review = await this.#api.json<Review>('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
         method: 'POST',
@@ -82,11 +82,11 @@ export function questionOf(
   type: ResourceType,
   namespace?: string,
   options: { readonly name?: string; readonly subresource?: string } = {},
-): AccessQuestion {
+): AccessRequest {
   return { verb, group: type.group, resource: type.plural, namespace: type.namespaced ? namespace : '', ...options };
 }
 
-function refusal(question: Required<AccessQuestion>, detail: string): string {
+function refusal(question: Required<AccessRequest>, detail: string): string {
   const { verb, group, resource, subresource, namespace } = question;
   const kind = `${resource}${group === '' ? '' : `.${group}`}${subresource === '' ? '' : `/${subresource}`}`;
   const place = namespace === '' ? 'in the cluster' : `in namespace ${namespace}`;

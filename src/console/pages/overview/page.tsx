@@ -13,7 +13,7 @@ import {
 import { ageText, quantityNumber, resourceText, shareText } from '../../data/format.ts';
 import { clusterHealth, nodeState } from '../../data/health.ts';
 import { type History, readHistory, type Span, sumOf, USAGE_PLOTS } from '../../data/hosts/history.ts';
-import { alertsOf, expiriesOf, snapshotsOf } from '../../data/hosts/upkeep.ts';
+import { alertsOf, expiriesOf, snapshotsOf } from '../../data/hosts/maintenance.ts';
 import { usageOfNodes } from '../../data/hosts/usage.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';

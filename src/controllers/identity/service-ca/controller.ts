@@ -21,11 +21,11 @@ import {
   namesOf,
   needsConversionBundle,
   publishedMap,
+  requestsBundle,
   SERVICE_CA_CONFIG_MAP,
   SIGNED_BY,
   secretNameOf,
   servingSecret,
-  wantsBundle,
 } from './plan.ts';
 
 const TLS_SECRETS = 'type=kubernetes.io/tls';
@@ -120,10 +120,10 @@ function injection<T extends KubeObject>(informer: Informer<T>, write: (object: 
   return (scope) => {
     const queue = scope.queue(async (key) => {
       const object = informer.get(key);
-      if (object !== undefined && wantsBundle(object)) await write(object);
+      if (object !== undefined && requestsBundle(object)) await write(object);
     }, 1);
     const wake = (object: T): void => {
-      if (wantsBundle(object)) queue.add(objectKey(object));
+      if (requestsBundle(object)) queue.add(objectKey(object));
     };
     scope.onChange(informer, { added: wake, updated: wake });
   };

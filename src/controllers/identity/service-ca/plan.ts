@@ -28,7 +28,7 @@ export function secretNameOf(service: Service): string | undefined {
   return name === '' || service.metadata?.deletionTimestamp !== undefined ? undefined : name;
 }
 
-export const wantsBundle = (object: KubeObject): boolean => annotationOf(object, 'inject-cabundle') === 'true';
+export const requestsBundle = (object: KubeObject): boolean => annotationOf(object, 'inject-cabundle') === 'true';
 
 export function namesOf({ metadata, spec }: Service, clusterDomain: string): string[] {
   const name = `${metadata?.name}.${metadata?.namespace}.svc`;
@@ -70,7 +70,7 @@ export function publishedMap(
   bundle: string,
 ): Pick<ConfigMap, 'metadata' | 'data'> | undefined {
   if (namespace === undefined || namespace.metadata?.deletionTimestamp !== undefined) return undefined;
-  if (present !== undefined && wantsBundle(present)) return undefined;
+  if (present !== undefined && requestsBundle(present)) return undefined;
   return { metadata: { annotations: { [INJECT]: 'true' } }, data: { [BUNDLE_KEY]: bundle } };
 }
 

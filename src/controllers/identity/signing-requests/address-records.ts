@@ -6,7 +6,7 @@ import type { Node } from '../../../api/generated/core/v1.ts';
 import { APPROVED_ANNOTATION, DECLARED_ANNOTATION, namesIn } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
 import { canonicalAddress, peerAddress } from '../../../base/addresses/addresses.ts';
 import { addressKind } from '../../../base/addresses/destinations.ts';
-import { namesObjection, type ServingEvidence } from './serving-names.ts';
+import { namesRejection, type ServingEvidence } from './serving-names.ts';
 
 export interface AddressRecordPlan {
   /** New record; undefined if the record stays. */
@@ -42,7 +42,7 @@ export function planAddressRecord(
     // Only the host of that API server can connect from its address.
     apiServers: evidence.apiServers.filter((each) => each !== source),
   };
-  const objections = reported.map((ip) => namesObjection(node, { dnsNames: [], ipAddresses: [ip] }, facts));
+  const objections = reported.map((ip) => namesRejection(node, { dnsNames: [], ipAddresses: [ip] }, facts));
   const proven = reported.filter((_, index) => objections[index] === undefined);
   if (proven.length > 0) {
     const names = (approved ?? []).filter((each) => canonicalAddress(each) === undefined);

@@ -9,10 +9,10 @@ import {
   CLIENT_KEY,
   EXPIRED_NODES_GROUP,
 } from '../../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
-import { NODE_PREFIX, objection, SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
+import { NODE_PREFIX, rejectionReason, SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import type { CertificateRequestFacts } from '../../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
 import { timeMs } from '../../../base/times.ts';
-import { namesObjection, type ServingEvidence } from './serving-names.ts';
+import { namesRejection, type ServingEvidence } from './serving-names.ts';
 
 export interface ApprovalSnapshot {
   readonly request: CertificateSigningRequest;
@@ -39,7 +39,7 @@ export function planApproval(snapshot: ApprovalSnapshot, nowMs: number): Approva
   if (signerName !== SIGNER.kubeletClient && signerName !== SIGNER.kubeletServing) {
     return { kind: 'ignore', why: 'this signer has no automatic approval' };
   }
-  const why = objection(signerName, request.spec?.usages ?? [], facts);
+  const why = rejectionReason(signerName, request.spec?.usages ?? [], facts);
   if (why !== undefined) return { kind: 'ignore', why };
   return signerName === SIGNER.kubeletClient ? approveClient(snapshot, nowMs) : approveServing(snapshot);
 }
@@ -89,7 +89,7 @@ function approveServing(snapshot: ApprovalSnapshot): ApprovalPlan {
     return { kind: 'ignore', why: 'the requester is not in system:nodes' };
   }
   if (node === undefined) return { kind: 'ignore', why: 'the node is not registered' };
-  const why = namesObjection(node, facts, evidence);
+  const why = namesRejection(node, facts, evidence);
   if (why !== undefined) return { kind: 'ignore', why };
   return {
     kind: 'approve',

@@ -24,7 +24,7 @@ export interface ServingEvidence {
 const CONTROL_PLANE_NAMES = ['localhost', 'kubernetes', 'kubernetes.default', 'openshift', 'openshift.default'];
 
 /** Reason why the node may not have all of the names; undefined if it may. */
-export function namesObjection(
+export function namesRejection(
   node: Node,
   { dnsNames, ipAddresses }: { readonly dnsNames: readonly string[]; readonly ipAddresses: readonly string[] },
   evidence: ServingEvidence,

@@ -1,7 +1,11 @@
 /** Signs approved certificate signing requests of the built-in signers. */
 
 import type { CertificateSigningRequest } from '../../../api/generated/certificates/v1.ts';
-import { authorityOf, isOurSigner, objection } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
+import {
+  authorityOf,
+  isOurSigner,
+  rejectionReason,
+} from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import { resources } from '../../../api/resources.ts';
 import { timestamp } from '../../../base/times.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
@@ -34,7 +38,7 @@ export const csrSigningController: ControllerSpec = {
       const usages = request.spec?.usages ?? [];
       // Approval does not imply validity, so the signer checks the request again.
       const facts = inspect(handle, request);
-      const why = typeof facts === 'string' ? facts : objection(signerName, usages, facts);
+      const why = typeof facts === 'string' ? facts : rejectionReason(signerName, usages, facts);
       if (why !== undefined) {
         await fail(request, why);
         return;

@@ -11,13 +11,13 @@ import { ControllerTerm } from '../../framework/controller-term.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { indexByNode, podsOnNode } from '../../framework/owner-indices.ts';
 import {
+  heartbeatOverdueInMs,
   isFailedInRingOnly,
-  isUnheard,
+  isHeartbeatOverdue,
   type NodeHealth,
   observeHealth,
   planUnknownConditions,
   readyCondition,
-  unheardInMs,
 } from './health.ts';
 import { planTaints } from './taints.ts';
 import { mayEvict, zoneOf, zoneStates } from './zones.ts';
@@ -131,8 +131,8 @@ class NodeLifecycleController extends ControllerTerm {
     if (node === undefined || node.metadata?.deletionTimestamp !== undefined) return;
     const now = this.handle.clock.monotonicMs();
     const state = this.#observe(node);
-    if (isUnheard(state, this.#access.times, now)) await this.#markUnknown(node);
-    else this.queue.addAfter(name, unheardInMs(state, this.#access.times, now));
+    if (isHeartbeatOverdue(state, this.#access.times, now)) await this.#markUnknown(node);
+    else this.queue.addAfter(name, heartbeatOverdueInMs(state, this.#access.times, now));
     await this.#alignTaints(node);
     await this.#alignPods(node);
   }

@@ -45,13 +45,13 @@ const heartbeatText = (node: Node): string =>
     .map((each) => `${each.type}=${each.status}@${each.lastHeartbeatTime ?? ''}`)
     .join(',');
 
-export function isUnheard(health: NodeHealth, times: HealthTimes, monotonicMs: number): boolean {
+export function isHeartbeatOverdue(health: NodeHealth, times: HealthTimes, monotonicMs: number): boolean {
   const graceMs = health.hasReported ? times.gracePeriodMs : times.startupGracePeriodMs;
   return monotonicMs - health.heardAtMs > graceMs;
 }
 
-/** Time until `isUnheard` may become true. */
-export function unheardInMs(health: NodeHealth, times: HealthTimes, monotonicMs: number): number {
+/** Time until `isHeartbeatOverdue` may become true. */
+export function heartbeatOverdueInMs(health: NodeHealth, times: HealthTimes, monotonicMs: number): number {
   const graceMs = health.hasReported ? times.gracePeriodMs : times.startupGracePeriodMs;
   return Math.max(0, health.heardAtMs + graceMs - monotonicMs + 1);
 }

@@ -21,7 +21,7 @@ import { controllerOf } from '../../framework/core/ownership.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { readScale } from '../../framework/scale.ts';
-import { controllersToAsk, isCountedByScale, planBudget, planFailure } from './plan.ts';
+import { controllersToRead, isCountedByScale, planBudget, planFailure } from './plan.ts';
 import { type ControllerScale, knownScale, type Workloads } from './scale.ts';
 import { targetStaleInMs } from './stale-target.ts';
 
@@ -187,7 +187,7 @@ class DisruptionController extends ControllerTerm {
     const namespace = budget.metadata?.namespace ?? '';
     const scales = new Map<string, ControllerScale>();
     let didRequest = false;
-    for (const reference of controllersToAsk(budget, selected)) {
+    for (const reference of controllersToRead(budget, selected)) {
       let scale = knownScale(reference, this.#workloadsIn(namespace));
       if (scale === undefined) {
         didRequest = true;

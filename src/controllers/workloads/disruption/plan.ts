@@ -23,7 +23,7 @@ export interface BudgetSnapshot {
   readonly budget: PodDisruptionBudget;
   /** Pods in the budget's namespace that it selects. */
   readonly pods: readonly Pod[];
-  /** Scales by the UID of the pods' controllers. Required only for the controllers that `controllersToAsk` returns. */
+  /** Scales by the UID of the pods' controllers. Required only for the controllers that `controllersToRead` returns. */
   readonly scales: ReadonlyMap<string, ControllerScale>;
 }
 
@@ -43,7 +43,7 @@ export function isCountedByScale({ spec }: PodDisruptionBudget): boolean {
 }
 
 /** Distinct controllers whose scale the plan needs. */
-export function controllersToAsk(budget: PodDisruptionBudget, pods: readonly Pod[]): OwnerReference[] {
+export function controllersToRead(budget: PodDisruptionBudget, pods: readonly Pod[]): OwnerReference[] {
   if (!isCountedByScale(budget)) return [];
   const references = new Map<string, OwnerReference>();
   for (const pod of pods) {
@@ -126,7 +126,7 @@ function expectation(
   }
   // Several replica sets of one deployment share its scale.
   const replicas = new Map<string, number>();
-  for (const { uid } of controllersToAsk(budget, pods)) {
+  for (const { uid } of controllersToRead(budget, pods)) {
     const scale = scales.get(uid);
     if (scale !== undefined) replicas.set(scale.uid, scale.replicas);
   }

@@ -21,7 +21,7 @@ export interface FailureVerdict {
 const DEFAULT: FailureVerdict = { action: undefined, counts: true, message: '' };
 
 /** Applies the first rule that matches a failed pod. */
-export function judgeFailure(job: Job, pod: Pod): FailureVerdict {
+export function evaluateFailure(job: Job, pod: Pod): FailureVerdict {
   const rules = job.spec?.podFailurePolicy?.rules ?? [];
   for (const [index, rule] of rules.entries()) {
     const what = matched(rule, pod);

@@ -8,7 +8,7 @@ import type { Pod } from '../../../api/generated/core/v1.ts';
 import { isPodActive, isPodTerminal } from '../../framework/core/pods.ts';
 import { Indexes } from './indexes.ts';
 import { failuresBefore, indexOf, isIndexed, isPodFailed, isTracked, uidOf } from './pod.ts';
-import { type FailureVerdict, judgeFailure } from './policies.ts';
+import { evaluateFailure, type FailureVerdict } from './policies.ts';
 
 export interface JobSnapshot {
   readonly job: Job;
@@ -92,7 +92,7 @@ export class JobProgress {
   verdictOn(pod: Pod): FailureVerdict {
     let verdict = this.#verdicts.get(pod);
     if (verdict === undefined) {
-      verdict = judgeFailure(this.job, pod);
+      verdict = evaluateFailure(this.job, pod);
       this.#verdicts.set(pod, verdict);
     }
     return verdict;

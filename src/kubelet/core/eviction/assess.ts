@@ -72,7 +72,7 @@ const isMemory = ({ signal }: Threshold): boolean => signal === 'memory.availabl
  * Whether every signal exceeds its threshold by a twentieth of the capacity plus a quarter of the threshold. False
  * without observations.
  */
-export function isCalm({ thresholds }: EvictionSettings, observations: Observations): boolean {
+export function isWellAboveThresholds({ thresholds }: EvictionSettings, observations: Observations): boolean {
   return (
     observations.size > 0 &&
     thresholds.every(({ signal, value }) => {

@@ -5,7 +5,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Certificate } from '../core/port.ts';
-import type { CertificateJudge } from '../port.ts';
+import type { CertificateVerifier } from '../port.ts';
 
 /** Number of cached verdicts or contexts. A route needs one of each. */
 const REMEMBERED = 4_096;
@@ -13,7 +13,7 @@ const BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-
 const MAX_PEM_BYTES = 256 * 1024;
 
 /** Verdicts do not depend on time: an expired certificate is served, as in OpenShift's router. */
-export function createCertificateJudge(): CertificateJudge {
+export function createCertificateVerifier(): CertificateVerifier {
   const verdicts = new BoundedMap<string, string | undefined>(REMEMBERED);
   return ({ certificate = '', key = '', caCertificate = '', destinationCACertificate = '' }) => {
     const text = JSON.stringify([certificate, key, caCertificate, destinationCACertificate]);

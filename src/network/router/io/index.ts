@@ -1,2 +1,2 @@
-export { createCertificateJudge } from './certificates.ts';
+export { createCertificateVerifier } from './certificates.ts';
 export { proxyFactory } from './proxy.ts';

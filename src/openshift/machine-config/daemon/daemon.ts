@@ -24,7 +24,7 @@ import { type AppliedConfig, type ConfigTrial, NO_NOTE, type Note, noteOf } from
 import { annotationOf, cutReason, setDesiredDrain, setNodeState } from './node-state.ts';
 import { desiredPolicies } from './policies.ts';
 import { type Settling, watchSettling } from './settling.ts';
-import { carryOut } from './steps.ts';
+import { executeSteps } from './steps.ts';
 import { addressesOf, awaitReady } from './trial.ts';
 
 export interface MachineConfigDaemon {
@@ -206,7 +206,7 @@ class Daemon implements MachineConfigDaemon {
       const { addresses = [], policies, before = trial.from } = trial;
       const beforeReboot = () => this.#keep({ applied, trial: { ...trial, bootId, readyToBoot: true } });
       const kubeletSince = sameBoot
-        ? await carryOut(before, applied, policies, this.#options, beforeReboot)
+        ? await executeSteps(before, applied, policies, this.#options, beforeReboot)
         : undefined;
       if (kubeletSince === 'rebooting') {
         this.#rebooting = true;
@@ -236,7 +236,7 @@ class Daemon implements MachineConfigDaemon {
     const next: Note = { applied: from, ...rest, failed: { name: failed?.name ?? applied.name ?? '', reason } };
     await files.apply(plan.tree, next);
     this.#note = next;
-    await carryOut(applied, from, policies, this.#options).catch((error: unknown) =>
+    await executeSteps(applied, from, policies, this.#options).catch((error: unknown) =>
       log.warn('rollback incomplete', { error: messageOf(error) }),
     );
     this.#event(node, 'Warning', 'ConfigRolledBack', reason);

@@ -13,7 +13,7 @@ import type { AppliedConfig } from './host-record.ts';
  * Resolves with the wall-clock time of the kubelet's restart, or undefined when it was not restarted. May be repeated.
  * `beforeReboot` is called when everything except the reboot is done. Throws CodedErrors of the first failed step.
  */
-export async function carryOut(
+export async function executeSteps(
   from: AppliedConfig,
   to: AppliedConfig,
   policies: DisruptionPolicies,
@@ -27,13 +27,13 @@ export async function carryOut(
   for (const step of steps) {
     options.log.info('machine config step', { ...step });
     if (step.kind === 'restart-kubelet') kubeletSince = options.clock.nowMs();
-    await carryOutOne(step, options, beforeReboot);
+    await executeStep(step, options, beforeReboot);
     if (step.kind === 'reboot') return 'rebooting';
   }
   return kubeletSince;
 }
 
-async function carryOutOne(
+async function executeStep(
   step: Step,
   options: MachineConfigDaemonOptions,
   beforeReboot: () => Promise<void>,

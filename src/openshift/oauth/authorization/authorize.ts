@@ -4,7 +4,7 @@
  */
 
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
-import { redirect, sendError, type Visit } from '../http.ts';
+import { type HttpCall, redirect, sendError } from '../http.ts';
 import type { OAuthClient, OAuthClientAuthorization } from '../kinds/oauth/types.ts';
 import { isScope } from '../kinds/oauth/validation.ts';
 import type { LoginUser } from '../providers/mapping.ts';
@@ -35,22 +35,22 @@ export interface AuthorizeRequest {
 }
 
 /** Returns the request, or undefined after an error response was sent. */
-export function readRequest(visit: Visit, objects: LoginObjects, query = visit.query): AuthorizeRequest | undefined {
+export function readRequest(call: HttpCall, objects: LoginObjects, query = call.query): AuthorizeRequest | undefined {
   const value = (name: string): string => query.get(name) ?? '';
   const repeated = SINGLE.find((name) => query.getAll(name).length > 1);
   if (repeated !== undefined) {
-    sendError(visit, 400, 'invalid_request', `${repeated}: is given more than once`);
+    sendError(call, 400, 'invalid_request', `${repeated}: is given more than once`);
     return undefined;
   }
   const client = objects.get<OAuthClient>(CLIENTS, value('client_id'));
   if (client === undefined) {
-    sendError(visit, 401, 'unauthorized_client', 'client_id: there is no such client; create the OAuthClient');
+    sendError(call, 401, 'unauthorized_client', 'client_id: there is no such client; create the OAuthClient');
     return undefined;
   }
-  const target = acceptedRedirect(client, query.get('redirect_uri'), ownRedirects(client, visit.origin));
+  const target = acceptedRedirect(client, query.get('redirect_uri'), ownRedirects(client, call.origin));
   if (target === undefined) {
     // Never redirect here: the address does not belong to the client.
-    sendError(visit, 400, 'invalid_request', 'redirect_uri: is not registered for the client');
+    sendError(call, 400, 'invalid_request', 'redirect_uri: is not registered for the client');
     return undefined;
   }
   const type = value('response_type');
@@ -71,7 +71,7 @@ export function readRequest(visit: Visit, objects: LoginObjects, query = visit.q
     scopes: scopes.length === 0 ? [DEFAULT_SCOPE] : scopes,
   };
   const fail = (error: string, description: string): undefined =>
-    refuse(visit, { ...request, type: type === 'token' ? 'token' : 'code' }, error, description);
+    refuse(call, { ...request, type: type === 'token' ? 'token' : 'code' }, error, description);
   if (type !== 'code' && type !== 'token')
     return fail('unsupported_response_type', 'response_type: is neither code nor token');
   // A token in the fragment reaches any page served by the redirect's host, without the client's secret or PKCE.
@@ -113,17 +113,17 @@ function mayRequest({ scopeRestrictions = [] }: OAuthClient, scope: string): boo
 }
 
 /** Responds with an error through the redirect. */
-export function refuse(visit: Visit, request: AuthorizeRequest, error: string, description: string): undefined {
-  answer(visit, request, { error, error_description: description });
+export function refuse(call: HttpCall, request: AuthorizeRequest, error: string, description: string): undefined {
+  answer(call, request, { error, error_description: description });
   return undefined;
 }
 
-function answer(visit: Visit, request: AuthorizeRequest, fields: Readonly<Record<string, string>>): void {
+function answer(call: HttpCall, request: AuthorizeRequest, fields: Readonly<Record<string, string>>): void {
   const url = new URL(request.redirect);
   const all = new URLSearchParams({ ...fields, ...(request.state === '' ? {} : { state: request.state }) });
   if (request.type === 'token') url.hash = all.toString();
   else for (const [name, value] of all) url.searchParams.set(name, value);
-  redirect(visit, url.href);
+  redirect(call, url.href);
 }
 
 /** Whether the user must approve before the client gets these scopes. */
@@ -158,7 +158,7 @@ export async function recordConsent(objects: LoginObjects, request: AuthorizeReq
 
 /** Responds with the code or token that the client requested. */
 export async function grant(
-  visit: Visit,
+  call: HttpCall,
   request: AuthorizeRequest,
   user: LoginUser,
   issuer: TokenIssuer,
@@ -166,10 +166,10 @@ export async function grant(
   const granted: Grant = { client: request.client, user, scopes: request.scopes, redirect: request.redirect };
   if (request.type === 'code') {
     const code = await issuer.issueCode(granted, request.state, request.challenge);
-    return answer(visit, request, { code });
+    return answer(call, request, { code });
   }
   const { token, expiresIn } = await issuer.issueToken(granted);
-  answer(visit, request, {
+  answer(call, request, {
     access_token: token,
     expires_in: String(expiresIn),
     scope: request.scopes.join(' '),

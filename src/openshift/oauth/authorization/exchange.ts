@@ -3,7 +3,7 @@
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
 import type { Log } from '../../../base/log.ts';
 import { sha256Base64url } from '../../../wire/digest.ts';
-import { basicCredentials, readForm, sendError, sendJson, type Visit } from '../http.ts';
+import { basicCredentials, type HttpCall, readForm, sendError, sendJson } from '../http.ts';
 import type { OAuthAuthorizeToken, OAuthClient } from '../kinds/oauth/types.ts';
 import { sameText } from '../login/cookies.ts';
 import { CLIENTS, isOwnConsole } from './clients.ts';
@@ -55,14 +55,14 @@ function provesPossession(challenge: string, verifier: string): boolean {
 }
 
 /** Handles `POST /oauth/token`. */
-export async function answerToken(visit: Visit, deps: ExchangeDeps): Promise<void> {
-  if (visit.request.method !== 'POST') return sendError(visit, 405, 'invalid_request', 'use POST', { allow: 'POST' });
-  const form = await readForm(visit);
-  if (form === undefined) return sendError(visit, 400, 'invalid_request', 'the body is not a form');
+export async function answerToken(call: HttpCall, deps: ExchangeDeps): Promise<void> {
+  if (call.request.method !== 'POST') return sendError(call, 405, 'invalid_request', 'use POST', { allow: 'POST' });
+  const form = await readForm(call);
+  if (form === undefined) return sendError(call, 400, 'invalid_request', 'the body is not a form');
   const repeated = [...form.keys()].find((name) => form.getAll(name).length > 1);
-  if (repeated !== undefined) return sendError(visit, 400, 'invalid_request', 'a parameter is given more than once');
+  if (repeated !== undefined) return sendError(call, 400, 'invalid_request', 'a parameter is given more than once');
   const value = (name: string): string => form.get(name) ?? '';
-  const basic = basicCredentials(visit);
+  const basic = basicCredentials(call);
   // RFC 6749, section 2.3.1: both values are form-encoded.
   const decoded = (text: string): string => new URLSearchParams(`v=${text}`).get('v') ?? '';
   const id = basic === undefined ? value('client_id') : decoded(basic.user);
@@ -70,15 +70,15 @@ export async function answerToken(visit: Visit, deps: ExchangeDeps): Promise<voi
   const client = deps.objects.get<OAuthClient>(CLIENTS, id);
   const secrets = client === undefined ? [] : [client.secret ?? '', ...(client.additionalSecrets ?? [])];
   const known = secrets.filter((each) => each !== '');
-  const own = isOwnConsole(id, secret, value('redirect_uri'), visit.origin);
+  const own = isOwnConsole(id, secret, value('redirect_uri'), call.origin);
   if (own && value('code_verifier') === '')
-    return sendError(visit, 400, 'invalid_request', 'code_verifier: is required of the console');
+    return sendError(call, 400, 'invalid_request', 'code_verifier: is required of the console');
   if (client === undefined || (known.length > 0 && !own && !known.some((each) => sameText(each, secret))))
-    return sendError(visit, 401, 'invalid_client', 'the client is unknown or its secret is wrong', {
+    return sendError(call, 401, 'invalid_client', 'the client is unknown or its secret is wrong', {
       'www-authenticate': 'Basic realm="openshift"',
     });
   if (value('grant_type') !== 'authorization_code')
-    return sendError(visit, 400, 'unsupported_grant_type', 'grant_type: only authorization_code is supported');
+    return sendError(call, 400, 'unsupported_grant_type', 'grant_type: only authorization_code is supported');
   const issued = await exchangeCode(deps, {
     client,
     code: value('code'),
@@ -86,8 +86,8 @@ export async function answerToken(visit: Visit, deps: ExchangeDeps): Promise<voi
     verifier: value('code_verifier'),
   });
   if (issued === undefined)
-    return sendError(visit, 400, 'invalid_grant', 'code: is unknown, used, expired, or of another client or redirect');
-  sendJson(visit, 200, {
+    return sendError(call, 400, 'invalid_grant', 'code: is unknown, used, expired, or of another client or redirect');
+  sendJson(call, 200, {
     access_token: issued.token,
     token_type: 'Bearer',
     expires_in: issued.expiresIn,

@@ -5,9 +5,9 @@
 import { decodeJson, object, text } from '../../../base/decode.ts';
 import { CONSOLE_CLIENT } from '../authorization/clients.ts';
 import { ACCESS_TOKENS } from '../authorization/tokens.ts';
-import { header, readBody, send, sendError, type Visit } from '../http.ts';
+import { type HttpCall, header, readBody, send, sendError } from '../http.ts';
 import type { OAuthAccessToken } from '../kinds/oauth/types.ts';
-import type { OAuthRoom } from '../server.ts';
+import type { OAuthContext } from '../server.ts';
 import { cookie, SESSION } from './cookies.ts';
 import { currentUser, sessionCookie } from './session.ts';
 
@@ -17,34 +17,34 @@ const FULL = 'user:full';
 const LINK = object({ secret: text });
 
 /** Handlers by path. */
-export const consolePaths = (room: OAuthRoom): readonly [string, (visit: Visit) => Promise<void>][] => [
-  ['/oauth/console/redeem', (visit) => redeem(room, visit)],
-  ['/oauth/console/renew', (visit) => renew(room, visit)],
-  ['/oauth/console/revoke', (visit) => revoke(room, visit, false)],
-  ['/oauth/console/logout', (visit) => revoke(room, visit, true)],
+export const consolePaths = (context: OAuthContext): readonly [string, (call: HttpCall) => Promise<void>][] => [
+  ['/oauth/console/redeem', (call) => redeem(context, call)],
+  ['/oauth/console/renew', (call) => renew(context, call)],
+  ['/oauth/console/revoke', (call) => revoke(context, call, false)],
+  ['/oauth/console/logout', (call) => revoke(context, call, true)],
 ];
 
-async function redeem(room: OAuthRoom, visit: Visit): Promise<void> {
-  if (!isOwnPost(visit)) return;
-  const source = visit.connection.remoteAddress;
-  const { limits, links, log } = room;
+async function redeem(context: OAuthContext, call: HttpCall): Promise<void> {
+  if (!isOwnPost(call)) return;
+  const source = call.connection.remoteAddress;
+  const { limits, links, log } = context;
   const waitSeconds = limits.waitSeconds(source, LIMITED_AS);
   if (waitSeconds > 0)
-    return sendError(visit, 429, 'access_denied', 'too many failed logins', { 'retry-after': String(waitSeconds) });
+    return sendError(call, 429, 'access_denied', 'too many failed logins', { 'retry-after': String(waitSeconds) });
   limits.failed(source, LIMITED_AS);
-  const user = links.redeem(await secretOf(visit));
-  const alive = user !== undefined && currentUser(room.objects, user);
+  const user = links.redeem(await secretOf(call));
+  const alive = user !== undefined && currentUser(context.objects, user);
   if (!alive) {
     log.info('one-time link refused', { source });
-    return sendError(visit, 401, 'access_denied', 'the link is unknown, used, or expired; run hyperedge console');
+    return sendError(call, 401, 'access_denied', 'the link is unknown, used, or expired; run hyperedge console');
   }
   limits.succeeded(source, LIMITED_AS);
   log.info('login succeeded', { user: user.name, by: 'one-time link', source });
-  send(visit, 204, noStore(sessionCookie(room.key(), user, room.clock.nowMs())), '');
+  send(call, 204, noStore(sessionCookie(context.key(), user, context.clock.nowMs())), '');
 }
 
-async function secretOf(visit: Visit): Promise<string> {
-  const body = await readBody(visit, 'application/json');
+async function secretOf(call: HttpCall): Promise<string> {
+  const body = await readBody(call, 'application/json');
   try {
     return decodeJson(LINK, body ?? '', 'link').secret;
   } catch {
@@ -53,25 +53,25 @@ async function secretOf(visit: Visit): Promise<string> {
 }
 
 /** Extends the session of a user whose console shows that it has a token with all rights of the user. */
-async function renew(room: OAuthRoom, visit: Visit): Promise<void> {
-  if (!isOwnPost(visit)) return;
-  const { objects, clock, key } = room;
-  const { clientName, scopes = [], userName: name = '', userUID: uid = '' } = tokenOf(room, visit) ?? {};
+async function renew(context: OAuthContext, call: HttpCall): Promise<void> {
+  if (!isOwnPost(call)) return;
+  const { objects, clock, key } = context;
+  const { clientName, scopes = [], userName: name = '', userUID: uid = '' } = tokenOf(context, call) ?? {};
   const user = { name, uid };
   // A token for less than all rights must not lead to a session, which has all of them.
   if (clientName !== CONSOLE_CLIENT || !scopes.includes(FULL) || !currentUser(objects, user))
-    return sendError(visit, 401, 'access_denied', 'the token is no valid token of the console');
-  send(visit, 204, noStore(sessionCookie(key(), user, clock.nowMs())), '');
+    return sendError(call, 401, 'access_denied', 'the token is no valid token of the console');
+  send(call, 204, noStore(sessionCookie(key(), user, clock.nowMs())), '');
 }
 
 /** Deletes the token; `ends`: also the session of the browser. */
-async function revoke(room: OAuthRoom, visit: Visit, ends: boolean): Promise<void> {
-  if (!isOwnPost(visit)) return;
-  const token = tokenOf(room, visit);
-  if (token === undefined) return sendError(visit, 401, 'access_denied', 'the token is unknown or expired');
-  await room.objects.remove(ACCESS_TOKENS, token.metadata?.name ?? '');
-  if (ends) room.log.info('logged out', { user: token.userName ?? '' });
-  send(visit, 204, ends ? noStore(cookie(SESSION, '')) : noStore(), '');
+async function revoke(context: OAuthContext, call: HttpCall, ends: boolean): Promise<void> {
+  if (!isOwnPost(call)) return;
+  const token = tokenOf(context, call);
+  if (token === undefined) return sendError(call, 401, 'access_denied', 'the token is unknown or expired');
+  await context.objects.remove(ACCESS_TOKENS, token.metadata?.name ?? '');
+  if (ends) context.log.info('logged out', { user: token.userName ?? '' });
+  send(call, 204, ends ? noStore(cookie(SESSION, '')) : noStore(), '');
 }
 
 const noStore = (setCookie?: string) => ({
@@ -80,8 +80,8 @@ const noStore = (setCookie?: string) => ({
 });
 
 /** The access token of the Authorization header, unless it has expired. */
-function tokenOf({ objects, clock }: OAuthRoom, visit: Visit): OAuthAccessToken | undefined {
-  const [, secret] = /^bearer (sha256~[A-Za-z0-9_-]{43})$/i.exec(header(visit, 'authorization') ?? '') ?? [];
+function tokenOf({ objects, clock }: OAuthContext, call: HttpCall): OAuthAccessToken | undefined {
+  const [, secret] = /^bearer (sha256~[A-Za-z0-9_-]{43})$/i.exec(header(call, 'authorization') ?? '') ?? [];
   if (secret === undefined) return undefined;
   const token = objects.get<OAuthAccessToken>(ACCESS_TOKENS, objects.tokenName(secret));
   const { expiresIn = 0, inactivityTimeoutSeconds = 0, metadata } = token ?? {};
@@ -94,13 +94,13 @@ function tokenOf({ objects, clock }: OAuthRoom, visit: Visit): OAuthAccessToken 
  * Rejects other methods, and requests of pages of other sites: browsers send their origin, and send neither the
  * Authorization header nor `x-csrf-token` to another site without its consent.
  */
-function isOwnPost(visit: Visit): boolean {
-  const origin = header(visit, 'origin');
-  const site = header(visit, 'sec-fetch-site');
-  const marked = header(visit, 'x-csrf-token') !== undefined || header(visit, 'authorization') !== undefined;
-  if (visit.request.method !== 'POST') sendError(visit, 405, 'invalid_request', 'use POST', { allow: 'POST' });
-  else if (!marked || (origin !== undefined && origin !== visit.origin) || (site ?? 'same-origin') !== 'same-origin')
-    sendError(visit, 403, 'access_denied', 'the request is not from the console of this server');
+function isOwnPost(call: HttpCall): boolean {
+  const origin = header(call, 'origin');
+  const site = header(call, 'sec-fetch-site');
+  const marked = header(call, 'x-csrf-token') !== undefined || header(call, 'authorization') !== undefined;
+  if (call.request.method !== 'POST') sendError(call, 405, 'invalid_request', 'use POST', { allow: 'POST' });
+  else if (!marked || (origin !== undefined && origin !== call.origin) || (site ?? 'same-origin') !== 'same-origin')
+    sendError(call, 403, 'access_denied', 'the request is not from the console of this server');
   else return true;
   return false;
 }

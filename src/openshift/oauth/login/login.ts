@@ -1,11 +1,11 @@
 /** Password check with limits, and the pages `/login`, `/login/PROVIDER`, `/oauth2callback/PROVIDER` and `/logout`. */
 import { messageOf } from '../../../base/errors.ts';
 import { safePath } from '../authorization/redirects.ts';
-import { readForm, redirect, sendPage, type Visit } from '../http.ts';
+import { type HttpCall, readForm, redirect, sendPage } from '../http.ts';
 import { loginPage, messagePage } from '../pages.ts';
 import { type LoginUser, MappingError } from '../providers/mapping.ts';
 import { beginOpenId, finishOpenId, type OpenIdDeps } from '../providers/openid.ts';
-import type { OAuthRoom } from '../server.ts';
+import type { OAuthContext } from '../server.ts';
 import type { IdentityProvider } from '../types.ts';
 import { cookie, SESSION } from './cookies.ts';
 import type { FailureLimits } from './limits.ts';
@@ -22,13 +22,13 @@ const MAX_OPENID_LOGINS = 32;
 
 /** Checks a password within the limits of its source and user. */
 export async function checkPassword(
-  room: OAuthRoom & { readonly limits: FailureLimits },
-  visit: Visit,
+  context: OAuthContext & { readonly limits: FailureLimits },
+  call: HttpCall,
   username: string,
   password: string,
 ): Promise<Outcome> {
-  const source = visit.connection.remoteAddress;
-  const { limits, providers, log } = room;
+  const source = call.connection.remoteAddress;
+  const { limits, providers, log } = context;
   const waitSeconds = limits.waitSeconds(source, username);
   if (waitSeconds > 0) return { waitSeconds };
   if (username.length > MAX_CREDENTIAL || password.length > MAX_CREDENTIAL) return { failed: true };
@@ -50,77 +50,77 @@ export async function checkPassword(
   }
 }
 
-function showLogin(room: OAuthRoom, visit: Visit, status: number, then: string, problem?: string): void {
-  const { csrf, headers } = formToken(visit, room.random);
-  const openId = room.providers.all.filter(({ openID }) => openID !== undefined).map(({ name }) => name);
-  const html = loginPage({ then, csrf, problem, withPasswords: room.providers.takePasswords, openId });
-  sendPage(visit, status, html, headers);
+function showLogin(context: OAuthContext, call: HttpCall, status: number, then: string, problem?: string): void {
+  const { csrf, headers } = formToken(call, context.random);
+  const openId = context.providers.all.filter(({ openID }) => openID !== undefined).map(({ name }) => name);
+  const html = loginPage({ then, csrf, problem, withPasswords: context.providers.takePasswords, openId });
+  sendPage(call, status, html, headers);
 }
 
 /** Handles GET and POST of `/login`. */
-export async function answerLogin(room: OAuthRoom, visit: Visit): Promise<void> {
-  if (visit.request.method !== 'POST') return showLogin(room, visit, 200, safePath(visit.query.get('then')));
-  const form = await readForm(visit);
+export async function handleLogin(context: OAuthContext, call: HttpCall): Promise<void> {
+  if (call.request.method !== 'POST') return showLogin(context, call, 200, safePath(call.query.get('then')));
+  const form = await readForm(call);
   const then = safePath(form?.get('then'));
-  if (form === undefined || !isOwnForm(visit, form))
-    return showLogin(room, visit, 403, then, 'The form has expired. Log in again.');
-  const outcome = await checkPassword(room, visit, form.get('username') ?? '', form.get('password') ?? '');
+  if (form === undefined || !isOwnForm(call, form))
+    return showLogin(context, call, 403, then, 'The form has expired. Log in again.');
+  const outcome = await checkPassword(context, call, form.get('username') ?? '', form.get('password') ?? '');
   if ('user' in outcome)
-    return redirect(visit, then, { 'set-cookie': sessionCookie(room.key(), outcome.user, room.clock.nowMs()) });
+    return redirect(call, then, { 'set-cookie': sessionCookie(context.key(), outcome.user, context.clock.nowMs()) });
   if ('waitSeconds' in outcome) {
-    visit.response.setHeader('retry-after', String(outcome.waitSeconds));
-    return showLogin(room, visit, 429, then, `Too many failed logins. Try again in ${outcome.waitSeconds} s.`);
+    call.response.setHeader('retry-after', String(outcome.waitSeconds));
+    return showLogin(context, call, 429, then, `Too many failed logins. Try again in ${outcome.waitSeconds} s.`);
   }
-  if ('busy' in outcome) return showLogin(room, visit, 503, then, 'The login cannot be checked now. Try again.');
-  showLogin(room, visit, 401, then, 'Invalid login or password.');
+  if ('busy' in outcome) return showLogin(context, call, 503, then, 'The login cannot be checked now. Try again.');
+  showLogin(context, call, 401, then, 'Invalid login or password.');
 }
 
-const openIdDeps = (room: OAuthRoom): OpenIdDeps => ({
-  web: room.ports.web,
-  discoveries: room.discoveries,
-  key: room.key(),
-  nowMs: room.clock.nowMs(),
-  random: room.random,
+const openIdDeps = (context: OAuthContext): OpenIdDeps => ({
+  web: context.ports.web,
+  discoveries: context.discoveries,
+  key: context.key(),
+  nowMs: context.clock.nowMs(),
+  random: context.random,
   text: ({ openID = {} }, what) =>
     what === 'ca'
-      ? room.providers.text('configmaps', openID.ca, openID.caFile, 'ca.crt')
-      : room.providers.text('secrets', openID.clientSecret, openID.clientSecretFile, 'clientSecret'),
+      ? context.providers.text('configmaps', openID.ca, openID.caFile, 'ca.crt')
+      : context.providers.text('secrets', openID.clientSecret, openID.clientSecretFile, 'clientSecret'),
 });
 
 /** Handles `/login/PROVIDER` and `/oauth2callback/PROVIDER`. */
-export async function answerOpenId(room: OAuthRoom, visit: Visit, step: 'begin' | 'finish'): Promise<void> {
-  const provider = providerAt(room, visit.path);
-  if (provider === undefined || visit.origin === undefined || visit.request.method !== 'GET')
-    return sendPage(visit, 404, messagePage('Not found', 'There is no such identity provider.'));
+export async function handleOpenId(context: OAuthContext, call: HttpCall, step: 'begin' | 'finish'): Promise<void> {
+  const provider = providerAt(context, call.path);
+  if (provider === undefined || call.origin === undefined || call.request.method !== 'GET')
+    return sendPage(call, 404, messagePage('Not found', 'There is no such identity provider.'));
   // Each request may wait for the provider, so their number is limited.
-  if (room.openIdLogins.size >= MAX_OPENID_LOGINS) {
-    visit.response.setHeader('retry-after', '5');
-    return sendPage(visit, 503, messagePage('Log in', 'Too many logins at once. Try again.'));
+  if (context.openIdLogins.size >= MAX_OPENID_LOGINS) {
+    call.response.setHeader('retry-after', '5');
+    return sendPage(call, 503, messagePage('Log in', 'Too many logins at once. Try again.'));
   }
-  room.openIdLogins.add(visit);
+  context.openIdLogins.add(call);
   try {
     if (step === 'begin')
-      return await beginOpenId(visit, provider, safePath(visit.query.get('then')), openIdDeps(room));
-    const { identity, next, cookies } = await finishOpenId(visit, provider, openIdDeps(room));
-    const user = await room.providers.userOf(provider, identity);
-    room.log.info('login succeeded', { user: user.name, provider: provider.name });
-    redirect(visit, safePath(next), {
-      'set-cookie': [...cookies, sessionCookie(room.key(), user, room.clock.nowMs())],
+      return await beginOpenId(call, provider, safePath(call.query.get('then')), openIdDeps(context));
+    const { identity, next, cookies } = await finishOpenId(call, provider, openIdDeps(context));
+    const user = await context.providers.userOf(provider, identity);
+    context.log.info('login succeeded', { user: user.name, provider: provider.name });
+    redirect(call, safePath(next), {
+      'set-cookie': [...cookies, sessionCookie(context.key(), user, context.clock.nowMs())],
     });
   } catch (error) {
-    room.log.warn('login failed', { provider: provider.name, error: messageOf(error) });
+    context.log.warn('login failed', { provider: provider.name, error: messageOf(error) });
     const text = error instanceof MappingError ? 'Could not create user.' : 'The identity provider did not log you in.';
-    sendPage(visit, error instanceof MappingError ? 403 : 502, messagePage('Log in', text));
+    sendPage(call, error instanceof MappingError ? 403 : 502, messagePage('Log in', text));
   } finally {
-    room.openIdLogins.delete(visit);
+    context.openIdLogins.delete(call);
   }
 }
 
-function providerAt(room: OAuthRoom, path: string): IdentityProvider | undefined {
+function providerAt(context: OAuthContext, path: string): IdentityProvider | undefined {
   const last = path.slice(path.lastIndexOf('/') + 1);
-  return room.providers.all.find(({ name, openID }) => openID !== undefined && encodeURIComponent(name) === last);
+  return context.providers.all.find(({ name, openID }) => openID !== undefined && encodeURIComponent(name) === last);
 }
 
-export function answerLogout(visit: Visit): void {
-  redirect(visit, safePath(visit.query.get('then') ?? '/login'), { 'set-cookie': cookie(SESSION, '') });
+export function answerLogout(call: HttpCall): void {
+  redirect(call, safePath(call.query.get('then') ?? '/login'), { 'set-cookie': cookie(SESSION, '') });
 }

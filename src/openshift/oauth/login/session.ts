@@ -2,7 +2,7 @@
 
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
 import { number, object, own, text } from '../../../base/decode.ts';
-import { header, type Visit } from '../http.ts';
+import { type HttpCall, header } from '../http.ts';
 import type { User } from '../kinds/users/types.ts';
 import type { LoginUser } from '../providers/mapping.ts';
 import { BOOTSTRAP_USER } from '../providers/providers.ts';
@@ -21,12 +21,12 @@ export const sessionCookie = (key: Uint8Array, user: LoginUser, nowMs: number): 
 
 /** User of the session, if the user still exists. */
 export function sessionUser(
-  visit: Visit,
+  call: HttpCall,
   key: Uint8Array,
   objects: LoginObjects,
   nowMs: number,
 ): LoginUser | undefined {
-  const session = verify(key, SESSION, cookieOf(header(visit, 'cookie'), SESSION), SESSION_SCHEMA);
+  const session = verify(key, SESSION, cookieOf(header(call, 'cookie'), SESSION), SESSION_SCHEMA);
   // A session from the future was created before the clock was set back.
   if (session === undefined || session.untilMs < nowMs || session.untilMs > nowMs + SESSION_MS) return undefined;
   const { name, uid } = session;
@@ -44,15 +44,15 @@ export function currentUser(objects: LoginObjects, { name, uid }: LoginUser): bo
 
 /** Form token of the browser, and the cookie to set if it has none. */
 export function formToken(
-  visit: Visit,
+  call: HttpCall,
   random: () => string,
 ): { readonly csrf: string; readonly headers: Readonly<Record<string, string>> } {
-  const present = cookieOf(header(visit, 'cookie'), CSRF);
+  const present = cookieOf(header(call, 'cookie'), CSRF);
   if (present !== undefined && /^[A-Za-z0-9_-]{43}$/.test(present)) return { csrf: present, headers: {} };
   const csrf = random();
   return { csrf, headers: { 'set-cookie': cookie(CSRF, csrf) } };
 }
 
 /** Whether the form was served to this browser. */
-export const isOwnForm = (visit: Visit, form: URLSearchParams): boolean =>
-  sameText(form.get('csrf') ?? '', cookieOf(header(visit, 'cookie'), CSRF) ?? '');
+export const isOwnForm = (call: HttpCall, form: URLSearchParams): boolean =>
+  sameText(form.get('csrf') ?? '', cookieOf(header(call, 'cookie'), CSRF) ?? '');

@@ -16,7 +16,7 @@ import {
   text as string,
 } from '../../../base/decode.ts';
 import { sha256Base64url } from '../../../wire/digest.ts';
-import { header, redirect, type Visit } from '../http.ts';
+import { type HttpCall, header, redirect } from '../http.ts';
 import { cookie, cookieOf, sameText, sign, verify } from '../login/cookies.ts';
 import type { WebPort } from '../port.ts';
 import type { IdentityProvider, LoginIdentity } from '../types.ts';
@@ -51,12 +51,12 @@ export interface OpenIdDeps {
   text(provider: IdentityProvider, what: 'ca' | 'secret'): Promise<string | undefined>;
 }
 
-const callback = (visit: Visit, name: string): string =>
-  `${visit.origin ?? ''}/oauth2callback/${encodeURIComponent(name)}`;
+const callback = (call: HttpCall, name: string): string =>
+  `${call.origin ?? ''}/oauth2callback/${encodeURIComponent(name)}`;
 
 /** Redirects the browser to the provider. */
 export async function beginOpenId(
-  visit: Visit,
+  call: HttpCall,
   provider: IdentityProvider,
   next: string,
   deps: OpenIdDeps,
@@ -71,7 +71,7 @@ export async function beginOpenId(
     ...openID.extraAuthorizeParameters,
     response_type: 'code',
     client_id: openID.clientID ?? '',
-    redirect_uri: callback(visit, name),
+    redirect_uri: callback(call, name),
     scope: ['openid', ...(openID.extraScopes ?? [])].join(' '),
     state,
     nonce,
@@ -79,24 +79,24 @@ export async function beginOpenId(
     code_challenge_method: 'S256',
   };
   for (const [key, value] of Object.entries(parameters)) url.searchParams.set(key, value);
-  redirect(visit, url.href, { 'set-cookie': cookie(COOKIE, sign(deps.key, COOKIE, pending)) });
+  redirect(call, url.href, { 'set-cookie': cookie(COOKIE, sign(deps.key, COOKIE, pending)) });
 }
 
 /** Returns the identity from the provider's callback. Rejects with an Error that describes the fault. */
 export async function finishOpenId(
-  visit: Visit,
+  call: HttpCall,
   provider: IdentityProvider,
   deps: OpenIdDeps,
 ): Promise<{ readonly identity: LoginIdentity; readonly next: string; readonly cookies: string[] }> {
   const { openID = {}, name } = provider;
-  const pending = verify(deps.key, COOKIE, cookieOf(header(visit, 'cookie'), COOKIE), PENDING);
-  const state = visit.query.get('state') ?? '';
+  const pending = verify(deps.key, COOKIE, cookieOf(header(call, 'cookie'), COOKIE), PENDING);
+  const state = call.query.get('state') ?? '';
   if (pending === undefined || pending.provider !== name || !sameText(pending.state, state))
     throw new Error('state: is not that of this browser; log in again');
   if (pending.untilMs < deps.nowMs) throw new Error('state: has expired; log in again');
-  const code = visit.query.get('code') ?? '';
+  const code = call.query.get('code') ?? '';
   if (code === '')
-    throw new Error(`the provider answered ${JSON.stringify(visit.query.get('error') ?? 'without a code')}`);
+    throw new Error(`the provider answered ${JSON.stringify(call.query.get('error') ?? 'without a code')}`);
   const ca = await deps.text(provider, 'ca');
   const found = await deps.discoveries.get(openID.issuer ?? '', ca);
   const { token_endpoint: endpoint, jwks_uri: keysUrl, issuer } = found;
@@ -112,7 +112,7 @@ export async function finishOpenId(
     body: new URLSearchParams({
       grant_type: 'authorization_code',
       code,
-      redirect_uri: callback(visit, name),
+      redirect_uri: callback(call, name),
       code_verifier: pending.verifier,
     }).toString(),
     ca,

@@ -3,7 +3,7 @@
  * openshift/oauth-server pkg/authenticator/request/headerrequest.
  */
 
-import { header, type Visit } from '../http.ts';
+import { type HttpCall, header } from '../http.ts';
 import type { LoginPorts } from '../port.ts';
 import type { IdentityProvider, LoginIdentity } from '../types.ts';
 import { firstValue } from './htpasswd.ts';
@@ -13,18 +13,17 @@ import { firstValue } from './htpasswd.ts';
  * of the server's client authorities and one of the provider's.
  */
 export function fromProxy(
-  visit: Visit,
+  call: HttpCall,
   { name, requestHeader = {} }: IdentityProvider,
   ca: string | undefined,
   ports: Pick<LoginPorts, 'issuedBy'>,
 ): LoginIdentity | undefined {
-  const [certificate] = visit.connection.peerChain ?? [];
+  const [certificate] = call.connection.peerChain ?? [];
   if (certificate === undefined || ca === undefined) return undefined;
   const { issued, commonName } = ports.issuedBy(certificate, ca);
   const { clientCommonNames = [], headers = [] } = requestHeader;
   if (!issued || (clientCommonNames.length > 0 && !clientCommonNames.includes(commonName))) return undefined;
-  const read = (names: readonly string[] = []): string =>
-    firstValue(names, (each) => header(visit, each.toLowerCase()));
+  const read = (names: readonly string[] = []): string => firstValue(names, (each) => header(call, each.toLowerCase()));
   const id = read(headers);
   if (id === '') return undefined;
   const email = read(requestHeader.emailHeaders);
@@ -42,8 +41,8 @@ export function fromProxy(
  * URL to which clients are redirected to return through the proxy. `${url}` and `${query}` are replaced by those of
  * this request.
  */
-export function proxyUrl(template: string, visit: Visit): string {
-  const query = visit.query.toString();
-  const url = `${visit.origin ?? ''}${visit.path}?${query}`;
+export function proxyUrl(template: string, call: HttpCall): string {
+  const query = call.query.toString();
+  const url = `${call.origin ?? ''}${call.path}?${query}`;
   return template.replaceAll(/\$\{(url|query)\}/g, (_, name) => (name === 'url' ? encodeURIComponent(url) : query));
 }

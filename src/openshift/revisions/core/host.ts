@@ -170,7 +170,7 @@ export function succeeded(state: HostState, tookMs: number | undefined): HostSta
 }
 
 /** Records that the current revision failed and `to` runs again. */
-export function fellBack(state: HostState, to: number, message: string, nowMs: number): HostState {
+export function withFallback(state: HostState, to: number, message: string, nowMs: number): HostState {
   const { trial: _, ...rest } = state;
   const before = state.failure?.revision === state.current ? state.failure : undefined;
   return {

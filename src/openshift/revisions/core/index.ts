@@ -1,7 +1,6 @@
 export {
   attemptOf,
   EMPTY_STATE,
-  fellBack,
   type HostAction,
   type HostRevision,
   type HostState,
@@ -10,6 +9,7 @@ export {
   installed,
   prunedHere,
   succeeded,
+  withFallback,
   withoutRevisions,
 } from './host.ts';
 export { planRevisions } from './plan.ts';

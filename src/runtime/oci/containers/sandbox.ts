@@ -11,7 +11,7 @@ import { MASKED_PATHS, READONLY_PATHS } from '../../../base/masked-paths.ts';
 import type { IdMapping, SandboxConfig } from '../../port.ts';
 import { runCommand } from '../command.ts';
 import { mountPoints } from '../mount-table.ts';
-import { isAsleep, isRunning, processStart } from '../processes.ts';
+import { isRunning, isSleeping, processStart } from '../processes.ts';
 import type { Runc } from '../runc.ts';
 import { arrange, systemMounts } from '../spec/mounts.ts';
 import { defaultSeccompProfile } from '../spec/seccomp.ts';
@@ -201,7 +201,7 @@ export async function startPidHolder(
   const pid = Number(await readFile(pidFile, 'utf8'));
   const start = (await processStart(pid)) ?? '';
   // Until it sleeps, it may still open its program and libraries.
-  for (let leftMs = HOLDER_START_MS; !(await isAsleep(pid, 'sleep')); leftMs -= HOLDER_POLL_MS) {
+  for (let leftMs = HOLDER_START_MS; !(await isSleeping(pid, 'sleep')); leftMs -= HOLDER_POLL_MS) {
     if (leftMs <= 0 || !(await isRunning(pid, start)))
       throw new Error("the process that holds the pod's pid namespace did not start");
     await new Promise<void>((resolve) => {

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { ignore } from '../../../base/errors.ts';
 import type { ContainerCgroups } from '../cgroups.ts';
-import { killQuietly } from '../processes.ts';
+import { killIfRunning } from '../processes.ts';
 
 const PREFIX = 'exec-';
 /**
@@ -115,7 +115,7 @@ async function killAll(directory: string, clock: Clock): Promise<void> {
   for (;;) {
     const pids = await processesIn(directory);
     if (pids.length === 0 || clock.monotonicMs() > deadlineMs) return;
-    for (const pid of pids) killQuietly(Number(pid));
+    for (const pid of pids) killIfRunning(Number(pid));
     await pause(clock);
   }
 }

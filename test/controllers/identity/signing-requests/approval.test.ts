@@ -4,7 +4,7 @@ import type { CertificateSigningRequest } from '../../../../src/api/generated/ce
 import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import {
   authorityOf,
-  objection,
+  rejectionReason,
   SIGNER,
 } from '../../../../src/api/kinds/identity/certificatesigningrequests/policy.ts';
 import type { CertificateRequestFacts } from '../../../../src/api/kinds/identity/certificatesigningrequests/signer-port.ts';
@@ -78,13 +78,13 @@ const cases: readonly (readonly [string, string, readonly string[], CertificateR
 for (const name of ['a/../b', 'a b', 'a\nb', 'A', 'ä', 'a\u0000', '-a', 'a..b', '*', 'n,O=system:masters'])
   test(`signer: rejects the node name ${JSON.stringify(name)}`, () => {
     const commonName = `system:node:${name}`;
-    assert.match(objection(SIGNER.kubeletClient, CLIENT, facts({ commonName })) ?? '', /the name of a node/);
+    assert.match(rejectionReason(SIGNER.kubeletClient, CLIENT, facts({ commonName })) ?? '', /the name of a node/);
     const requested = facts({ commonName, dnsNames: ['n'] });
-    assert.match(objection(SIGNER.kubeletServing, SERVER, requested) ?? '', /the name of a node/);
+    assert.match(rejectionReason(SIGNER.kubeletServing, SERVER, requested) ?? '', /the name of a node/);
   });
 
 for (const [title, signer, usages, given, accepted] of cases) {
-  test(`signer: ${title}`, () => assert.equal(objection(signer, usages, given) === undefined, accepted));
+  test(`signer: ${title}`, () => assert.equal(rejectionReason(signer, usages, given) === undefined, accepted));
 }
 
 const request = (

@@ -11,7 +11,7 @@ import type { OwnerReference } from '../../../../src/api/generated/meta/v1.ts';
 import type { PodDisruptionBudget } from '../../../../src/api/generated/policy/v1.ts';
 import { timestamp } from '../../../../src/base/times.ts';
 import {
-  controllersToAsk,
+  controllersToRead,
   isCountedByScale,
   planBudget,
   planFailure,
@@ -138,7 +138,7 @@ describe('disruption budgets', () => {
   it('query each controller once, and only for budgets computed from its scale', () => {
     const pods = [pod({ owner: 'x' }), pod({ owner: 'y' }), pod({ owner: 'x' }), pod()];
     const queriedFor = (spec: PodDisruptionBudget['spec']) =>
-      controllersToAsk(budgetOf(spec), pods).map(({ uid }) => uid);
+      controllersToRead(budgetOf(spec), pods).map(({ uid }) => uid);
     assert.deepEqual(queriedFor({ minAvailable: 1 }), []);
     assert.deepEqual(queriedFor({ minAvailable: '1%' }), ['x', 'y']);
     assert.deepEqual(queriedFor({ maxUnavailable: 1 }), ['x', 'y']);

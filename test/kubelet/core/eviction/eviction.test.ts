@@ -5,8 +5,8 @@ import { toUid } from '../../../../src/base/brand.ts';
 import { mayStart } from '../../../../src/kubelet/core/eviction/admit.ts';
 import {
   assess,
-  isCalm,
   isHard,
+  isWellAboveThresholds,
   NO_PRESSURE,
   type Observations,
 } from '../../../../src/kubelet/core/eviction/assess.ts';
@@ -53,11 +53,11 @@ describe('thresholds', () => {
     const memory = settings({ hard: { 'memory.available': '100Mi' } });
     const disk = settings({ hard: { 'nodefs.available': '10%' } });
     const of = (signal: Signal, available: number) => seen({ [signal]: [available * MI, 1000 * MI] });
-    assert.ok(isCalm(memory, of('memory.available', 151)));
-    assert.ok(!isCalm(memory, of('memory.available', 149)));
-    assert.ok(isCalm(disk, of('nodefs.available', 151)));
-    assert.ok(!isCalm(disk, of('nodefs.available', 149)));
-    assert.ok(!isCalm(disk, new Map()));
+    assert.ok(isWellAboveThresholds(memory, of('memory.available', 151)));
+    assert.ok(!isWellAboveThresholds(memory, of('memory.available', 149)));
+    assert.ok(isWellAboveThresholds(disk, of('nodefs.available', 151)));
+    assert.ok(!isWellAboveThresholds(disk, of('nodefs.available', 149)));
+    assert.ok(!isWellAboveThresholds(disk, new Map()));
   });
 
   test('thresholds have a grace period if soft, and may have a minimum reclaim', () => {

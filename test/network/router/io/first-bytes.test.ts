@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
-import { readHello } from '../../../../src/network/router/io/hello.ts';
+import { readHello } from '../../../../src/network/router/io/client-hello.ts';
 import { readProxyHeader } from '../../../../src/network/router/io/proxy-header.ts';
 
 async function helloOf(servername: string): Promise<Buffer> {

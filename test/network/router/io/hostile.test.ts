@@ -9,7 +9,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
 import { Balancer, planRouting } from '../../../../src/network/router/core/index.ts';
-import { createCertificateJudge, proxyFactory } from '../../../../src/network/router/io/index.ts';
+import { createCertificateVerifier, proxyFactory } from '../../../../src/network/router/io/index.ts';
 import type { Route } from '../../../../src/network/router/kinds/routes/types.ts';
 import type { RoutingProxy } from '../../../../src/network/router/port.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../../src/pki/index.ts';
@@ -213,7 +213,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
         },
       ],
       certificate: () => undefined,
-      check: createCertificateJudge(),
+      check: createCertificateVerifier(),
       ports,
       policy: { domain: 'apps.lab', wildcardRoutes: true },
     });

@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Log } from '../../../../src/base/log.ts';
 import { Balancer, planRouting } from '../../../../src/network/router/core/index.ts';
 import { RoutingTable } from '../../../../src/network/router/core/table.ts';
-import { createCertificateJudge, proxyFactory } from '../../../../src/network/router/io/index.ts';
+import { createCertificateVerifier, proxyFactory } from '../../../../src/network/router/io/index.ts';
 import type { Route } from '../../../../src/network/router/kinds/routes/types.ts';
 import type { RoutingProxy } from '../../../../src/network/router/port.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../../src/pki/index.ts';
@@ -82,7 +82,7 @@ describe('proxy', { timeout: 60_000 }, () => {
         return found === undefined ? [] : [slice(found.port, found.appProtocol)];
       },
       certificate: () => undefined,
-      check: createCertificateJudge(),
+      check: createCertificateVerifier(),
       ports: { http: httpPort, https: httpsPort },
       policy: { domain: 'apps.lab', wildcardRoutes: true },
     });

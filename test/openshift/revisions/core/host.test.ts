@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   EMPTY_STATE,
-  fellBack,
   type HostAction,
   type HostRevision,
   type HostState,
@@ -12,6 +11,7 @@ import {
   prunedHere,
   referredFiles,
   succeeded,
+  withFallback,
 } from '../../../../src/openshift/revisions/core/index.ts';
 
 const T0 = 1_800_000_000_000;
@@ -39,7 +39,7 @@ const view = (more: Partial<HostView> = {}): HostView => ({
 
 const running: HostState = { current: 1, revisions: [revision(1)] };
 const onTrial: HostState = { current: 2, revisions: [revision(1), revision(2, 'trial', 'b')], trial: { sinceMs: T0 } };
-const failed = fellBack(onTrial, 1, 'down', T0);
+const failed = withFallback(onTrial, 1, 'down', T0);
 const target = (number: number, more: Partial<NonNullable<HostView['target']>> = {}) => ({
   revision: number,
   overlay: '',
@@ -154,7 +154,7 @@ test('ignores a target older than the running revision', () => {
 
 test('counts failures of a revision and clears them after a newer one is healthy', () => {
   const again = installed(failed, revision(2, 'trial', 'b'), true);
-  const twice = fellBack(again, 1, 'down', T0 + 1);
+  const twice = withFallback(again, 1, 'down', T0 + 1);
   assert.equal(twice.failure?.count, 2);
   assert.equal(installed(twice, revision(3), false).failure, undefined);
 });

@@ -16,7 +16,7 @@ export interface NamingVerdict {
  * Computes the accepted names and conditions. `others` are the accepted names of other definitions in the same group. A
  * name belongs to the definition that first had it accepted.
  */
-export function judgeNames(
+export function acceptNames(
   definition: CustomResourceDefinition,
   others: readonly (CustomResourceDefinitionNames | undefined)[],
   established: boolean,

@@ -5,14 +5,14 @@
  */
 import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 import { isBeta } from '../../../registry/versions.ts';
-import { type SchemaDemands, STRICT } from '../../../structural/rules.ts';
+import { type SchemaRules, STRICT } from '../../../structural/rules.ts';
 import { SCHEMA_TYPES, type Schema } from '../../../structural/schema.ts';
 import { structuralErrors } from '../../../structural/structural-rules.ts';
 import { schemasOf, someSchema } from './rule-places.ts';
 
 type Definition = CustomResourceDefinition;
 
-export interface Demands extends SchemaDemands {
+export interface DefinitionRules extends SchemaRules {
   /** If true, every version needs a schema. If false, only served versions that drop unknown fields need one. */
   readonly schemas: boolean;
 }
@@ -21,7 +21,7 @@ const NO_DEFAULTS =
   '(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)';
 
 /** `old` is the stored definition; undefined for a create. */
-export function demandsOf(definition: Definition, old: Definition | undefined): Demands {
+export function rulesOfDefinition(definition: Definition, old: Definition | undefined): DefinitionRules {
   const beta = isBeta(definition);
   const schemas = !beta && (old === undefined || (old.spec?.versions ?? []).every(hasSchema));
   const wasOpen = old !== undefined && preserves(old);

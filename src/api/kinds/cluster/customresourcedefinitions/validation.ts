@@ -21,7 +21,7 @@ import type { Schema } from '../../../structural/schema.ts';
 import { isConditionTrue } from './conditions.ts';
 import { validateConversion } from './conversion-validation.ts';
 import { hoisted, type Place, parsedSchema, schemaPathOf, someSchema } from './rule-places.ts';
-import { type Demands, demandsOf, hasDefault, hasSchema, preserves } from './schema-rules.ts';
+import { type DefinitionRules, hasDefault, hasSchema, preserves, rulesOfDefinition } from './schema-rules.ts';
 import { formErrors } from './v1beta1.ts';
 
 type Definition = CustomResourceDefinition;
@@ -36,7 +36,7 @@ const APPROVAL = 'api-approved.kubernetes.io';
 
 /** `old` is the stored definition; undefined for a create. */
 export function validateDefinition(definition: Definition, old?: Definition): FieldError[] {
-  const demands = demandsOf(definition, old);
+  const demands = rulesOfDefinition(definition, old);
   const found: FieldError[] = [];
   found.push(...nameErrors(definition));
   const spec: Partial<Definition['spec']> = definition.spec ?? {};
@@ -112,7 +112,7 @@ function names(given: Definition['spec']['names'] | undefined, found: FieldError
     found.push(fieldError.invalid(`${at}.listKind`, given?.listKind, 'kind and listKind may not be the same'));
 }
 
-function schemasNeeded(definition: Definition, demands: Demands, found: FieldError[]): void {
+function schemasNeeded(definition: Definition, demands: DefinitionRules, found: FieldError[]): void {
   const list = definition.spec?.versions ?? [];
   for (const [index, version] of list.entries()) {
     const at = `spec.versions[${index}].schema.openAPIV3Schema`;
@@ -192,7 +192,7 @@ function storedVersions({ spec, status }: Definition, found: FieldError[]): void
   }
 }
 
-function placeErrors({ path, version, status, parts }: Place, demands: Demands, found: FieldError[]): void {
+function placeErrors({ path, version, status, parts }: Place, demands: DefinitionRules, found: FieldError[]): void {
   const schema = version.schema?.openAPIV3Schema;
   const parsed = schema === undefined ? undefined : parsedSchema(schema, path);
   if (parts.has('schema') && parsed !== undefined) {

@@ -27,7 +27,7 @@ const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 
 /** Reason why the signer rejects the request; undefined if it accepts it. */
-export function objection(
+export function rejectionReason(
   signerName: string,
   usages: readonly string[],
   facts: CertificateRequestFacts,

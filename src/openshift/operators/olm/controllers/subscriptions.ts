@@ -12,8 +12,8 @@ import {
   isProblem,
   parseVersion,
   problemOf,
+  type ResolverInput,
   resolve,
-  type Situation,
   stepsOf,
   successors,
   type VisibleCatalog,
@@ -59,7 +59,7 @@ export class SubscriptionPart {
     await this.#prune(plans);
   }
 
-  #situation(namespace: string, subscriptions: readonly Subscription[]): Situation | undefined {
+  #situation(namespace: string, subscriptions: readonly Subscription[]): ResolverInput | undefined {
     const { informers, catalogs } = this.#olm;
     const installed = informers.csvs
       .list(namespace)
@@ -92,7 +92,7 @@ export class SubscriptionPart {
     };
   }
 
-  async #resolve(namespace: string, situation: Situation, plans: readonly InstallPlan[]): Promise<Outcome> {
+  async #resolve(namespace: string, situation: ResolverInput, plans: readonly InstallPlan[]): Promise<Outcome> {
     const resolution = resolve(problemOf(situation));
     if ('failure' in resolution)
       return { failure: { reason: resolution.reason, message: resolution.failure }, choices: [] };
@@ -110,7 +110,7 @@ export class SubscriptionPart {
   async #planFor(
     namespace: string,
     choices: readonly Choice[],
-    situation: Situation,
+    situation: ResolverInput,
     plans: readonly InstallPlan[],
   ): Promise<InstallPlan> {
     const client = this.#olm.handle.writer(resources.installPlans);
@@ -163,7 +163,7 @@ export class SubscriptionPart {
   }
 
   /** Throws a CodedError 'catalog' for bundles that cannot be installed. */
-  async #steps(namespace: string, choices: readonly Choice[], situation: Situation): Promise<InstallPlanStep[]> {
+  async #steps(namespace: string, choices: readonly Choice[], situation: ResolverInput): Promise<InstallPlanStep[]> {
     const steps: InstallPlanStep[] = [];
     for (const choice of choices) {
       const { properties, ...content } = await this.#olm.catalogs.bundle(choice.catalog, choice.bundle);
@@ -182,7 +182,7 @@ export class SubscriptionPart {
 
   async #report(
     subscription: Subscription,
-    situation: Situation,
+    situation: ResolverInput,
     plans: readonly InstallPlan[],
     { failure, plan, choices }: Outcome,
     isBusy: boolean,

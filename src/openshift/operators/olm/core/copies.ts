@@ -1,6 +1,6 @@
 /** Compares the masters' copies of a catalog's directory and plans which copy each master fetches. */
 import type { CatalogCopy } from '../../../../api/kinds/nodes/nodes/catalog-report.ts';
-import { firstVersion, judgeCopies, lacking } from './catalog/upgrade-path.ts';
+import { firstVersion, lacking, resolveCopies } from './catalog/upgrade-path.ts';
 
 export interface CopyReport {
   readonly master: string;
@@ -24,7 +24,7 @@ export function copiesOf(offered: string | undefined, reports: readonly CopyRepo
   const copies = reports.flatMap(({ found }) =>
     found === undefined ? [] : [found.copy ?? firstVersion(found.digest)],
   );
-  const judged = judgeCopies(copies);
+  const judged = resolveCopies(copies);
   const content = offered === undefined ? 'no copy is offered' : `content ${offered} is offered`;
   if (judged === undefined) {
     const message = offered === undefined ? content : `content ${offered}`;

@@ -37,7 +37,7 @@ export {
   type PropertyRules,
   packageOf,
   problemOf,
-  type Situation,
+  type ResolverInput,
   type VisibleCatalog,
 } from './selection.ts';
 export { type DocumentSplitter, jsonSplitter, yamlSplitter } from './splitter.ts';

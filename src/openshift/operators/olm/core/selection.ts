@@ -20,7 +20,7 @@ export interface VisibleCatalog {
   readonly catalog: Catalog;
 }
 
-export interface Situation {
+export interface ResolverInput {
   readonly subscriptions: readonly Subscription[];
   /** Versions in the namespace, without copies. */
   readonly installed: readonly ClusterServiceVersion[];
@@ -71,7 +71,7 @@ export function isComponentOf(csv: ClusterServiceVersion, { metadata }: KubeObje
   return owner !== '' && metadata?.labels?.[componentLabel(owner, csv.metadata?.namespace ?? '')] !== undefined;
 }
 
-export function problemOf(situation: Situation): Problem {
+export function problemOf(situation: ResolverInput): Problem {
   const catalogs = [...situation.catalogs].sort(byPreference);
   const subscriptions = [...situation.subscriptions].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   const followed = new Set<ClusterServiceVersion>();
@@ -101,7 +101,7 @@ const isReplaced = ({ metadata }: ClusterServiceVersion, all: readonly ClusterSe
 function wantedBy(
   subscription: Subscription,
   current: ClusterServiceVersion | undefined,
-  situation: Situation,
+  situation: ResolverInput,
   catalogs: readonly VisibleCatalog[],
 ): Wanted {
   const name = nameOf(subscription);

@@ -24,7 +24,7 @@ export type Judgement =
   | { readonly conflict: readonly string[] };
 
 /** Undefined if there is no copy. */
-export function judgeCopies(copies: readonly CatalogCopy[]): Judgement | undefined {
+export function resolveCopies(copies: readonly CatalogCopy[]): Judgement | undefined {
   const ancestors = new Map<string, Set<string>>();
   for (const copy of copies)
     ancestors.set(copy.version, new Set([...(ancestors.get(copy.version) ?? []), ...copy.ancestors]));

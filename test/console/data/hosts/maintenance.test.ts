@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { alertsOf, expiriesOf, snapshotsOf } from '../../../../src/console/data/hosts/upkeep.ts';
+import { alertsOf, expiriesOf, snapshotsOf } from '../../../../src/console/data/hosts/maintenance.ts';
 
 const node = (name: string, ...conditions: readonly (readonly [string, string, string])[]) => ({
   metadata: { name },

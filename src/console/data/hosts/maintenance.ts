@@ -11,7 +11,7 @@ export interface FiringAlert {
   readonly fix: string;
 }
 
-export interface Upkeep {
+export interface MaintenanceFacts {
   readonly node: string;
   readonly text: string;
   readonly needsAttention: boolean;
@@ -52,19 +52,19 @@ const textOf = (template: string, node: string): string =>
     .replaceAll(/\{\{[^}]*\}\}\s*/g, '');
 
 /** The next expiry of a certificate in the cluster; further ones only if they need attention. */
-export const expiriesOf = (nodes: readonly Node[]): readonly Upkeep[] =>
-  shortened(upkeepOf(nodes, 'CertificateExpiresSoon').toSorted((a, b) => (dateOf(a) < dateOf(b) ? -1 : 1)));
+export const expiriesOf = (nodes: readonly Node[]): readonly MaintenanceFacts[] =>
+  shortened(factsOf(nodes, 'CertificateExpiresSoon').toSorted((a, b) => (dateOf(a) < dateOf(b) ? -1 : 1)));
 
 /** The newest snapshot of the cluster; further ones only if they need attention. */
-export const snapshotsOf = (nodes: readonly Node[]): readonly Upkeep[] =>
-  shortened(upkeepOf(nodes, 'SnapshotOverdue').toSorted((a, b) => (dateOf(a) > dateOf(b) ? -1 : 1)));
+export const snapshotsOf = (nodes: readonly Node[]): readonly MaintenanceFacts[] =>
+  shortened(factsOf(nodes, 'SnapshotOverdue').toSorted((a, b) => (dateOf(a) > dateOf(b) ? -1 : 1)));
 
-const dateOf = ({ text }: Upkeep): string => DATE.exec(text)?.[0] ?? '';
+const dateOf = ({ text }: MaintenanceFacts): string => DATE.exec(text)?.[0] ?? '';
 
-const shortened = (all: readonly Upkeep[]): readonly Upkeep[] =>
+const shortened = (all: readonly MaintenanceFacts[]): readonly MaintenanceFacts[] =>
   all.filter(({ needsAttention }, index) => index === 0 || needsAttention);
 
-function upkeepOf(nodes: readonly Node[], type: string): readonly Upkeep[] {
+function factsOf(nodes: readonly Node[], type: string): readonly MaintenanceFacts[] {
   return nodes.flatMap((node) => {
     const condition = conditionOf(node, type);
     if (condition === undefined) return [];

@@ -198,7 +198,7 @@ test('shows empty node info and keeps podCIDR equal to the first of podCIDRs', (
   assert.equal(at(node, 'status', 'nodeInfo')['kernelVersion'], '');
 });
 
-test('the skeletons of judged objects have only existing fields', () => {
+test('skeletons of built-in kinds have only existing fields', () => {
   const known = builtinKinds.filter(({ skeleton }) => skeleton !== undefined);
   assert.ok(known.length >= 40, String(known.length));
   for (const { schemaName, skeleton = {} } of known) {
