@@ -20,6 +20,7 @@ import { createWorkQueue } from '../../client/work-queue.ts';
 import { type Capabilities, createCapabilities } from './capabilities.ts';
 import type { PlanContext } from './core/plan-context.ts';
 import type { ControllersDeps, ControllersOptions } from './deps.ts';
+import { addSharedIndex } from './shared-indices.ts';
 
 export interface Access {
   /** Kinds with a local copy. */
@@ -48,6 +49,8 @@ export interface ControllerHandle {
   readonly options: ControllersOptions;
   readonly log: Log;
   informer<T extends KubeObject>(type: ResourceType<T>, options?: InformerOptions): Informer<T>;
+  /** Adds an index to a shared informer. Throws if another controller has added another one under the same name. */
+  addIndex<T extends KubeObject>(informer: Informer<T>, name: string, valuesOf: (object: T) => readonly string[]): void;
   writer<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
   use<K extends keyof Capabilities>(name: K): Capabilities[K];
   /** Current time and randomness for a planner. */
@@ -83,6 +86,7 @@ export function createHandle(
       assert(reads.has(nameOf(type)), `controller ${spec.name} does not declare that it reads ${nameOf(type)}`);
       return deps.informers.informer(type, informerOptions);
     },
+    addIndex: (informer, name, valuesOf) => addSharedIndex(informer, name, valuesOf, spec.name),
     writer: (type) => {
       assert(writes.has(nameOf(type)), `controller ${spec.name} does not declare that it writes ${nameOf(type)}`);
       return deps.client.resource(type);

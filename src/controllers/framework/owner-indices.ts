@@ -4,32 +4,22 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { claimNames } from '../../api/volumes/pod-claims.ts';
 import type { Informer } from '../../client/types.ts';
 import { controllerOf } from './core/ownership.ts';
+import { addSharedIndex } from './shared-indices.ts';
 
-const added = new WeakMap<object, Set<string>>();
+const OWNER = 'all controllers';
+const NO_CONTROLLER = 'orphans:';
 
-function addOnce<T extends KubeObject>(
-  informer: Informer<T>,
-  name: string,
-  valuesOf: (object: T) => readonly string[],
-): void {
-  let names = added.get(informer);
-  if (names === undefined) {
-    names = new Set();
-    added.set(informer, names);
-  }
-  if (names.has(name)) return;
-  names.add(name);
-  informer.addIndex(name, valuesOf);
+function controllerUid(object: KubeObject): string[] {
+  const controller = controllerOf(object);
+  return [controller === undefined ? `${NO_CONTROLLER}${object.metadata?.namespace ?? ''}` : controller.uid];
 }
 
-const NO_CONTROLLER = 'orphans:';
+const nodeName = (pod: Pod): string[] => [pod.spec?.nodeName ?? ''];
+const claimKeys = (pod: Pod): string[] => claimNames(pod).map((name) => `${pod.metadata?.namespace ?? ''}/${name}`);
 
 /** Objects by the UID of their controller. Objects without a controller are indexed by namespace. */
 export function indexByController<T extends KubeObject>(informer: Informer<T>): void {
-  addOnce(informer, 'controller', (object) => {
-    const controller = controllerOf(object);
-    return [controller === undefined ? `${NO_CONTROLLER}${object.metadata?.namespace ?? ''}` : controller.uid];
-  });
+  addSharedIndex(informer, 'controller', controllerUid, OWNER);
 }
 
 export function controlledBy<T extends KubeObject>(informer: Informer<T>, uid: string): T[] {
@@ -42,7 +32,7 @@ export function orphansIn<T extends KubeObject>(informer: Informer<T>, namespace
 
 /** Pods by node. Unassigned pods are under ''. */
 export function indexByNode(informer: Informer<Pod>): void {
-  addOnce(informer, 'node', (pod) => [pod.spec?.nodeName ?? '']);
+  addSharedIndex(informer, 'node', nodeName, OWNER);
 }
 
 export function podsOnNode(informer: Informer<Pod>, node: string): Pod[] {
@@ -51,7 +41,7 @@ export function podsOnNode(informer: Informer<Pod>, node: string): Pod[] {
 
 /** Pods by the claims that they reference, as `namespace/name`. */
 export function indexByClaim(informer: Informer<Pod>): void {
-  addOnce(informer, 'claim', (pod) => claimNames(pod).map((name) => `${pod.metadata?.namespace ?? ''}/${name}`));
+  addSharedIndex(informer, 'claim', claimKeys, OWNER);
 }
 
 export function podsWithClaim(informer: Informer<Pod>, claim: string): Pod[] {

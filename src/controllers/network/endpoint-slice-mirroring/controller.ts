@@ -24,7 +24,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const endpoints = handle.informer(resources.endpoints);
   const slices = handle.informer(resources.endpointSlices);
   const client = handle.writer(resources.endpointSlices);
-  slices.addIndex('mirrored-service', (slice) => {
+  handle.addIndex(slices, 'mirrored-service', (slice) => {
     const key = keyOf(slice);
     return key === undefined ? [] : [key];
   });

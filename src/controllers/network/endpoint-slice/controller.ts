@@ -24,7 +24,7 @@ function prepareSlices(handle: ControllerHandle): ControllerRun {
   const nodes = handle.informer(resources.nodes);
   const slices = handle.informer(resources.endpointSlices);
   const client = handle.writer(resources.endpointSlices);
-  slices.addIndex('service', (slice) => {
+  handle.addIndex(slices, 'service', (slice) => {
     const serviceKey = keyOfService(slice);
     return serviceKey === undefined ? [] : [serviceKey];
   });

@@ -26,7 +26,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const services = handle.informer(resources.services);
   const nodes = handle.informer(resources.nodes);
   const slices = handle.informer(resources.endpointSlices);
-  slices.addIndex(BY_SERVICE, ({ metadata }) => [
+  handle.addIndex(slices, BY_SERVICE, ({ metadata }) => [
     `${metadata?.namespace ?? ''}/${metadata?.labels?.[SERVICE_NAME] ?? ''}`,
   ]);
   const client = handle.writer(resources.services);

@@ -36,8 +36,8 @@ export const attachDetachController: ControllerSpec = {
 function prepare(handle: ControllerHandle): ControllerRun {
   const attachments = handle.informer(resources.volumeAttachments);
   indexByNode(handle.informer(resources.pods));
-  attachments.addIndex('node', ({ spec }) => [spec.nodeName]);
-  attachments.addIndex('volume', ({ spec }) => [spec.source.persistentVolumeName ?? '']);
+  handle.addIndex(attachments, 'node', ({ spec }) => [spec.nodeName]);
+  handle.addIndex(attachments, 'volume', ({ spec }) => [spec.source.persistentVolumeName ?? '']);
   const needs = new VolumeNeeds(handle);
   return async (scope) => {
     const attached = new AttachedVolumes(handle);

@@ -36,8 +36,8 @@ export class VolumeNeeds {
     this.#claims = handle.informer(resources.persistentVolumeClaims);
     this.#drivers = handle.informer(resources.csiDrivers);
     indexByClaim(this.#pods);
-    this.#pods.addIndex('inline-volume', uniqueInlineNames);
-    this.#volumes.addIndex('unique-name', ({ spec }) => [uniqueNameOf(spec ?? {}) ?? []].flat());
+    handle.addIndex(this.#pods, 'inline-volume', uniqueInlineNames);
+    handle.addIndex(this.#volumes, 'unique-name', ({ spec }) => [uniqueNameOf(spec ?? {}) ?? []].flat());
   }
 
   /** Unique names of a pod's volumes that may need an attachment. */
