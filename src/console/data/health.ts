@@ -68,8 +68,10 @@ function problemsOfNode(node: Node): Problem[] {
   const link = `/nodes/${encodeURIComponent(name)}`;
   const problems: Problem[] = [];
   const ready = conditionOf(node, 'Ready');
-  if (ready?.status !== 'True')
-    problems.push({ severity: 'error', title: `Node ${name} is not ready.`, detail: ready?.message ?? '', link });
+  if (ready?.status !== 'True') {
+    const title = ready?.status === 'Unknown' ? `Node ${name} does not answer.` : `Node ${name} is not ready.`;
+    problems.push({ severity: 'error', title, detail: ready?.message ?? '', link });
+  }
   for (const { type, status, message } of conditionsOf(node))
     if (PRESSURES.includes(type) && status === 'True')
       problems.push({ severity: 'warning', title: `Node ${name} reports ${type}.`, detail: message, link });

@@ -30,7 +30,7 @@ const frames = new FrameBatcher((run) => {
   else setTimeout(run, 1_000);
 });
 
-export const api = new Api(request);
+export const api = new Api(request, clock);
 export const access = new Access(api, clock);
 export const feeds = new FeedPool({ api, clock, random, frames });
 

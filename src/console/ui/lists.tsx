@@ -1,4 +1,5 @@
 /** Pages that show a few kinds as lists, one at a time. */
+import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { ageText } from '../data/format.ts';
@@ -65,7 +66,14 @@ function List<T extends KubeObject>({ type, columns }: ListView<T>) {
   );
 }
 
-export function Lists({ title, views }: { readonly title: string; readonly views: readonly NamedView[] }) {
+export interface ListsProps {
+  readonly title: string;
+  readonly views: readonly NamedView[];
+  /** Shown above each of the views. */
+  readonly children?: ComponentChildren;
+}
+
+export function Lists({ title, views, children }: ListsProps) {
   const wanted = place.value.query.get('view');
   const view = views.find(({ name }) => name === wanted) ?? views[0];
   return (
@@ -78,6 +86,7 @@ export function Lists({ title, views }: { readonly title: string; readonly views
           </button>
         ))}
       </div>
+      {children}
       <div key={view?.name}>{view?.render()}</div>
     </>
   );

@@ -20,11 +20,12 @@ export class FakeApi {
   readonly requests: { readonly url: URL; readonly request: RequestInit }[] = [];
   readonly watches: Watch[] = [];
   readonly api: Api;
+  readonly clock = new ManualClock();
   answer: Answer = () => json({ kind: 'Status', code: 404, reason: 'NotFound', message: 'not found' }, 404);
   isDown = false;
 
   constructor() {
-    this.api = new Api((path, request) => this.#fetch(path, request));
+    this.api = new Api((path, request) => this.#fetch(path, request), this.clock);
   }
 
   async #fetch(path: string, request: RequestInit): Promise<Response> {
@@ -90,7 +91,7 @@ export function scene(): FeedContext & { server: FakeApi; clock: ManualClock; fr
   return {
     server,
     api: server.api,
-    clock: new ManualClock(),
+    clock: server.clock,
     random: seededRandom(1),
     frames: new FrameBatcher((run) => void due.push(run)),
     frame: () => {

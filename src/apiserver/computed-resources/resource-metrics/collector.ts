@@ -2,6 +2,7 @@
  * Reads CPU and memory usage from the kubelets, but only while metrics are requested, so that an idle cluster is not
  * scraped. Source: sigs.k8s.io/metrics-server/pkg/scraper.
  */
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { type NodeReadings, type Reading, readExposition } from '../../../metrics/core/exposition.ts';
 import { type ResourceUsage, usageOf } from '../../../metrics/core/usage.ts';
@@ -31,6 +32,8 @@ export class MetricsCollector {
   readonly #context: CollectorContext;
   readonly #nodes = new Map<string, Known>();
   readonly #failing = new Set<string>();
+  /** Nodes that are read without a request that waits for them. */
+  readonly #retrying = new Set<string>();
   #requestedMs = 0;
   #collectedMs = Number.NEGATIVE_INFINITY;
   #collecting: Promise<void> | undefined;
@@ -40,11 +43,14 @@ export class MetricsCollector {
     this.#context = context;
   }
 
-  /** Resolves when the usage of every responding node is less than one period old. */
+  /**
+   * Resolves when the usage of every responding node is less than one period old. A node that is down or has failed is
+   * read as well, but not waited for, because a host without power answers only by a time-out.
+   */
   async fresh(): Promise<void> {
     const { clock } = this.#context;
     this.#requestedMs = clock.monotonicMs();
-    const isNew = this.#nodeNames().some((name) => !this.#nodes.has(name) && !this.#failing.has(name));
+    const isNew = this.#nodeNames().some((name) => !this.#nodes.has(name) && !this.#isDown(name));
     const isRecent = this.#requestedMs - this.#collectedMs < PERIOD_MS;
     if (!isRecent || isNew) await this.#collect();
     this.#arm();
@@ -84,11 +90,25 @@ export class MetricsCollector {
     const present = new Set(names);
     for (const name of this.#nodes.keys()) if (!present.has(name)) this.#nodes.delete(name);
     for (const name of this.#failing) if (!present.has(name)) this.#failing.delete(name);
+    for (const name of names) if (this.#isDown(name)) this.#retry(name);
+    const waited = names.filter((name) => !this.#isDown(name));
     const worker = async (): Promise<void> => {
-      for (let name = names.pop(); name !== undefined; name = names.pop()) await this.#collectNode(name);
+      for (let name = waited.pop(); name !== undefined; name = waited.pop()) await this.#collectNode(name);
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
     this.#collectedMs = clock.monotonicMs();
+  }
+
+  #isDown(name: string): boolean {
+    if (this.#failing.has(name)) return true;
+    const node = this.#context.cache.kind('minions').get('', name)?.shared<Node>();
+    return node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'Unknown') === true;
+  }
+
+  #retry(name: string): void {
+    if (this.#retrying.has(name) || this.#retrying.size >= PARALLEL) return;
+    this.#retrying.add(name);
+    void this.#collectNode(name).finally(() => this.#retrying.delete(name));
   }
 
   async #collectNode(name: string): Promise<void> {

@@ -3,6 +3,7 @@
  * connection has the reason 'ServiceUnavailable'.
  */
 import { ApiError, type Status } from '../../../api/meta/status.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 
 /** Sends a request of the page with the user's token; it renews the token after a 401. */
@@ -20,11 +21,36 @@ export interface ApiRequest {
 export const MERGE_PATCH = 'application/merge-patch+json';
 export const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
 
+/** Longest wait for a host. A host without power never answers, and the API server waits longer for it. */
+export const HOST_DEADLINE_MS = 6_000;
+
 export class Api {
   readonly #sendRequest: Send;
+  readonly #clock: Clock;
 
-  constructor(send: Send) {
+  constructor(send: Send, clock: Clock) {
     this.#sendRequest = send;
+    this.#clock = clock;
+  }
+
+  /**
+   * The JSON body of a kubelet, through the proxy of its node. Fails with the reason 'Timeout' after
+   * `HOST_DEADLINE_MS`, so a host that does not answer does not hold up a page.
+   */
+  async hostJson<T>(node: string, path: string, { signal, ...request }: ApiRequest = {}): Promise<T> {
+    const ended = new AbortController();
+    const onAbort = (): void => ended.abort(signal?.reason);
+    if (signal?.aborted === true) onAbort();
+    signal?.addEventListener('abort', onAbort);
+    const timer = this.#clock.setTimer(HOST_DEADLINE_MS, () => ended.abort(lateAnswer(node)));
+    try {
+      return await this.json<T>(hostPath(node, path), { ...request, signal: ended.signal });
+    } catch (error) {
+      throw ended.signal.aborted ? ended.signal.reason : error;
+    } finally {
+      timer.cancel();
+      signal?.removeEventListener('abort', onAbort);
+    }
   }
 
   /** The JSON body of a successful response. */
@@ -70,6 +96,16 @@ export class Api {
     }
   }
 }
+
+/** Path of a kubelet's resource through the proxy of its node. */
+export const hostPath = (node: string, path: string): string =>
+  `/api/v1/nodes/${encodeURIComponent(node)}/proxy${path}`;
+
+const lateAnswer = (node: string): ApiError =>
+  new ApiError(
+    'Timeout',
+    `node ${node} does not answer within ${HOST_DEADLINE_MS / 1_000} s; check the power and the network of the host`,
+  );
 
 function broken(error: unknown): ApiError {
   return new ApiError('ServiceUnavailable', `the API server cannot be reached: ${messageOf(error)}`);

@@ -2,6 +2,7 @@
 
 import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from '../../../api/generated/apps/v1.ts';
 import type { CronJob, Job } from '../../../api/generated/batch/v1.ts';
+import type { Lease } from '../../../api/generated/coordination/v1.ts';
 import type {
   ConfigMap,
   Event,
@@ -48,6 +49,7 @@ export const CRON_JOBS = type<CronJob>('batch', 'v1', 'CronJob', 'cronjobs');
 export const ENDPOINT_SLICES = type<EndpointSlice>('discovery.k8s.io', 'v1', 'EndpointSlice', 'endpointslices');
 export const INGRESSES = type<Ingress>('networking.k8s.io', 'v1', 'Ingress', 'ingresses');
 export const POLICIES = type<NetworkPolicy>('networking.k8s.io', 'v1', 'NetworkPolicy', 'networkpolicies');
+export const LEASES = type<Lease>('coordination.k8s.io', 'v1', 'Lease', 'leases');
 export const ROUTES = type<AnyObject>('route.openshift.io', 'v1', 'Route', 'routes');
 export const CLUSTER_VERSIONS = type<AnyObject>(
   'config.openshift.io',

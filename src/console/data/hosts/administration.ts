@@ -15,8 +15,9 @@ import {
   text,
 } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
-import type { Api } from '../api/api.ts';
+import { type Api, hostPath } from '../api/api.ts';
 import { bytesText } from '../format.ts';
+import { isMaster } from './contact.ts';
 
 /** Upload of a file with the user's token. Resolves with the body of a successful response. */
 export type SendFile = (path: string, file: Blob, options: SendOptions) => Promise<string>;
@@ -97,20 +98,17 @@ export interface MemberView {
 /** Entries behind the leader from which a member is shown as late. */
 const LATE_ENTRIES = 1000;
 
-const MASTER = /^node-role\.kubernetes\.io\/(?:master|control-plane)$/;
-
 /** Names of the masters, sorted. */
 export const masterNames = (nodes: readonly Node[]): readonly string[] =>
   nodes
-    .filter(({ metadata }) => Object.keys(metadata?.labels ?? {}).some((label) => MASTER.test(label)))
+    .filter(isMaster)
     .map(({ metadata }) => metadata?.name ?? '')
     .sort();
 
-const pathOf = (node: string, ...steps: readonly string[]): string =>
-  `/api/v1/nodes/${encodeURIComponent(node)}/proxy/hyperedge/${steps.map(encodeURIComponent).join('/')}`;
+const pathOf = (...steps: readonly string[]): string => `/hyperedge/${steps.map(encodeURIComponent).join('/')}`;
 
 export const readStore = async (api: Api, node: string, signal: AbortSignal): Promise<StoreState> =>
-  decode(STATE, await api.json<unknown>(pathOf(node, 'store'), { signal }), `store of ${node}`);
+  decode(STATE, await api.hostJson<unknown>(node, pathOf('store'), { signal }), `store of ${node}`);
 
 export type Read<T> = { readonly value: T } | { readonly error: string };
 
@@ -168,7 +166,7 @@ const pause = (clock: Clock, ms: number): Promise<undefined> =>
   });
 
 export const readSnapshots = async (api: Api, node: string, signal: AbortSignal): Promise<SnapshotReport> =>
-  decode(SNAPSHOTS, await api.json<unknown>(pathOf(node, 'snapshots'), { signal }), `snapshots of ${node}`);
+  decode(SNAPSHOTS, await api.hostJson<unknown>(node, pathOf('snapshots'), { signal }), `snapshots of ${node}`);
 
 /** Members with the flush times that the ring reports. */
 export function memberViews({ store, ring }: StoreState): readonly MemberView[] {
@@ -190,7 +188,7 @@ export function memberViews({ store, ring }: StoreState): readonly MemberView[] 
 
 /** Saves a snapshot. `onBytes`: bytes of the file so far. The host continues if the request is ended. */
 export async function saveSnapshot(api: Api, node: string, onBytes: (bytes: number) => void): Promise<SavedSnapshot> {
-  const response = await api.open(pathOf(node, 'snapshots'), { method: 'POST' });
+  const response = await api.open(hostPath(node, pathOf('snapshots')), { method: 'POST' });
   return decode(SAVED, await resultOf(response, onBytes), `snapshot of ${node}`);
 }
 
@@ -201,7 +199,7 @@ export async function downloadSnapshot(
   name: string,
   { signal, onBytes }: { readonly signal: AbortSignal; readonly onBytes: (done: number, total: number) => void },
 ): Promise<Blob> {
-  const response = await api.open(pathOf(node, 'snapshots', name), { method: 'POST', signal, accept: '*/*' });
+  const response = await api.open(hostPath(node, pathOf('snapshots', name)), { method: 'POST', signal, accept: '*/*' });
   const total = Number(response.headers.get('content-length') ?? Number.NaN);
   if (response.body === null || !Number.isInteger(total)) throw new Error(`${name}: the host announced no length`);
   let done = 0;
@@ -225,15 +223,15 @@ export async function uploadArchive(
   { node, kind, file }: { readonly node: string; readonly kind: 'images' | 'bundles'; readonly file: File },
   options: SendOptions,
 ): Promise<readonly string[]> {
-  const path = pathOf(node, kind);
-  const limits = decode(LIMITS, await api.json<unknown>(path, { signal: options.signal }), `uploads to ${node}`);
+  const { signal } = options;
+  const limits = decode(LIMITS, await api.hostJson<unknown>(node, pathOf(kind), { signal }), `uploads to ${node}`);
   if (limits.isBusy) throw new Error(`${node}: another archive is being uploaded; wait until it is imported`);
   for (const [most, reason] of [
     [limits.maxBytes, 'the limit of uploads'],
     [limits.freeBytes, 'the free space of the node'],
   ] as const)
     if (file.size > most) throw new Error(`${file.name}: ${bytesText(file.size)} exceed ${reason}, ${bytesText(most)}`);
-  const answer = await send(path, file, options);
+  const answer = await send(hostPath(node, pathOf(kind)), file, options);
   const { images = [], bundle } = decode(IMPORTED, await resultOf(new Response(answer)), `upload of ${file.name}`);
   return bundle === undefined
     ? images.flatMap(({ id, names }) => (names.length === 0 ? [id] : names))

@@ -1,6 +1,6 @@
 /** Checks of a node's host, which its kubelet runs on request. */
 import { decode, list, map, number, object, optional, text } from '../../../base/decode.ts';
-import type { Api } from '../api/api.ts';
+import { type Api, hostPath } from '../api/api.ts';
 
 export interface HostFinding {
   readonly result: string;
@@ -37,7 +37,7 @@ const REPORT = object({
 });
 
 export async function runHostChecks(api: Api, node: string, signal: AbortSignal): Promise<HostReport> {
-  const path = `/api/v1/nodes/${encodeURIComponent(node)}/proxy/hyperedge/doctor`;
+  const path = hostPath(node, '/hyperedge/doctor');
   return decode(REPORT, await api.json<unknown>(path, { method: 'POST', signal }), `checks of node ${node}`);
 }
 

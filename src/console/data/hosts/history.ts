@@ -85,8 +85,8 @@ export async function readHistory(
 ): Promise<History | undefined> {
   const selection = pod === undefined ? {} : { scope: 'pod', namespace: pod.namespace, pod: pod.name };
   const parameters = query({ ...selection, metric: metrics.join(','), since, points: String(POINTS) });
-  const path = `/api/v1/nodes/${encodeURIComponent(node)}/proxy/metrics/history${parameters}`;
-  const answer = decode(ANSWER, await api.json<unknown>(path, { signal }), `history of node ${node}`);
+  const body = await api.hostJson<unknown>(node, `/metrics/history${parameters}`, { signal });
+  const answer = decode(ANSWER, body, `history of node ${node}`);
   const [series] = answer.series;
   if (series === undefined) return undefined;
   const fromSeconds = Date.parse(answer.from) / 1000;

@@ -3,7 +3,7 @@ import { ApiError } from '../../../api/meta/status.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { type Decoded, decode, list, object, optional, text } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
-import type { Api } from '../api/api.ts';
+import { type Api, hostPath } from '../api/api.ts';
 import { LineSplitter } from '../watch/lines.ts';
 
 export const COMPONENT_LABELS: Readonly<Record<string, string>> = {
@@ -39,13 +39,12 @@ const LIMIT_MS = 400_000;
 const MAX_ABSENT = 3;
 const MAX_LINE = 16_384;
 
-const pathOf = (node: string, query = ''): string =>
-  `/api/v1/nodes/${encodeURIComponent(node)}/proxy/hyperedge/restart${query}`;
+const PATH = '/hyperedge/restart';
 
 export const restartCommand = (component: string): string => `hyperedge master-restart ${component}`;
 
 export const readRestarts = async (api: Api, node: string, signal: AbortSignal): Promise<RestartReport> =>
-  decode(REPORT, await api.json<unknown>(pathOf(node), { signal }), `restarts on ${node}`);
+  decode(REPORT, await api.hostJson<unknown>(node, PATH, { signal }), `restarts on ${node}`);
 
 /**
  * Restarts a component and resolves when it is ready. If the connection breaks, the outcome is read from the host as
@@ -78,7 +77,7 @@ async function requested(
   const lines = new LineSplitter(MAX_LINE, 'fail');
   try {
     const query = `?${new URLSearchParams({ component }).toString()}`;
-    const response = await api.open(pathOf(node, query), { method: 'POST', signal });
+    const response = await api.open(hostPath(node, PATH + query), { method: 'POST', signal });
     for (const reader = response.body?.getReader(); reader !== undefined; ) {
       const { done, value } = await reader.read();
       if (done) return undefined;

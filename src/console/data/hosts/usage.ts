@@ -1,8 +1,10 @@
 /** Usage of nodes and pods from the metrics API. */
+import type { Node } from '../../../api/generated/core/v1.ts';
 import { collectionPath } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
 import { type AnyObject, at } from '../api/resources.ts';
 import { quantityNumber } from '../format.ts';
+import { answering } from './contact.ts';
 
 export interface Usage {
   readonly name: string;
@@ -19,6 +21,12 @@ export async function usageOfNodes(api: Api, signal: AbortSignal): Promise<reado
   const path = collectionPath({ ...METRICS, kind: 'NodeMetrics', plural: 'nodes', namespaced: false });
   const list = await api.json<{ readonly items?: readonly AnyObject[] }>(path, { signal });
   return (list.items ?? []).map((each) => usageOf(each, [each]));
+}
+
+/** Usage of hosts that answer. The server reports the last values of others for a minute. */
+export function currentUsage(usage: readonly Usage[], nodes: readonly Node[]): readonly Usage[] {
+  const names = new Set(answering(nodes).map(({ metadata }) => metadata?.name));
+  return usage.filter(({ name }) => names.has(name));
 }
 
 function usageOf({ metadata }: AnyObject, parts: readonly unknown[]): Usage {

@@ -14,6 +14,7 @@ import { api } from '../../ui/context.ts';
 import { useFeed, useNow } from '../../ui/hooks.ts';
 import { Later } from '../../ui/later.tsx';
 import { Lists, listView } from '../../ui/lists.tsx';
+import { LostHosts } from '../../ui/lost-hosts.tsx';
 import { Action, Conditions, Link, State } from '../../ui/parts.tsx';
 import { Progress, RollBack } from './updates.tsx';
 
@@ -74,7 +75,12 @@ const VIEWS = [
 ];
 
 export default function Hosts() {
-  return <Lists title="Hosts and updates" views={VIEWS} />;
+  const { items } = useFeed(NODES);
+  return (
+    <Lists title="Hosts and updates" views={VIEWS}>
+      <LostHosts nodes={items} />
+    </Lists>
+  );
 }
 
 function Version() {

@@ -15,6 +15,7 @@ import {
   type SnapshotReport,
   saveSnapshot,
 } from '../../data/hosts/administration.ts';
+import { answering } from '../../data/hosts/contact.ts';
 import { OPERANDS } from '../../data/hosts/revisions.ts';
 import { localName } from '../../data/pods/transfer.ts';
 import { useCommand } from '../../shell/command-line.tsx';
@@ -33,15 +34,26 @@ export default function Store() {
   const { items } = useFeed(NODES);
   const { object: operator } = useObject(CLUSTER_OPERATORS, 'etcd');
   const masters = masterNames(items);
+  const present = masterNames(answering(items));
   return (
     <>
-      {masters.length === 0 ? <p class="muted">No master is known yet.</p> : <Members masters={masters} />}
-      {masters.length === 0 ? null : <FlushTimes masters={masters} />}
+      {present.length > 0 ? (
+        <Members masters={present} />
+      ) : (
+        <p class="muted">{masters.length === 0 ? 'No master is known yet.' : 'No master answers.'}</p>
+      )}
+      {present.length === 0 ? null : <FlushTimes masters={present} />}
       <h2>Snapshots</h2>
       <p class="muted">A snapshot contains every secret of the cluster: keep the file where only you can read it.</p>
-      {masters.map((node) => (
-        <Snapshots key={node} node={node} nowMs={nowMs} />
-      ))}
+      {masters.map((node) =>
+        present.includes(node) ? (
+          <Snapshots key={node} node={node} nowMs={nowMs} />
+        ) : (
+          <p key={node} class="bad">
+            {node} does not answer; its snapshots are listed when it does.
+          </p>
+        ),
+      )}
       <Hosts operand={OPERANDS[0]} />
       {operator === undefined || operator === null ? null : <Conditions object={operator} nowMs={nowMs} />}
     </>

@@ -5,6 +5,7 @@ import { MERGE_PATCH } from '../../data/api/api.ts';
 import { type AnyObject, CLUSTER_VERSIONS, CONFIG_MAPS, conditionOf, NODES } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
 import { masterNames, readStore } from '../../data/hosts/administration.ts';
+import { answering } from '../../data/hosts/contact.ts';
 import { RELEASES, requestRollBack, rollBackOf, stopUpdate } from '../../data/hosts/roll-back.ts';
 import { canStop, desiredVersion, isUpdating, updateProgress } from '../../data/hosts/updates.ts';
 import { api } from '../../ui/context.ts';
@@ -98,7 +99,7 @@ export function Progress({ version, nowMs }: { readonly version: AnyObject; read
 export function RollBack({ version }: { readonly version: AnyObject }) {
   const { items: nodes } = useFeed(NODES);
   const { items: announcements, state, error } = useFeed(CONFIG_MAPS, RELEASES);
-  const masters = masterNames(nodes);
+  const masters = masterNames(answering(nodes));
   const storeLevel = usePoll((signal) => levelOf(masters, signal), LEVEL_POLL_MS, masters.join());
   const target = rollBackOf(version, { nodes, announcements, storeLevel });
   if (target === undefined) return <p class="muted">No completed release precedes this one.</p>;

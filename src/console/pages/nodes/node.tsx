@@ -5,7 +5,7 @@ import { questionOf } from '../../data/api/access.ts';
 import { BARE_METAL_HOSTS, NODES, PODS } from '../../data/api/resources.ts';
 import { quantityNumber, resourceText } from '../../data/format.ts';
 import { nodeState } from '../../data/health.ts';
-import { masterNames } from '../../data/hosts/administration.ts';
+import { isLost, isMaster } from '../../data/hosts/contact.ts';
 import {
   type DrainPlan,
   type DrainProgress,
@@ -22,6 +22,7 @@ import type { PageProps } from '../../shell/page.ts';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api, clock } from '../../ui/context.ts';
 import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
+import { LostHosts } from '../../ui/lost-hosts.tsx';
 import { Action, Conditions, Dialog, Missing, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 import { PodTable } from '../../ui/pod-table.tsx';
@@ -59,17 +60,26 @@ export default function NodePage({ params }: PageProps) {
         />
         <Drain name={name} />
       </div>
+      <LostHosts nodes={[node]} />
       <MachineConfig node={node} />
-      <Doctor key={name} name={name} />
-      {masterNames([node]).length === 0 ? null : <Restart key={name} name={name} onCommand={setCommand} />}
+      {isLost(node) ? (
+        <p class="muted">Doctor, restarts and usage are available when the host answers.</p>
+      ) : (
+        <>
+          <Doctor key={name} name={name} />
+          {isMaster(node) ? <Restart key={name} name={name} onCommand={setCommand} /> : null}
+        </>
+      )}
       <Hardware node={node} />
-      <Plots
-        label="Usage"
-        plots={NODE_PLOTS}
-        of={name}
-        limits={limitsOf(node)}
-        read={(since, signal) => readHistory(api, name, { metrics: METRICS, since }, signal)}
-      />
+      {isLost(node) ? null : (
+        <Plots
+          label="Usage"
+          plots={NODE_PLOTS}
+          of={name}
+          limits={limitsOf(node)}
+          read={(since, signal) => readHistory(api, name, { metrics: METRICS, since }, signal)}
+        />
+      )}
       <Conditions object={node} nowMs={nowMs} />
       <h2>Pods</h2>
       <PodTable scope={{ fieldSelector: `spec.nodeName=${name}` }} />

@@ -3,12 +3,13 @@ import type { Node } from '../../../api/generated/core/v1.ts';
 import { NODES } from '../../data/api/resources.ts';
 import { ageText, bytesText, coresText, quantityNumber } from '../../data/format.ts';
 import { nodeState } from '../../data/health.ts';
-import { usageOfNodes } from '../../data/hosts/usage.ts';
+import { currentUsage, usageOfNodes } from '../../data/hosts/usage.ts';
 import { getCommand } from '../../data/kubectl.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { useFeed, useNow, usePoll } from '../../ui/hooks.ts';
+import { LostHosts } from '../../ui/lost-hosts.tsx';
 import { Link, pathOf, State } from '../../ui/parts.tsx';
 
 const nameOf = ({ metadata }: Node): string => metadata?.name ?? '';
@@ -24,7 +25,8 @@ export default function Nodes() {
   const nowMs = useNow();
   const usage = usePoll((signal) => usageOfNodes(api, signal), 15_000, 'nodes');
   const columns = useMemo<Column<Node>[]>(() => {
-    const of = (node: Node) => usage?.find(({ name }) => name === nameOf(node));
+    const current = currentUsage(usage ?? [], snapshot.items);
+    const of = (node: Node) => current.find(({ name }) => name === nameOf(node));
     const amount = (node: Node, resource: string): number => quantityNumber(node.status?.allocatable?.[resource]) ?? 0;
     return [
       { name: 'Name', text: nameOf, view: (node) => <Link to={pathOf('nodes', nameOf(node))}>{nameOf(node)}</Link> },
@@ -45,10 +47,11 @@ export default function Nodes() {
       { name: 'Version', text: (node) => node.status?.nodeInfo?.kubeletVersion ?? '' },
       { name: 'Age', text: ({ metadata }) => ageText(metadata?.creationTimestamp, nowMs) },
     ];
-  }, [usage, nowMs]);
+  }, [usage, snapshot.items, nowMs]);
   return (
     <>
       <h1>Nodes</h1>
+      <LostHosts nodes={snapshot.items} />
       <DataTable label="Nodes" columns={columns} items={snapshot.items} keyOf={nameOf} snapshot={snapshot} />
     </>
   );

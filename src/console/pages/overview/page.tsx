@@ -12,13 +12,15 @@ import {
 } from '../../data/api/resources.ts';
 import { ageText, quantityNumber, resourceText, shareText } from '../../data/format.ts';
 import { clusterHealth, nodeState } from '../../data/health.ts';
+import { answering } from '../../data/hosts/contact.ts';
 import { type History, readHistory, type Span, sumOf, USAGE_PLOTS } from '../../data/hosts/history.ts';
 import { alertsOf, expiriesOf, snapshotsOf } from '../../data/hosts/maintenance.ts';
-import { usageOfNodes } from '../../data/hosts/usage.ts';
+import { currentUsage, usageOfNodes } from '../../data/hosts/usage.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { Freshness } from '../../ui/data-table.tsx';
 import { useFeed, useNow, usePoll } from '../../ui/hooks.ts';
+import { LostHosts } from '../../ui/lost-hosts.tsx';
 import { Link, pathOf, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 
@@ -55,6 +57,7 @@ export default function Overview() {
           ))}
         </ul>
       )}
+      <LostHosts nodes={nodes.items} />
       <Alerts nodes={nodes.items} />
       <div class="cards">
         <Update />
@@ -151,11 +154,18 @@ function Update() {
 }
 
 function Capacity() {
-  const { items: nodes } = useFeed(NODES);
-  const usage = usePoll((signal) => usageOfNodes(api, signal), 15_000, 'nodes');
+  const { items } = useFeed(NODES);
+  const nodes = answering(items);
+  const read = usePoll((signal) => usageOfNodes(api, signal), 15_000, 'nodes');
+  const usage = read === undefined ? undefined : currentUsage(read, nodes);
   return (
     <section class="card" aria-label="Capacity and usage">
       <h2>Capacity and usage</h2>
+      {nodes.length === items.length ? null : (
+        <p class="warn">
+          Of {nodes.length} of {items.length} nodes; the others do not answer.
+        </p>
+      )}
       {(['cpu', 'memory'] as const).map((resource) => {
         const used = usage?.reduce((sum, each) => sum + each[resource], 0);
         const all = total(nodes, resource);
@@ -174,13 +184,13 @@ function Capacity() {
   );
 }
 
-/** Capacity and usage over time. Nodes that do not answer are missing in the sums. */
+/** Capacity and usage over time. Nodes that do not answer are missing in the sums, and are not queried. */
 function Usage({ nodes }: { readonly nodes: readonly Node[] }) {
-  if (nodes.length === 0) return null;
-  const shown = nodes.slice(0, MAX_NODES);
+  const shown = answering(nodes).slice(0, MAX_NODES);
+  if (shown.length === 0) return null;
   const names = shown.map(({ metadata }) => metadata?.name ?? '');
   const limits = { cpu: total(shown, 'cpu'), memory: total(shown, 'memory') };
-  const label = shown.length === nodes.length ? 'Usage' : `Usage of ${MAX_NODES} of ${nodes.length} nodes`;
+  const label = shown.length === nodes.length ? 'Usage' : `Usage of ${shown.length} of ${nodes.length} nodes`;
   const read = async (since: Span, signal: AbortSignal): Promise<History | undefined> => {
     const results = await Promise.allSettled(
       names.map((name) => readHistory(api, name, { metrics: METRICS, since }, signal)),

@@ -1,0 +1,69 @@
+/** Hosts that do not answer: the time of the last contact, and what to do. */
+import type { Lease } from '../../../api/generated/coordination/v1.ts';
+import type { Node } from '../../../api/generated/core/v1.ts';
+import { objectPath } from '../../../client/resource-path.ts';
+import type { Api } from '../api/api.ts';
+import { conditionOf, LEASES } from '../api/resources.ts';
+
+export interface LostHost {
+  readonly name: string;
+  /** Time of the last sign of the kubelet; '' if it has never reported. */
+  readonly lastContact: string;
+  /** Reason in the condition of the node. */
+  readonly detail: string;
+  readonly fix: string;
+}
+
+const LEASE_NAMESPACE = 'kube-node-lease';
+/** Leases that are read at once. */
+const MAX_LEASES = 20;
+
+const MASTER = /^node-role\.kubernetes\.io\/(?:master|control-plane)$/;
+
+export const isMaster = ({ metadata }: Node): boolean =>
+  Object.keys(metadata?.labels ?? {}).some((label) => MASTER.test(label));
+
+/** Whether the node controller or the gossip ring has declared the host dead. Its usage and reports are old then. */
+export const isLost = (node: Node): boolean => conditionOf(node, 'Ready')?.status === 'Unknown';
+
+export const answering = (nodes: readonly Node[]): readonly Node[] => nodes.filter((node) => !isLost(node));
+
+/** @param renewals Times of the last renewal of the nodes' leases. */
+export function lostHosts(nodes: readonly Node[], renewals: ReadonlyMap<string, string>): readonly LostHost[] {
+  return nodes.filter(isLost).map((node) => {
+    const name = node.metadata?.name ?? '';
+    const removal = isMaster(node)
+      ? 'replace its member of the store (docs/runbooks/replace-member.md)'
+      : `remove it with "kubectl delete node ${name}"`;
+    return {
+      name,
+      lastContact: latest([renewals.get(name), heartbeatOf(node)]),
+      detail: conditionOf(node, 'Ready')?.message ?? '',
+      fix: `Check the power and the network of the host, then "systemctl status hyperedge" on it. It rejoins when it is up. If it does not return, ${removal}.`,
+    };
+  });
+}
+
+/** The kubelet writes its status every five minutes, and its lease every ten seconds. */
+const heartbeatOf = ({ status }: Node): string | undefined =>
+  status?.conditions?.find(({ type }) => type === 'Ready')?.lastHeartbeatTime;
+
+/** The latest of the times; '' if none is valid. */
+function latest(times: readonly (string | undefined)[]): string {
+  const known = times.filter((time) => time !== undefined && !Number.isNaN(Date.parse(time)));
+  return known.toSorted((a = '', b = '') => Date.parse(b) - Date.parse(a))[0] ?? '';
+}
+
+/** Times of the last renewal of leases. Leases that are missing or may not be read are left out. */
+export async function readRenewals(
+  api: Api,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const read = async (name: string): Promise<readonly [string, string] | undefined> => {
+    const lease = await api.json<Lease>(objectPath(LEASES, name, LEASE_NAMESPACE), { signal }).catch(() => undefined);
+    return lease?.spec?.renewTime === undefined ? undefined : [name, lease.spec.renewTime];
+  };
+  const found = await Promise.all(names.slice(0, MAX_LEASES).map(read));
+  return new Map(found.filter((each) => each !== undefined));
+}
