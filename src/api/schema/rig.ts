@@ -78,6 +78,7 @@ export const rigPackage = declarePackage(
         name: ['!string', 'Name of the claim.'],
         uid: ['!string', 'UID of the claim.'],
         requester: ['string', 'User that made the claim.'],
+        node: ['string', 'Node of the rig when the use began.'],
         grantedAt: ['!date-time', 'When the use began.'],
         endedAt: ['date-time', 'When the use ended or its end was noticed; unset while the claim has the rig.'],
         reason: ['string', 'Released, Expired or Deleted; unset while the claim has the rig.'],
@@ -86,11 +87,19 @@ export const rigPackage = declarePackage(
     RigRecordingList: {
       isRequest: true,
       about: 'RigRecordingList is a list of the recordings of the consoles of a rig, newest first.',
-      fields: { items: ['![]#RigRecording', 'Items of the list.'] },
+      fields: {
+        items: ['![]#RigRecording', 'Items of the list, of the present node of the rig and of earlier ones.'],
+        failures: ['[]#RigRecordingFailure', 'Nodes whose recordings are missing in the list.'],
+      },
+    },
+    RigRecordingFailure: {
+      about: 'RigRecordingFailure is the reason why the recordings on a node could not be listed.',
+      fields: { node: ['!string', 'Name of the node.'], message: ['!string', 'Reason.'] },
     },
     RigRecording: {
-      about: 'RigRecording is a file on the node of the rig.',
+      about: 'RigRecording is a file on a node of the rig.',
       fields: {
+        node: ['!string', 'Node that has the file.'],
         name: ['!string', 'Name of the file.'],
         start: ['!date-time', 'When the console was opened.'],
         bytes: ['!int64', 'Size of the file.'],

@@ -1,11 +1,13 @@
 /**
- * `GET …/rigs/NAME/recordings`: the recordings of a rig's consoles on its present node; with `?file=NAME` one of them.
- * Users of claims have no access, because a rig has recordings of all its users.
+ * `GET …/rigs/NAME/recordings`: the recordings of a rig's consoles on its present node and on the nodes of its earlier
+ * uses; with `?file=NAME&node=NODE` one of them. Users of claims have no access, because a rig has recordings of all
+ * its users.
  */
 import { pipeline } from 'node:stream';
-import { ApiError, errors } from '../../api/meta/status.ts';
-import { decodeJson, flag, list, number, object, text } from '../../base/decode.ts';
+import { ApiError, errors, isApiError } from '../../api/meta/status.ts';
+import { type Decoded, decodeJson, flag, list, number, object, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
+import { rigNodes } from '../../rigs/core/nodes.ts';
 import { RIG_GROUP, RIG_VERSION } from '../../rigs/kinds/rig-types.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
@@ -15,8 +17,13 @@ import { nodeOfRig, type RigsContext, rigOf } from './rigs.ts';
 import { kubeletOf } from './targets.ts';
 
 const LIST = object({ items: list(object({ name: text, start: text, bytes: number, isOpen: flag })) });
+type Recording = Decoded<typeof LIST>['items'][number];
 const MAX_LIST_BYTES = 256 * 1024;
 const MAX_FAILURE_TEXT = 8 * 1024;
+/** Nodes whose recordings are listed. */
+const MAX_NODES = 10;
+/** Longest wait for the list of a node. A node without power never answers. */
+const LIST_MS = 4_000;
 /** Names that the node gives to recordings, and more. It opens listed names only. */
 const FILE_NAME = /^[0-9TZ-]{1,64}\.log$/;
 
@@ -30,26 +37,92 @@ export async function sendRecordings(
     throw errors.badRequest('file: must be the name of a recording; list them without the parameter');
   await context.cache.freshen();
   const rig = rigOf(context, info);
-  const path = `/rigs/${encodeURIComponent(info.name)}/recordings${file === null ? '' : `?file=${file}`}`;
-  const target = kubeletOf(context, nodeOfRig(rig), path);
-  exchange.longRunning = file !== null;
-  // The user is for the log of the node. The method is one that read access to nodes/proxy does not permit.
-  const headers = { 'x-remote-user': encodeURIComponent(exchange.user.name) };
-  const answer = await context.backends.request(backendRequest(target, 'POST', headers, exchange.signal), undefined);
-  const { statusCode: status = 502 } = answer;
-  if (status !== 200) throw failureOf(status, await textOf(answer, MAX_FAILURE_TEXT), info);
-  if (file === null) await sendList(exchange, await textOf(answer, MAX_LIST_BYTES));
-  else await sendFile(exchange, answer, file);
+  const wanted = info.query.get('node');
+  const nodes = rigNodes(rig).slice(0, MAX_NODES);
+  if (wanted !== null && !nodes.includes(wanted))
+    throw new ApiError('NotFound', `rig "${info.name}" has no use on that node; list its recordings without a node`);
+  const [first = nodeOfRig(rig), ...others] = wanted === null ? nodes : [wanted];
+  if (file === null) await sendList(context, exchange, info, [first, ...others]);
+  else {
+    exchange.longRunning = true;
+    await sendFile(exchange, await requestOf(context, exchange, info, first, exchange.signal, file), file);
+  }
 }
 
-async function sendList(exchange: Exchange, body: string): Promise<void> {
-  let items: readonly unknown[];
+/** Successful response of a node. Throws its failure. */
+async function requestOf(
+  context: RigsContext,
+  exchange: Exchange,
+  info: ResourceRequestInfo,
+  node: string,
+  signal: AbortSignal,
+  file?: string,
+): Promise<IncomingMessage> {
+  const path = `/rigs/${encodeURIComponent(info.name)}/recordings${file === undefined ? '' : `?file=${file}`}`;
+  const target = kubeletOf(context, node, path);
+  // The user is for the log of the node. The method is one that read access to nodes/proxy does not permit.
+  const headers = { 'x-remote-user': encodeURIComponent(exchange.user.name) };
+  const answer = await context.backends.request(backendRequest(target, 'POST', headers, signal), undefined);
+  const { statusCode: status = 502 } = answer;
+  if (status !== 200) throw failureOf(status, await textOf(answer, MAX_FAILURE_TEXT), info);
+  return answer;
+}
+
+/** Sends what the nodes have, and the reasons of those that do not answer. Throws the first reason if none answers. */
+async function sendList(
+  context: RigsContext,
+  exchange: Exchange,
+  info: ResourceRequestInfo,
+  nodes: readonly string[],
+): Promise<void> {
+  const results = await Promise.allSettled(nodes.map((node) => listOf(context, exchange, info, node)));
+  const items: (Recording & { readonly node: string })[] = [];
+  const failures: { readonly node: string; readonly message: string }[] = [];
+  for (const [index, result] of results.entries()) {
+    const node = nodes[index] ?? '';
+    if (result.status === 'fulfilled') for (const item of result.value) items.push({ node, ...item });
+    else failures.push({ node, message: messageOf(result.reason) });
+  }
+  const [reason] = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+  if (failures.length === nodes.length) throw reason;
+  items.sort((a, b) => (stemOf(a) < stemOf(b) ? 1 : -1));
+  exchange.sendJson(200, {
+    ...{ kind: 'RigRecordingList', apiVersion: `${RIG_GROUP}/${RIG_VERSION}`, metadata: {} },
+    ...{ items, ...(failures.length === 0 ? {} : { failures }) },
+  });
+}
+
+/** Names without their ending have the order of time, also those of further files of a session. */
+const stemOf = ({ name }: Recording): string => name.replace(/\.log$/, '');
+
+async function listOf(
+  context: RigsContext,
+  exchange: Exchange,
+  info: ResourceRequestInfo,
+  node: string,
+): Promise<readonly Recording[]> {
+  const late = new AbortController();
+  const timer = context.clock.setTimer(LIST_MS, () => late.abort());
   try {
-    ({ items } = decodeJson(LIST, body, 'list of recordings'));
+    const answer = await requestOf(context, exchange, info, node, AbortSignal.any([exchange.signal, late.signal]));
+    return itemsOf(await textOf(answer, MAX_LIST_BYTES));
+  } catch (error) {
+    if (late.signal.aborted)
+      throw new ApiError('ServiceUnavailable', `node "${node}" does not answer within ${LIST_MS / 1_000} s`);
+    if (isApiError(error, 'NotFound') && context.cache.kind('minions').get('', node) === undefined)
+      throw new ApiError('NotFound', `node "${node}" is no longer in the cluster`);
+    throw error;
+  } finally {
+    timer.cancel();
+  }
+}
+
+function itemsOf(body: string): readonly Recording[] {
+  try {
+    return decodeJson(LIST, body, 'list of recordings').items;
   } catch (error) {
     throw new ApiError('BadGateway', `the kubelet returned no list of recordings: ${messageOf(error)}`);
   }
-  exchange.sendJson(200, { kind: 'RigRecordingList', apiVersion: `${RIG_GROUP}/${RIG_VERSION}`, metadata: {}, items });
 }
 
 async function sendFile(exchange: Exchange, answer: IncomingMessage, file: string): Promise<void> {

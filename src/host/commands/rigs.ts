@@ -58,23 +58,52 @@ export const rigHistory = (access: RigAccess, name: string): Promise<readonly Ri
 
 const recordingsPath = (name: string): string => `${pathOf({ name, namespace: '', isRig: true })}/recordings`;
 
-/** Recordings on the node of the rig, newest first. */
-export const listRecordings = (access: RigAccess, name: string): Promise<readonly RecordingFile[]> =>
-  withClient(access, async ({ client }) => {
-    await requireTarget(client, { name, namespace: '', isRig: true });
-    const { items } = await client.request<{ readonly items: readonly RecordingFile[] }>('GET', recordingsPath(name));
-    return items;
-  });
+export interface ListedRecording extends RecordingFile {
+  /** Undefined with an API server of an earlier release. */
+  readonly node?: string;
+}
 
-/** Writes a recording to the standard output. A terminal receives only printable characters. */
-export const printRecording = (access: RigAccess, name: string, file: string): Promise<void> =>
+export interface RecordingList {
+  /** Newest first, of all nodes that the rig has had. */
+  readonly items: readonly ListedRecording[];
+  /** Nodes whose recordings are missing. */
+  readonly failures: readonly { readonly node: string; readonly message: string }[];
+}
+
+async function recordingsOf(client: ApiClient, name: string): Promise<RecordingList> {
+  await requireTarget(client, { name, namespace: '', isRig: true });
+  const { items, failures = [] } = await client.request<Partial<RecordingList>>('GET', recordingsPath(name));
+  return { items: items ?? [], failures };
+}
+
+export const listRecordings = (access: RigAccess, name: string): Promise<RecordingList> =>
+  withClient(access, ({ client }) => recordingsOf(client, name));
+
+/**
+ * Writes a recording to the standard output. A terminal receives only printable characters. Without a node, it is the
+ * node whose list has the file.
+ */
+export const printRecording = (
+  access: RigAccess,
+  { name, file, node }: { readonly name: string; readonly file: string; readonly node: string | undefined },
+): Promise<void> =>
   withClient(access, async ({ client }) => {
-    await requireTarget(client, { name, namespace: '', isRig: true });
-    const path = `${recordingsPath(name)}?file=${encodeURIComponent(file)}`;
-    const { body } = await client.stream('GET', path, undefined, { accept: '*/*' });
+    const from = node ?? (await nodeOfRecording(client, name, file));
+    const query = new URLSearchParams({ file, ...(from === undefined ? {} : { node: from }) });
+    const { body } = await client.stream('GET', `${recordingsPath(name)}?${query}`, undefined, { accept: '*/*' });
     const { stdout } = process;
     await pipeline(stdout.isTTY ? printableParts(body) : body, stdout, { end: false });
   });
+
+async function nodeOfRecording(client: ApiClient, name: string, file: string): Promise<string | undefined> {
+  const { items, failures } = await recordingsOf(client, name);
+  const found = items.find((each) => each.name === file);
+  if (found === undefined && failures.length > 0) {
+    const missing = failures.map(({ node, message }) => `${node} (${message})`).join(', ');
+    throw new CodedError('not-found', `rig "${name}": recording "${file}" not found; nodes without a list: ${missing}`);
+  }
+  return found?.node;
+}
 
 /** The text with control characters as escapes. Carriage returns at ends of lines are removed. */
 async function* printableParts(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {

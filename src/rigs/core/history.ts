@@ -13,12 +13,18 @@ export interface Decision {
   readonly grantedAt?: string;
 }
 
-/** @param now Timestamp for uses that end. */
+export interface HistoryContext {
+  /** Timestamp for uses that end. */
+  readonly now: string;
+  /** Node that has the fixtures. Undefined: no node has all of them. */
+  readonly node: string | undefined;
+}
+
 export function historyOf(
   rig: Rig,
   claims: ReadonlyMap<string, RigClaim>,
   decisions: ReadonlyMap<string, Decision>,
-  now: string,
+  { now, node }: HistoryContext,
 ): readonly RigUse[] {
   const name = rig.metadata?.name ?? '';
   const known = new Map<string, RigUse>();
@@ -30,7 +36,7 @@ export function historyOf(
     const use = known.get(uid);
     if (decision === undefined || (decision.rig !== name && use === undefined)) continue;
     known.delete(uid);
-    const next = useOf(claim, decision, name, use, now);
+    const next = useOf(claim, decision, name, use, { now, node });
     if (next !== undefined) uses.push(next);
   }
   for (const use of known.values()) uses.push(use.endedAt === undefined ? ended(use, 'Deleted', now) : use);
@@ -43,18 +49,28 @@ function useOf(
   { phase, rig, grantedAt }: Decision,
   name: string,
   use: RigUse | undefined,
-  now: string,
+  { now, node }: HistoryContext,
 ): RigUse | undefined {
   if (rig !== name || grantedAt === undefined) return use?.endedAt === undefined ? undefined : use;
-  if (phase === 'Granted') return opened(claim, grantedAt);
+  if (phase === 'Granted') return opened(claim, grantedAt, use?.node ?? node);
   if (use?.endedAt !== undefined) return use;
-  return ended(use ?? opened(claim, grantedAt), phase === 'Expired' ? 'Expired' : 'Released', endOf(claim) ?? now);
+  // The node of a use that was not seen while it was open is not known.
+  return ended(
+    use ?? opened(claim, grantedAt, undefined),
+    phase === 'Expired' ? 'Expired' : 'Released',
+    endOf(claim) ?? now,
+  );
 }
 
-function opened({ metadata, status }: RigClaim, grantedAt: string): RigUse {
+function opened({ metadata, status }: RigClaim, grantedAt: string, node: string | undefined): RigUse {
   const { namespace = '', name = '', uid = '' } = metadata ?? {};
   const requester = status?.requester?.slice(0, HISTORY_LIMITS.characters).toWellFormed();
-  return { namespace, name, uid, ...(requester === undefined ? {} : { requester }), grantedAt };
+  return {
+    ...{ namespace, name, uid },
+    ...(requester === undefined ? {} : { requester }),
+    ...(node === undefined ? {} : { node }),
+    grantedAt,
+  };
 }
 
 const ended = (use: RigUse, reason: RigUse['reason'] & string, endedAt: string): RigUse => ({

@@ -306,7 +306,7 @@ function rigStatus(
   );
   const holder = holding === undefined ? undefined : claims.get(holding[0]);
   const queue = waitingFor(rig, claims, outcomes).length;
-  const history = historyOf(rig, claims, outcomes, timestamp(nowMs));
+  const history = historyOf(rig, claims, outcomes, { now: timestamp(nowMs), node: node?.metadata?.name });
   return {
     ...(node?.metadata?.name === undefined ? {} : { node: node.metadata.name }),
     ...(holder === undefined ? {} : { holder: holderOf(holder) }),

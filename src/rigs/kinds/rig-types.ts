@@ -40,6 +40,8 @@ export interface RigUse {
   /** UID of the claim. */
   uid?: string;
   requester?: string;
+  /** Node of the rig when the use began. Uses of earlier releases have none. */
+  node?: string;
   grantedAt?: string;
   endedAt?: string;
   /** `Deleted`: the claim disappeared without a release that the controller has seen. */

@@ -2,13 +2,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node } from '../../../src/api/generated/core/v1.ts';
+import { rigNodes } from '../../../src/rigs/core/nodes.ts';
 import { planRigs } from '../../../src/rigs/core/plan.ts';
 import type { Rig, RigClaim, RigUse } from '../../../src/rigs/kinds/rig-types.ts';
 import { rigs } from '../../../src/rigs/kinds/rigs/index.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const at = (seconds: number): string => new Date(NOW + seconds * 1000).toISOString().replace('.000Z', 'Z');
-const node: Node = { metadata: { name: 'n1' }, status: { capacity: { 'rig.hyperedge.dev/board-1': '1' } } };
+const nodeOf = (name: string): Node => ({
+  metadata: { name },
+  status: { capacity: { 'rig.hyperedge.dev/board-1': '1' } },
+});
 
 /** A cluster whose planner is run at given times. */
 class Bench {
@@ -17,6 +21,8 @@ class Bench {
     spec: { fixtures: [{ name: 'board', fixture: 'board-1' }], maxLease: '1h' },
   };
   claims: RigClaim[] = [];
+  /** Node that has the board. */
+  node = 'n1';
 
   claim(name: string, uid = name, requester = 'ann'): void {
     this.claims.push({
@@ -37,7 +43,7 @@ class Bench {
   /** @param fails Whose status is not written in this pass. */
   pass(second: number, fails?: 'claims' | 'rig'): void {
     const { rig, claims } = this;
-    const snapshot = { rigs: [rig], claims, pods: [], nodes: [node], deviceClaims: [] };
+    const snapshot = { rigs: [rig], claims, pods: [], nodes: [nodeOf(this.node)], deviceClaims: [] };
     const plan = planRigs(snapshot, NOW + second * 1000);
     const statusOf = (claim: RigClaim): RigClaim => ({
       ...claim,
@@ -71,9 +77,38 @@ test('opens a use with the grant, and closes it with its reason', () => {
   bench.pass(6 + 4000);
   assert.deepEqual(bench.uses, ['b 6-3606 Expired', 'a 1-6 Released']);
   assert.deepEqual(bench.rig.status?.history?.[1], {
-    ...{ namespace: 'lab', name: 'a', uid: 'a', requester: 'ann' },
+    ...{ namespace: 'lab', name: 'a', uid: 'a', requester: 'ann', node: 'n1' },
     ...{ grantedAt: at(1), endedAt: at(6), reason: 'Released' },
   });
+});
+
+test('keeps the node at which each use began, and lists the nodes of the rig with the present one first', () => {
+  const bench = new Bench();
+  bench.claim('a');
+  bench.pass(1);
+  bench.node = 'n2';
+  bench.pass(2);
+  assert.deepEqual(
+    bench.rig.status?.history?.map(({ uid, node }) => [uid, node]),
+    [['a', 'n1']],
+  );
+  bench.markDeleted('a', 3);
+  bench.pass(4);
+  bench.remove('a');
+  bench.claim('b');
+  bench.pass(5);
+  assert.deepEqual(
+    bench.rig.status?.history?.map(({ uid, node }) => [uid, node]),
+    [
+      ['b', 'n2'],
+      ['a', 'n1'],
+    ],
+  );
+  bench.node = 'n3';
+  bench.pass(6);
+  assert.deepEqual(rigNodes(bench.rig), ['n3', 'n2', 'n1']);
+  assert.deepEqual(rigNodes({ spec: { node: 'n9' }, status: { history: [{ uid: 'old' }] } }), ['n9']);
+  assert.deepEqual(rigNodes({}), []);
 });
 
 test('ends the use of a claim that disappeared while no controller ran at the time at which it is noticed', () => {
@@ -108,6 +143,7 @@ test('repairs the history after a failed write of either status', () => {
   bench.pass(3600 + 1, 'rig');
   bench.pass(3600 + 9);
   assert.deepEqual(bench.uses, ['a 1-3601 Expired']);
+  assert.equal(bench.rig.status?.history?.[0]?.node, undefined);
 });
 
 test('keeps 50 uses, and bounds the name of the requester', () => {

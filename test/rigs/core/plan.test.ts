@@ -90,7 +90,7 @@ test('grants the rig to one claim, and alternates between users regardless of th
   assert.deepEqual(first.rigs.get('rig-1'), {
     ...{ node: 'n1', queue: 3, expiresAt: at(3600) },
     holder: { namespace: 'lab', name: 'a1', requester: 'ann' },
-    history: [{ namespace: 'lab', name: 'a1', uid: 'a1', requester: 'ann', grantedAt: at(0) }],
+    history: [{ namespace: 'lab', name: 'a1', uid: 'a1', requester: 'ann', node: 'n1', grantedAt: at(0) }],
   });
 });
 

@@ -19,11 +19,12 @@ export const rigHistoryCommand: Command = {
     const rows = uses.map((use) => [
       `${use.namespace ?? ''}/${use.name ?? ''}`,
       use.requester ?? NONE,
+      use.node ?? NONE,
       use.grantedAt ?? NONE,
       use.endedAt ?? NONE,
       use.reason ?? 'InUse',
     ]);
-    const header = ['CLAIM', 'REQUESTER', 'GRANTED', 'ENDED', 'STATE'];
+    const header = ['CLAIM', 'REQUESTER', 'NODE', 'GRANTED', 'ENDED', 'STATE'];
     out.stdout((await printDocument(flags, uses)) ?? printTable(header, rows));
     return 0;
   },

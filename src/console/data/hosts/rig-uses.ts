@@ -1,6 +1,6 @@
 /** Uses of a rig as bars over time, and the recordings of its consoles. */
 import { humanDuration } from '../../../api/printing/duration.ts';
-import { type Decoded, decode, flag, list, number, object, text } from '../../../base/decode.ts';
+import { type Decoded, decode, flag, list, number, object, optional, text } from '../../../base/decode.ts';
 import { objectPath, query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
 import { type AnyObject, listAt, RIGS, textAt } from '../api/resources.ts';
@@ -18,6 +18,8 @@ export interface UseView {
   /** '' while the claim has the rig. */
   readonly end: string;
   readonly duration: string;
+  /** '' if it was not recorded. */
+  readonly node: string;
   readonly state: string;
 }
 
@@ -52,6 +54,7 @@ export function usesOf(rig: AnyObject, nowMs: number): readonly UseView[] {
       requester: sanitizeText(textAt(use, 'requester')) || 'unknown',
       ...{ start, end },
       duration: humanDuration(Math.max(0, endMs(end, nowMs) - startMs)),
+      node: sanitizeText(textAt(use, 'node')),
       state: end === '' ? 'in use' : sanitizeText(textAt(use, 'reason')) || 'ended',
     };
   });
@@ -79,24 +82,39 @@ export function timelineOf(uses: readonly UseView[], spanMs: number, nowMs: numb
   return { bars, requesters: [...colours].map(([name, colour]) => ({ name, colour })) };
 }
 
-const RECORDINGS = object({ items: list(object({ name: text, start: text, bytes: number, isOpen: flag })) });
+const RECORDINGS = object({
+  // API servers of earlier releases send no node, and the recordings of the present one.
+  items: list(object({ node: optional(text), name: text, start: text, bytes: number, isOpen: flag })),
+  failures: optional(list(object({ node: text, message: text }))),
+});
 export type RecordingView = Decoded<typeof RECORDINGS>['items'][number];
+
+export interface RecordingList {
+  readonly items: readonly RecordingView[];
+  /** Nodes whose recordings are missing in the list, with the reason. */
+  readonly failures: readonly { readonly node: string; readonly message: string }[];
+}
 
 /** The page shows the end of a longer recording. */
 const MAX_SHOWN = 256 * 1024;
 /** The node keeps at most 10 MiB in a file. */
 const MAX_BYTES = 64 << 20;
 
-const pathOf = (rig: string, file?: string): string =>
-  objectPath(RIGS, rig, undefined, 'recordings') + (file === undefined ? '' : query({ file }));
+const pathOf = (rig: string): string => objectPath(RIGS, rig, undefined, 'recordings');
 
-export async function readRecordings(api: Api, rig: string, signal: AbortSignal): Promise<readonly RecordingView[]> {
-  const { items } = decode(RECORDINGS, await api.json<unknown>(pathOf(rig), { signal }), `recordings of ${rig}`);
-  return items;
+/** Recordings on the present node of a rig and on the nodes of its last uses. */
+export async function readRecordings(api: Api, rig: string, signal: AbortSignal): Promise<RecordingList> {
+  const body = await api.json<unknown>(pathOf(rig), { signal });
+  const { items, failures = [] } = decode(RECORDINGS, body, `recordings of ${rig}`);
+  return { items, failures };
 }
 
-export async function downloadRecording(api: Api, rig: string, file: string): Promise<Blob> {
-  const response = await api.open(pathOf(rig, file), { accept: '*/*' });
+export async function downloadRecording(
+  api: Api,
+  rig: string,
+  { name: file, node }: Pick<RecordingView, 'name' | 'node'>,
+): Promise<Blob> {
+  const response = await api.open(pathOf(rig) + query({ file, node }), { accept: '*/*' });
   if (Number(response.headers.get('content-length') ?? '0') > MAX_BYTES) {
     await response.body?.cancel();
     throw new Error(`${file} is too large for the browser; use hyperedge rig recordings`);

@@ -4,6 +4,7 @@ import type { AnyObject } from '../../data/api/resources.ts';
 import { countText } from '../../data/format.ts';
 import { type Timeline, timelineOf, USE_SPANS, type UseSpan, type UseView, usesOf } from '../../data/hosts/rig-uses.ts';
 import { useNow } from '../../ui/hooks.ts';
+import { Link, pathOf } from '../../ui/parts.tsx';
 
 /** Units of the drawing, which is stretched to the width of the page. */
 const WIDTH = 1000;
@@ -72,7 +73,7 @@ function Uses({ uses }: { readonly uses: readonly UseView[] }) {
         <caption class="hidden">Last uses, newest first</caption>
         <thead>
           <tr>
-            {['Claim', 'Requester', 'From', 'To', 'Duration', 'State'].map((name) => (
+            {['Claim', 'Requester', 'From', 'To', 'Duration', 'Node', 'State'].map((name) => (
               <th key={name} scope="col">
                 {name}
               </th>
@@ -80,13 +81,14 @@ function Uses({ uses }: { readonly uses: readonly UseView[] }) {
           </tr>
         </thead>
         <tbody>
-          {uses.map(({ key, claim, requester, start, end, duration, state }) => (
+          {uses.map(({ key, claim, requester, start, end, duration, node, state }) => (
             <tr key={key}>
               <td>{claim}</td>
               <td>{requester}</td>
               <td>{start}</td>
               <td>{end || '–'}</td>
               <td>{duration}</td>
+              <td>{node === '' ? '–' : <Link to={pathOf('nodes', node)}>{node}</Link>}</td>
               <td>{state}</td>
             </tr>
           ))}

@@ -97,7 +97,7 @@ function validateHistory({ status }: Rig): FieldError[] {
   if (history.length > entries) errors.push(fieldError.tooMany('status.history', history.length, entries));
   for (const [index, use] of history.slice(0, entries).entries()) {
     const at = `status.history[${index}]`;
-    for (const field of ['namespace', 'name', 'uid', 'requester'] as const)
+    for (const field of ['namespace', 'name', 'uid', 'requester', 'node'] as const)
       if ((use[field]?.length ?? 0) > characters)
         errors.push(fieldError.invalid(`${at}.${field}`, '', `may not be more than ${characters} characters`));
     if (isSet(use.reason)) errors.push(...validateOneOf(use.reason, USE_ENDS, `${at}.reason`));

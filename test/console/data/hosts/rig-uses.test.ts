@@ -67,22 +67,37 @@ suite('uses of a rig', () => {
 suite('recordings of a rig', () => {
   test('are listed and read from the subresource, with encoded names', async () => {
     const server = new FakeApi();
-    server.answer = () => json({ items: [{ name: 'f.log', start: at(1), bytes: 3, isOpen: true }] });
+    const file = { name: 'f.log', start: at(1), bytes: 3, isOpen: true };
+    server.answer = () => json({ items: [{ node: 'n1', ...file }, file], failures: [{ node: 'n2', message: 'off' }] });
     const signal = new AbortController().signal;
-    assert.equal((await readRecordings(server.api, 'bench', signal))[0]?.name, 'f.log');
+    const { items, failures } = await readRecordings(server.api, 'bench', signal);
+    assert.deepEqual(
+      [items.map(({ name, node }) => [name, node]), failures],
+      [
+        [
+          ['f.log', 'n1'],
+          ['f.log', undefined],
+        ],
+        [{ node: 'n2', message: 'off' }],
+      ],
+    );
     server.answer = () => new Response('up\r\n');
-    assert.equal((await downloadRecording(server.api, 'bench', '../a&b')).size, 4);
+    assert.equal((await downloadRecording(server.api, 'bench', { name: '../a&b', node: 'n1' })).size, 4);
+    await downloadRecording(server.api, 'bench', { name: 'f.log' });
     assert.deepEqual(
       server.requests.map(({ url }) => url.pathname + url.search),
       [
         '/apis/rig.hyperedge.dev/v1alpha1/rigs/bench/recordings',
-        '/apis/rig.hyperedge.dev/v1alpha1/rigs/bench/recordings?file=..%2Fa%26b',
+        '/apis/rig.hyperedge.dev/v1alpha1/rigs/bench/recordings?file=..%2Fa%26b&node=n1',
+        '/apis/rig.hyperedge.dev/v1alpha1/rigs/bench/recordings?file=f.log',
       ],
     );
+    server.answer = () => json({ items: [] });
+    assert.deepEqual(await readRecordings(server.api, 'bench', signal), { items: [], failures: [] });
     server.answer = () => json({ items: [{ name: 1 }] });
     await assert.rejects(readRecordings(server.api, 'bench', signal));
     server.answer = () => new Response('x', { headers: { 'content-length': String(1 << 30) } });
-    await assert.rejects(downloadRecording(server.api, 'bench', 'f.log'), /too large/);
+    await assert.rejects(downloadRecording(server.api, 'bench', { name: 'f.log' }), /too large/);
   });
 
   test('are shown without control sequences, and long ones from a whole line near their end', async () => {

@@ -1,0 +1,8 @@
+import type { Rig } from '../kinds/rig-types.ts';
+
+/** Nodes of a rig, the present one first, then those of earlier uses, the latest first. */
+export function rigNodes({ spec, status }: Rig): readonly string[] {
+  const present = status?.node ?? spec?.node;
+  const earlier = (status?.history ?? []).map(({ node }) => node);
+  return [...new Set([present, ...earlier].flatMap((node = '') => (node === '' ? [] : [node])))];
+}
