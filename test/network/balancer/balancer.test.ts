@@ -1,5 +1,6 @@
 /** Balancer with real sockets in front of two or three small HTTPS servers that behave like API servers. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, createServer, request, type Server } from 'node:https';
 import { connect, createServer as createTcpServer, type Socket } from 'node:net';
@@ -8,6 +9,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { createNodeBalancer, type NodeBalancer } from '../../../src/network/balancer/index.ts';
 import { type BalancerLimits, createTcpBalancing } from '../../../src/network/balancer/io/balancer.ts';
 import { createReadinessProbe } from '../../../src/network/balancer/io/ready-probe.ts';
+import { usersIn } from '../../../src/network/balancer/io/user-shares.ts';
 import { createAuthority, type TestAuthority } from '../../client/certificates.ts';
 import { eventually, seededRandom, systemClock } from '../../client/clocks.ts';
 
@@ -299,6 +301,57 @@ describe('node balancer', () => {
   const openOf = (sockets: readonly Socket[]): number => sockets.filter(({ destroyed }) => !destroyed).length;
   /** Header of a client hello of 512 bytes, and its first byte. */
   const HALF_HELLO = Buffer.from([0x16, 3, 1, 2, 0, 1]);
+
+  it('keeps places for root when another user holds its share of established connections', async (context) => {
+    if (process.getuid?.() !== 0) return context.skip('needs root');
+    await start(['one'], { limits: { maxConnections: 16 } });
+    const script = `
+      const { Agent, request } = require('node:https');
+      // Idle connections alone do not keep the process running.
+      setInterval(() => {}, 1000);
+      let open = 0;
+      let ended = 0;
+      const report = () => { open + ended === 30 && process.send(open); };
+      for (let index = 0; index < 30; index++) {
+        const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
+        const sent = request({ host: '127.0.0.1', port: ${port}, path: '/', agent }, (response) => {
+          response.resume().on('end', () => { open += 1; report(); });
+        });
+        sent.on('error', () => { ended += 1; report(); }).end();
+      }
+    `;
+    const other = spawn(process.execPath, ['-e', script], {
+      uid: 65_534,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    const [open] = (await once(other, 'message')) as [number];
+    const mine = Array.from({ length: 8 }, keptAgent);
+    const answers = await Promise.allSettled(mine.map((agent) => get('/', agent)));
+    other.kill();
+    await once(other, 'exit');
+    assert.equal(open, 8);
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], ['fulfilled']);
+  });
+
+  it('finds the users of local clients in the tables of the kernel', () => {
+    const table = [
+      '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode',
+      '   0: 0100007F:1D13 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0',
+      '   1: 0500007F:9C40 0100007F:1D13 01 00000000:00000000 00:00000000 00000000  1001        0 2 1 0 20 4 0 10 -1',
+      '   2: 0100007F:1D13 0500007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 3 1 0 20 4 0 10 -1',
+      '   3: 0100007F:9C41 0100007F:1D13 06 00000000:00000000 00:00000000 00000000     0        0 0 3 0',
+      '   4: 0A00000A:9C42 0B00000A:1D13 01 00000000:00000000 00:00000000 00000000  1002        0 4 1 0 20 4 0 10 -1',
+    ].join('\n');
+    const table6 =
+      '   0: 0000000000000000FFFF00000100007F:9C43 0000000000000000FFFF00000100007F:1D13 01 00000000:00000000 02:000002B5 00000000  1003        0 5 2 0';
+    assert.deepEqual(
+      [...usersIn([table, table6], 7443)],
+      [
+        ['127.0.0.5:40000', 1001],
+        ['127.0.0.1:40003', 1003],
+      ],
+    );
+  });
 
   it('forwards no connection without a client hello, and resets it after a time limit', async () => {
     const [one] = (await start(['one'], { limits: { helloMs: 400 } })) as [Master];

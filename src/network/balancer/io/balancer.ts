@@ -10,6 +10,7 @@ import { BalancedConnection } from './balanced-connection.ts';
 import { awaitClientHello } from './client-hello.ts';
 import { type Race, raceToConnect } from './connect-race.ts';
 import type { Carried, ListenerKeeper } from './keeper.ts';
+import { type ReadTables, UserShares } from './user-shares.ts';
 
 /** Limit for the connections of one host: kubelet, proxy, DNS, controllers and scheduler use a few dozen. */
 const MAX_CONNECTIONS = 1_024;
@@ -36,6 +37,8 @@ export interface BalancerLimits {
   readonly helloMs?: number;
   /** Time limit for the following handshake. */
   readonly handshakeMs?: number;
+  /** Reads the kernel's tables of TCP sockets. */
+  readonly readTables?: ReadTables;
   /** Starts the process that keeps the port open during a restart. Undefined if there is none. */
   readonly keeper?: ListenerKeeper | undefined;
 }
@@ -50,10 +53,15 @@ export class BalancerServer implements BalancedListener {
   readonly #maxSilent: number;
   readonly #helloMs: number;
   readonly #handshakeMs: number;
+  /** Number of connections from which on the shares of users are checked. */
+  readonly #maxOfUser: number;
+  readonly #shares: UserShares;
   readonly #keeper: ListenerKeeper | undefined;
   readonly #server: Server;
   /** Source addresses of connections without a client hello, oldest first. */
   readonly #silent = new Map<Socket, string>();
+  /** Connections whose user is being looked up. */
+  readonly #checking = new Set<Socket>();
   readonly #connecting = new Map<Socket, Race>();
   /** Oldest first. */
   readonly #connections = new Set<BalancedConnection>();
@@ -66,6 +74,10 @@ export class BalancerServer implements BalancedListener {
     this.#maxSilent = limits.maxSilent ?? MAX_SILENT;
     this.#helloMs = limits.helloMs ?? HELLO_MS;
     this.#handshakeMs = limits.handshakeMs ?? HANDSHAKE_MS;
+    // A quarter of the places is kept for root: kubelet, controllers and scheduler.
+    this.#maxOfUser = Math.floor(this.#maxConnections / 2);
+    const shares = { ofUser: this.#maxOfUser, ofAllUsers: Math.floor((this.#maxConnections * 3) / 4) };
+    this.#shares = new UserShares(shares, limits.readTables);
     this.#keeper = limits.keeper;
     this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.#accept(client));
   }
@@ -151,7 +163,7 @@ export class BalancerServer implements BalancedListener {
     clearInterval(this.#ticking);
     // The callback gets an error if the server is closed already.
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const client of this.#silent.keys()) resetSocket(client);
+    for (const client of [...this.#silent.keys(), ...this.#checking]) resetSocket(client);
     for (const [client, race] of this.#connecting) {
       race.cancel();
       resetSocket(client);
@@ -161,7 +173,7 @@ export class BalancerServer implements BalancedListener {
   }
 
   get #size(): number {
-    return this.#silent.size + this.#connecting.size + this.#connections.size;
+    return this.#silent.size + this.#checking.size + this.#connecting.size + this.#connections.size;
   }
 
   #accept(client: Socket): void {
@@ -176,8 +188,22 @@ export class BalancerServer implements BalancedListener {
     awaitClientHello(client, this.#helloMs, () => {
       client.off('close', onClose);
       this.#silent.delete(client);
-      this.#forward(client);
+      if (this.#size < this.#maxOfUser) this.#forward(client);
+      else void this.#forwardWithinShare(client);
     });
+  }
+
+  /** Resets the client if its user has more connections than its share. */
+  async #forwardWithinShare(client: Socket): Promise<void> {
+    const onError = (): void => {};
+    client.on('error', onError);
+    this.#checking.add(client);
+    const isAdmitted = await this.#shares.admits(client);
+    this.#checking.delete(client);
+    client.off('error', onError);
+    if (client.destroyed) return;
+    if (isAdmitted) this.#forward(client);
+    else resetSocket(client);
   }
 
   #forward(client: Socket): void {
