@@ -35,10 +35,12 @@ export interface ActionProps {
   /** Requires a confirmation with this text. */
   readonly confirm?: string;
   readonly disabled?: string;
+  /** Enter in a field of the form runs the action. */
+  readonly isDefault?: boolean;
 }
 
 /** A button that is disabled with the reason if the user may not perform its action. */
-export function Action({ label, question, run, done, confirm, disabled }: ActionProps) {
+export function Action({ label, question, run, done, confirm, disabled, isDefault = false }: ActionProps) {
   const verdict = useAccess(question);
   const [isBusy, setBusy] = useState(false);
   const [isAsking, setAsking] = useState(false);
@@ -62,7 +64,12 @@ export function Action({ label, question, run, done, confirm, disabled }: Action
   };
   return (
     <>
-      <button type="button" title={reason} aria-disabled={reason !== undefined || isBusy} onClick={onClick}>
+      <button
+        type={isDefault ? 'submit' : 'button'}
+        title={reason}
+        aria-disabled={reason !== undefined || isBusy}
+        onClick={onClick}
+      >
         {label}
         {reason === undefined ? null : <span class="hidden"> ({reason})</span>}
       </button>

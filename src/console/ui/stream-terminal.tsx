@@ -18,13 +18,14 @@ export function StreamTerminal({ path, hasSize = true, children }: StreamTermina
   const [attempt, setAttempt] = useState(0);
   const [status, setStatus] = useState('connecting');
   const parent = useRef<HTMLDivElement>(null);
+  const end = useRef<HTMLParagraphElement>(null);
   useEffect(() => {
     let isShown = true;
     let close = (): void => undefined;
     setStatus('connecting');
     void import('../widgets/terminal.ts').then(({ openTerminal }) => {
       if (!isShown || parent.current === null) return;
-      const opened = openTerminal(parent.current);
+      const opened = openTerminal(parent.current, { onLeave: () => end.current?.focus() });
       const { terminal } = opened;
       const session = new ExecSession(openSocket(path, EXEC_PROTOCOLS), {
         onOpen: () => {
@@ -64,6 +65,9 @@ export function StreamTerminal({ path, hasSize = true, children }: StreamTermina
         </span>
       </div>
       <div ref={parent} class="terminal" />
+      <p ref={end} class="muted" tabIndex={-1}>
+        Tab goes into the terminal; Ctrl-] leaves it.
+      </p>
     </>
   );
 }

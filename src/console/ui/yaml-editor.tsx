@@ -117,7 +117,7 @@ export function YamlEditor({ text, onApplied }: { readonly text: string; readonl
       <div ref={parent} class="editor" />
       <p class="muted" aria-live="polite">
         {help === undefined
-          ? 'Ctrl-Space lists the fields; the description of the field at the cursor is shown here.'
+          ? 'Ctrl-Space lists the fields; the description of the field at the cursor is shown here. Tab indents; Escape, then Tab, leaves the editor.'
           : `${help.path} (${help.type}): ${help.description}`}
       </p>
     </div>

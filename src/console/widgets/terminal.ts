@@ -9,10 +9,16 @@ export interface OpenTerminal {
   close(): void;
 }
 
+export interface TerminalOptions {
+  readonly readOnly?: boolean;
+  /** Called for Ctrl-], which moves the focus out of the terminal: all other keys, also Tab, go into it. */
+  readonly onLeave?: () => void;
+}
+
 const SCROLLBACK_LINES = 5_000;
 
 /** Opens a terminal that fills `parent` and follows its size. Links in the output are text. */
-export function openTerminal(parent: HTMLElement, { readOnly = false } = {}): OpenTerminal {
+export function openTerminal(parent: HTMLElement, { readOnly = false, onLeave }: TerminalOptions = {}): OpenTerminal {
   const styles = getComputedStyle(parent);
   const colour = (name: string): string => styles.getPropertyValue(name).trim();
   const terminal = new Terminal({
@@ -33,6 +39,12 @@ export function openTerminal(parent: HTMLElement, { readOnly = false } = {}): Op
   });
   // OSC 52 would let the output read and write the clipboard.
   terminal.parser.registerOscHandler(52, () => true);
+  terminal.attachCustomKeyEventHandler((event) => {
+    if (onLeave === undefined || !event.ctrlKey || event.key !== ']') return true;
+    event.preventDefault();
+    if (event.type === 'keydown') onLeave();
+    return false;
+  });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
   // The viewport of xterm 6.0.0 ignores documentOverride.

@@ -71,6 +71,7 @@ export default function WhatCanPage() {
           <input value={bearer.name} onInput={({ currentTarget }) => change({ name: currentTarget.value.trim() })} />
         </label>
         <Action
+          isDefault
           label="Find"
           question={READ_BINDINGS}
           {...(isComplete ? {} : { disabled: 'Enter the name first.' })}

@@ -42,6 +42,7 @@ export default function WhoCanPage() {
           </label>
         ))}
         <Action
+          isDefault
           label="Find"
           question={{ verb: 'list', group: 'rbac.authorization.k8s.io', resource: 'clusterrolebindings' }}
           run={async () => setFound(whoCan(question, await readRbac(api)))}

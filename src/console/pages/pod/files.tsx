@@ -74,7 +74,7 @@ export default function Files({ pod }: { readonly pod: Pod }) {
             onInput={({ currentTarget }) => setPath(currentTarget.value)}
           />
         </label>
-        <Action label="Download" question={question} run={read} />
+        <Action isDefault label="Download" question={question} run={read} />
       </form>
       <form
         class="form"

@@ -108,6 +108,7 @@ function Form() {
         </label>
       ))}
       <Action
+        isDefault
         label="Create"
         question={questionOf('patch', DEPLOYMENTS, form.namespace)}
         {...(form.port === undefined || service.allowed ? {} : { disabled: service.reason })}

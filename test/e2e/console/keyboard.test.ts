@@ -1,0 +1,49 @@
+/** The pages without a mouse, in a browser against a small API server in this process. */
+import assert from 'node:assert/strict';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { ApiServer, launch, openPage, skip } from './page-server.ts';
+
+describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
+  const server = new ApiServer();
+  const directory = join(tmpdir(), `he-keyboard-${process.pid}`);
+  let browser: Browser;
+  before(async () => {
+    await server.start(directory);
+    server.allows = true;
+    browser = await launch();
+  });
+  after(async () => {
+    await browser?.close();
+    server.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  test('run forms with Enter, and let the focus leave a terminal', async () => {
+    const { page } = await openPage(browser, 1_200);
+    const focusIsIn = (selector: string): Promise<unknown> =>
+      page.waitForFunction(`document.activeElement?.closest(${JSON.stringify(selector)}) !== null`);
+    try {
+      await page.goto(`${server.url}/console/who-can`);
+      await page.waitForSelector('.form button[aria-disabled=false]');
+      await page.locator('.form input').first().focus();
+      await page.keyboard.press('Enter');
+      await page.waitForSelector('section[aria-label=Subjects]');
+
+      await page.goto(`${server.url}/console/pods/n/p0`);
+      await page.click('button:text-is("Terminal")');
+      await page.locator('.terminal textarea').focus();
+      await page.keyboard.press('Tab');
+      await focusIsIn('.terminal');
+      await page.keyboard.press('Control+]');
+      await focusIsIn('p');
+      await page.keyboard.press('Tab');
+      await focusIsIn('footer');
+    } finally {
+      await page.close();
+    }
+  });
+});
