@@ -1,5 +1,4 @@
 /** The pages without a mouse, in a browser against a small API server in this process. */
-import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
