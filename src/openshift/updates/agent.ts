@@ -188,7 +188,7 @@ export class UpdateAgent {
   }
 
   /**
-   * Confirms an update when this host has been healthy for a minute without a component restart, by its own probes and
+   * Confirms an update when this host has been healthy for STABLE_MS without a component restart, by its own probes and
    * those of other hosts, and the cluster shows its new version.
    */
   async #confirm(node: Node | undefined, record: SwitchRecord): Promise<void> {

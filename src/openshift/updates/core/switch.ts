@@ -56,8 +56,11 @@ const doneWithout = (
   ...{ id, from, to: version, phase: 'done', message: '', timeoutMs: 0 },
 });
 
-/** Time for which a host must be healthy, without a restart of a component, before its update is confirmed. */
-export const STABLE_MS = 60_000;
+/**
+ * Time for which a host must be healthy, without a restart of a component, before its update is confirmed. Longer than a
+ * minute, so that a release whose API server ends after its first minute is rolled back.
+ */
+export const STABLE_MS = 90_000;
 
 /** Limit of starts of the guard (boots) during a trial. */
 const MAX_STARTS = 4;
