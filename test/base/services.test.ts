@@ -125,7 +125,7 @@ test('rejects a list with a cycle, an unknown need or a repeated name', () => {
   assert.throws(() => serviceList([lonely]), { message: 'service c: needs unknown service d' });
 });
 
-test('stops what has started in reverse order when a start fails, and throws its error', async () => {
+test('stops the started services in reverse order when a start fails, and throws its error', async () => {
   const events: string[] = [];
   const failing = define({
     name: 'b',
@@ -138,7 +138,7 @@ test('stops what has started in reverse order when a start fails, and throws its
   assert.deepEqual(events, ['+c', '+d', '-d failure', '-c failure']);
 });
 
-test('stops the others when a stop fails, and logs the failure', async () => {
+test('stops the other services when the stop of one fails, and logs the failure', async () => {
   const events: string[] = [];
   const lines: string[] = [];
   const log = createLog({ component: 'test', level: 0, sink: { write: (line) => lines.push(line) }, nowMs: () => 0 });

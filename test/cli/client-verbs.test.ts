@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { bundleOf, CLIENT_VERBS, isClientVerb } from '../../src/cli/links.ts';
 import { VERBS } from '../../src/kubectl/verbs.ts';
 
-test('the launcher knows the verbs of the built-in client', () => {
+test('the launcher recognizes the verbs of the built-in client', () => {
   const own = ['version', 'config', 'plugin', 'proxy'];
   assert.deepEqual(
     CLIENT_VERBS.toSorted(),

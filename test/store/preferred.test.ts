@@ -65,7 +65,7 @@ test('returns to the first endpoint without a failed call, and watches continue 
   await second.server.stop();
 });
 
-test('leaves an endpoint that no longer responds', { timeout: 60_000 }, async () => {
+test('switches from an endpoint that no longer responds to another one', { timeout: 60_000 }, async () => {
   const first = await start('first');
   const second = await start('second');
   const sockets: Socket[] = [];

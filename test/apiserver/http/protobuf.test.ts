@@ -113,7 +113,7 @@ test('every field of every kind has upstream’s bytes', () => {
   assert.deepEqual([...golden.keys()], []);
 });
 
-test('an empty map value is null for a time, and 0 for a quantity', () => {
+test('decodes an empty map value as null for a time and as 0 for a quantity', () => {
   const budget = { status: { disruptedPods: { a: null } } };
   assert.deepEqual(
     decodeProtobuf(

@@ -105,7 +105,7 @@ const STATES: readonly State[] = [
 ];
 
 for (const { what, shown: text, lastError, result, evidence, fix, reason, next } of STATES)
-  test(`a unit that is ${what} is distinguished`, () => {
+  test(`recognizes a unit that is ${what}`, () => {
     const unit = unitOf(text, lastError);
     const [report] = diagnose(
       CHECKS.filter(({ id }) => id === 'systemd-unit'),

@@ -35,7 +35,7 @@ describe('paths below /hyperedge/', () => {
       assert.deepEqual(rights(method, `/hyperedge/snapshots/${NAME}`), ['snapshot', 'create', false, ['proxy']]);
   });
 
-  it('are not found for names that are not those of snapshots', () => {
+  it('are not found for names that are not names of snapshots', () => {
     assert.equal(routeOf('POST', `/hyperedge/snapshots/${NAME}`)?.container, NAME);
     for (const path of [
       '/hyperedge/',

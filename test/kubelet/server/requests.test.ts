@@ -178,7 +178,7 @@ describe('environment and files of a container', () => {
     assert.equal(expand('$(A) $(B) $(C) $$(A) $A $( $$', lookup, budget()), '1 $(A) $(C) $(A) $A $( $');
   });
 
-  it('reads references in time that grows with the text alone', () => {
+  it('expands references in time proportional to the length of the text', () => {
     const begun = performance.now();
     const open = '$('.repeat(500_000);
     assert.equal(
@@ -343,7 +343,7 @@ describe('environment and files of a container', () => {
     assert.deepEqual(podDns(own, host, cluster), { servers: ['1.1.1.1'], searches: [], options: ['ndots:1'] });
   });
 
-  it('knows its own name', () => {
+  it('gives a pod its own host name, and its names and aliases in the hosts file', () => {
     const named: Pod = {
       ...pod,
       spec: {

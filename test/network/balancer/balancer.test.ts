@@ -368,7 +368,7 @@ describe('node balancer', () => {
     assert.equal(await get('/', kept), 'one');
   });
 
-  it('limits silent connections, and resets those of the source with the most', async () => {
+  it('limits silent connections, and resets those of the source that has the most of them', async () => {
     await start(['one'], { limits: { maxSilent: 10 } });
     const few = await anonymousClients(3, '127.0.0.2');
     const many = await anonymousClients(30, '127.0.0.1');

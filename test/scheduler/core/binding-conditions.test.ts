@@ -33,7 +33,7 @@ describe('an allocated claim with binding conditions', () => {
   };
   const stateOf = (claim: ResourceClaim, afterMs = 0) => bindingState(claim, Date.parse(AT) + afterMs, TIMEOUT_MS);
 
-  it('waits for all of them until the time-out', () => {
+  it('waits for all binding conditions until the time-out', () => {
     assert.ok(hasBindingConditions(claimOf()));
     assert.deepEqual(stateOf(claimOf(['a', 'True'])), { kind: 'waiting' });
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'False']), TIMEOUT_MS), { kind: 'waiting' });

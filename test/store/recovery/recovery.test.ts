@@ -130,7 +130,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('a member of three is rejected like in etcd after a wipe until it starts with the correct token', async () => {
+  it('rejects a wiped member of three, as etcd does, until it starts with the correct token', async () => {
     const before = await list(members[0] as ClusterMember);
     const old = await idOf();
     const wipe = async (): Promise<void> => {

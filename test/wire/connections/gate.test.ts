@@ -174,7 +174,7 @@ describe('full port', () => {
     assert.equal(gate.counts.queued, 512);
   });
 
-  it('a full port keeps many connections of one address for some seconds, then closes those that have not authenticated', () => {
+  it('a full port closes connections of a busy address that have not authenticated within some seconds', () => {
     const { turns, gate, greet } = simulate({ authenticated: 100 });
     const crowd = Array.from({ length: 16 }, () => greet('10.0.0.1'));
     turns.pass(3_000);

@@ -74,7 +74,7 @@ describe('administration of hosts', () => {
     assert.equal(isEnded, true);
   });
 
-  it('reports the last error if no master knows the store', async () => {
+  it('reports the last error if no master reports the state of the store', async () => {
     server.answer = () => json({ kind: 'Status', message: 'gone' }, 503);
     assert.deepEqual(await firstStore(server.api, new ManualClock(), ['m1', 'm2'], signal), { error: 'gone' });
     const unknown = { store: { state: 'failed', reason: 'no store' }, ring: { state: 'absent' } };

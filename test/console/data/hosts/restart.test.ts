@@ -96,7 +96,7 @@ describe('restart of a component', () => {
     }
   });
 
-  it('ends with its signal', async () => {
+  it('stops waiting when its signal is aborted', async () => {
     const stop = new AbortController();
     answer = () => {
       setTimeout(() => stop.abort(new Error('the page was closed')), 20);

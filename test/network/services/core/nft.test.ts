@@ -151,7 +151,7 @@ function randomSource(): () => number {
   };
 }
 
-test('reaches the state of a fresh table by any sequence of differences, without broken references', () => {
+test('any sequence of differences leads to the same state as a new table, without broken references', () => {
   const random = randomSource();
   const table = new Table();
   let current = emptyNftState;
@@ -165,7 +165,7 @@ test('reaches the state of a fresh table by any sequence of differences, without
   }
 });
 
-test('reaches the state of a fresh table by changes of single services, with all endpoints per address', () => {
+test('changes of single services lead to the same state as a new table, with all endpoints of each address', () => {
   const random = randomSource();
   const [kernel, table] = [new Table(), new NftTable(options)];
   table.program();

@@ -136,7 +136,7 @@ test('does not reinstall failed inputs, but installs others', () => {
   );
 });
 
-test('treats a target as a retry only if the leader knows of the failure', () => {
+test('treats a target as a retry only if the leader has recorded the failure', () => {
   const bad = { digest: 'b', restartDigest: 'b' };
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(2) }))), 'none');
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(2, { knownFailures: 1 }) }))), 'install 2');

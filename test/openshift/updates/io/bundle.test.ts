@@ -180,7 +180,7 @@ test('rejects a bundle truncated anywhere, and other files, in one line', async 
   assert.match(await refusal(root), /it is not a file/);
 });
 
-test('rejects a bundle that is too large by its size alone', async () => {
+test('rejects a bundle with a size above the limit', async () => {
   const path = join(root, 'huge');
   await writeFile(path, '');
   await truncate(path, 1.5 * 2 ** 30);

@@ -74,7 +74,7 @@ describe('encoded auth commands', () => {
 });
 
 describe('the auth machine', () => {
-  it('rejects with a reason and without a change, in check and in apply', () => {
+  it('rejects invalid commands with an error code and without a change, in check and in apply', () => {
     const machine = enabled();
     const cases: readonly (readonly [AuthCommand, AuthErrorCode])[] = [
       [userAdd(''), 'user-empty'],

@@ -28,7 +28,7 @@ test('a lease is not shortened after a renewal by a member that reports the full
   assert.equal(subject.size, 1);
 });
 
-test('a lease lives until the expiry that the member of its last renewal knows', () => {
+test('an expiry that another member reports extends a lease but never shortens it', () => {
   const subject = leases();
   subject.setRemaining(ID, 2_000, 1_000);
   subject.prolong(ID, 8_000, 1_000);
