@@ -57,8 +57,8 @@ const doneWithout = (
 });
 
 /**
- * Time for which a host must be healthy, without a restart of a component, before its update is confirmed. Longer than a
- * minute, so that a release whose API server ends after its first minute is rolled back.
+ * Time for which a host must be healthy, without a restart of a component, before its update is confirmed. Longer than
+ * a minute, so that a release whose API server ends after its first minute is rolled back.
  */
 export const STABLE_MS = 90_000;
 
