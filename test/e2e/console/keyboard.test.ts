@@ -1,10 +1,14 @@
-/** The pages without a mouse, in a browser against a small API server in this process. */
+/**
+ * The pages without a mouse and on a small screen, with all actions permitted, in a browser against a small API server in
+ * this process.
+ */
+import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { ApiServer, launch, openPage, skip } from './page-server.ts';
+import { ApiServer, launch, openPage, PATHS, skip } from './page-server.ts';
 
 describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
   const server = new ApiServer();
@@ -44,5 +48,22 @@ describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
     } finally {
       await page.close();
     }
+  });
+
+  test('fit on a screen of 360 px', async () => {
+    const { page } = await openPage(browser, 360);
+    const wider: string[] = [];
+    try {
+      for (const path of PATHS) {
+        await page.goto(`${server.url}/console${path}`);
+        await page.waitForSelector('#view h1');
+        await page.waitForTimeout(200);
+        const excess = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+        if (excess > 0) wider.push(`${path}: ${excess} px`);
+      }
+    } finally {
+      await page.close();
+    }
+    assert.deepEqual(wider, []);
   });
 });
