@@ -99,7 +99,10 @@ export interface DialogProps {
 export function Dialog({ label, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
+    const opener = document.activeElement;
     dialog.current?.showModal();
+    // The browser returns the focus only when a dialog is closed, not when it is removed.
+    return () => queueMicrotask(() => opener instanceof HTMLElement && opener.focus());
   }, []);
   return (
     <dialog ref={dialog} aria-label={label} onClose={onClose}>

@@ -27,8 +27,8 @@ describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
 
   test('run forms with Enter, and let the focus leave a terminal', async () => {
     const { page } = await openPage(browser, 1_200);
-    const focusIsIn = (selector: string): Promise<unknown> =>
-      page.waitForFunction(`document.activeElement?.closest(${JSON.stringify(selector)}) !== null`);
+    const focusIsIn = (selector: string): Promise<void> =>
+      page.locator(`${selector}:focus, ${selector} :focus`).first().waitFor({ state: 'attached' });
     try {
       await page.goto(`${server.url}/console/who-can`);
       await page.waitForSelector('.form button[aria-disabled=false]');
@@ -45,6 +45,24 @@ describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
       await focusIsIn('p');
       await page.keyboard.press('Tab');
       await focusIsIn('footer');
+    } finally {
+      await page.close();
+    }
+  });
+
+  test('return the focus to the button that opened a dialog', async () => {
+    const { page } = await openPage(browser, 1_200);
+    try {
+      page.setDefaultTimeout(10_000);
+      await page.goto(`${server.url}/console/rigs?view=rigclaims`);
+      const opener = page.locator('button:text-is("Release claim")');
+      await opener.and(page.locator('[aria-disabled=false]')).waitFor();
+      await opener.focus();
+      await page.keyboard.press('Enter');
+      await page.locator('dialog button:text-is("Cancel")').focus();
+      await page.keyboard.press('Enter');
+      await page.waitForSelector('dialog', { state: 'detached' });
+      await opener.and(page.locator(':focus')).waitFor();
     } finally {
       await page.close();
     }
