@@ -57,7 +57,7 @@ describe('paths below /hyperedge/', () => {
   });
 });
 
-describe('administration over HTTP', () => {
+describe('administration over HTTP', { timeout: 60_000 }, () => {
   let clock: ManualClock;
   let host: Partial<HostAdministration>;
   let port: number;
@@ -161,6 +161,8 @@ describe('administration over HTTP', () => {
 
   it('reports the progress of a snapshot in lines, the last with the result or the error', async () => {
     for (const outcome of ['result', 'error'] as const) {
+      // A timer that the last request has left must not be taken for one of this request.
+      clock = new ManualClock();
       const saved = Promise.withResolvers<object>();
       host.saveSnapshot = () => saved.promise;
       host.savedBytes = async () => 17;
