@@ -13,8 +13,8 @@ export const denyServiceExternalIps: AdmissionPlugin = {
     const isWrite = request.operation === 'CREATE' || request.operation === 'UPDATE';
     if (!isWrite || !isFor(request, '', 'services') || request.subresource !== '') return;
     const now = (request.object as Service).spec?.externalIPs ?? [];
-    const before = (request.old as Service | undefined)?.spec?.externalIPs ?? [];
-    if (now.some((address) => !before.includes(address))) {
+    const before = new Set((request.old as Service | undefined)?.spec?.externalIPs);
+    if (now.some((address) => !before.has(address))) {
       throw forbid(request, 'Use of external IPs is denied by admission control');
     }
   },
