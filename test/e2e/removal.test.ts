@@ -7,7 +7,7 @@ import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Appliance, projectRoot } from './harness.ts';
+import { Appliance, eventually, projectRoot } from './harness.ts';
 
 let appliance: Appliance;
 let other: string;
@@ -49,8 +49,10 @@ async function network(): Promise<Record<'addresses' | 'routes' | 'links' | 'tab
 test('refuses uninstall and reset for a root without an installation, without changes', {
   timeout: 60_000,
 }, async () => {
-  const before = await network();
-  assert.ok(before.tables.length > 0 && before.routes.some((route) => route.startsWith('172.30.0.0/16')));
+  const before = await eventually('the route of services', 30_000, async () => {
+    const now = await network();
+    return now.tables.length > 0 && now.routes.some((route) => route.startsWith('172.30.0.0/16')) ? now : undefined;
+  });
   for (const [command, root] of [
     ['uninstall', '/never/existed'],
     ['reset', '/never/existed'],
