@@ -3,10 +3,10 @@
 export type FixtureType = 'serial' | 'gpio' | 'can' | 'video' | 'block' | 'net' | 'relay' | 'device';
 
 export interface Fixture {
-  /** Unique on the host and stable across re-plugging: vendor and serial number, or the declared name. */
+  /** Unique on the host and unchanged after re-plugging: vendor and serial number, or the declared name. */
   readonly name: string;
   readonly type: FixtureType;
-  /** Device node. Undefined for a network interface. */
+  /** Device node on the host, and its path in containers. Undefined for a network interface. */
   readonly node?: { readonly hostPath: string; readonly containerPath: string };
   /** Name of the network interface of a `can` or `net` fixture. */
   readonly link?: string;
@@ -20,15 +20,15 @@ export interface DeclaredFixture {
   readonly type: FixtureType;
   /** Device node or a link to one. */
   readonly path?: string;
-  /** Attributes that a discovered fixture must have. Alternative to a path. */
+  /** Attributes that a discovered fixture must have. Used instead of `path`. */
   readonly match?: Readonly<Record<string, string>>;
-  /** Path in containers. Default: the fixture's own path when it is below `/dev`, otherwise `/dev/<name>`. */
+  /** Path in containers. Default: the path on the host if it is below `/dev`, otherwise `/dev/<name>`. */
   readonly containerPath?: string;
 }
 
 export interface FixtureScanner {
   /** Lists the connected fixtures, sorted by name. */
   scan(): Promise<readonly Fixture[]>;
-  /** Calls the listener when a new scan may show a change. */
+  /** Calls the listener when devices may have changed, so that the caller scans again. */
   watch(listener: () => void): { close(): void };
 }

@@ -1,4 +1,7 @@
-/** Revisions of a master: an installer for each component, and this host's part in the leader election. */
+/**
+ * Manages the revisions of a master: runs an installer for each component, and takes part in planning as
+ * RevisionLeader.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { checkReady } from '../../client/index.ts';
@@ -13,7 +16,7 @@ import { createTurn } from './turn.ts';
 export interface HostRevisionsOptions {
   readonly node: string;
   readonly files: ReadonlyMap<Operand, OperandFiles>;
-  /** Access to the running process of a component. Called after the kubelet has been created. */
+  /** Provides access to a component's running process. Called only after the kubelet has been created. */
   readonly process: (operand: Operand) => OperandProcess;
   readonly clock: Clock;
   readonly log: Log;
@@ -63,8 +66,8 @@ export class HostRevisions {
   }
 
   /**
-   * Called before the kubelet starts the components. `running`: components that already run. The scheduler's files are
-   * written to the directory and manifest of the controllers, after theirs.
+   * Called before the kubelet starts the components. `running` contains the components that already run. The scheduler
+   * is prepared after the controller manager, because both use the same directory and manifest.
    */
   async prepare(running: ReadonlySet<Operand>): Promise<void> {
     const prepared = new Map<Operand, Promise<void>>();
@@ -92,7 +95,9 @@ export class HostRevisions {
     await Promise.all([this.#leader?.stop(), this.#reporter?.stop()]);
   }
 
-  /** Adopts changed files of these components as a new revision before their requested restart. */
+  /**
+   * Installs changed files of these components as a new revision. Called before a requested restart of the components.
+   */
   async adoptNow(operands: readonly Operand[]): Promise<void> {
     for (const each of operands) await this.#installers.get(each)?.adoptNow();
   }
@@ -118,12 +123,15 @@ export class HostRevisions {
     };
   }
 
-  /** Refreshed in the background, so it returns the result of the previous refresh. */
+  /**
+   * Time for which no API server has responded. The request runs in the background, so the result is that of the
+   * previous request.
+   */
   #apiAwayMs(): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#requestedMs > REQUEST_TIMEOUT_MS) {
-      // After a pause in the requests, the outage start is unknown.
+      // After a pause in the requests, the start of the outage is unknown.
       if (nowMs - this.#requestedMs > 4 * REQUEST_TIMEOUT_MS) this.#awaySinceMs = undefined;
       this.#requestedMs = nowMs;
       const client = this.#api?.client;

@@ -33,17 +33,17 @@ export interface InstallerOptions {
   readonly operand: Operand;
   readonly files: OperandFiles;
   readonly process: OperandProcess;
-  /** Revision that the leader assigned to this host. Undefined when there is none. */
+  /** Revision that the leader assigned to this host; undefined if there is none. */
   readonly target: () => Target | undefined;
   readonly apiAwayMs: () => number;
-  /** Serializes restarts and trials of this host. */
+  /** Ensures that only one component of this host is restarted and on trial at a time. */
   readonly turn: Turn;
   readonly reported: (report: NodeReport) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Held by the component whose revision is on trial. */
+/** Lock that a component holds while its new revision is on trial. */
 export interface Turn {
   take(operand: Operand): boolean;
   release(operand: Operand): void;
@@ -51,12 +51,13 @@ export interface Turn {
 
 const TRIAL_POLL_MS = 1_000;
 /**
- * Polling interval while files differ from the running revision, because the API server or the leader may be
- * unavailable.
+ * Polling interval while the files differ from the running revision. Polling is required because the API server or the
+ * leader may be unavailable.
  */
 const POLL_MS = 5_000;
 /**
- * Polling interval otherwise. Changes of files and targets trigger notifications, but sub-directories are not watched.
+ * Polling interval while the files match the running revision. Changes of files and targets trigger notifications, but
+ * sub-directories are not watched.
  */
 const SETTLED_POLL_MS = 60_000;
 const SETTLE_MS = 300;
@@ -69,14 +70,17 @@ export class RevisionInstaller {
   #work: Promise<void> = Promise.resolve();
   #unwatch: (() => void) | undefined;
   #isStopped = false;
-  /** Two successful checks are required, because a component may respond once and then exit. */
+  /**
+   * Number of consecutive successful health checks. Two are required, because a component may respond once and then
+   * exit.
+   */
   #healthyInARow = 0;
   /** Start of the trial by the monotonic clock, because the wall clock may be set meanwhile. */
   #trial: { readonly sinceMs: number; readonly monotonicMs: number } | undefined;
   #complained = '';
-  /** Whether the kubelet will start the component for the first time on this host. */
+  /** Whether the component did not run yet when this process started, so the kubelet will start it. */
   #isFirstStart = false;
-  /** Whether files and target match the running revision. */
+  /** Whether the input files and the target match the running revision. */
   #isSettled = false;
 
   constructor(options: InstallerOptions) {
@@ -84,14 +88,15 @@ export class RevisionInstaller {
   }
 
   /**
-   * Called before the kubelet starts the component. `isRunning`: it already runs with the files of an earlier start.
+   * Called before the kubelet starts the component. `isRunning` is true if the component still runs since an earlier
+   * start of this process.
    */
   async prepare(isRunning: boolean): Promise<void> {
     const { files, clock } = this.#options;
     this.#state = await files.readState();
     const { current, trial } = this.#state;
     this.#isFirstStart = !isRunning;
-    // A power failure may have interrupted the copy. The files of a running component may be newer.
+    // A power failure may have interrupted the copy. While the component runs without a trial, its files may be newer.
     if (current !== 0 && (!isRunning || trial !== undefined)) await files.apply(current);
     if (trial !== undefined && !isRunning) await this.#save({ ...this.#state, trial: { sinceMs: clock.nowMs() } });
     if (current === 0 || !isRunning) await this.#round(true);
@@ -109,12 +114,15 @@ export class RevisionInstaller {
     await this.#work;
   }
 
-  /** Checks soon whether a revision must be installed. Call it when the target or the API server has changed. */
+  /**
+   * Checks soon whether a revision must be installed. Called when the target or the availability of the API may have
+   * changed.
+   */
   kick(): void {
     this.#schedule(0);
   }
 
-  /** Installs the current files before a requested restart. */
+  /** Installs changed files as a new revision. Called before a requested restart, so no restart is triggered here. */
   async adoptNow(): Promise<void> {
     await this.#enqueue(true);
   }
@@ -191,7 +199,7 @@ export class RevisionInstaller {
       const isTrial = this.#state.current === 0 ? this.#isFirstStart : restart;
       const atMs = clock.nowMs();
       this.#healthyInARow = 0;
-      // Save the state first, so that the copy is completed after a power failure.
+      // Save the state first, so that the next start completes the copy after a power failure.
       await this.#save(
         installed(this.#state, { revision, digest, restartDigest, overlay, reason, atMs, outcome: 'trial' }, isTrial),
       );
@@ -221,7 +229,7 @@ export class RevisionInstaller {
     this.#trialForMs();
   }
 
-  /** Duration of the trial so far. A trial that an earlier process began counts from the start of this one. */
+  /** Duration of the trial so far. After a restart of this process, the duration counts from that restart. */
   #trialForMs(): number {
     const { trial } = this.#state;
     const nowMs = this.#options.clock.monotonicMs();
@@ -239,7 +247,7 @@ export class RevisionInstaller {
     this.#options.log.info('revisions pruned', { operand: this.#options.operand, revisions: pruned });
   }
 
-  /** Names of the files that differ from those of the last attempt. */
+  /** Names of the files that have changed since the last attempt. */
   async #changed({ digest, files }: Inputs): Promise<string[]> {
     const attempt = attemptOf(this.#state);
     if (attempt === undefined || attempt.digest === digest) return [];
@@ -254,7 +262,7 @@ export class RevisionInstaller {
     const { current, trial, failure } = this.#state;
     const { revision, digest, overlay, reason } = attempt;
     this.#options.reported({
-      // The revision on trial becomes current only after it is healthy.
+      // A revision on trial is reported as current only after it is healthy.
       current: trial === undefined ? current : this.#before(),
       digest: inputs.digest,
       changed: await this.#changed(inputs),
@@ -264,7 +272,10 @@ export class RevisionInstaller {
     });
   }
 
-  /** Newest good revision before the one on trial. The first revision of a host counts without a health check. */
+  /**
+   * Newest good revision other than the one on trial. The first revision of a running component is good without a
+   * check.
+   */
   #before(): number {
     const { current, revisions } = this.#state;
     const good = revisions.filter((each) => each.outcome === 'good' && each.revision !== current);

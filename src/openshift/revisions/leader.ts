@@ -1,6 +1,6 @@
 /**
- * Plans the revisions of the control plane and writes them to the API. Every master runs one. The Lease is held only
- * during a round, so an idle cluster renews none.
+ * Plans the revisions of the control plane and writes them to the API. Every master runs a RevisionLeader. It holds the
+ * Lease only while it writes, so an idle cluster renews no Lease.
  */
 
 import type { ConfigMap, Node, Pod } from '../../api/generated/core/v1.ts';
@@ -51,7 +51,7 @@ export interface LeaderOptions {
   /** Runs `work` with a client whose writes fail when the Lease is lost. */
   readonly exclusively: (work: (client: ApiClient) => Promise<void>) => Promise<void>;
   readonly recorder: EventRecorder;
-  /** Called when an operator or a revision has changed. */
+  /** Called when an operator object or a published revision has changed. */
   readonly changed: () => void;
   /** Image shown in installer pods. */
   readonly image: string;
@@ -59,7 +59,7 @@ export interface LeaderOptions {
   readonly log: Log;
 }
 
-/** Delay per rank: the first master acts immediately, the next ones only if it has not. */
+/** Delay per rank. The master with rank 0 acts immediately; a later one acts only if the work is still due. */
 const STAGGER_MS = 4_000;
 const SETTLE_MS = 100;
 const RETRY_MS = 2_000;
@@ -99,7 +99,7 @@ export class RevisionLeader {
     return this.#operators.get(operand)?.get(OPERATOR_NAME);
   }
 
-  /** Revision as published by the leader. */
+  /** Revision as published in its `revision-status-N` ConfigMap. */
   revision(operand: Operand, revision: number): Revision | undefined {
     const map = this.#revisions.get(`${namespaceOf(operand)}/${revisionMapName(revision)}`);
     return map === undefined ? undefined : revisionOf(map);
@@ -142,7 +142,7 @@ export class RevisionLeader {
       await exclusively(async (client) => {
         for (const operand of due) await this.#apply(client, operand);
       });
-      // The informers are updated shortly after.
+      // Check again later, because the informers receive the written objects only after a short delay.
       this.#schedule(RETRY_MS);
     } catch (error) {
       log.v(2, 'revisions not published; retrying', { error: messageOf(error), atMs: clock.nowMs() });
@@ -150,7 +150,7 @@ export class RevisionLeader {
     }
   }
 
-  /** Position among the Ready masters. 0 is the first. */
+  /** Position of this host among the Ready masters, sorted by name. The master with position 0 acts first. */
   #rank(): number {
     const names = this.#masters('kube-apiserver')
       .filter(({ notReadySinceMs }) => notReadySinceMs === undefined)
@@ -170,7 +170,7 @@ export class RevisionLeader {
       const { node, of } = reportsOf(map);
       const found = this.#nodes.get(node);
       const report = of.get(operand);
-      // Hosts that left the cluster do not delay a revision.
+      // Only nodes that still exist count, so a host that left the cluster does not delay a revision.
       if (found === undefined || report === undefined) return [];
       const ready = found.status?.conditions?.find(({ type }) => type === 'Ready');
       const since = Date.parse(ready?.lastTransitionTime ?? found.metadata?.creationTimestamp ?? '');
@@ -241,7 +241,7 @@ export class RevisionLeader {
     }
     const status = statusOf(operator, plan, clock.nowMs());
     if (!semanticEqual(operator.status ?? {}, status)) {
-      // Conditional on the version that was read, because another leader may have written since.
+      // The update fails if another leader has written a newer version since this one was read.
       await client
         .resource(operatorType(operand))
         .update({ ...structuredClone(operator), status }, { subresource: 'status' });
@@ -274,7 +274,7 @@ export class RevisionLeader {
       const at = timestamp(clock.nowMs());
       await pods.patch(name, namespace, 'merge', podStatus(name, phase, known, image, at), { subresource: 'status' });
     }
-    // Bound to its node only after it has terminated, so that no kubelet starts it.
+    // The pod is bound to its node only after it has terminated, so that no kubelet starts it.
     if (phase === 'Running' || (known?.spec?.nodeName ?? '') !== '') return;
     await pods
       .createSubresource(name, namespace, 'binding', {

@@ -25,14 +25,17 @@ export const namespaceOf = (operand: Operand): string => `openshift-${operand}`;
 export const OPERATOR_NAME = 'cluster';
 export const OPERATOR_VERSION = 'operator.openshift.io/v1';
 
-/** Labels of the objects that the leader watches. */
+/** Labels of the objects that the leader watches: reports, revisions and installer pods. */
 export const REPORT_LABEL = 'hyperedge.dev/revision-report';
 export const REVISION_LABEL = 'hyperedge.dev/revision-status';
 export const POD_LABEL = 'hyperedge.dev/revision-pod';
 const REPORT_NAMESPACE = 'kube-system';
 const PREFIX = 'revisions-';
 
-/** Settings of an operator that override the files of each host, as JSON. Empty when there are none. */
+/**
+ * Settings of an operator object that override the files of each host, as JSON. Empty if the object has no such
+ * settings.
+ */
 export function overlayOf({ spec = {} }: StaticPodOperator): string {
   const { forceRedeploymentReason = '', logLevel = '', unsupportedConfigOverrides } = spec;
   const settings = {
@@ -144,7 +147,7 @@ export function statusOf(
   };
 }
 
-/** Source: library-go, the conditions of the installer controller. */
+/** Conditions of an operator's status. Source: library-go, installer controller. */
 function conditionsOf({ latest, progress }: RevisionPlan): OperatorCondition[] {
   const active = progress.filter(({ currentRevision }) => currentRevision > 0).length;
   const counts = new Map<number, number>();
@@ -181,7 +184,7 @@ function conditionsOf({ latest, progress }: RevisionPlan): OperatorCondition[] {
 
 export type PodPhase = 'Running' | 'Succeeded' | 'Failed';
 
-/** Pods that show in `oc get pods` what the hosts have installed. The host processes perform the work themselves. */
+/** Pods that show in `oc get pods` which revisions the hosts install. The host processes do the work, not the pods. */
 export function podsOf(plan: RevisionPlan): ReadonlyMap<string, { readonly node: string; readonly phase: PodPhase }> {
   const pods = new Map<string, { node: string; phase: PodPhase }>();
   for (const each of plan.progress) {
@@ -192,7 +195,7 @@ export function podsOf(plan: RevisionPlan): ReadonlyMap<string, { readonly node:
     const failures = failed === plan.latest ? lastFailedCount : 0;
     if (failed > 0) pods.set(installer(failed, lastFailedCount - 1), { node, phase: 'Failed' });
     if (target > 0) pods.set(installer(target, failures), { node, phase: 'Running' });
-    // The host started with the first revision, so it has no installer pod.
+    // A host starts with the first revision, so this revision has no installer pod.
     if (current > 1) {
       pods.set(installer(current, 0), { node, phase: 'Succeeded' });
       pods.set(`revision-pruner-${current}-${node}`, { node, phase: 'Succeeded' });
@@ -209,7 +212,7 @@ export function shownPod(operand: Operand, name: string, image: string): Pod {
       labels: { app: name.startsWith('installer') ? 'installer' : 'pruner', [POD_LABEL]: 'true' },
     },
     spec: {
-      // Prevents scheduling: the host process performs the work.
+      // No scheduler has this name, so the pod is never started. The host process does the work.
       schedulerName: 'hyperedge-revisions',
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
@@ -219,5 +222,5 @@ export function shownPod(operand: Operand, name: string, image: string): Pod {
   };
 }
 
-/** Revision in the name of an installer or pruner pod. */
+/** Revision number in the name of an installer or pruner pod; NaN for other names. */
 export const revisionOfPod = (name: string): number => Number(/^(?:installer|revision-pruner)-(\d+)-/.exec(name)?.[1]);

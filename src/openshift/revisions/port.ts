@@ -7,7 +7,7 @@ export const OPERANDS = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'k
 export type Operand = (typeof OPERANDS)[number];
 
 export interface Inputs {
-  /** Digest of all relevant files. */
+  /** Digest of all files that are part of a revision. */
   readonly digest: string;
   /** Digest of the files that the component reads only at start. */
   readonly restartDigest: string;
@@ -16,37 +16,37 @@ export interface Inputs {
 }
 
 /**
- * Files of one component: those written by administrators and the host process, a copy of them for each revision, and
- * the copy that the component reads. All methods reject with an Error that names the file.
+ * Files of one component: the files that administrators and the host process write, a copy of these files for each
+ * revision, and the copy that the component reads. All methods reject with an Error that names the file.
  */
 export interface OperandFiles {
   readState(): Promise<HostState>;
   /** Resolves when the state is on disk. */
   writeState(state: HostState): Promise<void>;
-  /** Current files. */
+  /** Digests of the current files. */
   inputs(): Promise<Inputs>;
-  /** Copies the current files to the directory of the revision and applies the cluster's settings to them. */
+  /** Stores a copy of the current files as this revision, with the cluster's settings applied. */
   keep(revision: number, overlay: string): Promise<Inputs>;
-  /** Relevant files of a stored revision, before settings were applied. */
+  /** Digests of a stored revision's files before settings were applied; undefined if the revision is not stored. */
   kept(revision: number): Promise<Inputs | undefined>;
   /** Switches the component to the files of this revision. */
   apply(revision: number): Promise<void>;
-  /** Copies files that the component reloads, and irrelevant ones, to the location from which it reads them. */
+  /** Copies current files whose changes need no restart to the directory that the component reads. */
   follow(): Promise<void>;
   remove(revision: number): Promise<void>;
-  /** `listener` may be called without a change. Returns a function that stops the watch. */
+  /** Calls `listener` after changes, and sometimes without a change. Returns a function that stops the watch. */
   watch(listener: () => void): () => void;
 }
 
 export interface Health {
   readonly state: 'healthy' | 'starting' | 'crashing';
-  /** Description of the fault with the last error in the component's log. */
+  /** Description of the fault, with the last error in the component's log. */
   readonly message: string;
 }
 
 export interface OperandProcess {
   /** Health of the container that was started after `sinceMs`. */
   health(sinceMs: number): Promise<Health>;
-  /** Stops the container, which the kubelet restarts immediately. Does nothing when there is none. */
+  /** Stops the container, which the kubelet then restarts immediately. Does nothing if there is no container. */
   restart(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Publishes the revisions installed on this host. */
+/** Publishes this host's reports about its revisions in a ConfigMap. */
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { isApiError } from '../../api/meta/status.ts';

@@ -4,7 +4,7 @@ import type { Parsed } from '../../wire/strict-yaml.ts';
 import { dictionary, type Field, list, object, oneOf, string } from '../../wire/strict-yaml.ts';
 import type { DeclaredFixture } from '../fixtures-port.ts';
 
-/** Becomes part of the resource's name, `rig.hyperedge.dev/<name>`. */
+/** Pattern of fixture names. The name becomes part of a resource name, `rig.hyperedge.dev/<name>`. */
 const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const absolutePath = (): Field<string> => string({ pattern: /^\/[^\0]*$/, fix: 'give an absolute path' });
 
@@ -34,7 +34,7 @@ export function fixturesField(): Field<ReadonlyMap<string, FixtureFile>> {
   };
 }
 
-/** Commands that switch boards: path of a program, and its arguments. No shell is run. */
+/** Field with the commands that switch boards. Each has a program's path and its arguments; no shell is used. */
 export function rigPowerField(): Field<ReadonlyMap<string, readonly string[]>> {
   const field = dictionary(list(string()));
   return {

@@ -1,4 +1,4 @@
-/** Creates a DeviceClass for each type of test rig fixture, so that claims need no class of their own. */
+/** Creates a DeviceClass for each type of test rig fixture, so that users need not create a class for their claims. */
 import type { DeviceClass } from '../../api/devices/types.ts';
 import { resources } from '../../api/resources.ts';
 import { createUnlessPresent } from '../../controllers/framework/create-unless-present.ts';
@@ -20,7 +20,7 @@ export const fixtureClassesController: ControllerSpec = {
   },
 };
 
-/** Class such as `serial.rig.hyperedge.dev`. */
+/** DeviceClass for fixtures of this type, named for example `serial.rig.hyperedge.dev`. */
 function fixtureClass(type: string): DeviceClass {
   const expression = `device.driver == "${DRIVER}" && device.attributes["${DRIVER}"].type == "${type}"`;
   return {

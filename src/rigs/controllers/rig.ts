@@ -1,4 +1,7 @@
-/** Grants rigs to claims, and starts and ends the pods that use them. Plan in rigs/core. */
+/**
+ * Grants rigs to claims, ungates the pods of granted claims and evicts the pods of ended ones. The plan is made in
+ * rigs/core.
+ */
 
 import type { ResourceClaim } from '../../api/devices/types.ts';
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
@@ -20,7 +23,7 @@ export const rigController: ControllerSpec = {
   prepare,
 };
 
-/** Claims compete, so they are planned together. */
+/** Single key of the work queue: claims compete for rigs, so all claims are planned together. */
 const ALL = 'all';
 
 function prepare(handle: ControllerHandle): ControllerRun {
@@ -33,7 +36,10 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const claimClient = handle.writer(resources.rigClaims);
   const podClient = handle.writer(resources.pods);
 
-  /** Written claims may be newer than the informer's. A rig must not be granted twice based on an older copy. */
+  /**
+   * Claims as last written. They may be newer than the informer's copies, and planning with an older copy could grant a
+   * rig twice.
+   */
   const written = new Map<string, RigClaim>();
   const newest = (claim: RigClaim): RigClaim => {
     const key = objectKey(claim);

@@ -1,12 +1,12 @@
 /**
- * Uses of a rig, newest first, in its status. A use is open while its claim has the rig. The status of the claims
- * decides, so the history is also right after changes that the controller has not seen: the end of such a use is the
- * time at which it was noticed.
+ * Uses of a rig in its status, newest first. A use is open while its claim holds the rig. The history is derived from
+ * the status of the claims, so it also includes changes that the controller has not observed. If the end of a use was
+ * not observed, the use ends at the time at which the controller notices it.
  */
 import { timeMs } from '../../base/times.ts';
 import { type ClaimPhase, HISTORY_LIMITS, type Rig, type RigClaim, type RigUse } from '../kinds/rig-types.ts';
 
-/** Decision about a claim, as far as the history needs it. */
+/** Fields of a claim's planned outcome that the history needs. */
 export interface Decision {
   readonly phase: ClaimPhase;
   readonly rig?: string;
@@ -16,7 +16,7 @@ export interface Decision {
 export interface HistoryContext {
   /** Timestamp for uses that end. */
   readonly now: string;
-  /** Node that has the fixtures. Undefined: no node has all of them. */
+  /** Node that has all fixtures of the rig; undefined if there is no such node. */
   readonly node: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export function historyOf(
   return uses.sort(byTime).slice(0, HISTORY_LIMITS.entries);
 }
 
-/** Undefined if the claim has never had the rig, for example because its grant was not written. */
+/** Returns undefined if the claim has never held the rig, for example because its grant was not written. */
 function useOf(
   claim: RigClaim,
   { phase, rig, grantedAt }: Decision,
@@ -54,7 +54,7 @@ function useOf(
   if (rig !== name || grantedAt === undefined) return use?.endedAt === undefined ? undefined : use;
   if (phase === 'Granted') return opened(claim, grantedAt, use?.node ?? node);
   if (use?.endedAt !== undefined) return use;
-  // The node of a use that was not seen while it was open is not known.
+  // If the use was not recorded while it was open, its node is unknown.
   return ended(
     use ?? opened(claim, grantedAt, undefined),
     phase === 'Expired' ? 'Expired' : 'Released',
@@ -79,7 +79,7 @@ const ended = (use: RigUse, reason: RigUse['reason'] & string, endedAt: string):
   reason,
 });
 
-/** Time at which an earlier decision ended the claim's use. */
+/** Time at which the claim's use ended according to its status; undefined if the status shows no end. */
 function endOf({ status }: RigClaim): string | undefined {
   if (status?.phase !== 'Expired' && status?.phase !== 'Released') return undefined;
   return status.conditions?.find(({ type, status: is }) => type === 'Granted' && is === 'False')?.lastTransitionTime as

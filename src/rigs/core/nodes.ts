@@ -1,6 +1,6 @@
 import type { Rig } from '../kinds/rig-types.ts';
 
-/** Nodes of a rig, the present one first, then those of earlier uses, the latest first. */
+/** Nodes of a rig: the present node, then the nodes of earlier uses from newest to oldest. */
 export function rigNodes({ spec, status }: Rig): readonly string[] {
   const present = status?.node ?? spec?.node;
   const earlier = (status?.history ?? []).map(({ node }) => node);

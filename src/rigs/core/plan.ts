@@ -1,6 +1,6 @@
 /**
- * Assignment of rigs to claims. Claims wait in a fair queue. One claim has the rig for the duration of its lease; the
- * next one gets it after the pods of the previous one have terminated.
+ * Assignment of rigs to claims. Claims wait in a fair queue. A claim holds its rig for the duration of its lease. The
+ * next claim gets the rig after the pods of the previous claim have terminated.
  */
 
 import type { ResourceClaim } from '../../api/devices/types.ts';
@@ -47,15 +47,15 @@ export interface Ungating {
 }
 
 export interface RigPlan {
-  /** Desired status by claim. */
+  /** Desired status of each claim, by `<namespace>/<name>`. */
   readonly claims: ReadonlyMap<string, NonNullable<RigClaim['status']>>;
-  /** Desired status by name of the rig. */
+  /** Desired status of each rig, by name. */
   readonly rigs: ReadonlyMap<string, NonNullable<Rig['status']>>;
   readonly evict: readonly Eviction[];
   readonly ungate: readonly Ungating[];
-  /** Pods that still wait although their claim has its rig. */
+  /** Gated pods that stay gated although their claim holds its rig, because they request fixtures of other rigs. */
   readonly refused: readonly Eviction[];
-  /** Deleted claims that no longer hold a rig. */
+  /** Deleted claims without running pods, whose finalizer is removed. */
   readonly release: readonly RigClaim[];
   /** Time at which the next lease ends, in milliseconds since the epoch. */
   readonly nextMs: number | undefined;
@@ -126,7 +126,7 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
   };
 }
 
-/** State of a claim before rigs are granted. */
+/** Outcome for a claim before free rigs are granted in this plan. */
 function outcomeOf({ metadata, status = {}, spec }: RigClaim, rigs: ReadonlyMap<string, Rig>, nowMs: number): Outcome {
   const { phase = 'Queued', rig, grantedAt, expiresAt } = status;
   const had = {
@@ -157,7 +157,7 @@ interface Granting {
   readonly owners: ReadonlyMap<string, ReadonlySet<string>>;
   readonly nodes: ReadonlyMap<string, Node | undefined>;
   readonly claims: ReadonlyMap<string, RigClaim>;
-  /** Modified in place. */
+  /** Outcomes by claim key. They are modified in place. */
   readonly outcomes: Map<string, Outcome>;
   readonly nowMs: number;
 }
@@ -203,7 +203,7 @@ function grant(granting: Granting): void {
   }
 }
 
-/** Rigs with a fixture held by a ResourceClaim that was allocated before the fixture belonged to the rig. */
+/** Rigs with a fixture that is allocated to a ResourceClaim. The value is a text for the status of waiting claims. */
 function claimedRigs({ rigs, nodes, deviceClaims }: Granting): ReadonlyMap<string, string> {
   const held = new Map(
     deviceClaims.flatMap((claim) =>
@@ -220,7 +220,7 @@ function claimedRigs({ rigs, nodes, deviceClaims }: Granting): ReadonlyMap<strin
   return claimed;
 }
 
-/** Rigs that pods still use. */
+/** Rigs that running pods still use, by name. */
 function usersOfRigs(
   pods: readonly Pod[],
   owners: ReadonlyMap<string, ReadonlySet<string>>,

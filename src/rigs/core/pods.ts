@@ -12,7 +12,7 @@ export function isGated({ spec }: Pod, claim: string): boolean {
   return (spec?.schedulingGates ?? []).some(({ name }) => name === gateOf(claim));
 }
 
-/** Names of fixtures that any container of the pod requests. */
+/** Names of the fixtures that containers or init containers of the pod request. */
 export function fixturesOf({ spec }: Pod): ReadonlySet<string> {
   const fixtures = new Set<string>();
   for (const { resources } of [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]) {
@@ -22,7 +22,7 @@ export function fixturesOf({ spec }: Pod): ReadonlySet<string> {
   return fixtures;
 }
 
-/** Rigs by name of their fixtures. */
+/** Maps the name of each fixture to the names of the rigs that contain it. */
 export function rigsByFixture(rigs: readonly Rig[]): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
   for (const { metadata, spec } of rigs) {

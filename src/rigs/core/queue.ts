@@ -1,13 +1,13 @@
 /**
- * Order of claims that wait for one rig. Each user of a namespace has one turn per round; the user that holds the rig
- * has used its turn of this round. Within a round the oldest claim comes first.
+ * Order of the claims that wait for a rig. Each requester in a namespace has one turn per round. The requester that
+ * holds the rig has already used its turn of the first round. Within a round, older claims come first.
  */
 
 import { objectKey } from '../../api/meta/object.ts';
 import { timeMs } from '../../base/times.ts';
 import type { RigClaim } from '../kinds/rig-types.ts';
 
-/** Claims of one requester share its turns. */
+/** Key of the requester in its namespace. All claims with this key share the turns of the queue. */
 export const requesterOf = ({ metadata, status }: RigClaim): string =>
   `${metadata?.namespace ?? ''}/${status?.requester ?? ''}`;
 

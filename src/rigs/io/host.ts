@@ -13,7 +13,7 @@ const RELAY_BAUD = 9_600;
 const RELAY_REST_MS = 50;
 
 export interface RigHostOptions {
-  /** Parent of the recordings: one directory per rig. */
+  /** Parent directory of the recordings. It contains one directory per rig. */
   readonly directory: string;
   /** Commands by name, with their arguments. The program is an absolute path. */
   readonly commands: ReadonlyMap<string, readonly string[]>;

@@ -7,17 +7,17 @@ const DEFAULT_FILES = 20;
 export interface RecordingOptions {
   readonly directory: string;
   readonly nowMs: () => number;
-  /** A longer recording continues in another file. */
+  /** Size at which the recording continues in another file. */
   readonly maxFileBytes?: number;
-  /** If there are more, the rig's oldest files are deleted. */
+  /** Maximum number of files of a rig. When it is exceeded, the oldest files are deleted. */
   readonly maxFiles?: number;
-  /** Receives the path of the file as long as it is written. */
+  /** Set to which the path of the current file is added while the file is being written. */
   readonly writing?: Set<string>;
 }
 
 /**
- * Records to a file `<time>.log` that only root can read. After `maxFileBytes` it continues in `<time>-1.log`, and so
- * on.
+ * Starts a recording to a file `<time>.log` that only root can read. After `maxFileBytes` it continues in
+ * `<time>-0001.log`, `<time>-0002.log` and so on.
  */
 export async function startRecording({
   directory,

@@ -1,4 +1,4 @@
-/** Recordings of a rig on this host. Directories and files are opened without links, and read through descriptors. */
+/** Recordings of a rig on this host. Symbolic links are not followed, and files are read through descriptors. */
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, opendir } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -6,7 +6,10 @@ import { CodedError } from '../../base/errors.ts';
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import type { OpenRecording, RecordingFile } from '../rig-host-port.ts';
 
-/** The host keeps fewer. Further entries were created by others, and are not read. */
+/**
+ * Limit of directory entries that are read. The host keeps fewer recordings; more entries were created by other
+ * programs.
+ */
 const MAX_ENTRIES = 1_000;
 const MAX_LISTED = 100;
 const NAME = /^(\d{4}-\d\d-\d\dT\d\d)(\d\d)(\d\d)-(\d{3}Z)(?:-\d{4,6})?\.log$/;
@@ -29,7 +32,7 @@ export async function listRecordings(
       const start = startOf(name);
       if (start === undefined) continue;
       const stats = await lstat(`/proc/self/fd/${directory.fd}/${name}`).catch(() => undefined);
-      // A file may have been deleted as the oldest since.
+      // The file may have been deleted since the directory was read, because it was the oldest.
       if (stats === undefined || !isOwn(stats)) continue;
       found.push({ name, start, bytes: stats.size, isOpen: writing.has(`${parent}/${rig}/${name}`) });
     }
@@ -39,7 +42,10 @@ export async function listRecordings(
   }
 }
 
-/** Opens the bytes that the file has now. Throws CodedError 'not-found', or 'failed' for a directory of others. */
+/**
+ * Opens a recording up to its current size. Throws CodedError 'not-found', or 'failed' if other users can change the
+ * directory.
+ */
 export async function openRecording(parent: string, rig: string, name: string): Promise<OpenRecording> {
   const missing = new CodedError('not-found', `rig "${rig}" has no recording of that name on this node; list them`);
   if (startOf(name) === undefined) throw missing;
@@ -69,10 +75,12 @@ export async function openRecording(parent: string, rig: string, name: string): 
   return { name, bytes: 0, content: Readable.from([]), close: () => {} };
 }
 
-/** Whether it is a file with one name. A second hard link may be a file of another directory. */
+/**
+ * Whether it is a regular file without further hard links. A second link could belong to a file in another directory.
+ */
 const isOwn = (stats: Stats): boolean => stats.isFile() && stats.nlink === 1;
 
-/** Undefined if the rig has no recordings. */
+/** Returns undefined if the rig has no recordings. */
 async function openDirectory(parent: string, rig: string): Promise<FileHandle | undefined> {
   if (dns1123SubdomainErrors(rig).length > 0) return undefined;
   let directory: FileHandle;

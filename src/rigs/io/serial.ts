@@ -11,12 +11,12 @@ const run = promisify(execFile);
 const openDescriptor = promisify(openFd);
 const { O_RDWR, O_WRONLY, O_NOCTTY, O_NONBLOCK } = constants;
 const STTY_MS = 5_000;
-/** Retry interval while the line's buffer is full or flow control blocks it. */
+/** Delay before writing is retried while the line's buffer is full or flow control blocks the line. */
 const FULL_MS = 10;
 
 /**
- * Opens a serial line in raw mode at this speed. Reads use the event loop's poll, so that a silent line needs no
- * thread.
+ * Opens a serial line in raw mode at this speed. Reads use the event loop, so a silent line occupies no thread of the
+ * pool.
  */
 export async function openSerial(path: string, baudRate: number): Promise<ByteStream> {
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
@@ -39,7 +39,7 @@ export async function openSerial(path: string, baudRate: number): Promise<ByteSt
     await output.close();
     throw error;
   }
-  // Unplugging the device ends the line; readers get the end of the stream.
+  // Unplugging the device causes a read error. It is handled as the end of the stream.
   input.on('error', () => input.destroy());
   const closed = new AbortController();
   return {

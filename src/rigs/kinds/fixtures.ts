@@ -2,7 +2,7 @@
 import type { ResourceClaim } from '../../api/devices/types.ts';
 import { RIG_GROUP, type Rig } from './rig-types.ts';
 
-/** Device name of a fixture: a DNS label. */
+/** Device name of a fixture in the ResourceSlice: the fixture's name as a DNS label. */
 export const fixtureDeviceName = (fixture: string): string =>
   fixture
     .toLowerCase()
@@ -23,7 +23,7 @@ export function claimedFixtures({ status }: ResourceClaim): FixtureDevice[] {
   );
 }
 
-/** Name of the first rig that the device's fixture belongs to. */
+/** Name of the first rig that contains the fixture with this device name. */
 export const rigOfDevice = (rigs: readonly Rig[], device: string): string | undefined =>
   rigs.find(({ spec }) => spec?.fixtures?.some(({ fixture = '' }) => fixtureDeviceName(fixture) === device))?.metadata
     ?.name;

@@ -6,11 +6,11 @@ export const RIG_GROUP = 'rig.hyperedge.dev';
 export const RIG_VERSION = 'v1alpha1';
 /** Prefix of the extended resources for fixtures. */
 export const FIXTURE_PREFIX = `${RIG_GROUP}/`;
-/** Pod annotation: name of the rig claim in the pod's namespace whose rig the pod uses. */
+/** Pod annotation with the name of a rig claim in the pod's namespace. The pod uses the rig of this claim. */
 export const CLAIM_ANNOTATION = `${RIG_GROUP}/claim`;
-/** Prefix of scheduling gates; the name of the claim follows. */
+/** Prefix of scheduling gates. The name of the claim follows the prefix. */
 export const GATE_PREFIX = `${RIG_GROUP}/`;
-/** Keeps a deleted claim until its pods have ended. */
+/** Finalizer that keeps a deleted claim until its pods have terminated. */
 export const RELEASE_FINALIZER = `${RIG_GROUP}/release`;
 
 export const DEFAULT_LEASE = '1h';
@@ -40,11 +40,11 @@ export interface RigUse {
   /** UID of the claim. */
   uid?: string;
   requester?: string;
-  /** Node of the rig when the use began. Uses of earlier releases have none. */
+  /** Node of the rig when the use began. Undefined in records of releases that did not store the node. */
   node?: string;
   grantedAt?: string;
   endedAt?: string;
-  /** `Deleted`: the claim disappeared without a release that the controller has seen. */
+  /** Why the use ended. `Deleted`: the claim disappeared before the controller observed its release. */
   reason?: (typeof USE_ENDS)[number];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Revisions of one component on one master: the host's next action, based on its disk. It needs no API server. Source:
- * enhancement "static pod fallback".
+ * Selects a master's next action for the revisions of one component. The decision is based on the files on the master's
+ * disk, so it is possible without an API server. Source: enhancement "static pod fallback".
  */
 import { prunable } from './prune.ts';
 import type { Failure } from './types.ts';
@@ -15,7 +15,10 @@ export interface HostRevision {
   readonly reason: string;
   readonly atMs: number;
   readonly outcome: 'trial' | 'good' | 'failed';
-  /** Time from the installation until the component was healthy; undefined if it was not, or needed no restart. */
+  /**
+   * Time from the installation until the component was healthy. Undefined if the component did not become healthy, or
+   * did not need a restart.
+   */
   readonly tookMs?: number;
 }
 
@@ -31,33 +34,34 @@ export interface HostState {
 export const EMPTY_STATE: HostState = { current: 0, revisions: [] };
 
 export interface HostView {
-  /** Monotonic time since the trial began; 0 without one. */
+  /** Monotonic time since the trial began; 0 if there is no trial. */
   readonly trialForMs: number;
-  /** Digest of the current files. */
+  /** Digest of the component's current input files. */
   readonly digest: string;
   readonly restartDigest: string;
   /** Names of the files that differ from those of the newest revision. */
   readonly changed: readonly string[];
-  /** Revision that the leader requests; undefined if there is none, or no API server responds. */
+  /** Revision that the leader assigned to this host; undefined if there is none, or if no API server responds. */
   readonly target?: {
     readonly revision: number;
     readonly overlay: string;
     readonly reason: string;
     /**
-     * Number of failures of the revision on this host when the leader set the target. A later failure ends the target.
+     * Number of failures of the revision on this host when the leader assigned it. If the host has counted more
+     * failures since, it no longer installs the revision.
      */
     readonly knownFailures: number;
   };
-  /** Time since an API server last responded; 0 if one does. */
+  /** Time for which no API server has responded; 0 while an API server responds. */
   readonly apiAwayMs: number;
-  /** The component is about to start in any case: because the host starts, or on request. */
+  /** Whether the component is about to start in any case, because the host starts or because of a requested restart. */
   readonly isStarting: boolean;
   readonly health: { readonly state: 'healthy' | 'starting' | 'crashing'; readonly message: string };
 }
 
 export type HostAction =
   | { readonly type: 'none' }
-  /** Installs the current files as this revision. Without `restart`, the component already uses them. */
+  /** Stores the current files as this revision. If `restart` is false, the component needs no restart to use them. */
   | {
       readonly type: 'install';
       readonly revision: number;
@@ -69,13 +73,17 @@ export type HostAction =
   | { readonly type: 'fallBack'; readonly to: number; readonly message: string };
 
 /**
- * Together with the restart of the older revision, less than the minute within which the component must respond again.
+ * Time within which a new revision must become healthy. This time and the restart of the older revision together stay
+ * below the minute within which the component must respond again.
  */
 const TRIAL_MS = 40_000;
-/** A slow host gets this multiple of the duration of its slowest successful revision. */
+/** Factor for slow hosts: the trial lasts this many times as long as the slowest start of a successful revision. */
 const SLOW_FACTOR = 3;
 const LONGEST_TRIAL_MS = 300_000;
-/** Longer than the restart of an API server. */
+/**
+ * Outage of the API servers after which the host installs changed files by itself. It exceeds the restart of an API
+ * server.
+ */
 const API_AWAY_MS = 15_000;
 
 const NONE: HostAction = { type: 'none' };
@@ -86,7 +94,7 @@ const newestOf = ({ revisions }: HostState): HostRevision | undefined =>
     undefined,
   );
 
-/** The last revision tried on this host. Its inputs are not tried again without a request. */
+/** Last revision tried on this host. Its input files are not tried again without a request of the leader. */
 export const attemptOf = newestOf;
 
 export function hostStep(state: HostState, view: HostView): HostAction {
@@ -105,12 +113,12 @@ export function hostStep(state: HostState, view: HostView): HostAction {
   }
   if (state.trial !== undefined) {
     const verdict = judge(state, view);
-    // Without a good revision to return to, changed files are tried.
+    // If no other revision can run, wait for health but try changed files.
     if (verdict.type !== 'none' || (!view.isStarting && lastGood(state) !== undefined)) return verdict;
   }
   const newest = newestOf(state) ?? current;
   const mayDecide = view.isStarting || view.apiAwayMs >= API_AWAY_MS;
-  // Inputs that failed are not installed again; they are those of the newest revision.
+  // If the newest revision failed, its input files are not installed again.
   if (!mayDecide || view.digest === newest.digest || view.digest === current.digest) return NONE;
   return {
     type: 'install',
@@ -121,7 +129,7 @@ export function hostStep(state: HostState, view: HostView): HostAction {
   };
 }
 
-/** The first revision consists of the files with which the host starts. */
+/** Action for a host without revisions: the files with which the host starts become its first revision. */
 function first(state: HostState, { target }: HostView): HostAction {
   const revision = Math.max(1, target?.revision ?? 0, (newestOf(state)?.revision ?? 0) + 1);
   return { type: 'install', revision, overlay: target?.overlay ?? '', reason: 'initial revision', restart: false };
@@ -138,7 +146,10 @@ function judge(state: HostState, { trialForMs, health }: HostView): HostAction {
 const trialMs = ({ revisions }: HostState): number =>
   Math.min(LONGEST_TRIAL_MS, Math.max(TRIAL_MS, ...revisions.map(({ tookMs = 0 }) => SLOW_FACTOR * tookMs)));
 
-/** The newest other revision that was healthy on this host; otherwise the newest one that has not failed. */
+/**
+ * Revision to which the host returns: the newest one that was healthy here, otherwise the newest one that has not
+ * failed.
+ */
 function lastGood({ revisions, current }: HostState): HostRevision | undefined {
   const rank = ({ outcome, revision }: HostRevision): number => (outcome === 'good' ? 1e9 : 0) + revision;
   return revisions
@@ -155,7 +166,7 @@ export function installed(state: HostState, revision: HostRevision, isTrial: boo
     : succeeded({ ...next, revisions: [...others, { ...revision, outcome: 'good' }] }, undefined);
 }
 
-/** Records that the revision is healthy. This clears failures of the revision and of older ones. */
+/** Records that the current revision is healthy. This clears a failure of this revision or of an older one. */
 export function succeeded(state: HostState, tookMs: number | undefined): HostState {
   const { trial: _, failure, ...rest } = state;
   return {
@@ -190,7 +201,7 @@ export function withFallback(state: HostState, to: number, message: string, nowM
   };
 }
 
-/** Revisions whose files are deleted. */
+/** Numbers of the revisions whose files this host may delete. */
 export function prunedHere(
   state: HostState,
   limits: { readonly failed: number; readonly succeeded: number },

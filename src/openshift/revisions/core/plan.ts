@@ -23,7 +23,10 @@ export function retryDelayMs({ count, fallbacks }: { readonly count: number; rea
     : Math.min(FIRST_RETRY_MS * GROWTH ** Math.max(0, count - 1), LAST_RETRY_MS);
 }
 
-/** Deterministic and idempotent: planning again after a plan was applied gives the same plan. */
+/**
+ * Returns the desired revisions and targets. The plan is deterministic and idempotent: planning again after a plan was
+ * applied gives the same plan.
+ */
 export function planRevisions(state: RevisionState, nowMs: number): RevisionPlan {
   const revisions = withNewRevision(state);
   const latest = revisions.at(-1)?.revision ?? 0;
@@ -60,7 +63,7 @@ function withNewRevision({ latest, overlay, revisions, masters }: RevisionState)
   ];
   const reports = masters.flatMap(({ name, report }) => (report === undefined ? [] : [{ name, report }]));
   if (reports.length === 0) return all;
-  // A host installs changed files by itself when it starts, and while no API server responds.
+  // A host installs changed files by itself when it starts, or while no API server responds; publish its revision.
   const ahead = reports
     .filter(({ report }) => report.attempt.revision > last)
     .sort((left, right) => right.report.attempt.revision - left.report.attempt.revision)[0];
@@ -82,7 +85,7 @@ function withNewRevision({ latest, overlay, revisions, masters }: RevisionState)
   return changed.length === 0 ? all : make(last + 1, changed.join('; '), overlay);
 }
 
-/** Names of the settings that differ. Overlays are JSON objects. */
+/** Describes the settings that differ between two overlays, which are JSON objects or empty. */
 function changeOf(before: string, after: string): string {
   const settings = (overlay: string): Readonly<Record<string, unknown>> =>
     overlay === '' ? {} : decodeJson(fields, overlay, 'overlay');
@@ -97,7 +100,8 @@ const isExcluded = ({ notReadySinceMs }: MasterFacts, nowMs: number): boolean =>
   notReadySinceMs !== undefined && nowMs - notReadySinceMs >= SET_ASIDE_MS;
 
 /**
- * Updates a master's status from its report. Its target ends when it is reached, has failed or the master is set aside.
+ * Updates a master's status from its report. The master's target is cleared when the target runs, when it has failed,
+ * or when the master has been NotReady for too long.
  */
 function observed(master: MasterFacts, before: NodeProgress | undefined, latest: number, nowMs: number): NodeProgress {
   const { report } = master;
@@ -123,7 +127,7 @@ function observed(master: MasterFacts, before: NodeProgress | undefined, latest:
   };
 }
 
-/** Selects one master at a time: the one in the worst state. */
+/** Sets the target of one master at a time, beginning with the master in the worst state. */
 function withTarget(
   progress: readonly NodeProgress[],
   masters: readonly MasterFacts[],
@@ -144,7 +148,7 @@ function withTarget(
     return currentRevision !== latest && master?.report !== undefined && !isExcluded(master, nowMs);
   });
   if (behind.length === 0) return { progress, wakeAtMs: wake() };
-  // A revision that failed on one master is not tried on the others before it has succeeded there.
+  // A revision that failed on one master is not tried on other masters before it has succeeded on that master.
   const failed = behind.find(({ lastFailedRevision }) => lastFailedRevision === latest);
   const chosen = failed ?? [...behind].sort((left, right) => worstFirst(left, right, facts))[0];
   if (failed !== undefined) {
@@ -171,7 +175,9 @@ function worstFirst(left: NodeProgress, right: NodeProgress, facts: ReadonlyMap<
   );
 }
 
-/** A revision has succeeded once every master that is not set aside runs it. */
+/**
+ * Phase of a revision. A revision has succeeded once it runs on every master that is not excluded for being NotReady.
+ */
 function phaseOf(
   revision: Revision,
   latest: number,

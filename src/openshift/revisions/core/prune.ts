@@ -8,18 +8,18 @@ interface Kept {
 }
 
 export interface KeepLimits {
-  /** Negative values keep all. */
+  /** Number of failed revisions to keep. A negative number keeps all; the same holds for `succeeded`. */
   readonly failed: number;
   readonly succeeded: number;
 }
 
-/** 0 and undefined mean the default, as in the API. */
+/** Effective limit of an API field, in which 0 and undefined mean the default. */
 export const keepLimit = (given: number | undefined): number =>
   given === undefined || given === 0 ? DEFAULT_KEPT : given;
 
 /**
- * Numbers of the revisions to delete, in ascending order. `used` contains revisions that are always kept: the current,
- * wanted and newest ones.
+ * Numbers of the revisions to delete, in ascending order. Revisions in `used` are never deleted; callers pass the
+ * current, target and newest ones.
  */
 export function prunable(all: readonly Kept[], used: ReadonlySet<number>, limits: KeepLimits): number[] {
   const newestFirst = [...all].sort((left, right) => right.revision - left.revision);

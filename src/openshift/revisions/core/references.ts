@@ -3,8 +3,8 @@
 const MAX_DEPTH = 32;
 
 /**
- * The members of `names` that `document` mentions, relative to the directory or as absolute paths. If `sections` are
- * given, only those top-level keys count.
+ * The members of `names` that strings in `document` refer to, as absolute paths or as paths relative to `directory`. If
+ * `sections` is given, only the values of these top-level keys are searched.
  */
 export function referredFiles(
   document: unknown,

@@ -7,7 +7,7 @@ export interface Failure {
   readonly reason: string;
   /** Number of failures of this revision on this host. */
   readonly count: number;
-  /** Number of times the host returned to an older revision because of it. */
+  /** Number of times the host returned to an older revision because this revision failed. */
   readonly fallbacks: number;
   readonly errors: readonly string[];
 }
@@ -26,9 +26,9 @@ export interface Attempt {
 export interface NodeReport {
   /** The running revision; 0 if there is none yet. */
   readonly current: number;
-  /** Digest of the current files. */
+  /** Digest of the host's current input files. */
   readonly digest: string;
-  /** Names of the files that differ from those of `attempt`. */
+  /** Names of the input files that have changed since `attempt`. */
   readonly changed: readonly string[];
   readonly attempt: Attempt;
   readonly isHealthy: boolean;
@@ -37,7 +37,7 @@ export interface NodeReport {
 
 export interface MasterFacts {
   readonly name: string;
-  /** Undefined if the node is Ready. */
+  /** Time at which the node became NotReady. Undefined if the node is Ready. */
   readonly notReadySinceMs?: number;
   /** Undefined if the host has not reported yet. */
   readonly report?: NodeReport;
@@ -66,11 +66,11 @@ export interface NodeProgress {
 }
 
 export interface RevisionState {
-  /** If false, nothing is installed, but new revisions are still created. */
+  /** If false, no revision is installed, but new revisions are still created. */
   readonly isManaged: boolean;
   /** Current settings of the cluster in the operator's object. */
   readonly overlay: string;
-  /** 0 if there is none yet. */
+  /** Number of the latest revision; 0 if there is none yet. */
   readonly latest: number;
   readonly revisions: readonly Revision[];
   readonly progress: readonly NodeProgress[];

@@ -1,4 +1,4 @@
-/** Input files with their contents. A file is read again only if it has changed. */
+/** Reads input files with their contents. KeepingReader reads a file again only if the file has changed. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
@@ -6,7 +6,7 @@ import { CodedError } from '../../../base/errors.ts';
 const MAX_DEPTH = 4;
 const MAX_FILES = 500;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** A file that changed this recently may change again within the resolution of its time stamps. */
+/** A file that changed this recently may change again without a new time stamp, so its content is not reused. */
 const FRESH_MS = 2_000;
 
 export interface Input {
@@ -15,7 +15,7 @@ export interface Input {
 }
 
 export interface InputReader {
-  /** Returns undefined if the file does not exist, and the same object as long as the file has not changed. */
+  /** Returns undefined if the file does not exist. A caching reader returns the same object until the file changes. */
   read(path: string): Promise<Input | undefined>;
 }
 
@@ -31,7 +31,7 @@ export const plainReader: InputReader = {
   },
 };
 
-/** Detects changes by inode, size and times of a file. For polling few files. */
+/** Caches contents and detects changes by the inode, size and times of a file. Meant for polling a few files. */
 export class KeepingReader implements InputReader {
   readonly #kept = new Map<string, { readonly identity: string; readonly input: Input }>();
 
@@ -49,7 +49,7 @@ export class KeepingReader implements InputReader {
   }
 }
 
-/** Regular files below `path`, by relative name, except those that `skips` matches. Links are followed. */
+/** Regular files below `path`, by relative name, except those that `skips` matches. Symbolic links are followed. */
 export async function readTree(
   path: string,
   skips: (name: string) => boolean,

@@ -1,6 +1,6 @@
 /**
- * Input files of control-plane components: `<resources>/<operand>-pod-<N>` has the copy of each revision, and
- * `<resources>/<container>` the files that the component reads. Files are replaced atomically.
+ * Input files of control-plane components. `<resources>/<operand>-pod-<N>` contains the copy for revision N, and
+ * `<active>/<directory>` contains the files that the component reads. Files are replaced atomically.
  */
 
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
@@ -18,11 +18,11 @@ const INPUTS = 'inputs.json';
 const TEMPORARY = '.revision-new';
 
 export interface OperandDirectory {
-  /** Directory in which administrators and the host process write. */
+  /** Directory to which administrators and the host process write. */
   readonly live: string;
-  /** Name of the directory in each revision. */
+  /** Name of the sub-directory in each revision and in `active`. */
   readonly name: string;
-  /** Whether the component owns the file, because other components may share the directory. */
+  /** Whether the component uses this file. Other components may share the directory. */
   readonly owns: (file: string) => boolean;
 }
 
@@ -30,7 +30,7 @@ export type Effect = 'restart' | 'reload';
 
 export interface OperandFilesOptions {
   readonly operand: string;
-  /** Parent of the directories of revisions. */
+  /** Directory that contains a directory for each revision. */
   readonly resources: string;
   /** Directory whose sub-directories the component reads. */
   readonly active: string;
@@ -39,22 +39,24 @@ export interface OperandFilesOptions {
   readonly manifest: string;
   /** Release of this executable. Manifests written by another release are never applied. */
   readonly release: string;
-  /** The executable is not part of a revision. */
+  /** Access to the executable named in the manifest. The executable is not part of a revision. */
   readonly executable: {
-    /** Returns the manifest with the executable of this release. */
+    /** Returns the manifest with the path of this release's executable. */
     own: (manifest: Buffer) => Buffer;
-    /** Returns the manifest for comparisons, the same for all executables. */
+    /** Returns the manifest in a form for comparisons that is the same for all executables. */
     neutral: (manifest: Buffer) => Buffer;
   };
-  /** The relevant files, and the effect of a change of each. Names are `<directory>/<path>`. */
+  /**
+   * Selects the files that are part of a revision, and the effect of a change of each. Names are `<directory>/<path>`.
+   */
   readonly classify: (files: ReadonlyMap<string, Buffer>) => ReadonlyMap<string, Effect>;
-  /** Returns the text of a file with the settings of the cluster applied. */
+  /** Returns the content of a file with the cluster's settings (`overlay`) applied. */
   readonly overlaid: (name: string, text: string, overlay: string) => string;
   readonly watchPath: WatchPath;
 }
 
 const POD = 'pod.yaml';
-/** Directory of the files before the cluster's settings were applied. */
+/** Sub-directory of a revision with the files as they were before the cluster's settings were applied. */
 const ORIGINALS = 'originals';
 
 export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
@@ -63,7 +65,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   const directoryOf = (revision: number): string => join(resources, `${operand}-pod-${revision}`);
   const stateFile = join(resources, `${operand}-${STATE}`);
 
-  // The files are checked every few seconds and change every few months.
+  // The reader caches contents, because the files are checked every few seconds but rarely change.
   const reader = new KeepingReader();
   let last: ReadonlyMap<string, Input> = new Map();
 
@@ -81,7 +83,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
 
   const effectsOf = remembered((files) => {
     const effects = new Map(classify(new Map([...files].map(([name, { content }]) => [name, content]))));
-    // The kubelet itself restarts the pod of a changed manifest.
+    // A changed manifest counts as reload, because the kubelet restarts the pod itself.
     if (files.has(POD)) effects.set(POD, 'reload');
     return effects;
   });
@@ -113,7 +115,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
       const directory = directoryOf(revision);
       await rm(directory, { recursive: true, force: true });
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      // Concurrently, so that the file system combines the flushes.
+      // Write the files concurrently, so that the file system combines the flushes.
       await Promise.all(
         [...files].map(async ([name, { content, mode }]) => {
           const text = content.toString('utf8');
@@ -165,7 +167,9 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   };
 }
 
-/** Original files of a kept revision, by `<directory>/<path>`; undefined if there is no such revision. */
+/**
+ * Files of a stored revision before settings were applied, by `<directory>/<path>`; undefined without such a revision.
+ */
 export async function keptFiles(
   resources: string,
   operand: string,
@@ -180,13 +184,13 @@ export async function keptFiles(
   return files;
 }
 
-/** The revisions that a host has on its disk. */
+/** State of the component's revisions on this host's disk. */
 export async function keptState(resources: string, operand: string): Promise<HostState> {
   const text = await readFile(join(resources, `${operand}-${STATE}`), 'utf8').catch(() => undefined);
   return text === undefined ? NO_STATE : parseState(text);
 }
 
-/** Caches the result for the same files. */
+/** Returns `make` with a cache by identity of the map: unchanged files are passed as the same map. */
 function remembered<T>(make: (files: ReadonlyMap<string, Input>) => T): (files: ReadonlyMap<string, Input>) => T {
   const known = new WeakMap<ReadonlyMap<string, Input>, { readonly made: T }>();
   return (files) => {
@@ -215,7 +219,9 @@ const sameFiles = (left: ReadonlyMap<string, Input>, right: ReadonlyMap<string, 
 const skips = (name: string): boolean =>
   name.startsWith('.') || name.endsWith('.new') || name.endsWith(TEMPORARY) || name === INPUTS;
 
-/** Makes the owned files of the directory equal to `wanted`. */
+/**
+ * Makes the files of the directory that the component owns equal to `wanted`: writes changed ones and deletes others.
+ */
 async function makeEqual(
   directory: string,
   wanted: ReadonlyMap<string, Input>,
@@ -246,7 +252,7 @@ export async function replace(path: string, content: Buffer, mode: number): Prom
   } finally {
     await file.close();
   }
-  // chmod is not affected by the process's umask.
+  // Set the mode explicitly, because the umask of the process restricts the mode given to open.
   await chmod(temporary, mode);
   await rename(temporary, path);
 }
@@ -257,7 +263,7 @@ const INPUTS_RECORD = own<Omit<Inputs, 'files'> & { readonly files: Readonly<Rec
 );
 const HOST_STATE = own<HostState>(object({ current: number, revisions: list(fields) }));
 
-/** Release that has written a revision; undefined if that release did not record it. */
+/** Release that wrote a revision; undefined if the revision was written by a release that did not record itself. */
 async function releaseOf(directory: string): Promise<string | undefined> {
   const text = await readFile(join(directory, INPUTS), 'utf8').catch(() => '{}');
   try {
@@ -283,7 +289,7 @@ function deserialised(text: string): Inputs | undefined {
   }
 }
 
-/** An empty file, which a power failure can cause, counts as a host without revisions. */
+/** Invalid content, such as an empty file after a power failure, counts as a host without revisions. */
 function parseState(text: string): HostState {
   try {
     return decodeJson(HOST_STATE, text, 'state of the revisions');

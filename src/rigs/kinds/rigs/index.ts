@@ -107,7 +107,7 @@ function validateHistory({ status }: Rig): FieldError[] {
 
 const { strategy, statusStrategy } = specStatusStrategies<Rig>({ validate, validateStatusUpdate: validateHistory });
 
-/** Remaining time; `<none>` if the time is not set. */
+/** Remaining time until `time`; `<none>` if `time` is not set. */
 export function until(time: string | undefined, nowMs: number): string {
   return isSet(time) ? humanDuration(Math.max(0, Date.parse(time) - nowMs)) : NONE;
 }
