@@ -84,6 +84,7 @@ Hosts are updated one after the other. A host that does not become healthy
 goes back to its former release. Pods keep running.
 
   hyperedge bundle list             releases of the cluster
+  hyperedge bundle rollback         this host runs its former release again
   hyperedge version --check FILE    compares this executable with a release
 `,
   },

@@ -444,4 +444,6 @@ export interface UpdateFacts {
   readonly failing: string | undefined;
   /** The last update of this host that did not finish. */
   readonly unfinished: string | undefined;
+  /** Release to which this master can return. Set only while no API server responds. */
+  readonly former?: string;
 }

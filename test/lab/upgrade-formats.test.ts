@@ -4,19 +4,16 @@
  * `npm run test:lab`.
  */
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
-import { mkdir, mkdtemp, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { releaseFileName } from '../../src/api/releases/manifest.ts';
 import { PRODUCT_VERSION } from '../../src/base/versions/version.ts';
-import type { ClusterVersion } from '../../src/openshift/operators/kinds/config/types.ts';
-import { digestOf, writeBundle } from '../../src/openshift/updates/io/index.ts';
 import { eventually } from '../e2e/harness.ts';
 import { buildChanged, type SourceChange } from './support/changed-build.ts';
 import { LabCluster } from './support/lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
+import { clusterVersion, historyOf, requestUpdate, SignedReleases } from './support/signed-releases.ts';
 
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
@@ -25,7 +22,6 @@ const BROKEN = '0.3.0';
 const GOOD = '0.4.0';
 /** Versions of the tables: the current one with a journal in use, and that of the newer builds. */
 const TABLES = { today: 4, newer: 6 };
-const DROP_IN = 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nupdates: {healthyWithin: 60s}\n';
 const ENDED_MS = 600_000;
 
 const newerTables = (level: number): SourceChange => ({
@@ -46,7 +42,7 @@ const ENDING_API_SERVER: SourceChange = {
 };
 
 describe('updates of stored formats', { skip: missing ?? false, timeout: 3_000_000 }, () => {
-  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const releases = new SignedReleases();
   let work = '';
   let broken = '';
   let good = '';
@@ -75,13 +71,13 @@ describe('updates of stored formats', { skip: missing ?? false, timeout: 3_000_0
 
   async function play(cluster: LabCluster): Promise<void> {
     const a = cluster.host(0);
-    await trust(cluster, a);
+    await releases.trust(cluster, a);
     await a.mustKubectl(['create', 'configmap', 'before', '--from-literal=k=v']);
-    await importRelease(a, BROKEN, broken);
-    await want(a, BROKEN);
+    await releases.import(a, BROKEN, broken);
+    await requestUpdate(a, BROKEN);
     const ended = await cluster.line.step(`${BROKEN} is given up`, () =>
       eventually('the end of the update', ENDED_MS, async () => {
-        const found = await version(a);
+        const found = await clusterVersion(a);
         const history = historyOf(found);
         return history[0] === `${PRODUCT_VERSION} Completed` && history[1] === `${BROKEN} Partial` ? found : undefined;
       }),
@@ -102,11 +98,11 @@ describe('updates of stored formats', { skip: missing ?? false, timeout: 3_000_0
     }
     await restored(cluster, a);
 
-    await importRelease(a, GOOD, good);
-    await want(a, GOOD);
+    await releases.import(a, GOOD, good);
+    await requestUpdate(a, GOOD);
     await cluster.line.step(`${GOOD} is completed`, () =>
       eventually('the completed update', 2 * ENDED_MS, async () => {
-        const isDone = historyOf(await version(a))[0] === `${GOOD} Completed`;
+        const isDone = historyOf(await clusterVersion(a))[0] === `${GOOD} Completed`;
         const changed = await Promise.all(cluster.hosts.map(tables));
         if (!isDone && masters(cluster) > 1)
           assert.ok(!changed.includes(TABLES.newer), 'no table changes before the end');
@@ -120,38 +116,6 @@ describe('updates of stored formats', { skip: missing ?? false, timeout: 3_000_0
     await a.mustKubectl(['get', 'configmap', 'before']);
   }
 
-  async function trust(cluster: LabCluster, a: NspawnHost): Promise<void> {
-    const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
-    const create = ['-n', 'openshift-config', 'create', 'configmap', 'release-keys', `--from-literal=lab.pem=${pem}`];
-    await a.mustKubectl(create);
-    for (const host of cluster.hosts) {
-      const directory = join(host.root, 'etc/origin/bootstrap.yaml.d');
-      await mkdir(directory, { recursive: true });
-      await writeFile(join(directory, '50-updates.yaml'), DROP_IN, { mode: 0o600 });
-      await host.inside('systemctl', ['restart', 'hyperedge']);
-      await cluster.untilBack(host, cluster.hosts, 240_000);
-    }
-  }
-
-  async function importRelease(a: NspawnHost, release: string, program: string): Promise<void> {
-    const name = releaseFileName('x64');
-    const { size } = await stat(program);
-    const files = [{ name, architecture: 'x64', size, sha256: await digestOf(program) } as const];
-    const manifest = { version: release, kubernetes: 'v1.36.0+hyperedge1', channels: [], files };
-    await writeBundle(join(a.root, 'root/release'), manifest, new Map([[name, program]]), privateKey);
-    await a.must('hyperedge', ['bundle', 'import', '/root/release'], { timeoutMs: 240_000 });
-    await rm(join(a.root, 'root/release'));
-  }
-
-  async function want(a: NspawnHost, release: string): Promise<void> {
-    const patch = JSON.stringify({ spec: { desiredUpdate: { version: release } } });
-    await a.mustKubectl(['patch', 'clusterversion', 'version', '--type=merge', '-p', patch]);
-  }
-
-  const version = async (a: NspawnHost): Promise<ClusterVersion> =>
-    JSON.parse(await a.mustKubectl(['get', 'clusterversion', 'version', '-o', 'json', '--request-timeout=5s']));
-  const historyOf = ({ status }: ClusterVersion): (string | undefined)[] =>
-    (status?.history ?? []).map((each) => `${each.version} ${each.state}`);
   const masters = ({ hosts }: LabCluster): number => hosts.length;
 
   /** Waits until all hosts run this release with all data and no manifest refers to another executable. */

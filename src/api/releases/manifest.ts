@@ -38,7 +38,8 @@ export interface ReleaseManifest {
   readonly storeLevel?: number;
 }
 
-const UNSTATED_STORE_LEVEL = 2;
+/** Level that releases read whose manifest or record does not name one. */
+export const UNSTATED_STORE_LEVEL = 2;
 
 /** `manifest` is undefined for a release whose manifest is not known. */
 export const storeLevelOf = (manifest: ReleaseManifest | undefined): number =>

@@ -5,6 +5,7 @@ import { bundleImportCommand } from './bundle/import.ts';
 import { bundleListCommand } from './bundle/list.ts';
 import { bundleOfflineCommand } from './bundle/offline.ts';
 import { bundleRemoveCommand } from './bundle/remove.ts';
+import { bundleRollbackCommand } from './bundle/rollback.ts';
 import { bundleVerifyCommand } from './bundle/verify.ts';
 import { caRotateCommand } from './ca/rotate.ts';
 import { consoleCommand } from './cluster/console.ts';
@@ -141,6 +142,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       bundleImportCommand,
       bundleListCommand,
       bundleRemoveCommand,
+      bundleRollbackCommand,
       updateGuardCommand,
     ],
   },

@@ -221,14 +221,18 @@ const update = check({
   title: 'no update is pending or has failed',
   group: 'cluster',
   explanation: 'The cluster has the newest imported release, and the last update of this host is complete.',
-  needs: ['update'],
-  run: ({ update: { current, available, desired, failing, unfinished } }) => {
+  needs: ['update', 'host'],
+  run: ({ update: { current, available, desired, failing, unfinished, former }, host }) => {
     const findings: Finding[] = [];
     const fix = 'kubectl get clusterversion version -o yaml; kubectl get clusteroperators';
     if (failing !== undefined) findings.push(error(`the update to ${desired} fails: ${failing}`, fix));
     else if (desired !== '' && desired !== current)
       findings.push(warning(`the update to ${desired} is not complete`, fix));
     if (unfinished !== undefined) findings.push(warning(unfinished, 'journalctl -u hyperedge-update-guard -n 50'));
+    if (former !== undefined) {
+      const cause = `no API server responds; this may be a defect of ${current}, which replaced ${former}`;
+      findings.push(warning(cause, `hyperedge bundle rollback${rootFlag(host.root)}`));
+    }
     const [next] = available;
     if (next !== undefined)
       findings.push(warning(`release ${next} is available`, `oc adm upgrade --to=${shell(next)}`));

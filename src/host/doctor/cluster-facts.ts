@@ -259,12 +259,15 @@ export async function snapshotFacts({ settings, installed }: DoctorContext): Pro
 }
 
 export async function updateFacts(context: DoctorContext): Promise<UpdateFacts> {
-  const { paths } = await context.settings();
+  const { paths, roles } = await context.settings();
   const record = await readFile(paths.updateRecord, 'utf8').catch(() => '');
   const version = await withCluster(context, (client) =>
     client.resource(resources.clusterVersions).get('version'),
   ).catch(() => undefined);
-  return updateOf(record, version);
+  const facts = updateOf(record, version);
+  const last = parseSwitchRecord(record);
+  const canReturn = last?.phase === 'done' && last.from !== last.to && last.to === PRODUCT_VERSION;
+  return version === undefined && canReturn && roles.has('master') ? { ...facts, former: last.from } : facts;
 }
 
 /** `record`: text of the record of this host's last update. `version`: undefined if the API server did not answer. */

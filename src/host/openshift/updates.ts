@@ -25,6 +25,7 @@ import {
 import { startPeerProbes } from '../../openshift/updates/peer-probes.ts';
 import type { HostExecutables, ReleaseFiles } from '../../openshift/updates/port.ts';
 import type { VerifyRelease } from '../../openshift/updates/releases-port.ts';
+import { NEWEST_LEVEL } from '../../store/index.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';
 import { canonicalRoot, type Paths, pathsBelow, type Settings } from '../config/settings.ts';
 import { controlPlaneContainers } from '../control/restart-component.ts';
@@ -82,6 +83,7 @@ export function startUpdates(host: UpdatedHost): () => Promise<void> {
     runs: () => runsOf(runtime),
     unreached: (id) => peers.unreached(id),
     storeLevel: ownsStore(settings) ? () => storeLevel(settings) : undefined,
+    readableLevel: NEWEST_LEVEL,
     saveStore: ownsStore(settings) ? (version) => saveStore(settings, version) : undefined,
     clock,
     log,
@@ -111,10 +113,13 @@ export async function storeLevel({ root, ports }: Settings): Promise<number> {
   }
 }
 
+/** File name of the snapshot that is saved before an update from this version. */
+export const snapshotName = (version: string): string => `store-${version}.db`;
+
 /** In a separate process, which returns its memory when it ends. */
 async function saveStore({ root, paths }: Settings, version: string): Promise<string> {
   const directory = dirname(paths.updateRecord);
-  const name = `store-${version}.db`;
+  const name = snapshotName(version);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const [file = '', ...before] = selfCommand();
   const args = [...before, 'snapshot', 'save', join(directory, name), '--root', root];
@@ -155,7 +160,7 @@ function releaseFiles({ paths }: Settings, api: OpenedClient, informers: Informe
 }
 
 /** Without a service manager `restart` only exits: the supervisor starts the host process again. */
-function executablesOf(root: string, paths: Paths): HostExecutables {
+export function executablesOf(root: string, paths: Paths): HostExecutables {
   const own = realpathSync(process.execPath);
   const managed = async (): Promise<boolean> => root === '/' && (await systemdRuns());
   return createExecutables({

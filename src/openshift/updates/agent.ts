@@ -56,6 +56,8 @@ export interface UpdateAgentDeps {
   readonly saveStore: ((version: string) => Promise<string>) | undefined;
   /** Level of the store's log. Undefined when this host has no store member. */
   readonly storeLevel: (() => Promise<number>) | undefined;
+  /** Highest level of the store's log that the running release reads. */
+  readonly readableLevel: number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -234,11 +236,11 @@ export class UpdateAgent {
   }
 
   async #stage(node: Node | undefined, wanted: WantedUpdate): Promise<void> {
-    const { executables, running, timeoutMs, saveStore } = this.#deps;
+    const { executables, running, timeoutMs, saveStore, readableLevel } = this.#deps;
     const { id, version } = wanted;
     let snapshot: string | undefined;
     await this.#report(node, { id, version, state: 'Fetching', message: '' });
-    const record = { id, from: running, to: version, message: '', timeoutMs } as const;
+    const record = { id, from: running, to: version, message: '', timeoutMs, readableLevel } as const;
     try {
       await executables.keepRunning(running);
       const manifest = this.#manifestOf(wanted);

@@ -378,6 +378,13 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /--to=0\.2\.0/,
     ],
     [
+      'update',
+      { update: { ...HEALTHY.update, former: '0.0.9' } },
+      'warning',
+      /no API server responds; this may be a defect of 0\.1\.0/,
+      /hyperedge bundle rollback/,
+    ],
+    [
       'pods',
       waiting('CrashLoopBackOff', 'exit 1'),
       'warning',

@@ -103,6 +103,7 @@ function hostProcess(running: string): { readonly restarted: Promise<void>; stop
     runs: async () => runs,
     unreached: () => unreached,
     storeLevel: async () => storeLevel,
+    readableLevel: 3,
     saveStore: async (version) => {
       saved.push(version);
       return `store-${version}.db`;

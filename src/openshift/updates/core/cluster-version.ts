@@ -149,14 +149,22 @@ function hostsOf(input: VersionInput, { wanted, back }: Target): readonly Rollou
 function targetOf(input: VersionInput, generation: number, current: string): Target | undefined {
   const version = wantedVersion(input);
   if (input.givenUp?.generation === generation) {
-    const manifest = input.releases.find((each) => each.version === current)?.manifest ?? '';
-    const wanted = { id: `${generation}-back`, version: current, manifest };
-    return { wanted, release: releaseOf(input, current), back: true };
+    const former = formerVersion(input, current, input.givenUp.version);
+    const manifest = input.releases.find((each) => each.version === former)?.manifest ?? '';
+    const wanted = { id: `${generation}-back`, version: former, manifest };
+    return { wanted, release: releaseOf(input, former), back: true };
   }
   const known = input.releases.find((each) => each.version === version);
   if (known === undefined) return undefined;
   const wanted = { id: String(generation), version, manifest: known.manifest };
   return { wanted, release: releaseOf(input, version), back: false };
+}
+
+/** Version to return to. An update that a host rolled back after its completion is not the version to return to. */
+function formerVersion({ object }: VersionInput, current: string, abandoned: string): string {
+  if (current !== abandoned) return current;
+  const completed = (object.status?.history ?? []).filter(({ state }) => state === 'Completed');
+  return completed.find(({ version }) => version !== abandoned)?.version ?? current;
 }
 
 /** Reason why the desired update is not started. Not evaluated once it has started. */

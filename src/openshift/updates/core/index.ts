@@ -5,6 +5,7 @@ export {
   type VersionInput,
   type VersionPlan,
 } from './cluster-version.ts';
+export { planManualRollback, type RollbackFacts, type StoreFacts } from './manual-rollback.ts';
 export { type PeerHost, probersOf, unreached } from './peers.ts';
 export type { SwitchRecord } from './port.ts';
 export type { RolloutHost } from './rollout.ts';

@@ -14,6 +14,8 @@ export interface SwitchRecord {
    * cannot read the store. Absent if no snapshot was taken, or if the host has been healthy since the rollback.
    */
   readonly snapshot?: string;
+  /** Highest level of the store's log that `from` reads. Absent in records of older releases. */
+  readonly readableLevel?: number;
 }
 
 /** File name in the directory of the record. */
@@ -27,7 +29,7 @@ export function parseSwitchRecord(text: string): SwitchRecord | undefined {
   } catch {
     return undefined;
   }
-  const { id, from, to, message, timeoutMs, snapshot } = given ?? {};
+  const { id, from, to, message, timeoutMs, snapshot, readableLevel } = given ?? {};
   const phase = (['trying', 'rollingBack', 'done', 'failed'] as const).find((each) => each === given?.phase);
   const whole =
     typeof id === 'string' &&
@@ -36,6 +38,9 @@ export function parseSwitchRecord(text: string): SwitchRecord | undefined {
     typeof message === 'string' &&
     typeof timeoutMs === 'number';
   if (!whole || phase === undefined) return undefined;
-  const record = { id, from, to, phase, message, timeoutMs };
+  const record = {
+    ...{ id, from, to, phase, message, timeoutMs },
+    ...(Number.isSafeInteger(readableLevel) ? { readableLevel: Number(readableLevel) } : {}),
+  };
   return typeof snapshot === 'string' && SNAPSHOT_NAME.test(snapshot) ? { ...record, snapshot } : record;
 }

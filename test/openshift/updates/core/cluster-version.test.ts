@@ -357,3 +357,23 @@ test('returns all hosts when the earlier release is requested during an update',
   assert.deepEqual(cluster.requests, ['m2 0.1.0']);
   assert.equal(cluster.history[0], '0.1.0 Completed');
 });
+
+test('returns to the former version after a host rolled back a completed update', () => {
+  const cluster = new Cluster();
+  cluster.plan();
+  cluster.releases = [release('0.1.0'), release('0.2.0')];
+  cluster.want('0.2.0');
+  cluster.run();
+  assert.deepEqual(cluster.history, ['0.2.0 Completed', '0.1.0 Completed']);
+  const wanted = cluster.hosts.find(({ name }) => name === 'm1')?.wanted;
+  assert.ok(wanted);
+  // An administrator ran `hyperedge bundle rollback` on this host.
+  cluster.change('m1', { version: '0.1.0', update: failure(wanted) });
+  cluster.run();
+  assert.deepEqual(new Set(cluster.hosts.map(({ version }) => version)), new Set(['0.1.0']));
+  assert.deepEqual(cluster.history, ['0.1.0 Completed', '0.2.0 Completed', '0.1.0 Completed']);
+  assert.match(cluster.condition('Failing').message ?? '', /update to 0\.2\.0 was rolled back: host m1/);
+  const requests = cluster.requests.length;
+  cluster.run();
+  assert.equal(cluster.requests.length, requests, 'the update does not start again');
+});
