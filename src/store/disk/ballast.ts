@@ -19,7 +19,7 @@ const RESERVE_SHARE = 1 / 32;
 const MAX_RESERVE_BYTES = 4 << 20;
 
 export interface Room {
-  /** Writes that can wait are stopped. */
+  /** Whether the disk counts as full. Writes that can wait are then stopped. */
   readonly full: boolean;
   /** The disk may become full before the next check. */
   readonly scarce: boolean;
@@ -36,7 +36,7 @@ export function roomOn(disk: StatsFs): Room {
   };
 }
 
-/** Sizes for this process: a part of the free space may be reserved for root. */
+/** Sizes as this process may use them: file systems can reserve a part of the free space for root. */
 function sizesOf({ blocks, bfree, bavail, bsize }: StatsFs): {
   readonly totalBytes: number;
   readonly freeBytes: number;
@@ -58,8 +58,8 @@ export class Ballast {
   }
 
   /**
-   * Creates the ballast if it is missing. Returns false if there is no room; with `spare`, the same amount must remain
-   * free as well. Throws all errors except ENOSPC.
+   * Creates the ballast if it is missing or too small. Returns false if the disk has too little free space. With
+   * `spare`, as much space as the ballast takes must remain free as well. Throws all errors except ENOSPC.
    */
   put(spare: boolean): boolean {
     const { totalBytes, freeBytes } = sizesOf(statfsSync(this.#directory));

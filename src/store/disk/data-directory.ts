@@ -1,7 +1,10 @@
 import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Makes the database private: it contains every secret of the cluster, and SQLite copies its mode to its journal. */
+/**
+ * Restricts the database file to its owner. The file contains every secret of the cluster, and SQLite creates the
+ * rollback journal with the mode of the database file.
+ */
 export function keepPrivate(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
   chmodSync(path, 0o600);
@@ -13,7 +16,8 @@ export function createPrivate(path: string): void {
 }
 
 /**
- * Records the pid of the lock's owner for error messages. The lock itself is SQLite's, so a failed write is ignored.
+ * Records the pid of the lock's owner for error messages. The lock itself is SQLite's, so the pid is omitted when the
+ * disk is full.
  */
 export function noteOwner(directory: string): void {
   try {

@@ -18,8 +18,8 @@ export function snapshotRevision(path: string, nativeBinding: string): Promise<n
 }
 
 /**
- * Last revision in a store's own file, possibly damaged, whose row is intact; undefined if no row can be read. Changes
- * no stored data.
+ * Last revision whose row is intact in a store's own file and journal, which may be damaged; undefined if no row can be
+ * read. Changes no stored data.
  */
 export function lastIntactRevision(path: string, nativeBinding: string): Promise<number | undefined> {
   return queryOnce('lastIntact', { kind: 'lastIntact', path, nativeBinding });

@@ -38,7 +38,7 @@ export class FileSpace {
     const few = free * this.#pageBytes < SPARE_BYTES || free * 2 < pragmaNumber(this.#db, 'page_count');
     if (free === 0 || (!all && few)) return false;
     this.#db.pragma(`incremental_vacuum(${VACUUM_BYTES / this.#pageBytes})`);
-    // If the file could not be truncated, the count is unchanged, and false stops the loop.
+    // If SQLite could not truncate the file, the count is unchanged, and false stops the caller's loop.
     return pragmaNumber(this.#db, 'freelist_count') < free;
   }
 
@@ -57,8 +57,8 @@ export class FileSpace {
     if (this.freeBytes >= bytes / 2) return;
     const { insertReserve, changeReserve, removeReserve } = this.#statements;
     try {
-      // Inserting and deleting a document leaves its pages free in the file. Changing it in place extends SQLite's
-      // journal by its former pages.
+      // Inserting and deleting a document leaves its pages free in the file. Updating a document in place extends
+      // SQLite's rollback journal, which stores the previous content of the pages.
       insertReserve.run(RESERVE, bytes);
       insertReserve.run(`${RESERVE}-journal`, journalBytes);
       changeReserve.run(journalBytes, `${RESERVE}-journal`);

@@ -13,7 +13,7 @@ const OLDEST_SQLITE = [3, 51, 3];
 const PAGE_BYTES = 1024;
 /** Size at which SQLite keeps its own journal file between transactions. */
 export const JOURNAL_BYTES = 256 << 10;
-/** Value of the pragma `auto_vacuum`. */
+/** Value of the pragma `auto_vacuum` that selects incremental vacuum. */
 const INCREMENTAL = 2;
 
 interface OpenOptions {
@@ -44,13 +44,13 @@ export function openDatabase<Opened>(options: OpenOptions, use: (db: Database.Da
     db.pragma(`page_size = ${PAGE_BYTES}`);
     db.pragma('locking_mode = EXCLUSIVE');
     db.pragma(`synchronous = ${flush ? 'FULL' : 'OFF'}`);
-    // This also merges the write-ahead log of an older file into the database. A persistent journal needs no new disk
-    // space for later transactions.
+    // The change of mode also merges the write-ahead log of an older file into the database. A persistent journal needs
+    // no new disk space for later transactions.
     db.pragma('journal_mode = PERSIST');
     db.pragma(`journal_size_limit = ${JOURNAL_BYTES}`);
     if (pragmaNumber(db, 'auto_vacuum') !== INCREMENTAL) db.pragma(`auto_vacuum = ${INCREMENTAL}`);
-    // This takes the lock: no other process can use the database, or the journal in front of it, from here on. It also
-    // creates the first page of a new file.
+    // The exclusive transaction takes the lock: from here on, no other process can use the database or the store's
+    // journal. The transaction also creates the first page of a new file.
     db.exec('BEGIN EXCLUSIVE; COMMIT');
     db.pragma('cache_size = -4096');
     db.pragma('temp_store = MEMORY');
@@ -94,7 +94,7 @@ function openFailure(error: unknown, directory: string, path: string): CodedErro
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }
-  // Tables that the file's version requires are missing.
+  // SQLITE_ERROR means here that tables are missing which the file's schema version requires.
   if (code === 'SQLITE_ERROR') {
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }

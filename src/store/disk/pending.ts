@@ -18,7 +18,7 @@ export class Pending {
     return this.#batches[0]?.sequence ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Keeps references to `record` only, because `batch` may be part of a larger structure. */
+  /** Stores views of `record` and no reference to `batch`, which could keep a larger structure in memory. */
   add(sequence: number, batch: LogBatch, record: Buffer): void {
     const revisions: number[] = [];
     for (const [i, body] of bodiesIn(record, batch).entries()) {
@@ -46,7 +46,7 @@ export class Pending {
     for (const { sequence, revisions } of this.#batches) {
       if (sequence > upTo) break;
       count += 1;
-      // A later record of another leader may have replaced this revision.
+      // After a change of the leader, a later record may have replaced this revision.
       for (const revision of revisions)
         if ((this.#bodies.get(revision)?.sequence ?? 0) <= upTo) this.#bodies.delete(revision);
     }

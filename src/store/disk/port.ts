@@ -8,7 +8,7 @@
 export const EntryKind = { noop: 0, revision: 1, revoke: 2, conf: 3, command: 4 } as const;
 export type EntryKind = (typeof EntryKind)[keyof typeof EntryKind];
 
-/** A raft log entry. Entries that make a revision are the store itself and are kept until compaction discards them. */
+/** A raft log entry. Entries that create a revision hold the data of the store and are kept until compaction. */
 export interface StoredEntry {
   readonly index: number;
   readonly term: number;
@@ -32,7 +32,8 @@ export interface LeaseRecord {
 }
 
 /**
- * Events that history no longer needs: a whole row (`keys` undefined), or these keys (latin1) out of a row of several.
+ * Events of a revision that compaction discards: only the events of `keys` (latin1), or the whole row if `keys` is
+ * undefined.
  */
 export interface Discard {
   readonly revision: number;
@@ -50,7 +51,7 @@ export interface StoredHardState {
   readonly commit: number;
 }
 
-/** Changes of applied entries to the state beside the keys, as of `index`. */
+/** Changes that the applied entries up to log index `index` made to the state other than keys. */
 export interface AppliedChanges {
   readonly index: number;
   readonly compacted: number;
@@ -62,13 +63,14 @@ export interface AppliedChanges {
 
 /** Atomic batch: it becomes durable as a whole or not at all. */
 export interface LogBatch {
-  /** Consecutive entries. Stored entries at or behind the first one's index are removed. */
+  /** Consecutive entries. Stored entries at or after the index of the first entry are removed. */
   readonly entries: readonly StoredEntry[];
   readonly discards: readonly Discard[];
   readonly hardState?: StoredHardState;
   readonly applied?: AppliedChanges;
   /**
-   * New base of the log: entries up to here that create no revision are removed. Not above the applied index on disk.
+   * New base of the log: entries up to this position that create no revision are removed. The base must not exceed the
+   * applied index on disk.
    */
   readonly base?: LogPosition;
   /** Highest revision that clients may see before it is on disk. Undefined leaves the limit unchanged. */
@@ -143,18 +145,18 @@ export interface StoreLog {
   load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void>;
   /** Resolves when the batch is on disk. `full`: the disk is almost full and the reserved space is in use. */
   commit(batch: LogBatch): Promise<{ readonly full: boolean }>;
-  /** Bytes that can still be written after `full`, or 0. */
+  /** Estimated number of bytes that can still be written after `commit` reported `full`. */
   reserveBytes(): number;
-  /** Reserves space again after `full`. Returns false while the disk has none. */
+  /** Reserves space again after `commit` reported `full`. Returns false while the disk has too little free space. */
   recoverSpace(): Promise<boolean>;
   /**
-   * Log entries from index `from` on, at least one if there is one, up to about `maxBytes`. Empty if they are not
-   * stored.
+   * Log entries from index `from` on: at least one, then more up to about `maxBytes`. Empty if the entry at `from` is
+   * not stored.
    */
   entries(from: number, maxBytes: number): Promise<readonly StoredEntry[]>;
   /** Events of rows, in the requested order. Undefined for discarded rows. */
   read(revisions: readonly number[]): Promise<readonly (Uint8Array | undefined)[]>;
-  /** Rows with revisions above `after` and up to `upTo`, about a megabyte. Empty at the end. */
+  /** Next rows with revisions above `after` and up to `upTo`, about a megabyte per call. Empty at the end. */
   rows(after: number, upTo: number): Promise<readonly StoredEntry[]>;
   /** CRC-32 over the rows up to `revision`. */
   hash(revision: number): Promise<number>;
@@ -169,8 +171,8 @@ export interface StoreLog {
   /** Returns free pages to the file system, in small steps. */
   defragment(): Promise<void>;
   /**
-   * Copy of the store as one file, in pieces: everything committed up to index `upTo`, at least the state applied on
-   * disk, and no uncommitted data. `size` is that of the whole copy.
+   * Copies the store into one file and returns the file in pieces. The copy contains the log up to index `upTo`, or up
+   * to the applied index on disk if that is higher, and no uncommitted data. `size` is the size of the file in bytes.
    */
   snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }>;
   /**
@@ -186,8 +188,8 @@ export interface StoreLog {
   /** Renames the closed store to a name with a timestamp; it is never deleted automatically. Resolves with the name. */
   quarantine(): Promise<string>;
   /**
-   * Saves the peer URLs of the other members beside the store, readable even if the store is not. Also works on a
-   * closed store.
+   * Saves the peer URLs of the other members in a file beside the store, which can be read even if the store is
+   * damaged. Also works on a closed store.
    */
   savePeers(peerUrls: PeerUrls): Promise<void>;
   /** The peer URLs saved last. Undefined when there are none or they cannot be read. */

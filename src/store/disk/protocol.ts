@@ -1,4 +1,7 @@
-/** Messages between the log's owner and its worker thread. Responses come in request order, matched by number. */
+/**
+ * Messages between the log (sqlite-log.ts) and its worker thread (sqlite-worker.ts). A response has the number of its
+ * request; responses of slow requests can arrive after those of later requests.
+ */
 import type { SnapshotSummary } from '../administration/port.ts';
 import type { JournalPart, JournalPlace } from './journal/journal.ts';
 import type { CommitBody, PackedEntries } from './packed-entries.ts';
@@ -62,7 +65,7 @@ export interface WorkerAnswers {
   readonly checkSpace: { readonly full: boolean; readonly reserveBytes: number };
   readonly recoverSpace: boolean;
   readonly entries: PackedEntries;
-  /** The revisions that exist, in the requested order. */
+  /** Rows of the requested revisions that exist, in the requested order. */
   readonly read: PackedEntries;
   readonly rows: PackedEntries;
   readonly hash: number;

@@ -4,12 +4,13 @@ import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import { CodedError } from '../../base/errors.ts';
 
-/** Version of the tables of a new file, before later changes. */
+/** Schema version with which a new file is created. Later schema changes are applied to the new file afterwards. */
 export const FIRST_SCHEMA = 3;
 
 /**
- * A change of the tables that older programs cannot read. It is applied when the level of the cluster's log (see
- * log-level.ts) has reached `level`, so that an update that is rolled back before finds the tables unchanged.
+ * A change of the tables that older programs cannot read. The change is applied when the level of the cluster's log
+ * (see log-level.ts) has reached `level`. Until then the tables stay readable for the older program, so that an update
+ * can be rolled back.
  */
 export interface SchemaChange {
   /** Must be odd. A file whose journal is in use has the next even version. */
@@ -18,7 +19,7 @@ export interface SchemaChange {
   readonly make: (db: Database.Database) => void;
 }
 
-/** Oldest first. No current program reads tables before `FIRST_SCHEMA`, so these changes need no level. */
+/** Changes, oldest first. No supported program reads tables before `FIRST_SCHEMA`, so these changes have level 0. */
 const SCHEMA_CHANGES: readonly SchemaChange[] = [
   { to: 2, level: 0, make: addLog },
   { to: FIRST_SCHEMA, level: 0, make: addChecksums },
@@ -118,7 +119,7 @@ function addChecksums(db: Database.Database): void {
     UPDATE lease SET crc = lease_checksum(id, ttl, remaining)`);
 }
 
-/** Adds the log, which version 1 did not have: its rows become the entries of one term, all of them applied. */
+/** Adds the log, which version 1 did not have: the existing rows become log entries of term 1, all of them applied. */
 function addLog(db: Database.Database): void {
   db.exec(`${REVISION('moved')}; ${ENTRY}; CREATE TABLE document (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT`);
   const insert = db.prepare('INSERT INTO moved (revision, idx, term, crc, events) VALUES (?, ?, 1, ?, ?)');

@@ -1,6 +1,6 @@
 /**
  * Snapshots as files: a copy of the database with committed data only, in one file without a write-ahead log, followed
- * by its SHA-256 as in etcd's snapshots. Synchronous.
+ * by its SHA-256 as in etcd's snapshots. All functions are synchronous.
  */
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -111,7 +111,7 @@ export function snapshotRevision(path: string, nativeBinding: string): number {
   });
 }
 
-/** Number of rows, from the end, that are searched for an intact one. */
+/** Number of rows, from the end, that are searched for an intact row. */
 const MOST_DAMAGED = 1000;
 
 /** Last revision that can still be read from a store's own damaged file; undefined if no row can be read. */

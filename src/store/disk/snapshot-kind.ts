@@ -13,7 +13,10 @@ const WRITE_AHEAD = 2;
 const APPLICATION_AT = 68;
 export const OWN_FILE = 0x6865_6772;
 
-/** Throws CodedError 'unreadable' or 'unsupported'. */
+/**
+ * Throws CodedError 'unreadable' or 'unsupported' if the file is not a snapshot. With `live`, a store's own file is
+ * accepted too.
+ */
 export function checkKind(path: string, live = false): void {
   const head = Buffer.alloc(100);
   try {

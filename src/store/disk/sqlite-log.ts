@@ -51,7 +51,7 @@ interface PendingRequest {
   reject(error: Error): void;
 }
 
-/** The size excludes the journal while it is smaller than this, or than this share of the database. */
+/** `size` ignores the journal while the journal is smaller than this, or than `SLACK_SHARE` of the database. */
 const LEAST_SLACK_BYTES = 2 << 20;
 const SLACK_SHARE = 1 / 8;
 /** Intervals of the disk space check, when space is scarce and otherwise. */
@@ -193,8 +193,8 @@ class SqliteLog implements StoreLog {
   }
 
   /**
-   * Checks the disk every time while space is scarce. Otherwise it checks seldom, because refilling the reserve would
-   * cost more writes than it saves.
+   * Checks the disk space, every second while space is scarce and otherwise once a minute, because refilling the
+   * reserve more often would cost more writes than it saves.
    */
   async #checkSpace(): Promise<void> {
     const nowMs = performance.now();
@@ -214,12 +214,15 @@ class SqliteLog implements StoreLog {
     return Math.floor(this.#reserveBytes * RESERVE_SHARE);
   }
 
-  /** Switches to the other half. Throws CodedError 'no-space' if the database has no room for that half's records. */
+  /**
+   * Switches to the other half of the journal. Throws CodedError 'no-space' if the database has no room for the records
+   * in that half.
+   */
   async #turn(journal: Journal): Promise<void> {
     const { lastInOther } = journal;
     while (this.#pending.first <= lastInOther) await this.#absorbMore();
     journal.turn();
-    // No caller waits for this. It reports its own errors.
+    // The commit does not wait until the database has absorbed the previous half.
     this.#absorbMore().catch(ignore('the next commit that needs the space runs into the same error and reports it'));
   }
 
@@ -317,7 +320,7 @@ class SqliteLog implements StoreLog {
     const { pendingBytes } = this.#opened();
     if (pendingBytes <= Math.max(LEAST_SLACK_BYTES, size.bytes * SLACK_SHARE)) return size;
     await this.#absorb().catch((error: unknown) => {
-      // The database then has all that fits, so its size is right.
+      // The database then contains all records that fit, so its size is correct.
       if (!(error instanceof CodedError && error.code === 'no-space')) throw error;
     });
     return this.#request('size', { kind: 'size' });
@@ -391,7 +394,8 @@ class SqliteLog implements StoreLog {
   async quarantine(): Promise<string> {
     const { directory } = this.#options;
     const to = join(directory, `revisions.db.damaged-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`);
-    // The database is renamed first: without its journals it would look like a store with older data.
+    // The database is renamed before its journals. After a crash in between, a database that had lost its journals
+    // would look like a store with older data.
     for (const suffix of ['', '-log', '-journal', '-wal', '-shm']) {
       await rename(join(directory, `revisions.db${suffix}`), `${to}${suffix}`).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOENT') throw error;

@@ -24,7 +24,7 @@ const JOURNAL = 'revisions.db-log';
 /** Prefix and suffix of the names of snapshot copies. SQLite's journals of the copies have longer names. */
 const COPY = 'snapshot-';
 const COPY_SUFFIX = '.tmp';
-/** Journal bytes per transaction. */
+/** Bytes of journal records that one SQLite transaction absorbs. */
 const ABSORB_BYTES = 2 << 20;
 
 let directory = '';
@@ -139,7 +139,10 @@ async function hash(revision: number): Promise<number> {
   return step.checksum;
 }
 
-/** Verifies checksums. The first round starts with the tables beside the rows. */
+/**
+ * Verifies the checksums of the next rows above revision `from`. If `from` is 0, the tables beside the rows are
+ * verified first.
+ */
 async function scrub(from: number): Promise<number> {
   const checked = opened();
   if (from === 0) {
@@ -221,7 +224,7 @@ function install({ id, head, hardState, sequence }: Extract<WorkerRequest, { kin
     id: shape.id,
     sequence,
   });
-  // Closed before the new file takes the name: a remaining rollback journal would be applied to the new file.
+  // Both files are closed before the rename. Otherwise SQLite would apply a remaining rollback journal to the new file.
   next.close();
   incoming = undefined;
   file?.close();
@@ -287,7 +290,7 @@ function opening(): Opening {
   return { state: opened().state(), journal: { ...shape, path, sequence: opened().sequence } };
 }
 
-/** `inOrder`: the file contains everything. */
+/** Closes the files. `inOrder`: the database contains every record of the journal, so the journal is removed. */
 function close(inOrder: boolean): void {
   if (houseKeeping !== undefined) clearImmediate(houseKeeping);
   const closing = file;
@@ -300,7 +303,7 @@ function close(inOrder: boolean): void {
       alone = true;
     }
   } catch (error) {
-    // The journal is then read at the next start and contains no new record.
+    // The journal then stays and is read at the next start. It contains no record that the database lacks.
     if (!isFull(error)) throw error;
   } finally {
     closing?.close();
@@ -374,7 +377,7 @@ function failureOf(error: unknown): WorkerFailure {
   if (error instanceof CodedError) return { code: error.code, message: error.message, fatal: error.code === 'corrupt' };
   const code = sqliteCode(error);
   const message = code === '' ? messageOf(error) : `${code}: ${messageOf(error)}`;
-  // No write is involved, so data that SQLite cannot parse is damage, as a wrong checksum is.
+  // Data that SQLite cannot parse are damaged, as are data with a wrong checksum.
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return { code: 'corrupt', message, fatal: true };
   return { code: 'io', message, fatal: true };
 }

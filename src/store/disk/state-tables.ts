@@ -1,4 +1,6 @@
-/** Numbers, documents and leases in the file beside the rows, each with its own checksum. Synchronous. */
+/**
+ * Numbers, documents and leases in the file beside the rows, each with its own checksum. All methods are synchronous.
+ */
 import type Database from 'better-sqlite3';
 import { CodedError } from '../../base/errors.ts';
 import type { LeaseRecord } from './port.ts';
@@ -59,8 +61,8 @@ export class StateTables {
   }
 
   /**
-   * Verifies the indexes. Rows are found by name through an index, which has no checksums: a name that is damaged only
-   * in the index would look like one that was never set. Throws CodedError 'corrupt'.
+   * Verifies the indexes. SQLite finds rows by name through an index, which has no checksums: a name that is damaged
+   * only in the index would look like a name that was never set. Throws CodedError 'corrupt'.
    */
   requireIndexes(): void {
     for (const { name } of this.#numbers.all())
