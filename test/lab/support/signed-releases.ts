@@ -57,7 +57,7 @@ export async function clusterVersion(by: NspawnHost): Promise<ClusterVersion> {
   return JSON.parse(await by.mustKubectl(['get', 'clusterversion', 'version', '-o', 'json', '--request-timeout=5s']));
 }
 
-/** Such as `0.2.0 Completed`, the newest first. */
+/** Entries of the history, the newest first, each as `VERSION STATE`. */
 export const historyOf = ({ status }: ClusterVersion): string[] =>
   (status?.history ?? []).map((each) => `${each.version} ${each.state}`);
 
