@@ -20,11 +20,11 @@ import { systemClock as clock } from '../process/process.ts';
 
 export interface HostAlerts {
   readonly engine: AlertEngine;
-  /** Condition `HyperedgeAlerts` of the Node; reported after the first alert. */
+  /** Condition `HyperedgeAlerts` of the Node. It is not reported until an alert has fired. */
   readonly conditions: NonNullable<KubeletDeps['conditions']>;
 }
 
-/** Answer of the control socket. */
+/** Report that the control socket returns. */
 export interface HostAlertReport extends AlertReport {
   readonly node: string;
 }
@@ -48,7 +48,7 @@ export function createHostAlerts(nodeName: NodeName, recorder: EventRecorder, lo
   return {
     engine,
     conditions: async (present) => {
-      // An alert of severity info is no reason for attention.
+      // Alerts of severity info do not set the condition.
       const firing = engine.firing().filter(({ severity }) => severity !== 'info');
       if (firing.length > 0) {
         const names = [...new Set(firing.map(({ name, severity }) => `${name} (${severity})`))].join(', ');
@@ -61,7 +61,10 @@ export function createHostAlerts(nodeName: NodeName, recorder: EventRecorder, lo
   };
 }
 
-/** Endpoints on loopback, so that alerts need neither the network nor the API server. */
+/**
+ * Endpoints whose metrics the alert rules evaluate. They are on loopback, so that alerts need neither the network nor
+ * the API server.
+ */
 export function alertTargets(settings: Settings, moreMetrics: () => string): AlertTarget[] {
   const { roles, ports, root, router, storage } = settings;
   const master = masterFiles(root);
@@ -77,7 +80,7 @@ export function alertTargets(settings: Settings, moreMetrics: () => string): Ale
   ];
 }
 
-/** Files are read for each scrape, because certificates are renewed. */
+/** Reads the certificate files at each scrape, because renewals replace them. */
 const httpsTarget = (
   job: string,
   port: number,
@@ -110,7 +113,7 @@ async function hostMetrics(root: string): Promise<string> {
   return text.toString();
 }
 
-/** Content of examples/monitoring/prometheus-rules.yaml. */
+/** Content of examples/monitoring/prometheus-rules.yaml, as `hyperedge alerts --rules` prints it. */
 export const rulesFile = (): string =>
   '# Rules for the Prometheus operator. Without the operator, use the content of "spec" as a rule file.\n' +
   `# Written by "hyperedge alerts --rules".\n${stringify(prometheusRule(), { lineWidth: 110 })}`;

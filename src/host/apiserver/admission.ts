@@ -29,9 +29,9 @@ const ON_BY_DEFAULT = [
   'ValidatingAdmissionWebhook',
   'ResourceQuota',
 ] as const;
-/** Upstream's plug-ins that are disabled by default and enabled by the host's own configuration. */
+/** Plug-ins that upstream disables by default. The API server of a hyperedge host enables them by default. */
 const OFF_UNLESS_OWN: readonly string[] = ['NodeRestriction', 'OwnerReferencesPermissionEnforcement'];
-/** Plug-ins of `OFF` that the host's own configuration enables: Services must not use the host's addresses. */
+/** Plug-ins in `OFF` that the API server of a hyperedge host enables by default. */
 const ON_FOR_OWN: readonly string[] = ['DenyServiceExternalIPs'];
 const OFF: readonly string[] = [
   'AlwaysPullImages',
@@ -44,7 +44,10 @@ const OFF: readonly string[] = [
   'PodNodeSelector',
   'PodTolerationRestriction',
 ];
-/** Plug-ins that upstream enables by default and that need no implementation here. Listing them has no effect. */
+/**
+ * Plug-ins that upstream enables by default and that need no implementation here. The flags accept and ignore their
+ * names.
+ */
 const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set(['ClusterTrustBundleAttest']);
 const ELSEWHERE: ReadonlySet<string> = new Set([
   'AlwaysAdmit',
@@ -54,7 +57,7 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
   'SecurityContextDeny',
 ]);
 
-/** Throws CodedErrors and ApiUsageProblems with flag or file. */
+/** Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
 export async function admissionOf(
   values: ApiValues,
   {

@@ -27,7 +27,10 @@ interface Access {
 type Sink = AuditSettings['sinks'][number];
 type Backend = 'log' | 'webhook';
 
-/** Returns undefined without an audit policy or sink. Throws CodedErrors with flag or file, and ApiUsageProblems. */
+/**
+ * Returns undefined without an audit policy or sink. Throws CodedErrors and ApiUsageProblems that name the flag or the
+ * file.
+ */
 export async function openAudit(values: ApiValues, access: Access): Promise<AuditSettings | undefined> {
   const { log } = access;
   const policyFile = values.file('audit-policy-file');
@@ -110,7 +113,7 @@ async function openLog(path: string, values: ApiValues, log: Log): Promise<Sink>
       log,
     });
     const batches = batchesOf(values, 'log');
-    // The log file writes single events without delay by itself.
+    // Without batches, the log file itself writes each event immediately.
     if (modeOf(values, 'log') !== 'batch' || (batches.batchEvents === 1 && batches.throttle === undefined)) return file;
     let dropped = 0;
     return batchedSink(file, batches, clock, () => {

@@ -173,7 +173,7 @@ async function serviceAccounts(
   };
 }
 
-/** The flag's value, or the URL at the external hostname; '' without either. */
+/** The flag's value. Without the flag, a URL at the external hostname, or '' if no external hostname is set either. */
 function jwksUriOf(values: ApiValues): string {
   const given = values.text('service-account-jwks-uri');
   const host = values.text('external-hostname');

@@ -9,7 +9,7 @@ import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { resolveRelativeTo } from '../config/master-config.ts';
 import { readRemoteEndpoint } from './remote-endpoint.ts';
 
-/** Flags that a configuration file replaces. */
+/** Flags that must not be combined with `--authorization-config`. */
 const EXCLUDED = [
   'authorization-mode',
   'authorization-webhook-config-file',
@@ -18,7 +18,7 @@ const EXCLUDED = [
   'authorization-webhook-cache-unauthorized-ttl',
 ] as const;
 
-/** Throws CodedErrors and ApiUsageProblems with flag or file. */
+/** Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
 export async function authorizersOf(
   values: ApiValues,
   referredToBy: string,

@@ -14,7 +14,7 @@ import { namedFiles } from './serving.ts';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** File paths by content. */
+/** Path of each file, by the certificate or key in it. */
 interface Files {
   readonly certificate: string | undefined;
   readonly key: string | undefined;
@@ -41,7 +41,10 @@ const PAIRS = [
 ] as const;
 const BUNDLES = ['clientCa', 'proxyCa', 'kubeletCa'] as const;
 
-/** Reloads the files of `config`; a mismatched set is logged and not used. */
+/**
+ * Reloads the files of `config` when they change. If a certificate does not match its key, the change is logged and the
+ * previous files remain in use.
+ */
 export async function followCertificates(
   values: ApiValues,
   config: ApiServerConfig,
@@ -91,7 +94,7 @@ export async function followCertificates(
     ],
     parse: async (text) => {
       const texts = decodeJson(own<Texts>(fields), text, 'certificates');
-      // World-readable files were reported when the configuration was read.
+      // The first read of the configuration has already reported world-readable files.
       const keys = [...KEYS.map((what) => files[what]), ...named.map(({ key }) => key)].filter(
         (file) => file !== undefined,
       );
@@ -113,7 +116,7 @@ export async function followCertificates(
   };
 }
 
-/** Throws Errors with the file and its problem. */
+/** Throws an Error that names the invalid file and its problem. */
 function settingsOf(
   texts: Texts,
   { serving }: ApiServerConfig,

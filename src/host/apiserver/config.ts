@@ -21,7 +21,9 @@ import { admissionOf } from './admission.ts';
 import { authenticationOf } from './authentication.ts';
 import { curvesOf, namedServing, servingLimits } from './serving.ts';
 
-/** Longer than the probe interval of the nodes' balancers. */
+/**
+ * Longer than the interval at which the balancers of the nodes probe API servers, so that they notice a shutdown first.
+ */
 const HANDOVER_SECONDS = 1.5;
 
 const YEAR_DAYS = 365;
@@ -33,7 +35,10 @@ export interface ApiOptions {
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
   readonly openshift?: NonNullable<ApiServerConfig['openshift']>;
-  /** Whether the web console is served. False: its paths are not found. Undefined: they are ordinary paths. */
+  /**
+   * Whether the web console is served. False: requests for its paths return 404. Undefined: its paths have no special
+   * meaning.
+   */
   readonly console?: boolean;
   /** Serves only the API of kube-apiserver. Default false. */
   readonly upstreamOnly?: boolean;
@@ -43,7 +48,7 @@ export interface ApiOptions {
   readonly onOpenSecret?: OpenSecret | undefined;
 }
 
-/** Throws CodedErrors and ApiUsageProblems with flag or file. */
+/** Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
 export async function apiConfigOf(
   values: ApiValues,
   { referredToBy, ownHost, soleWriter, openshift, upstreamOnly = false, onOpenSecret }: ApiOptions,
@@ -92,7 +97,8 @@ export async function apiConfigOf(
 const METRICS = 'metrics.k8s.io/v1beta1';
 
 /**
- * Disables metrics.k8s.io unless the flag names it, because beside upstream's components it belongs to metrics-server.
+ * Disables metrics.k8s.io unless `--runtime-config` names it. Beside upstream's components, metrics-server serves this
+ * API.
  */
 const withoutMetrics = (given: RuntimeConfig): RuntimeConfig =>
   given.has(METRICS) ? given : new Map([...given, [METRICS, false]]);
@@ -122,7 +128,7 @@ export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServer
 export function watchTime(values: ApiValues): Pick<ApiServerConfig, 'minWatchSeconds'> {
   const seconds = values.number('min-request-timeout');
   if (seconds < 0) values.refuse('min-request-timeout', 'must not be negative');
-  // Upstream's 0 would end every watch immediately.
+  // 0 is ignored: with it, upstream would end every watch immediately.
   return seconds === 0 ? {} : { minWatchSeconds: seconds };
 }
 
@@ -131,7 +137,7 @@ export function eventTime(values: ApiValues): Pick<ApiServerConfig, 'eventTtlSec
   if (!values.has('event-ttl')) return {};
   const ms = values.milliseconds('event-ttl');
   if (ms <= 0) values.refuse('event-ttl', 'must be positive');
-  // Leases have whole seconds.
+  // An event expires with its lease, whose TTL is in whole seconds.
   return { eventTtlSeconds: Math.ceil(ms / 1000) };
 }
 
@@ -211,7 +217,9 @@ async function proxyClient(
   return { proxyClient: { certificate: await text(certificate), key: await secret(key) } };
 }
 
-/** The flags' pair, otherwise the pair in `--cert-dir`, otherwise a self-signed one that is generated there. */
+/**
+ * The certificate and key of the flags; otherwise of `--cert-dir`, where a missing pair is generated and self-signed.
+ */
 async function serving(
   values: ApiValues,
   addresses: { readonly bindAddress: string; readonly advertiseAddress: string; readonly serviceCidr: string },

@@ -13,7 +13,7 @@ export interface FollowedEncryption extends EncryptionSource {
   stop(): void;
 }
 
-/** Throws CodedErrors for an unreadable or invalid file. `follow`: whether the file is reloaded. */
+/** Throws CodedErrors for an unreadable or invalid file. `follow`: whether the file is reloaded on change. */
 export async function openEncryption(
   file: string,
   options: {
@@ -25,7 +25,7 @@ export async function openEncryption(
   },
 ): Promise<FollowedEncryption> {
   const { log } = options;
-  // A plug-in keeps its connection when other parts of the file change.
+  // A KMS plug-in keeps its connection when other parts of the file change.
   const plugins = new Map<string, ReturnType<OpenKmsPlugin>>();
   const open: OpenKmsPlugin = ({ socket, timeoutMs }) => {
     const key = `${socket}\n${timeoutMs}`;

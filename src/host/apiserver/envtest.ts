@@ -12,8 +12,8 @@ import type { ApiProfile } from './run.ts';
 export { API_PROFILES as ENVTEST_PROFILES } from './run.ts';
 
 /**
- * Resolves with the directory's absolute path; existing files of these names are replaced. Throws CodedError
- * 'unwritable'.
+ * Resolves with the absolute path of the directory. Existing files with the names etcd, kube-apiserver and kubectl are
+ * replaced. Throws CodedError 'unwritable'.
  */
 export async function prepareEnvtest(
   directory: string | undefined,
@@ -47,7 +47,7 @@ function defaultDirectory(environment: Readonly<Record<string, string | undefine
     : join(home, '.cache/hyperedge/envtest');
 }
 
-/** Replaces the link atomically, so that a concurrent start finds the old or the new one. */
+/** Replaces the link atomically: an envtest that starts at the same time finds either the old or the new link. */
 async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });

@@ -4,7 +4,8 @@ import { inspectImage, isConfigured, platformArchitecture } from '../../runtime/
 import { sharedRegistries } from '../config/registries.ts';
 
 /**
- * Imports images with the registry configuration of this host. `masterConfig`: file beside the registry configuration.
+ * Inspects images with the registry configuration of this host. `masterConfig`: path of master-config.yaml; the
+ * registry configuration is in the same directory.
  */
 export const imageRegistriesOf = (masterConfig: string): ImageRegistries => ({
   inspect: async (name, credentials) => {

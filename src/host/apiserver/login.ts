@@ -10,7 +10,7 @@ import type { OutboundSettings } from '../../wire/outbound/proxy-choice.ts';
 import { openAssets } from '../process/assets.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
-/** Unpacks the worker script for passwords. Throws CodedError 'assets'. */
+/** Creates the OAuth server. Unpacks the worker script that hashes passwords. Throws CodedError 'assets'. */
 export async function createLoginFor(
   { advertiseAddress, advertisePort, port }: ApiServerConfig,
   openshift: OpenShiftSettings | undefined,

@@ -24,7 +24,7 @@ export function parseNamedFiles(text: string): NamedFiles | undefined {
   return { certificate: certificate.trim(), key: key.trim(), names: domains };
 }
 
-/** Configured names take precedence over the certificate's own. Throws Errors with the file and its problem. */
+/** Throws an Error that names the invalid file. Names in the flag take precedence over the names in the certificate. */
 export function namedCertificates(
   files: readonly NamedFiles[],
   texts: ReadonlyArray<Pick<NamedCertificate, 'certificate' | 'key'>>,

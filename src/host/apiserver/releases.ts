@@ -9,7 +9,7 @@ import { pathsBelow } from '../config/settings.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** `configFile`: master-config.yaml of a host, from whose path the root is derived. */
+/** `configFile`: path of the host's master-config.yaml. The root directory is derived from this path. */
 export function releaseSource(configFile: string): ReleaseSource {
   const paths = pathsBelow(join(configFile, '../../../..'));
   const files = new DigestStore(paths.releases);

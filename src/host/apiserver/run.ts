@@ -25,7 +25,10 @@ export function planApi(argv: readonly string[]): ApiPlan {
   return { kind: 'run', values };
 }
 
-/** Runs until a signal. Resolves with the exit code; throws CodedErrors and ApiUsageProblems that name flag or file. */
+/**
+ * Runs the API server until a signal. Resolves with the exit code. Throws CodedErrors and ApiUsageProblems that name
+ * the flag or the file.
+ */
 export async function runApi(values: ApiValues, profile: ApiProfile = 'okd'): Promise<number> {
   const log = createProcessLog('apiserver', Math.max(2, Math.min(10, values.number('v'))));
   return runUntilSignal(log, async () => {

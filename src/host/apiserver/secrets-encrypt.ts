@@ -31,8 +31,8 @@ async function located(root: string | undefined) {
 }
 
 /**
- * Reports how the stored objects are encrypted; `rewrite` re-encrypts outdated ones. Throws CodedErrors with the file,
- * and StoreErrors.
+ * Reports with which keys the stored objects are encrypted. `rewrite`: re-encrypts objects whose key is outdated.
+ * Throws StoreErrors and CodedErrors that name the file.
  */
 export async function surveyStore(root: string | undefined, rewrite: boolean): Promise<EncryptionReport> {
   const { config, values, file } = await located(root);
@@ -47,7 +47,10 @@ export async function surveyStore(root: string | undefined, rewrite: boolean): P
   }
 }
 
-/** Adds a key to the file or promotes a prepared one, see `withNewKey`. Resolves with the file and the key's name. */
+/**
+ * Adds a key to the encryption configuration or promotes a prepared key, see `withNewKey`. Resolves with the path of
+ * the configuration and the name of the key.
+ */
 export async function rotateKey(root: string | undefined, prepare: boolean): Promise<{ file: string; key: string }> {
   const { config, file } = await located(root);
   const text = await readSecret(file, config);
@@ -57,7 +60,9 @@ export async function rotateKey(root: string | undefined, prepare: boolean): Pro
   return { file, key: changed.key };
 }
 
-/** Removes all keys except the first of each provider. Only valid if no stored value uses the others. */
+/**
+ * Removes all keys except the first key of each provider. The caller checks that no stored object uses the other keys.
+ */
 export async function dropOldKeys(root: string | undefined): Promise<void> {
   const { config, file } = await located(root);
   await replaceFile(file, withoutOldKeys(await readSecret(file, config), file));

@@ -37,9 +37,9 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
       {
         referredToBy: configFile,
         ownHost: true,
-        // The only API server of a host's own store is its only writer until another one announces itself.
         ...{ openshift: layerOf(config), releases: releaseSource(configFile) },
         console: config.console?.enabled ?? true,
+        // With a store on this host only, this API server is the only writer until another API server announces itself.
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
       },
       log,
@@ -64,7 +64,7 @@ export async function masterValues(configFile: string): Promise<ApiValues> {
   return valuesOf(await readMasterConfig(configFile), configFile);
 }
 
-/** OKD's fields as kube-apiserver's flags; `apiServerArguments` take precedence. */
+/** Converts the fields of master-config.yaml to kube-apiserver's flags. `apiServerArguments` take precedence. */
 function valuesOf(config: MasterConfig, configFile: string): ApiValues {
   const values = new ApiValues((path) => resolveRelativeTo(configFile, path));
   const give = (name: string, field: string, ...texts: (string | undefined)[]): void => {
@@ -109,7 +109,7 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
     'service-account-issuer': ['https://kubernetes.default.svc'],
   };
   for (const [name, texts] of Object.entries(defaults)) if (!own.has(name)) give(name, name, ...texts);
-  // The host's own configuration always reloads the encryption file.
+  // API servers of hyperedge hosts always reload the encryption file.
   if (!own.has('encryption-provider-config-automatic-reload'))
     give('encryption-provider-config-automatic-reload', '', 'true');
   // Bootstrapping nodes authenticate with a token.
@@ -118,7 +118,7 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
   return values;
 }
 
-/** Throws CodedErrors and ApiUsageProblems with flag, field or file. */
+/** Throws CodedErrors and ApiUsageProblems that name the flag, the field or the file. */
 export async function startApiWith(values: ApiValues, options: ApiOptions, log: Log): Promise<Component> {
   const { config, warnings } = await apiConfigOf(values, options);
   for (const warning of warnings) log.warn(warning);
@@ -199,7 +199,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
   };
 }
 
-/** The digest is of the advertised address, which differs between the API servers of a cluster. */
+/** The name contains a digest of the advertised address, which differs between the API servers of a cluster. */
 function identityOf(advertiseAddress: string): { readonly name: string; readonly hostname: string } {
   const digest = sha256Hex(advertiseAddress).slice(0, 26);
   return { name: `apiserver-${digest}`, hostname: hostname() };

@@ -6,7 +6,7 @@ import { messageOf } from '../../base/errors.ts';
 import { compileRegexp } from '../../base/regexp/index.ts';
 import { type NamedFiles, namedCertificates, parseNamedFiles } from './named-certificates.ts';
 
-/** Key exchange groups by their TLS ids, as in Go. */
+/** Key exchange groups by their TLS identifier, which Go's flag uses. Source: IANA "TLS Supported Groups". */
 const CURVES: ReadonlyMap<string, string> = new Map([
   ['23', 'prime256v1'],
   ['24', 'secp384r1'],
@@ -73,7 +73,7 @@ function browsers(values: ApiValues): Pick<ApiServerConfig, 'browsers'> {
   };
 }
 
-/** Curves in OpenSSL's format; undefined for OpenSSL's default. Throws ApiUsageProblems. */
+/** Key exchange groups in OpenSSL's format; undefined if OpenSSL's default applies. Throws ApiUsageProblems. */
 export function curvesOf(values: ApiValues): string | undefined {
   const numbers = values.list('tls-curve-preferences');
   if (numbers.length === 0) return undefined;
@@ -100,7 +100,7 @@ export function namedFiles(values: ApiValues): NamedFiles[] {
   });
 }
 
-/** Certificates by name. Throws CodedErrors and ApiUsageProblems with flag or file. */
+/** Certificates by SNI name. Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
 export async function namedServing(
   values: ApiValues,
   { text, secret }: { text(path: string): Promise<string>; secret(path: string): Promise<string> },

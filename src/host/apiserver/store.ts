@@ -17,7 +17,10 @@ type Materials = Decoded<typeof MATERIALS>;
 
 const FLAGS = { ca: 'etcd-cafile', cert: 'etcd-certfile', key: 'etcd-keyfile' } as const;
 
-/** A client of the flags' store. Throws CodedErrors and ApiUsageProblems with flag, field or file. */
+/**
+ * A client of the store that the flags name. Throws CodedErrors and ApiUsageProblems that name the flag, the field or
+ * the file.
+ */
 export async function openStore(
   values: ApiValues,
   referredToBy: string,
@@ -59,7 +62,7 @@ export async function openStore(
   });
 }
 
-/** Throws Errors for a mismatched certificate and key, which occur for a moment during a renewal. */
+/** Throws an Error if certificate and key do not match, which is possible for a moment during a renewal. */
 function materialsOf(text: string): Materials {
   const materials = decodeJson(MATERIALS, text, 'store certificates');
   const { cert, key } = materials;

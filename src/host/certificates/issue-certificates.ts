@@ -15,13 +15,15 @@ import {
 import type { Settings } from '../config/settings.ts';
 import { balancerUrl } from '../network/balancer-url.ts';
 
-/** Whether the store belongs to this host. The certificates of an external store are managed by its owner. */
+/**
+ * Whether hyperedge manages the store on this host and its certificates. An external store has its own certificates.
+ */
 export const ownsStore = ({ roles, storage }: Pick<Settings, 'roles' | 'storage'>): boolean =>
   roles.has('etcd') && storage === undefined;
 
 /**
- * Issues certificates that are missing, due for renewal, or do not fit this host any more. A second call changes no
- * file. Throws CodedErrors with the file and a fix.
+ * Issues certificates that are missing, due for renewal, or no longer match the host's names and addresses. A repeated
+ * call changes no file. Throws CodedErrors that name the file and a fix.
  */
 export async function issueCertificates(settings: Settings, context: InstallContext): Promise<void> {
   const { root, roles } = settings;

@@ -15,11 +15,12 @@ const LETTERS = 'abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789';
 const PARTS = 4;
 const PART_LENGTH = 5;
 
-/** Four groups of 5 characters with dashes between: 23 characters, as by OpenShift's installer. */
+/** Four groups of 5 characters separated by dashes: 23 characters, as OpenShift's installer generates. */
 export function newPassword(): string {
   const letters: string[] = [];
   while (letters.length < PARTS * PART_LENGTH)
-    // Larger bytes are skipped, because they would make some letters more likely.
+    // Bytes above the largest multiple of the alphabet's length are skipped, because they would make some letters more
+    // likely.
     for (const byte of random.bytes(PARTS * PART_LENGTH))
       if (byte < 256 - (256 % LETTERS.length)) letters.push(LETTERS[byte % LETTERS.length] ?? '');
   return Array.from({ length: PARTS }, (_, part) =>

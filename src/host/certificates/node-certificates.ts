@@ -37,7 +37,7 @@ export interface NodeCertificates {
   stop(): Promise<void>;
 }
 
-/** Lifetime of the serving certificate that is used until the cluster has signed one. */
+/** Lifetime of the self-signed serving certificate that the kubelet uses until the cluster has signed one. */
 const TEMPORARY_DAYS = 365;
 const NO_NAMES: CertificateNames = { dns: [], ips: [] };
 
@@ -82,7 +82,7 @@ export async function nodeCertificates(
     start: (kubelet) => {
       const reload = (): void => void kubelet.reloadCertificate();
       managers = [
-        // The client detects changes of the file behind the link itself.
+        // The API client itself detects a renewal of its certificate file.
         manager(
           'client',
           async () => NO_NAMES,
@@ -105,8 +105,8 @@ export async function nodeCertificates(
 }
 
 /**
- * The Node's name and primary address, to which the API server connects. The approver requires a proof of each name,
- * and a connection proves only one address. Undefined until the Node is registered.
+ * The Node's name and primary address, to which the API server connects. Other addresses are omitted: the approver
+ * requires a proof of each name, and a connection proves only one address. Undefined until the Node is registered.
  */
 async function namesOfNode(client: ApiClient, nodeName: NodeName): Promise<CertificateNames | undefined> {
   try {

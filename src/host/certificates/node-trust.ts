@@ -33,7 +33,10 @@ export interface NodeTrustOptions {
 }
 
 const CHECK_MS = 20_000;
-/** Short, because a host that loses power before its key is published cannot renew an expired certificate. */
+/**
+ * Interval between attempts to publish the key before the Node is registered. It is short, because a host that loses
+ * power before its key is published cannot renew an expired certificate.
+ */
 const UNREGISTERED_MS = 1_000;
 
 export function followTrust({ root, nodeName, ports, client, onChanged, log }: NodeTrustOptions): { stop(): void } {
@@ -58,7 +61,10 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
     if (!stopped) timer = clock.setTimer(delayMs, () => void round());
   }
 
-  /** Returns false until the Node is registered. */
+  /**
+   * Publishes the key of the client certificate as an annotation of the Node. Returns false until the Node is
+   * registered.
+   */
   async function publishKey(): Promise<boolean> {
     const { publicKey } = new X509Certificate(await readFile(files.clientCurrent));
     const spki = publicKey.export({ type: 'spki', format: 'der' });
@@ -74,7 +80,10 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
     return true;
   }
 
-  /** The response is trusted, because the current authorities verify the server. */
+  /**
+   * Replaces the trusted authorities by those in `cluster-info`. The response is trusted, because the current
+   * authorities verify the server.
+   */
   async function updateAuthorities(): Promise<void> {
     const info = await client.resource(resources.configMaps).get(INFO_MAP.name, INFO_MAP.namespace);
     const caPem = authoritiesIn(info.data?.['kubeconfig'] ?? '');
@@ -96,7 +105,7 @@ export function followTrust({ root, nodeName, ports, client, onChanged, log }: N
 const CLUSTER = object({ 'certificate-authority-data': optional(text) });
 const KUBECONFIG = object({ clusters: optional(list(object({ cluster: optional(CLUSTER) }))) });
 
-/** Returns undefined unless every certificate of the bundle is an authority. */
+/** Authorities in a kubeconfig; undefined if there are none or if a certificate is not an authority. */
 function authoritiesIn(kubeconfig: string): string | undefined {
   const document = decodeJson(KUBECONFIG, kubeconfig, 'kubeconfig');
   const data = document.clusters?.[0]?.cluster?.['certificate-authority-data'];

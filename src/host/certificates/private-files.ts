@@ -8,9 +8,9 @@ import type { Settings } from '../config/settings.ts';
 
 const MAX_NAMED = 10;
 
-/** Keys and kubeconfigs, including those that an administrator has added. */
+/** Names of keys and kubeconfigs. Files that an administrator has added are checked too. */
 const PRIVATE = /\.(?:key|kubeconfig)$/;
-/** The kubelet's certificates, which are in one file with their key. */
+/** The kubelet's certificates. Each file contains a certificate and its key. */
 const PAIR = /\.pem$/;
 
 /** Throws CodedError 'bad-config' with each file and the command that fixes it. */
@@ -49,7 +49,10 @@ export async function checkPrivateFiles({ root, paths }: Pick<Settings, 'root' |
   throw new CodedError('bad-config', `${problems.slice(0, MAX_NAMED).join('\n')}${more}`);
 }
 
-/** Whether a `.key` file is a public key: OKD's name for those of service accounts is `serviceaccounts.public.key`. */
+/**
+ * Whether a `.key` file contains only a public key, such as OKD's `serviceaccounts.public.key`. Public keys may be
+ * readable by all users.
+ */
 async function isPublicKey(path: string): Promise<boolean> {
   const text = await readFile(path, 'latin1').catch(() => '');
   return text.includes('-----BEGIN PUBLIC KEY-----') && !text.includes('PRIVATE KEY');

@@ -19,11 +19,14 @@ export interface RenewalOptions {
   readonly log: Log;
 }
 
-/** Check interval: the clock may be set and files may be replaced at any time. */
+/**
+ * Maximum interval between checks. Checks are frequent, because the clock may be set and files may be replaced at any
+ * time.
+ */
 const CHECK_MS = 30_000;
 const SOONEST_MS = 500;
 
-/** Components follow their files, so a renewal interrupts no connection. */
+/** Renews certificates until it is stopped. Components reload changed files, so a renewal interrupts no connection. */
 export function renewCertificates({ settings, time, onRenewed, log }: RenewalOptions): CertificateRenewal {
   let stopped = false;
   let timer = clock.setTimer(CHECK_MS, () => {});

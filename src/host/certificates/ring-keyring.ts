@@ -19,16 +19,19 @@ import type { HostGossip } from '../network/gossip.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
-/** Bootstrap tokens may read it: `system:gossip-keyring-reader` of the bootstrap policy. */
+/**
+ * Secret with the keyring. Bootstrap tokens may read it, see `system:gossip-keyring-reader` of the bootstrap policy.
+ */
 export const KEYRING_SECRET = { namespace: 'kube-system', name: 'hyperedge-gossip-keyring' } as const;
 export const KEYRING_FIELD = 'keyring';
 const KEYRING_TYPE = 'hyperedge.dev/gossip-keyring';
 const RETRY_MS = 2_000;
 
 /**
- * Joins the masters that this host was connected to before its start, those in the bootstrap file, and those in the
- * API. A host without any live member also tries the other Nodes: after the only master's address has changed, only
- * they lead to the ring. The informers are shared with the service proxy.
+ * Configures the masters that gossip joins: those that this host was connected to before its start, those in the
+ * bootstrap file, and those that the API lists. If none of them is alive, gossip also tries the other Nodes: after the
+ * address of the only master has changed, only other Nodes can reach the ring. The service proxy uses the same
+ * informers.
  */
 export function joinMasters(
   gossip: Pick<HostGossip, 'setPeers'>,
@@ -55,7 +58,7 @@ export function joinMasters(
   };
   nodes.onChange({
     added: learnNodes,
-    // Nodes report their conditions all the time, so only changed addresses count.
+    // Node conditions are updated frequently, so only changes of addresses are processed.
     updated: (node, old) => {
       if (JSON.stringify(node.status?.addresses) !== JSON.stringify(old.status?.addresses)) learnNodes();
     },
@@ -78,9 +81,9 @@ const peerOf = (address: string): string => (address.includes(':') ? `[${address
 type PublishSettings = Pick<Settings, 'gossip' | 'roles' | 'root'>;
 
 /**
- * Publishes the keyring of a master after each rotation, and at its start if none is published. A published keyring
- * that differs at the start is newer, because the ring rotated its keys while this host was down. Returns the function
- * that stops it.
+ * Publishes the keyring of a master after each rotation, and at its start if none is published. If the published
+ * keyring differs at the start, it is newer, because the ring rotated its keys while this host was down; this host
+ * adopts it. Returns a function that ends the publication.
  */
 export function publishKeyring(
   settings: PublishSettings,
@@ -119,7 +122,7 @@ export function publishKeyring(
   };
 }
 
-/** `adopt`: replaces this host's keyring by a published one that differs. */
+/** Publishes the keyring file. With `adopt`, a published keyring that differs replaces this host's keyring instead. */
 async function publish(
   { gossip, root }: PublishSettings,
   adopt: HostGossip['adoptKeys'] | undefined,
@@ -153,7 +156,7 @@ async function publishedKeys(client: ApiClient): Promise<readonly string[] | und
   }
 }
 
-/** Keys in base64, the encrypting one first. */
+/** Keys in base64. The first key encrypts. */
 function keysIn(text: string): readonly string[] {
   try {
     const parsed: unknown = JSON.parse(text);

@@ -29,7 +29,10 @@ export interface Rotated {
   readonly wasInProgress: boolean;
 }
 
-/** Components follow the changed files. Throws CodedErrors of one line with file and fix. */
+/**
+ * Performs one phase of a rotation on this host and publishes the result to the other masters. Components reload the
+ * changed files. Throws CodedErrors of one line with file and fix.
+ */
 export async function rotateAuthorities(
   root: string | undefined,
   phase: RotationPhase,
@@ -48,7 +51,7 @@ export async function rotateAuthorities(
   const secrets = await sealingSecrets(settings);
   const predecessors = await Promise.all(signers.map((signer) => hasPredecessor(settings.root, signer)));
   const wasInProgress = phase !== 'finish' || predecessors.includes(true);
-  // A repeated last phase only publishes again, which is not a step of a rotation.
+  // A repeated `finish` phase only publishes the files again, so no steps are reported.
   const step = wasInProgress ? onStep : (): void => {};
   for (const signer of signers) {
     if (signer === 'etcd' && !ownsStore(settings)) continue;
@@ -80,7 +83,8 @@ export async function rotateAuthorities(
 }
 
 /**
- * Throws CodedError 'masters-behind' if a master does not have the previous phase: its certificates would be rejected.
+ * Throws CodedError 'masters-behind' if a master has not adopted the files of the previous phase. After the next phase,
+ * the certificates of such a master would be rejected.
  */
 async function requireFollowed(
   { nodeName }: Settings,

@@ -31,7 +31,7 @@ import { systemClock as clock } from '../process/process.ts';
 const SECRET = { namespace: 'kube-system', name: 'hyperedge-authorities' } as const;
 const TYPE = 'hyperedge.dev/sealed-authorities';
 const GENERATION = 'generation';
-/** Prefix of the Secret's annotations with the generation that each master has. */
+/** Prefix of annotations of the Secret. Each annotation names a master and the generation that it has adopted. */
 const APPLIED = 'applied.hyperedge.dev/';
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 const CHECK_MS = 20_000;
@@ -56,7 +56,10 @@ export async function sealingSecrets({ root }: Settings): Promise<SealingSecret[
   });
 }
 
-/** Publishes the files after a phase. `secrets` are the keys before and after it. */
+/**
+ * Publishes the files after a phase of a rotation. `secrets`: keys before and after the phase, because a master may
+ * have either.
+ */
 export async function publishAuthorities(
   client: ApiClient,
   settings: Settings,
@@ -76,8 +79,8 @@ export async function publishAuthorities(
 }
 
 /**
- * Files by path below the root. An unreadable file, or a missing file of a pair, is an error: other masters would treat
- * it as removed. Throws CodedErrors 'unreadable', 'bad-authority'.
+ * Contents of the authority files, by path relative to the root. An unreadable file or an incomplete pair is an error,
+ * because other masters would remove files that are not published. Throws CodedErrors 'unreadable' and 'bad-authority'.
  */
 async function readAuthorityFiles(settings: Settings): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
@@ -104,10 +107,10 @@ async function readAuthorityFiles(settings: Settings): Promise<Record<string, st
   return files;
 }
 
-/** Copy of the encrypted generation in clear text, for administrators. */
+/** Annotation with the generation in clear text: the generation among the files is encrypted. */
 const GENERATION_ANNOTATION = 'hyperedge.dev/generation';
 
-/** Names of other masters that do not have the last published files. */
+/** Names of other masters that have not adopted the last published files. */
 export async function mastersBehind(client: ApiClient, own: string): Promise<string[]> {
   const secret = await published(client);
   const annotations = secret?.metadata?.annotations ?? {};
@@ -133,8 +136,8 @@ async function ownGeneration(settings: Settings): Promise<number> {
 }
 
 /**
- * Adopts the files that another master has published; returns whether files of this host have changed. Throws
- * CodedErrors of the files.
+ * Adopts the files that another master has published. Returns whether files of this host have changed. Throws
+ * CodedErrors that name the invalid file.
  */
 export async function adoptAuthorities(client: ApiClient, settings: Settings): Promise<boolean> {
   const secret = await published(client);
@@ -148,7 +151,7 @@ export async function adoptAuthorities(client: ApiClient, settings: Settings): P
   const { files } = unseal(Buffer.from(secret.data?.[found.id] ?? '', 'base64'), found);
   const generation = Number(files[GENERATION]);
   const own = await ownGeneration(settings);
-  // Restoring an older Secret must not undo a rotation.
+  // A lower generation is ignored: it comes from a backup of the Secret, which must not undo a rotation.
   if (!Number.isSafeInteger(generation) || generation < own) return false;
   if (generation > own) {
     await writeAuthorityFiles(settings, files);
@@ -163,9 +166,9 @@ export async function adoptAuthorities(client: ApiClient, settings: Settings): P
 }
 
 /**
- * Writes the published files; repeatable after a crash. Additional trusted authorities are written first, then the
- * signing ones, and replaced ones are removed last. A file is removed only if the keys that replace it are present.
- * Throws CodedError 'bad-authority'.
+ * Writes the published files. The order allows a repetition after a crash: first additional trusted authorities, then
+ * signing authorities; replaced authorities are removed last. A file is removed only if the keys that replace it are
+ * present. Throws CodedError 'bad-authority'.
  */
 async function writeAuthorityFiles(settings: Settings, files: Readonly<Record<string, string>>): Promise<void> {
   const master = masterFiles(settings.root);
@@ -194,7 +197,7 @@ async function writeAuthorityFiles(settings: Settings, files: Readonly<Record<st
     const [predecessor, successor] = [predecessorOf(authority), successorOf(authority)];
     const [old, next] = [pairOf(predecessor), pairOf(successor)];
     if (old !== undefined) await writePair(predecessor, old, { durable: true });
-    // As in a rotation, so that a crash between key and certificate is completed at the next start.
+    // A changed pair is first written as successor, so that the next start can complete the replacement after a crash.
     if ((await readIfPresent(authority.key)) !== present.keyPem) await writePair(successor, present, { durable: true });
     await writePair(authority, present, { durable: true });
     if (next === undefined) await removePair(successor);
@@ -214,12 +217,12 @@ export interface FollowAuthorities {
   readonly settings: () => Settings;
   /** Opens a client of the administrator for one round. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
-  /** Issues certificates again. */
+  /** Issues the certificates of this host again, with the adopted authorities. */
   readonly onAdopted: () => Promise<void>;
   readonly log: Log;
 }
 
-/** Follows changes of the shared authorities on a master. Returns the function that stops it. */
+/** Adopts authorities that other masters publish, until the returned function is called. Runs on masters. */
 export function followAuthorities({ settings, openAdmin, onAdopted, log }: FollowAuthorities): () => void {
   let stopped = false;
   let failure = '';

@@ -18,12 +18,15 @@ import {
 export interface ProxyOptions {
   readonly root: string | undefined;
   readonly config: string | undefined;
-  /** Default: the node's own. */
+  /** Default: the kubeconfig of the kubelet. */
   readonly kubeconfig: string | undefined;
   readonly logLevel: number | undefined;
 }
 
-/** Runs until SIGINT or SIGTERM. The rules stay, so that services keep working. Throws CodedErrors of the start. */
+/**
+ * Runs until SIGINT or SIGTERM. The nftables rules remain after the end, so that Services keep working. Throws
+ * CodedErrors if the proxy cannot start.
+ */
 export async function runProxy(options: ProxyOptions): Promise<number> {
   scrubEnvironment();
   const settings = await loadSettings(options);

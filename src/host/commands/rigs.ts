@@ -80,8 +80,8 @@ export const listRecordings = (access: RigAccess, name: string): Promise<Recordi
   withClient(access, ({ client }) => recordingsOf(client, name));
 
 /**
- * Writes a recording to the standard output. A terminal receives only printable characters. Without a node, it is the
- * node whose list has the file.
+ * Writes a recording to the standard output; control characters are escaped on a terminal. Without `node`, the
+ * recording is read from the node whose list contains `file`.
  */
 export const printRecording = (
   access: RigAccess,
@@ -105,7 +105,7 @@ async function nodeOfRecording(client: ApiClient, name: string, file: string): P
   return found?.node;
 }
 
-/** The text with control characters as escapes. Carriage returns at ends of lines are removed. */
+/** The text with control characters as escapes. A carriage return before a line feed is removed. */
 async function* printableParts(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = '';
@@ -117,7 +117,7 @@ async function* printableParts(body: AsyncIterable<Uint8Array>): AsyncGenerator<
   yield printable(rest + decoder.decode());
 }
 
-/** Creates a claim; with `wait` resolves when it is granted. Throws if it cannot be granted any more. */
+/** Creates a claim. With `wait`, resolves when the claim leaves the queue, whether it was granted or not. */
 export function claimRig(access: RigAccess, request: ClaimRequest, wait: boolean): Promise<RigClaim> {
   return withClient(access, async ({ client }) => {
     const claims = client.resource(resources.rigClaims);
@@ -153,7 +153,7 @@ export function releaseRig(access: RigAccess, name: string, namespace: string): 
   });
 }
 
-/** Resolves with the output of the command that was run on the node. */
+/** Switches the power of a rig. Resolves with the output of the command that the node ran. */
 export function switchRig(access: RigAccess, target: RigTarget, action: PowerAction): Promise<string> {
   return withClient(access, async ({ client }) => {
     await requireTarget(client, target);
@@ -177,7 +177,7 @@ async function requireTarget(client: ApiClient, { name, namespace, isRig }: RigT
   }
 }
 
-/** Connects the terminal to the console until either ends. Ctrl-] ends it from a terminal. */
+/** Connects the terminal to the console of a rig until one of them closes. In a terminal, Ctrl-] disconnects. */
 export function openConsole(access: RigAccess, target: RigTarget): Promise<void> {
   return withClient(access, async ({ client, server, credentials }) => {
     await requireTarget(client, target);

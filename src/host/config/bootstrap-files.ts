@@ -10,9 +10,9 @@ import { type BootstrapFile, bootstrapField } from './bootstrap.ts';
 
 export interface BootstrapFiles {
   readonly file: BootstrapFile;
-  /** Existing files, in this order. */
+  /** Existing files in the order in which they are merged. */
   readonly paths: readonly string[];
-  /** `file:line` of the document that sets a field; undefined for a default. */
+  /** `file:line` that sets the field at `path`; undefined if the field has its default. */
   origin(path: readonly string[]): string | undefined;
 }
 

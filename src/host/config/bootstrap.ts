@@ -36,7 +36,7 @@ const NODE_NAME = {
 };
 const ip = (): Field<string> =>
   checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined), 'IP address');
-/** One range, or one of each family: `10.128.0.0/14,fd00:10::/48`. */
+/** One CIDR range, or one range of each family: `10.128.0.0/14,fd00:10::/48`. */
 export const cidrs = (): Field<string> =>
   checkedString((text) => {
     const networks = parseNetworks(text);
@@ -52,7 +52,7 @@ const dnsServer = (): Field<string> =>
     (text) => (parseServer(text) === undefined ? 'give an address such as 10.0.0.2 or 10.0.0.2:5353' : undefined),
     'IP address, with or without a port',
   );
-/** DNS servers by domain. */
+/** Upstream DNS servers for the names in a domain, by domain. */
 const stubDomains = (): Field<ReadonlyMap<string, readonly string[]>> => {
   const servers = dictionary(list(dnsServer()));
   return {
@@ -71,7 +71,7 @@ const linkName = (): Field<string> =>
     fix: 'a link name has up to 15 letters, digits, "-", "_" or "."',
   });
 
-/** `host`, `host:port`, `[address]:port` */
+/** Whether `text` has the form `host`, `host:port` or `[address]:port`. */
 function isPeer(text: string): boolean {
   const [, literal, name, digits] =
     /^(?:\[([0-9a-fA-F:.]+)\]|([a-zA-Z0-9][a-zA-Z0-9.-]{0,252}))(?::(\d{1,5}))?$/.exec(text) ?? [];

@@ -70,7 +70,7 @@ function registriesIn(text: string, file: string): readonly Registry[] {
     }
     const [, name = '', value = ''] = /^([A-Za-z0-9_-]+)\s*=\s*(.*?)\s*(?:\s#.*)?$/.exec(line) ?? [];
     if (name === '') throw bad('is neither a table nor an assignment');
-    // Short names always mean docker.io here, regardless of the configured search list.
+    // The search list is ignored, because short names always refer to docker.io here.
     if (target === undefined && (name === 'unqualified-search-registries' || name === 'short-name-mode')) continue;
     assign(target, name, value, bad);
   }

@@ -6,8 +6,8 @@ import type { Paths } from './settings.ts';
 const MAX_LINKS = 40;
 
 /**
- * Resolves the directories that contain mounts, because the kernel's mount table has paths without links. Other paths
- * keep their names, because control-plane pods mount them under these names.
+ * Resolves the symbolic links of the directories that contain mounts, because the kernel's mount table lists paths
+ * without links. Other paths are not resolved, because control-plane pods mount them under the configured names.
  */
 export async function canonicalMountPaths(paths: Paths): Promise<Paths> {
   const [volumes, containers] = await Promise.all([resolvedLinks(paths.volumes), resolvedLinks(paths.containers)]);

@@ -27,7 +27,9 @@ export function effectiveFields(settings: Settings, files: BootstrapFiles | unde
   });
 }
 
-/** Converts `[['a', 'b'], 1]` to `{a: {b: 1}}`, as in a bootstrap file. */
+/**
+ * Converts fields such as `{path: ['a', 'b'], value: 1}` to a nested document `{a: {b: 1}}`, as in a bootstrap file.
+ */
 export function nestedFields(fields: readonly EffectiveField[]): Record<string, unknown> {
   const document: Record<string, unknown> = { apiVersion: 'hyperedge.dev/v1', kind: 'Bootstrap' };
   for (const { path, value } of fields) {

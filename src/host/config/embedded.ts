@@ -1,4 +1,7 @@
-/** Optional functions of a host that upstream's components do not have. Each is enabled in the bootstrap file. */
+/**
+ * Optional functions of a host that upstream's components do not have. Fields of the bootstrap file enable or disable
+ * them.
+ */
 import { join } from 'node:path';
 import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
 import { runtimeConfigField } from '../../apiserver/config/runtime-config.ts';
@@ -64,7 +67,7 @@ export function embeddedOf(root: string, file: EmbeddedFile | undefined): Embedd
   };
 }
 
-/** Fields for `hyperedge config show`. */
+/** Fields of these functions for `hyperedge config show`. */
 export const effectiveEmbedded = ({
   metrics,
   console,

@@ -5,7 +5,7 @@ import type { Settings } from './settings.ts';
 
 type IpFamily = 'IPv4' | 'IPv6';
 
-/** OKD's ranges; the IPv6 ones are unique local addresses (RFC 4193). */
+/** Default ranges, as in OKD. The IPv6 ranges are unique local addresses (RFC 4193). */
 const CLUSTER: Readonly<Record<IpFamily, string>> = { IPv4: '10.128.0.0/14', IPv6: 'fd01::/48' };
 const SERVICES: Readonly<Record<IpFamily, string>> = { IPv4: '172.30.0.0/16', IPv6: 'fd02::/112' };
 
@@ -54,10 +54,15 @@ export function familiesOf({ ipFamilies: wanted, ...ranges }: GivenFamilies, boo
   };
 }
 
-/** Protocol number of routes that no routing daemon in iproute2's list uses. */
+/**
+ * Protocol number (`proto` in iproute2) of the routes of the pod network. No routing daemon in iproute2's list uses it.
+ */
 const ROUTE_PROTOCOL = 178;
 
-/** `suffix`: identifies an instance that shares its machine with others. Throws CodedError 'bad-config'. */
+/**
+ * `suffix`: suffix of the name of an instance that shares its machine with other instances. Throws CodedError
+ * 'bad-config'.
+ */
 export function podNetworkOf(
   file: BootstrapFile | undefined,
   bridge: string,

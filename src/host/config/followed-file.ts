@@ -6,7 +6,10 @@ import type { Log } from '../../base/log.ts';
 
 /** Interval between checks for a changed file. */
 const POLL_MS = 2_000;
-/** A file written this recently may be written again without a change of its time stamps. */
+/**
+ * Limit of a file's age below which it is read again although its time stamps are unchanged: two writes within the
+ * resolution of the time stamps have the same time.
+ */
 const FRESH_MS = 5_000;
 
 export interface FollowedFile<T> extends Followed<T> {
@@ -17,8 +20,9 @@ export interface FollowedFile<T> extends Followed<T> {
 }
 
 /**
- * Reads and parses a file, and again whenever its text changes. `what`: its name in the log. Rejects for an invalid
- * file. `first`: the first read; later an unreadable file is treated as an invalid one.
+ * Reads and parses a file, and repeats both whenever its text changes. Rejects if the first text is unreadable or
+ * invalid; later, the previous value remains in use. `what`: name of the configuration in the log. `first`: performs
+ * the first read.
  */
 export async function followFile<T>(
   file: string,
@@ -28,7 +32,7 @@ export async function followFile<T>(
     readonly first: () => Promise<string>;
     /** Function for later reads; reads the file by default. */
     readonly read?: () => Promise<string>;
-    /** Files whose change causes another read; the file itself by default. If empty, each check reads. */
+    /** Files whose change causes another read; by default, the file itself. If empty, every check reads. */
     readonly files?: readonly string[];
     readonly parse: (text: string) => T | Promise<T>;
     /** Called when the value has changed. */
@@ -90,7 +94,10 @@ export async function followFile<T>(
   };
 }
 
-/** State of files that were not written recently; undefined if they must be read. */
+/**
+ * Inodes, sizes and times of the files; undefined if the files must be read because one is missing or was written
+ * recently.
+ */
 async function stateOf(files: readonly string[]): Promise<string | undefined> {
   if (files.length === 0) return undefined;
   const states = await Promise.all(files.map((each) => stat(each).catch(() => undefined)));

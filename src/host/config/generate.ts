@@ -8,15 +8,15 @@ import type { MasterConfig } from './master-config.ts';
 import type { NodeConfig } from './node-config.ts';
 import { pathsBelow, type Settings } from './settings.ts';
 
-/** A /64 per node, as in upstream. */
+/** Every node has a /64 as its IPv6 pod CIDR, as in upstream. */
 const IPV6_SUBNET_LENGTH = 64;
 
 const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
 const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
 /**
- * Endpoints of the API server's store: the host's own member first, on loopback so that it is independent of the host's
- * address; then the other members for failover.
+ * Endpoints of the API server's store. The host's own member is first, on loopback so that it does not depend on the
+ * host's address. The other members are used for failover.
  */
 function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
   const own = `https://127.0.0.1:${ports.etcd}`;
@@ -111,7 +111,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       })),
       serviceNetworkCIDR: network.serviceCidrs.join(),
     },
-    // Omitted by default, because earlier releases reject fields that they do not support.
+    // `console` is omitted if enabled, because earlier releases reject unknown fields.
     ...(settings.embedded.console ? {} : { console: { enabled: false } }),
     openshift: settings.openshift,
     clusterSettings: new Map(Object.entries(publishedSettings(settings))),
@@ -149,8 +149,9 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
 }
 
 /**
- * A single member also listens for other hosts, so that they can join it. It always uses certificates of the store's
- * own CA, because peers can access every key. The wildcard address is independent of the host's address.
+ * Listeners of the store. A single member also listens on the network, so that other hosts can join. Peers can read
+ * every key, so only certificates of the store's own authority are accepted. The wildcard address does not depend on
+ * the host's address.
  */
 function listenersOf({
   ports,
@@ -167,7 +168,7 @@ function listenersOf({
     };
   }
   const any = nodeIp.includes(':') ? 'https://[::]' : 'https://0.0.0.0';
-  // Test hosts share a loopback link.
+  // Several test hosts share the loopback link, so each host listens on its own address only.
   const isLoopback = addressKind(nodeIp) === 'loopback';
   return {
     'listen-client-urls': isLoopback ? `${local},${own}:${ports.etcd}` : `${any}:${ports.etcd}`,
@@ -181,7 +182,8 @@ function oneOfSeveral(
   { members, state, token }: NonNullable<Settings['etcd']>,
 ): Partial<EtcdConfig> {
   const { nodeName, nodeIp, ports } = settings;
-  // The address may have changed since the join. An address in the bootstrap file is the administrator's choice.
+  // The address may have changed since the join. For a host that has not joined, the administrator sets the address in
+  // the bootstrap file.
   const current = settings.joined ? `https://${host(nodeIp)}:${ports.etcdPeer}` : undefined;
   const urlOf = ({ name, peerUrl }: { name: string; peerUrl: string }): string =>
     name === nodeName ? (current ?? peerUrl) : peerUrl;
@@ -205,7 +207,7 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
     apiVersion: 'v1',
     kind: 'NodeConfig',
     nodeName: settings.nodeName,
-    // A detected address is updated when it changes.
+    // A detected address is not written here, because it can change while the host runs.
     ...(settings.nodeIpGiven === undefined ? {} : { nodeIP: settings.nodeIpGiven }),
     dnsDomain: settings.network.clusterDomain,
     dnsIP: settings.network.dnsIp,

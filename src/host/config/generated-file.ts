@@ -34,14 +34,20 @@ export async function writeGenerated(path: string, document: unknown, mode = 0o6
   }
 }
 
-/** Replaces the body of the text. The new header has the hash of the new body, unless the file was edited before. */
+/**
+ * Changes the body of a generated file. An unedited file receives a new header with the hash of the new body; an edited
+ * file remains marked as edited.
+ */
 export function rewriteGenerated(text: string, change: (body: string) => string): string {
   if (wasEdited(text) || !text.startsWith(MARK)) return change(text);
   const body = change(text.slice(text.indexOf('\n') + 1));
   return `${MARK}${markOf(body)}\n${body}`;
 }
 
-/** An empty file counts as unedited, because a power cut may leave one. */
+/**
+ * Whether an administrator has edited the file. An empty file counts as unedited, because a power failure may leave
+ * one.
+ */
 function wasEdited(text: string): boolean {
   if (text.trim() === '') return false;
   const end = text.indexOf('\n');

@@ -32,12 +32,12 @@ const CLUSTER_FIELDS = ['clusterCIDR', 'serviceCIDR', 'clusterDomain', 'ipFamili
 const shape = {
   apiVersion: oneOf('hyperedge.dev/v1'),
   kind: oneOf('Joined'),
-  /** URL that this host joined at. */
+  /** URL of the API server at which this host joined. */
   server: apiUrl(),
   apiServers: list(apiUrl()),
   roles: list(oneOf(...ROLES)),
   cluster: object(clusterShape, CLUSTER_FIELDS),
-  /** For a host with a store member: the members at the time of the join, including itself. */
+  /** Only on a host with a store member: the members at the time of the join, including the host's own member. */
   etcd: object({ members: dictionary(peerUrl()), token: string() }, ['members']),
 } as const;
 
@@ -51,7 +51,7 @@ export function readJoined(file: string): Promise<Joined | undefined> {
   return readConfigFile(file, field);
 }
 
-/** Flushes to disk before it resolves. Throws CodedError 'unwritable'. */
+/** Writes the file and flushes it to disk before it resolves. Throws CodedError 'unwritable'. */
 export function writeJoined(
   file: string,
   joined: Omit<Joined, 'apiVersion' | 'kind'> & { readonly roles: readonly Role[] },
@@ -63,7 +63,9 @@ export function writeJoined(
   });
 }
 
-/** Throws CodedError 'bad-config' with the object and the key. */
+/**
+ * Parses the cluster's settings in a config map. Throws CodedError 'bad-config' that names the config map and the key.
+ */
 export function parseClusterSettings(source: string, data: Readonly<Record<string, string>>): ClusterSettings {
   const { clusterCIDR = '', serviceCIDR = '', clusterDomain = '', ipFamilies = '' } = data;
   const openshiftProfile = profileOf(data);
@@ -74,11 +76,14 @@ export function parseClusterSettings(source: string, data: Readonly<Record<strin
   return parseConfig(stringify(document), `config map ${source}`, object(clusterShape, CLUSTER_FIELDS));
 }
 
-/** Returns undefined if masters of another release publish none, or an unknown one. */
+/**
+ * The published profile; undefined if masters of another release publish no profile or one that this release does not
+ * know.
+ */
 export const profileOf = (data: Readonly<Record<string, string>>): Profile | undefined =>
   PROFILES.find((profile) => profile === data['openshiftProfile']);
 
-/** The cluster's profile for hosts that follow it; undefined on masters, which use their bootstrap file's. */
+/** The cluster's profile. Undefined on masters, which use the profile in their bootstrap file. */
 export function joinedProfile(file: BootstrapFile | undefined, joined: Joined | undefined): Profile | undefined {
   const isMaster = (file?.roles ?? joined?.roles)?.includes('master') === true;
   return isMaster ? undefined : joined?.cluster.openshiftProfile;

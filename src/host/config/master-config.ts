@@ -1,6 +1,6 @@
 /**
- * `/etc/origin/master/master-config.yaml`: the supported fields of OKD 3.11's MasterConfig. File names are relative to
- * it.
+ * `/etc/origin/master/master-config.yaml`: the supported fields of OKD 3.11's MasterConfig. Relative paths in this file
+ * are relative to its directory.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -127,7 +127,7 @@ export async function readMasterConfig(file: string): Promise<MasterConfig> {
   return config;
 }
 
-/** Paths in a configuration file are relative to the file, as in OKD. */
+/** Resolves a path in a configuration file. As in OKD, it is relative to the directory of that file. */
 export function resolveRelativeTo(configFile: string, path: string): string {
   return isAbsolute(path) ? path : join(dirname(configFile), path);
 }

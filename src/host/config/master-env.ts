@@ -1,7 +1,7 @@
 /**
- * `/etc/origin/master/master.env`, read whenever a control-plane component starts: shell-like assignments. Supported
- * are `OPTIONS=--loglevel=N` and `DEBUG_LOGLEVEL=N`; the former takes precedence. Source: OKD 3.11 "Master and node
- * configuration".
+ * `/etc/origin/master/master.env`: shell-like assignments that are read whenever a control-plane component starts.
+ * `OPTIONS=--loglevel=N` and `DEBUG_LOGLEVEL=N` are supported; `OPTIONS` takes precedence. Source: OKD 3.11 "Master and
+ * node configuration".
  */
 import { readFile } from 'node:fs/promises';
 import { CodedError } from '../../base/errors.ts';

@@ -7,12 +7,12 @@ import { isInNetwork } from '../../base/addresses/addresses.ts';
 import { addressKind } from '../../base/addresses/destinations.ts';
 
 export interface HostAddresses {
-  /** Links of the default routes with the lowest metric, by family. */
+  /** Link of the IPv4 default route with the lowest metric. */
   readonly defaultRouteLink: string | undefined;
   readonly defaultRouteLink6?: string | undefined;
   /** Global addresses, IPv4 first. */
   readonly byLink: readonly { readonly link: string; readonly address: string }[];
-  /** The pod CIDR of an earlier start. */
+  /** The pod CIDR that an earlier start of this host used. */
   readonly podCidr?: string | undefined;
 }
 
@@ -33,13 +33,16 @@ export async function hostAddresses(): Promise<HostAddresses> {
 
 export interface AddressChoice {
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
-  /** `node.ip` of the bootstrap file: the only address of its family. */
+  /** `node.ip` of the bootstrap file. No other address of its family is selected. */
   readonly given: string | undefined;
-  /** Links of the pod network. */
+  /** Links of the pod network. Their addresses are not selected. */
   readonly podLinks: ReadonlySet<string>;
-  /** Ranges of service addresses, which this host may have on a link but which are not its own. */
+  /** Ranges of service addresses. This host may have service addresses on a link, but they are never selected. */
   readonly serviceCidrs: readonly string[];
-  /** Addresses or ranges that may be on this host and move to other hosts: of the masters, and of load balancers. */
+  /**
+   * Shared addresses or ranges, of the masters or of load balancers, that can move from this host to another. They are
+   * not selected.
+   */
   readonly shared?: readonly string[];
   /** Previously selected addresses, which are kept as long as the host has them. */
   readonly previous?: readonly string[];
@@ -61,8 +64,8 @@ export const ownAddresses = (
 };
 
 /**
- * One address per family of the cluster, the primary one first. A host without an address of the cluster's families
- * uses one of another family. Empty if the host has no address.
+ * Selects one address per family of the cluster, the primary family first. A host without an address of these families
+ * uses an address of the other family. Empty if the host has no address.
  */
 export function chooseNodeIps(host: HostAddresses, choice: AddressChoice): string[] {
   const { given, previous = [] } = choice;
@@ -99,7 +102,10 @@ export function defaultRouteLink(routes: string): string | undefined {
   return defaults[0]?.[0];
 }
 
-/** Like `defaultRouteLink`, for /proc/net/ipv6_route. Routes of `lo` are unreachable routes and are ignored. */
+/**
+ * Like `defaultRouteLink`, for /proc/net/ipv6_route. Routes on `lo` are ignored, because the kernel lists unreachable
+ * routes there.
+ */
 export function defaultRouteLink6(routes: string): string | undefined {
   const defaults = routes
     .split('\n')

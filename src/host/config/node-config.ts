@@ -1,5 +1,6 @@
 /**
- * `/etc/origin/node/node-config.yaml`: the supported fields of OKD 3.11's NodeConfig. File names are relative to it.
+ * `/etc/origin/node/node-config.yaml`: the supported fields of OKD 3.11's NodeConfig. Relative paths in this file are
+ * relative to its directory.
  */
 import { type NodeName, toNodeName } from '../../base/brand.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -7,7 +8,7 @@ import { integer, list, object, oneOf, parseConfig, readConfigFile, string } fro
 import { readFeatureGates } from './feature-gates/index.ts';
 import { bindAddress } from './master-config.ts';
 
-/** Arguments of the kubelet, each a list of strings as in OKD. */
+/** One argument of the kubelet: a list of strings, as in OKD. */
 const argument = list(string());
 
 /** Rejects unknown gates, as the kubelet of Kubernetes 1.36 does. */
@@ -23,7 +24,10 @@ const featureGates: typeof argument = {
 const pairsOf = (values: readonly string[]): readonly string[] =>
   values.flatMap((each) => each.split(',')).filter((each) => each.trim() !== '');
 
-/** All fields are optional; missing ones are taken from the host's own settings. */
+/**
+ * Field with the schema of a NodeConfig. All fields are optional, because the host's settings supply missing ones.
+ * `onUnknown`: called for each unsupported field.
+ */
 const nodeConfigField = (onUnknown: (path: string) => void) =>
   object(
     {
@@ -103,7 +107,10 @@ export interface ReadNodeConfig<C> {
   readonly unknown: readonly string[];
 }
 
-/** `origin` names the text in errors. Throws CodedError 'bad-config' with line and field. */
+/**
+ * Parses a NodeConfig. `origin`: name of the text in error messages. Throws CodedError 'bad-config' with line and
+ * field.
+ */
 export function parseNodeConfig(text: string, origin: string): ReadNodeConfig<PartialNodeConfig> {
   const unknown: string[] = [];
   const config = parseConfig(
@@ -125,7 +132,7 @@ export async function readNodeConfig(file: string, defaults: NodeConfig): Promis
   return { config: completed(given, defaults), unknown };
 }
 
-/** In OKD's files the node's name may be empty, and 0.0.0.0 stands for the node's address. */
+/** Fills in missing fields. In OKD's files, nodeName may be empty and dnsIP 0.0.0.0 stands for the node's address. */
 function completed(given: PartialNodeConfig, defaults: NodeConfig): NodeConfig {
   const { nodeName = '', dnsIP = '' } = given;
   const { dnsIP: ownDns } = defaults;
@@ -170,6 +177,6 @@ export function pairArgument(
   return Object.fromEntries(pairs);
 }
 
-/** The given feature gates, which the parser has validated. */
+/** Feature gates in the values of an argument. The parser has already validated the values. */
 export const featureGatesOf = (values: readonly string[] | undefined): ReadonlyMap<string, boolean> =>
   readFeatureGates(pairsOf(values ?? [])).given;

@@ -1,4 +1,4 @@
-/** The node group of a host: its name, its last configuration, and its effect on the host's own configuration. */
+/** The node group of a host: name, last known configuration, and merge into the host's own configuration. */
 import { stringify } from 'yaml';
 import { mayKubeletLabel } from '../../api/kinds/nodes/nodes/own-labels.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -35,10 +35,13 @@ export async function groupNameOf(file: string): Promise<string | undefined> {
   return name;
 }
 
-/** Fields that a group may set; the other fields belong to the host. */
+/** Fields of a group's NodeConfig that are applied. The host's own configuration determines the other fields. */
 const GROUP_FIELDS = ['apiVersion', 'kind', 'kubeletArguments'];
 
-/** The host's own configuration combined with its group's. Without a group, or if that is not valid, only its own. */
+/**
+ * The host's own configuration merged with its group's. If there is no group or its configuration is invalid, the
+ * host's own configuration is returned.
+ */
 export async function groupedNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
   const own = nodeConfigOf(settings, cgroupDriver);
   const file = settings.paths.nodeGroup;
@@ -52,7 +55,10 @@ export async function groupedNodeConfig(settings: Settings, cgroupDriver: string
   }
 }
 
-/** Arguments of the group replace those of the host. Labels are added, except those that masters set. */
+/**
+ * Merges a group's configuration into the host's. Arguments of the group replace those of the host, but labels are
+ * added. Labels that only masters may set are omitted.
+ */
 export function withGroup(own: NodeConfig, group: PartialNodeConfig, origin: string): NodeConfig {
   const labels = Object.entries({ ...labelsOf(own, origin), ...labelsOf(group, origin) })
     .filter(([label]) => mayKubeletLabel(label))
@@ -70,7 +76,8 @@ export function groupArguments(text: string): Readonly<Record<string, readonly s
 }
 
 /**
- * The part of a group's text that the host applies itself. `byPools`: without the arguments that a KubeletConfig has.
+ * The part of a group's text that the host itself applies. `byPools`: omits arguments that a KubeletConfig of the
+ * host's pool sets.
  */
 export function ownGroupText(text: string, byPools: boolean): string {
   if (!byPools) return text;

@@ -1,4 +1,7 @@
-/** `proxy` of the bootstrap file and the proxy variables of the unit → settings for requests to other networks. */
+/**
+ * Settings for requests to other networks, from `proxy` of the bootstrap file and the proxy variables of the systemd
+ * unit.
+ */
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { OpenShiftLayer } from '../../apiserver/config/server-config.ts';
@@ -26,7 +29,7 @@ export const proxyField = () =>
 
 type ProxyFile = Pick<Settings, 'proxy'>['proxy'];
 
-/** Destinations that are never reached through a proxy, for this cluster and host. */
+/** Destinations that requests of this host always reach without a proxy. */
 const alwaysDirect = ({ network, masters, addresses }: Settings): string[] => [
   ...['localhost', '127.0.0.0/8', '::1', '169.254.0.0/16', 'fe80::/10', '.svc', `.${network.clusterDomain}`],
   ...[...network.clusterCidrs, ...network.serviceCidrs, ...addresses],
@@ -35,7 +38,7 @@ const alwaysDirect = ({ network, masters, addresses }: Settings): string[] => [
 
 /**
  * Settings for requests to registries, identity providers and other servers outside the cluster. Fields of the
- * bootstrap file replace the variables. Throws CodedError 'bad-config' with the field or variable.
+ * bootstrap file take precedence over environment variables. Throws CodedError 'bad-config' with the field or variable.
  */
 export async function outboundOf(
   settings: Settings,
@@ -73,14 +76,14 @@ async function readAuthorities({ trustedCA }: ProxyFile): Promise<string | undef
   throw new CodedError('bad-config', `proxy.trustedCA: ${trustedCA} has no certificate; give a file in PEM format`);
 }
 
-/** URL of a proxy without its password. */
+/** The URL of a proxy with user and password replaced by a note. */
 export function withoutPassword(url: string): string {
   if (!url.includes('@')) return url;
   const shown = new URL(url);
   return `${shown.protocol}//(not shown)@${shown.host}`;
 }
 
-/** The proxy for the object `cluster` of kind Proxy. Empty when there is none. */
+/** The proxy that the object `cluster` of kind Proxy shows. Empty if no proxy is configured. */
 export function shownProxy({ httpProxy, httpsProxy, noProxy }: OutboundSettings): Pick<OpenShiftLayer, 'proxy'> {
   if (httpProxy === undefined && httpsProxy === undefined) return {};
   return {
@@ -92,10 +95,13 @@ export function shownProxy({ httpProxy, httpsProxy, noProxy }: OutboundSettings)
   };
 }
 
-/** File beside the API server's configuration, in the API server's own file system. It may contain a password. */
+/**
+ * Name of the file with the settings for the API server. It is in the directory of master-config.yaml, which the API
+ * server's pod mounts. It may contain a password.
+ */
 const SHARED = 'outbound.json';
 
-/** Writes the settings for the API server of this host. */
+/** Writes the settings for the API server of this host; `sharedOutbound` reads them. */
 export async function shareOutbound({ roles, paths }: Settings, outbound: OutboundSettings): Promise<void> {
   if (!roles.has('master')) return;
   const directory = dirname(paths.masterConfig);
@@ -108,7 +114,7 @@ export async function shareOutbound({ roles, paths }: Settings, outbound: Outbou
   await writeIfDifferent(join(directory, SHARED), JSON.stringify(outbound), { mode: 0o600 });
 }
 
-/** Reads the result of `shareOutbound`. */
+/** Reads the settings that `shareOutbound` has written. */
 export async function sharedOutbound(masterConfig: string): Promise<OutboundSettings> {
   const text = await readFile(join(dirname(masterConfig), SHARED), 'utf8').catch(() => undefined);
   return text === undefined ? DIRECT : decodeJson(own<OutboundSettings>(fields), text, SHARED);

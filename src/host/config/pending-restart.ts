@@ -1,17 +1,23 @@
-/** Changes of the bootstrap file since the start of the host process, which reads it only then. */
+/**
+ * Changes of the bootstrap file that take effect only after a restart of the host process, which reads the file at its
+ * start.
+ */
 import { messageOf } from '../../base/errors.ts';
 import { readBootstrap } from './bootstrap-files.ts';
 
 export interface PendingRestart {
-  /** Fields that differ, such as `logging.forward`; without their values, which may be secret. */
+  /** Changed fields, such as `logging.forward`. Values are omitted, because they may be secret. */
   readonly fields: readonly string[];
-  /** Mistake in the file, with which the host process would not start. */
+  /** Mistake in the file. With it, the host process could not start again. */
   readonly problem?: string;
 }
 
 const MAX_FIELDS = 20;
 
-/** Reads the file now. The function resolves with undefined while the file has the same content. */
+/**
+ * Reads the bootstrap file. The returned function reads the file again and resolves with the changes, or with undefined
+ * if there are none.
+ */
 export async function watchBootstrap(file: string): Promise<() => Promise<PendingRestart | undefined>> {
   const started = await documentOf(file);
   return async () => {
@@ -31,7 +37,7 @@ async function documentOf(file: string): Promise<{ readonly document?: unknown; 
   }
 }
 
-/** Paths of one or two names whose values differ, sorted. */
+/** Paths of changed fields, sorted. A path has one name or two names, such as `roles` or `logging.forward`. */
 export function changedFields(before: unknown, after: unknown): string[] {
   const [left, right] = [fieldsOf(before), fieldsOf(after)];
   return namesOf(left, right)
@@ -56,7 +62,7 @@ function fieldsOf(value: unknown): ReadonlyMap<string, unknown> {
   return new Map(Object.entries(value));
 }
 
-/** Text that is equal for equal values, also if their keys are in another order. */
+/** JSON with sorted keys, so that equal values have equal texts. */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, each: unknown) => {
     const fields = fieldsOf(each);

@@ -15,18 +15,21 @@ import type { NodeConfig } from './node-config.ts';
 type Arguments = Readonly<Record<string, readonly string[]>>;
 
 const MAX_BYTES = 1024 * 1024;
-/** First line of a kubelet.conf that shows the configuration instead of changing it. */
+/** First line of a kubelet.conf that only shows the configuration. The kubelet ignores a file with this line. */
 export const SHOWN_CONFIG =
   '# The configuration of the kubelet, without effect when edited: a KubeletConfig of the pool changes it.';
-/** The kubelet's argument with the same effect, by the key of the runtime's setting. */
+/**
+ * File and equivalent kubelet argument of each supported setting of a ContainerRuntimeConfig, by its key in CRI-O's
+ * configuration.
+ */
 const RUNTIME_ARGUMENTS: ReadonlyMap<string, readonly [file: string, argument: string]> = new Map([
   ['pids_limit', ['01-ctrcfg-pidsLimit', 'pod-max-pids']],
   ['log_size_max', ['01-ctrcfg-logSizeMax', 'container-log-max-size']],
 ]);
 
 /**
- * The configuration with the pool's settings. Throws CodedError 'bad-config' with file and field. With a log, the host
- * starts without invalid settings, because they could not be corrected otherwise.
+ * The configuration with the pool's settings. Throws CodedError 'bad-config' with file and field. With `lenient`,
+ * invalid settings are logged and ignored, because they can only be corrected while the host runs.
  */
 export async function withPoolSettings(config: NodeConfig, root: string, lenient?: Log): Promise<NodeConfig> {
   let kubeletArguments: Arguments = {};
@@ -46,7 +49,7 @@ async function kubeletConf(root: string): Promise<Arguments> {
   const text = await textOf(file);
   if (text === undefined || text.startsWith(SHOWN_CONFIG)) return {};
   const document = parse(text, file);
-  // kubeadm writes a kubeconfig with this name.
+  // kubeadm writes a kubeconfig to a file with this name. Such a file is ignored.
   if (document['kind'] !== 'KubeletConfiguration') return {};
   const forbidden = forbiddenField(document);
   const converted = forbidden === undefined ? kubeletArguments(document) : { error: forbidden };
@@ -59,13 +62,13 @@ function parse(text: string, file: string): Readonly<Record<string, unknown>> {
     const document: unknown = JSON.parse(text);
     return typeof document === 'object' && document !== null ? { ...document } : {};
   } catch {
-    // A kubeconfig is YAML; a file of a KubeletConfig is JSON.
+    // A kubeconfig is YAML, so it is ignored. The files that the pool writes are JSON.
     if (!/KubeletConfiguration/.test(text)) return {};
     throw new CodedError('bad-config', `${file}: is not JSON; write a KubeletConfig instead of a file`);
   }
 }
 
-/** Reserved resources under `autoSizingReserved`. */
+/** Reserved resources, if the KubeletConfig of the pool has `autoSizingReserved`. */
 async function sizing(root: string): Promise<Arguments> {
   const text = await textOf(join(root, SIZING_ENV));
   if (text === undefined || !/^NODE_SIZING_ENABLED=true$/m.test(text)) return {};

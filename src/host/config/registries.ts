@@ -1,6 +1,6 @@
 /**
- * `/etc/origin/registries.yaml` in k3s's format: mirrors with rewrites, credentials and trust by registry. It is merged
- * with `registries` of the bootstrap file.
+ * `/etc/origin/registries.yaml` in the format of k3s: mirrors with rewrites, credentials and TLS settings by registry.
+ * The file is merged with `registries` of the bootstrap file.
  */
 
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
@@ -32,7 +32,10 @@ const field = object({
 
 const isSecret = (text: string): boolean => /^\s*(?:password|auth)\s*:/m.test(text);
 
-/** Throws CodedError 'bad-config' with file, line and field, and if other users can read a file with credentials. */
+/**
+ * Throws CodedError 'bad-config' with file, line and field. A file with credentials that other users can read is an
+ * error.
+ */
 export async function registryOptions(settings: Settings): Promise<RegistryOptions> {
   const { registries, embedded } = settings;
   const outbound = await outboundOf(settings);
@@ -94,10 +97,13 @@ async function refuseOpenSecret(file: string): Promise<void> {
   if (problem !== undefined) throw new CodedError('bad-config', problem);
 }
 
-/** File beside the API server's configuration with the host's registries, in the API server's own file system. */
+/**
+ * Name of the file with the host's registry configuration. It is in the directory of master-config.yaml, which the API
+ * server's pod mounts.
+ */
 const SHARED = 'image-registries.json';
 
-/** Writes the registry configuration and the way out of the cluster for the API server of this host. */
+/** Writes the registry configuration and the proxy settings for the API server of this host. */
 export async function shareRegistries(settings: Settings, options: RegistryOptions): Promise<void> {
   const { roles, paths } = settings;
   if (options.outbound !== undefined) await shareOutbound(settings, options.outbound);
@@ -117,12 +123,12 @@ export async function shareRegistries(settings: Settings, options: RegistryOptio
   await writeIfDifferent(join(directory, SHARED), JSON.stringify(shared), { mode: 0o600 });
 }
 
-/** Registry options whose patterns are texts. */
+/** Registry options as JSON: the regular expressions are strings. */
 interface SharedRegistries extends Omit<RegistryOptions, 'rewrites'> {
   readonly rewrites: Readonly<Record<string, readonly { readonly pattern: string; readonly replacement: string }[]>>;
 }
 
-/** Reads the result of `shareRegistries`; undefined without registries. */
+/** Reads the options that `shareRegistries` has written; undefined if there is no file. */
 export async function sharedRegistries(masterConfig: string): Promise<RegistryOptions | undefined> {
   const text = await readFile(join(dirname(masterConfig), SHARED), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;

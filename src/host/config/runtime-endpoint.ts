@@ -3,8 +3,9 @@ import { type BootstrapFile, ROLES } from './bootstrap.ts';
 import type { Joined } from './joined.ts';
 
 /**
- * Socket of another container runtime, `node.containerRuntimeEndpoint` of the bootstrap file. The control plane's pods
- * use the host's own files as root, which only the embedded runtime supports.
+ * Socket of another container runtime: `node.containerRuntimeEndpoint` of the bootstrap file. Throws CodedError
+ * 'bad-config' on masters: the pods of the control plane access files of the host as root, which only the embedded
+ * runtime supports.
  */
 export function runtimeEndpointOf(
   file: BootstrapFile | undefined,

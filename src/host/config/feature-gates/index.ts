@@ -14,18 +14,18 @@ interface Gate {
 }
 
 const FLAG = 'feature-gates';
-/** Component of gates without a prefix. */
+/** Component that a gate without a prefix belongs to. */
 const COMPONENT = 'kube';
-/** Gates that set every gate of a stage that is not given explicitly. */
+/** Gates that set all gates of a stage, except gates that are given explicitly. */
 const ALL_OF_STAGE = new Map([
   ['AllAlpha', 'ALPHA'],
   ['AllBeta', 'BETA'],
 ]);
 
 interface FeatureGates {
-  /** The given gates, by name. */
+  /** Booleans by the name of the gate. */
   readonly given: ReadonlyMap<string, boolean>;
-  /** Upstream's reason for rejecting them. */
+  /** Upstream's error message if the gates are invalid. */
   readonly problem?: string;
 }
 
@@ -35,7 +35,7 @@ export function checkFeatureGates(values: ApiValues): void {
   if (problem !== undefined) values.refuse(FLAG, problem);
 }
 
-/** `pairs`: `GATE=BOOLEAN`, either all or none of them with the prefix `kube:`. */
+/** `pairs`: texts of the form `GATE=BOOLEAN`. Either all of them or none have the prefix `kube:`. */
 export function readFeatureGates(pairs: readonly string[]): FeatureGates {
   const { given, problem } = readPairs(pairs);
   if (problem !== undefined || given.size === 0) return { given, ...(problem === undefined ? {} : { problem }) };
