@@ -2,9 +2,9 @@ import type { ClusterRole, PolicyRule } from '../../../api/generated/rbac/v1.ts'
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 
 /**
- * The rules of an aggregated cluster role: those of all other roles that one of its selectors matches, by name, without
- * duplicates. Undefined if the role does not aggregate. An invalid selector matches nothing. Source: upstream's
- * clusterroleaggregation controller.
+ * Rules of an aggregated cluster role: the rules of every other role that one of its selectors matches, in order of
+ * role name, without duplicates. Undefined if the role does not aggregate. An invalid selector matches no role. Source:
+ * upstream's clusterroleaggregation controller.
  */
 export function aggregatedRules(role: ClusterRole, all: Iterable<ClusterRole>): PolicyRule[] | undefined {
   const selectors = role.aggregationRule?.clusterRoleSelectors;

@@ -6,7 +6,10 @@ import type { Subject } from '../../../api/generated/rbac/v1.ts';
 import { type Labels, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import type { RoleBindingRestriction } from '../../../openshift/projects/kinds/rolebindingrestrictions/index.ts';
 
-/** Labels and group members for restrictions with selectors and groups. Undefined: there is no such object. */
+/**
+ * Looks up labels and group members, for restrictions that select subjects by label or by group. Undefined: no user or
+ * group of that name exists.
+ */
 export interface KnownSubjects {
   userLabels(name: string): Labels | undefined;
   groupLabels(name: string): Labels | undefined;

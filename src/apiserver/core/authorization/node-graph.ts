@@ -100,7 +100,7 @@ export class NodeGraph {
     }
   }
 
-  /** The router of each host serves the certificates of ingresses. */
+  /** Every node may read the certificate secrets of ingresses, because the router of each host serves them. */
   setIngress({ metadata, spec }: Ingress): void {
     const { namespace = '', name = '' } = metadata ?? {};
     this.deleteIngress(namespace, name);

@@ -30,8 +30,8 @@ export interface NodeAuthorizer {
   setResourceSlice(slice: SliceOfNode): void;
   deleteResourceSlice(name: string): void;
   /**
-   * Undefined if the user is not a node: this authorizer has no opinion. The result need not be cached, because it
-   * takes a microsecond.
+   * Undefined if the user is not a node; the next authorizer decides then. Callers need not cache the decision, because
+   * it takes a microsecond.
    */
   authorize(user: UserInfo, action: Action): Decision | undefined;
 }
@@ -138,7 +138,7 @@ function ownObject(nodeName: string, action: ResourceAction, what: string): Deci
 const nodes: Rule = (_graph, nodeName, action) => {
   const { verb, subresource, name } = action;
   if (subresource === '' && verb === 'create') return ALLOWED;
-  // A host that leaves deletes its Node. Admission rejects this if it would remove a taint.
+  // A host that leaves the cluster deletes its own Node. Admission rejects the deletion if it would remove a taint.
   const verbs = subresource === '' ? ['get', 'list', 'watch', 'update', 'patch', 'delete'] : ['get', 'update', 'patch'];
   if ((subresource !== '' && subresource !== 'status') || !verbs.includes(verb)) {
     return denied('can only register, read and update its own node');
@@ -178,7 +178,10 @@ const resourceClaims: Rule = (graph, nodeName, action) => {
   return graph.refers(nodeName, 'resourceclaim', action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
 };
 
-/** The graph contains the node of stored slices. Admission checks new slices and the objects of a deletecollection. */
+/**
+ * The graph knows the node of stored slices only. Admission checks new slices and the slices that a deletecollection
+ * deletes.
+ */
 const resourceSlices: Rule = (graph, nodeName, action) => {
   const { verb, subresource, name } = action;
   if (subresource !== '') return denied('cannot authorize ResourceSlice subresources');

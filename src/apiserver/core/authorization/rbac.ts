@@ -19,7 +19,7 @@ export interface EffectiveRules {
   readonly errors: readonly string[];
 }
 
-/** Service accounts are in `users` by their user names. */
+/** Subjects that may perform an action. `users` contains service accounts by their user names. */
 export interface AllowedSubjects {
   readonly users: readonly string[];
   readonly groups: readonly string[];
@@ -28,8 +28,8 @@ export interface AllowedSubjects {
 }
 
 /**
- * RBAC over a given set of roles and bindings. Setting an object replaces the one of the same name. Only the bindings
- * of the user and its groups are evaluated.
+ * RBAC over a given set of roles and bindings. Setting an object replaces the object of the same name. A decision
+ * evaluates only the bindings of the user and its groups.
  */
 export interface RbacAuthorizer {
   setClusterRole(role: ClusterRole): void;

@@ -116,8 +116,8 @@ function resourcesCover(owned: readonly string[] | undefined, wanted: readonly s
 }
 
 /**
- * Whether the names of an owned rule cover the wanted ones. A rule without names applies to all names, which no list of
- * names covers.
+ * Reports whether the resource names of an owned rule cover those of a wanted rule. A rule without names applies to all
+ * names, so a list of names never covers it.
  */
 function namesCover(owned: readonly string[] | undefined, wanted: readonly string[] | undefined): boolean {
   if ((owned ?? []).length === 0) return true;

@@ -35,7 +35,8 @@ export function allocate(sum: number, classes: readonly AllocationClass[]): Allo
   if (classes.some(({ lower, upper }) => lower < 0 || upper < lower)) return undefined;
   if (total(classes.map(({ lower }) => lower)) > sum + EPSILON) return undefined;
   if (total(classes.map(({ upper }) => upper)) < sum - EPSILON) return undefined;
-  // The allocated sum is piecewise linear in the fraction. First finds the segment, then the point on it.
+  // The sum of the shares is piecewise linear in the proportion. The search finds the segment first, then the point on
+  // it.
   const bounds = classes
     .flatMap(({ lower, upper }, index) => [lower, upper].map((bound) => bound / (targets[index] ?? MIN_TARGET)))
     .sort((a, b) => a - b);

@@ -68,7 +68,7 @@ export class FlowControl<T> {
     for (const { counters } of this.#levels.values()) yield* counters.values();
   }
 
-  /** Fraction of its target that every level gets. */
+  /** Fraction of its target seats that every level gets, unless a bound applies. */
   get fairFraction(): number {
     return this.#fairFraction;
   }
@@ -175,15 +175,15 @@ export class FlowControl<T> {
       this.#candidates.set(requester, candidates);
     }
     for (const candidate of candidates) if (matches(candidate.rules, target)) return candidate.flows;
-    // The requester has no group at all.
+    // The catch-all schema matches by group, so a requester without any group matches no schema.
     const fallback = this.#flows.find(({ name }) => name === CATCH_ALL) ?? this.#flows.at(-1);
     if (fallback === undefined) throw new Error('flow control has no catch-all schema');
     return fallback;
   }
 
   /**
-   * Adds a request. Its `state` is 'executing' or 'waiting' for `dispatch`; a returned reason means that it was
-   * rejected. Call `finish` for an executing request. A waiting one may be withdrawn with `cancel`.
+   * Adds a request. Returns the reason if the request is rejected. Otherwise its `state` is 'executing', and the caller
+   * must call `finish`; or 'waiting' until `dispatch` returns it, and the caller may withdraw it with `cancel`.
    */
   arrive(
     owner: T,
@@ -218,7 +218,7 @@ export class FlowControl<T> {
     return hand;
   }
 
-  /** Call when a request was answered or a watch has started. Its seats become free at the end of the turn. */
+  /** Call when a request was answered or a watch has started. Its seats are freed at the end of the turn. */
   finish(request: FlowRequest<T>, nowMs: number): void {
     if (request.state !== 'executing') return;
     request.state = 'finished';
@@ -268,7 +268,10 @@ export class FlowControl<T> {
     if (request.state === 'lingering') request.level.queues.release(request, nowMs);
   }
 
-  /** The next waiting request that may execute in this turn, from the level that has used the smallest part of it. */
+  /**
+   * The next waiting request that may execute in this turn. Levels that have used the smallest part of their seats in
+   * this turn come first.
+   */
   dispatch(nowMs: number): FlowRequest<T> | undefined {
     this.#pressed = false;
     // Levels whose next request needs more seats than are free.

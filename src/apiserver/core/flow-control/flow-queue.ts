@@ -4,7 +4,7 @@ import type { RejectReason, WorkEstimate } from './types.ts';
 /** Assumed duration of a request before it has run. Source: upstream's estimatedServiceDuration. */
 export const ESTIMATED_SERVICE_MS = 3;
 
-/** Interface of the priority level for its requests. */
+/** Operations of a priority level on its requests. */
 interface FlowLevel<T> {
   readonly queues: {
     reject(request: FlowRequest<T>, reason: RejectReason, nowMs: number): void;
@@ -52,7 +52,7 @@ export class FlowRequest<T> {
     this.arrivedMs = nowMs;
   }
 
-  /** Number of seats that the request occupies: the larger of both. */
+  /** Number of seats that the request occupies: the larger of its initial and final seats. */
   get seats(): number {
     return Math.max(this.initialSeats, this.finalSeats);
   }
@@ -116,7 +116,10 @@ export class FlowQueue<T> {
     return this.waiting.length > 0 || this.executing > 0;
   }
 
-  /** A queue that could not use its share does not save it: the start is not before the arrival. */
+  /**
+   * Moves the start of the next request to its arrival, if the start is earlier. So a queue does not save up the share
+   * that it did not use while it was empty.
+   */
   bound(): void {
     const { head } = this.waiting;
     if (head !== undefined && this.nextDispatchR < head.arrivalR) this.nextDispatchR = head.arrivalR;

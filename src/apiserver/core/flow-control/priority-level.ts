@@ -114,8 +114,8 @@ function queuingOf({ spec }: PriorityLevelConfiguration): Queuing {
 }
 
 /**
- * Reports whether the object is valid: the name determines whether the level is exempt, and incomplete objects are
- * skipped.
+ * Reports whether the object can be used: it is complete, and it has the type Exempt if and only if it is named
+ * `exempt`.
  */
 export function isValidLevel({ metadata, spec }: PriorityLevelConfiguration): boolean {
   if (spec === undefined || (spec.type === 'Exempt') !== (metadata?.name === EXEMPT)) return false;

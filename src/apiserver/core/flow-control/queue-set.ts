@@ -39,7 +39,7 @@ export class QueueSet<T> {
   #lastMs: number;
   #active = 0;
   #arrivals = 0;
-  /** Only queues in use, because a level may be configured with millions. */
+  /** Queues in use, by index. Other queues are not stored, because a level may be configured with millions. */
   readonly #queues = new Map<number, FlowQueue<T>>();
   /** Queues with waiting requests, the least recently served first. */
   readonly #ready = new Set<FlowQueue<T>>();
@@ -112,7 +112,7 @@ export class QueueSet<T> {
     return undefined;
   }
 
-  /** Starts the next request in order. Undefined if none waits or it does not fit yet. */
+  /** Starts the next request in order. Undefined if no request waits, or if the next request does not fit yet. */
   dispatch(nowMs: number): FlowRequest<T> | undefined {
     if (this.waiting === 0) return undefined;
     let best: FlowQueue<T> | undefined;

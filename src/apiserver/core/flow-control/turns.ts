@@ -15,13 +15,13 @@ export class Turns {
   #seats = 0;
   #startMs: number | undefined;
 
-  /** Reports whether a request of the level may start in this turn. `seats`: total of all levels. */
+  /** Reports whether a request of the level may start in this turn. `seats`: sum of the nominal seats of all levels. */
   allows(level: PriorityLevel<unknown>, seats: number, nowMs: number): boolean {
     if (this.#startMs === undefined) {
       this.#startMs = nowMs;
       return true;
     }
-    // Levels without queues cannot wait.
+    // Requests of levels without queues cannot wait.
     if (level.queues.queuing.type !== 'queue' || nowMs - this.#startMs < TURN_MS) return true;
     if (level.turn !== this.#number) return true;
     return level.turnSeats * seats < this.#seats * level.limits.nominal;

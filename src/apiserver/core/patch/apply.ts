@@ -53,7 +53,7 @@ interface WriteFacts {
   readonly resetFields?: readonly (readonly string[])[];
   /** Other versions of the kind, in which managers may own fields. Default: all versions have the same fields. */
   readonly versions?: Versions;
-  /** True: a pass over the object takes several steps. Default: one step. */
+  /** True: the work yields several times per pass over the object. Default: once per pass. */
   readonly large?: boolean;
 }
 
@@ -75,7 +75,7 @@ export interface UpdateOptions extends WriteFacts {
   readonly live: JsonObject | undefined;
   /** The object to be stored, without its final managed fields. */
   readonly updated: JsonObject;
-  /** Fields of every new object of the kind that have no owner. Default: none. */
+  /** Object with the fields that every new object of the kind has. These fields get no owner. Default: no fields. */
   readonly skeleton?: JsonObject;
 }
 
@@ -85,9 +85,9 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
  * Merges the applied configuration into the live object, removes fields that the manager applied before and no longer
- * names, and updates the managed fields. Unchanged entries are those of `live`. If nothing changes, the result equals
- * `live`, including time stamps. Throws ApiError: Conflict with every field and owner, BadRequest for a configuration
- * that does not fit the schema.
+ * names, and updates the managed fields. Unchanged entries of the managed fields are those of `live`. If nothing
+ * changes, the result equals `live`, including time stamps. Throws ApiError: Conflict with every field and owner,
+ * BadRequest for a configuration that does not fit the schema.
  */
 export function applyServerSide(options: ApplyOptions): JsonObject {
   return atOnce(applySteps(options));
@@ -274,9 +274,9 @@ function writtenIn(): (changes: Comparison) => FieldSet {
 }
 
 /**
- * Removes changed fields from their other owners, and removed fields from all. Owners without fields are dropped.
- * `writer` keeps its fields. `regaining` will get the changed fields afterwards, so they need not be removed from it
- * first; most writers write fields that they own.
+ * Removes changed fields from every owner except `writer`, and removed fields from every owner except `writer`. Entries
+ * without fields are dropped. `regaining`: entry that the caller adds the changed fields to afterwards. Its changed
+ * fields are not removed first, because most writers write fields that they already own.
  */
 function* yieldFields(
   managed: ManagedFields,
@@ -300,7 +300,10 @@ function* yieldFields(
   return left;
 }
 
-/** If the apply did not change the object, its manager keeps its time. Source: managedFieldsUpdater.Apply. */
+/**
+ * Encodes the result. If the apply did not change the object, the entry of its manager keeps its time stamp. Source:
+ * managedFieldsUpdater.Apply.
+ */
 function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): Steps<JsonObject> {
   const object = updateLastApplied(options, outcome.object);
   const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
@@ -317,7 +320,10 @@ function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome):
   return withManagedFields(object, yield* encodeManagedFields(managed, identity));
 }
 
-/** Differences in fields that this endpoint does not write do not count, because they will be restored. */
+/**
+ * Reports whether an apply changes nothing. Changes of fields that this endpoint does not write are ignored, because
+ * these fields will be restored.
+ */
 function isSame(options: ApplyOptions, live: JsonObject, object: JsonObject): boolean {
   if (equal(object, live)) return true;
   if ((options.resetFields ?? []).length === 0) return false;

@@ -25,7 +25,7 @@ function isEmptyList(value: JsonValue, schema: SchemaNode | undefined): boolean 
   return Array.isArray(value) && value.length === 0 && shapeOf(value, schema).kind === 'list';
 }
 
-/** Fields that are new with `value`: like `fieldsOf`, but including structures, maps and lists themselves. */
+/** Fields that are new if `value` is new: like `fieldsOf`, but including the structures, maps and lists themselves. */
 function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
   return ownBelow(value, schema, true);
 }
@@ -201,7 +201,7 @@ class ComparisonBuilder {
       return;
     }
     if (before === null && hasParts(after, schema)) {
-      // As upstream, empty values count as null: the field existed, its contents are new.
+      // As upstream, an empty value counts as null: the field existed, and only its contents are new.
       const parts = addedBelow(after, schema);
       if (!isEmpty(parts)) this.#added = put(this.#added, element, parts);
       return;
@@ -212,7 +212,7 @@ class ComparisonBuilder {
     if (below === undefined) {
       if (equal(before, after)) return;
       this.#modified = put(this.#modified, element, EMPTY_SET);
-      // A value that changes between object and other type loses its fields.
+      // If the type changes from or to an object, the fields of the old value are removed.
       if (isObject(before) !== isObject(after) && hasParts(before, schema))
         this.#removed = put(this.#removed, element, addedBelow(before, schema));
       return;
@@ -220,7 +220,7 @@ class ComparisonBuilder {
     this.putBelow(element, below);
   }
 
-  /** Compares an item of a list. Duplicate items are a member of the set as a whole; their fields are not compared. */
+  /** Compares an item of a list. Items with the same key are one member of the set; their fields are not compared. */
   compareItem(
     element: string,
     before: ListItem | undefined,

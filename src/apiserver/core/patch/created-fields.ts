@@ -12,7 +12,7 @@ import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
 import { descends, EqualItems, hasParts, isContainer, itemsOf } from './shape.ts';
 
 type Node = Record<string, FieldSet>;
-/** Reports whether a field has no owner. */
+/** Reports whether the field of this name has no owner. */
 type Passed = (name: string) => boolean;
 
 const NONE: Passed = () => false;
@@ -31,7 +31,7 @@ export function* createdFieldsSteps(
   return yield* new LargeWalk().besides(object, schema, skeleton, isUnowned, true);
 }
 
-/** The same walk over a large object: large parts step by step, all others at once. */
+/** Same algorithm for a large object: large parts are processed in steps, all others at once. */
 class LargeWalk {
   readonly #weigher = new ValueWeights();
   readonly #pieces = new Pieces();
@@ -168,12 +168,15 @@ function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonVa
   return isEmpty(both) ? undefined : both;
 }
 
-/** A field that no structure declares is owned itself, not only the fields below it. The same holds for containers. */
+/**
+ * Reports whether a field is owned itself, in addition to the fields below it. Holds for containers and for fields that
+ * no structure declares.
+ */
 function selfIn(structure: ObjectNode | undefined, value: JsonValue): boolean {
   return structure === undefined || isContainer(value);
 }
 
-/** `self`: the field itself is owned, which an empty node expresses too. */
+/** `self`: the field itself is owned, too. An empty node also expresses this. */
 function node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): FieldSet {
   if (typeof value !== 'object' || value === null) return EMPTY_SET;
   if (Array.isArray(value)) {
@@ -191,7 +194,7 @@ interface FieldsSchema {
 
 const UNKNOWN_FIELDS: FieldsSchema = { structure: undefined, items: undefined };
 
-/** Fields below a field of this type, which have owners of their own. Undefined for atomic objects. */
+/** Schema of the fields below a value, which have owners of their own. Undefined for atomic values. */
 function fieldsBelow(schema: SchemaNode | undefined): FieldsSchema | undefined {
   if (schema === undefined || (schema.kind === 'scalar' && schema.type === 'any')) return UNKNOWN_FIELDS;
   if (schema.kind === 'object') return schema.atomic ? undefined : { structure: schema, items: undefined };
@@ -228,7 +231,7 @@ function begun(self: boolean): Node {
 /** Up to this many names are sorted by insertion, which is faster than `sort` for few names. */
 const FEW = 16;
 
-/** Sorts field names in place. There are usually few, often already sorted. */
+/** Sorts field names in place. An object usually has few fields, which are often sorted already. */
 function inOrder(names: string[]): string[] {
   for (let index = 1; index < names.length; index++) {
     const name = names[index] ?? '';

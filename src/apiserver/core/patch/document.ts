@@ -1,7 +1,7 @@
 /**
  * Operations on JSON documents. Keys come from users: `__proto__` is an ordinary key and never sets a prototype.
- * Functions of this folder do not change their arguments, and results share nothing with them, except, where
- * documented, entries of `metadata.managedFields`, which are never changed in place.
+ * Functions of this folder do not change their arguments, and their results share no objects with the arguments.
+ * Documented exceptions are entries of `metadata.managedFields`, which are never changed in place.
  */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 
@@ -72,7 +72,7 @@ export function shallowCopy<T>(object: Readonly<Record<string, T>>): Record<stri
   return copy;
 }
 
-/** JSON equality: the order of fields does not count, that of items does. */
+/** JSON equality: the order of fields is ignored, the order of list items is not. */
 export function equal(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

@@ -30,7 +30,7 @@ export function unprocessable(message: string): ApiError {
 
 const REJECTED = 'the server rejected our request due to an error in our request: ';
 
-/** Reason without the advice for clients, for patches that no client has sent. */
+/** Message without the prefix that addresses clients, for patches that do not come from a client. */
 export function reasonOf(error: unknown): string {
   const message = messageOf(error);
   return message.startsWith(REJECTED) ? message.slice(REJECTED.length) : message;

@@ -166,7 +166,7 @@ export function sorted(set: FieldSet): FieldSet {
   return result;
 }
 
-/** Usually all elements are of one kind and can be sorted as strings. */
+/** Sorts elements. Elements of the same kind, which is the usual case, are sorted as strings. */
 function inOrder(names: string[]): string[] {
   if (names.every((name, index) => index === 0 || compareElements(names[index - 1] ?? '', name) <= 0)) return names;
   const [kind] = names[0] ?? '';

@@ -77,7 +77,7 @@ function parseOperation(entry: JsonValue, index: number): Operation {
   const op = field(entry, 'op');
   const path = field(entry, 'path');
   if (op !== undefined && op !== null && typeof op !== 'string') throw broken('op must be a string');
-  // An unknown operation is well-formed, so the error is that of applying it.
+  // An unknown operation is well-formed. As upstream, the error is the one of an operation that cannot be applied.
   if (!OPERATIONS.has(op)) throw unprocessable(`Unexpected kind: ${typeof op === 'string' ? op : 'unknown'}`);
   if (typeof path !== 'string') throw broken('path must be a string');
   const value = field(entry, 'value');
@@ -141,7 +141,8 @@ function add(root: JsonValue, path: readonly string[], value: JsonValue): JsonVa
 }
 
 /**
- * A missing key is added, contrary to RFC 6902, as upstream's library does. Webhooks and `kubectl patch` rely on it.
+ * As upstream's library and contrary to RFC 6902, adds the key if it is missing. Webhooks and `kubectl patch` rely on
+ * this.
  */
 function replace(root: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
   const last = path.at(-1);
@@ -195,7 +196,7 @@ function tryResolve(root: JsonValue, path: readonly string[]): JsonValue | undef
   return value;
 }
 
-/** Integers as Go parses them. As in upstream's library, negative ones count from the end. */
+/** Integers as Go parses them. As in upstream's library, negative indexes count from the end. */
 const INDEX = /^[+-]?\d{1,15}$/;
 
 function indexAmong(token: string, count: number): number | undefined {

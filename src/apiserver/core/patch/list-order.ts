@@ -23,8 +23,8 @@ export function orderByPatch<T>(
 }
 
 /**
- * Merges two lists and keeps the order of each. An item of `others` comes first if both have a position and its
- * position is lower.
+ * Merges two lists and keeps the order of each. An item of `others` precedes an item of `known` if both have a place
+ * and the place of the former item is lower.
  */
 function interleave<T>(others: readonly T[], known: readonly T[], placeOf: (item: T) => number | undefined): T[] {
   const result: T[] = [];

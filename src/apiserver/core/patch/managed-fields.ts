@@ -29,7 +29,7 @@ export type ManagedFields = ReadonlyMap<string, ManagedEntry>;
 
 export const NO_MANAGED_FIELDS: ManagedFields = new Map();
 
-/** With more update entries than this, the oldest are merged. */
+/** Maximum number of update entries. Above it, the oldest entries are merged. */
 const MAX_UPDATE_ENTRIES = 10;
 const ANCIENT_MANAGER = 'ancient-changes';
 
@@ -83,7 +83,7 @@ export function atTime(entry: ManagedEntry, time: string): ManagedEntry {
   return { ...entry, time, read: { item: { ...item, time }, fields } };
 }
 
-/** Identity of an entry. That of an applier does not include the version. */
+/** Identity of an entry. The identity of an Apply entry does not include the version. */
 export function identityOf(entry: Omit<ManagedEntry, 'fields' | 'time'>): string {
   const version = entry.operation === 'Apply' ? '' : entry.apiVersion;
   const { manager, operation, subresource } = entry;
@@ -116,7 +116,9 @@ export function decodeManagedFields(
   return managed;
 }
 
-/** The error of `metadata.managedFields` that were changed by admission, in upstream's wording; undefined if valid. */
+/**
+ * Error in `metadata.managedFields` after admission plug-ins changed them, in upstream's wording. Undefined if valid.
+ */
 export function faultOfManagedFields(value: JsonValue | undefined): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) return 'must be a list';
@@ -133,7 +135,7 @@ export function faultOfManagedFields(value: JsonValue | undefined): string | und
   return undefined;
 }
 
-/** A client sends `managedFields: [{}]` or an empty list to remove all owners. */
+/** Reports whether the client removes all owners, with `managedFields: [{}]` or an empty list. */
 export function isReset(value: JsonValue | undefined): boolean {
   if (!Array.isArray(value) || value.length > 1) return false;
   return value.length === 0 || (isObject(value[0]) && Object.keys(value[0]).length === 0);
@@ -164,9 +166,9 @@ function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined
 }
 
 /**
- * Entries in stored form, sorted and limited in number. Entries without fields are omitted, and unchanged ones are
- * those that were read. Fields without an owner are removed only from the entry of `writer`, because clients set
- * `metadata.name` in entries of other managers. Source:
+ * Encodes the entries in stored form, sorted and limited in number. Entries without fields are omitted. Unchanged
+ * entries are returned as they were read. Fields without an owner are removed only from the entry of `writer`, because
+ * clients set `metadata.name` in entries of other managers. Source:
  * k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go.
  */
 export function* encodeManagedFields(managed: ManagedFields, writer?: string): Steps<JsonValue[]> {
@@ -208,7 +210,7 @@ export function encodeOrdered(entry: ManagedEntry): JsonObject {
   };
 }
 
-/** Appliers first, then by time. */
+/** Orders Apply entries before Update entries, then by time. */
 function compareEntries(a: ManagedEntry, b: ManagedEntry): number {
   return (
     compare(a.operation, b.operation) ||
@@ -235,7 +237,7 @@ function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
     }
     const key = JSON.stringify([entry.apiVersion, entry.subresource]);
     const bucket = ancient.get(key);
-    // The first entry of a bucket remains as one entry; each further one that is merged into it saves one.
+    // The first entry of a bucket remains. Each further entry that is merged into the bucket reduces the excess by one.
     if (bucket !== undefined) excess--;
     const sets = bucket?.sets ?? [];
     sets.push(entry.fields);

@@ -15,7 +15,7 @@ export function mergePatch(document: JsonObject, patch: JsonValue): JsonObject {
   return mergeInto(clone(document), patch);
 }
 
-/** Like `mergePatch`, but changes `document` in place. It stays unchanged if this throws. */
+/** Like `mergePatch`, but changes `document` in place. If this throws, `document` is unchanged. */
 export function mergeInto(document: JsonObject, patch: JsonValue): JsonObject {
   if (patch === null) throw badPatch('Invalid JSON Patch');
   if (!isObject(patch)) throw wrongPatchType(patch, 'map[string]interface {}');

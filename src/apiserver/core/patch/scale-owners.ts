@@ -59,7 +59,7 @@ export function ownersAfterScale(
   const kept: ManagedEntry[] = [];
   for (const entry of entriesOf(managedFields)) {
     const had = !isEmpty(intersection(entry.fields, replicas));
-    // An owner that is still in the Scale keeps the field; others lose it.
+    // An owner that is still an owner in the Scale keeps the field; all others lose it.
     const fields = !had || owners.delete(nameOf(entry)) ? entry.fields : difference(entry.fields, replicas);
     if (!isEmpty(fields)) kept.push(withFields(entry, fields));
   }

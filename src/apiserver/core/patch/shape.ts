@@ -31,8 +31,8 @@ export function fieldSchema(shape: Extract<Shape, { kind: 'fields' }>, name: str
 }
 
 /**
- * Declared fields are owned by the managers that own fields below them. Preserved unknown fields are owned by the
- * manager that created them.
+ * Reports whether the type declares the field. A declared field is owned by the managers that own fields below it. A
+ * preserved unknown field is owned by the manager that created it.
  */
 export function declares(shape: Extract<Shape, { kind: 'fields' }>, name: string): boolean {
   return shape.declared && shape.schema?.kind === 'object' && shape.schema.fields.has(name);
@@ -78,7 +78,7 @@ export class EqualItems {
 
 export type ListItem = JsonValue | EqualItems;
 
-/** Items by path element. Undefined if an item has none, so that the list must be treated as a whole. */
+/** Items by path element. Undefined if an item has no path element; the list must then be treated as a whole. */
 export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<string, ListItem> | undefined {
   const items = new Map<string, ListItem>();
   for (const item of list) {
@@ -96,7 +96,10 @@ export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<strin
   return items;
 }
 
-/** Structures, maps and lists are owned by the manager that adds them, in addition to their fields. */
+/**
+ * Reports whether the value is a structure, map or list. The manager that adds a container owns it in addition to its
+ * fields.
+ */
 export function isContainer(value: JsonValue): boolean {
   return typeof value === 'object' && value !== null;
 }
@@ -109,7 +112,7 @@ export function hasParts(value: JsonValue, schema: SchemaNode | undefined): bool
   return shape.kind === 'fields' && isObject(value) && Object.keys(value).length > 0;
 }
 
-/** Like `hasParts`, only for values that the schema declares as a structure or list. */
+/** Like `hasParts`, but false for values whose type the schema does not declare as a structure, map or list. */
 export function hasDeclaredParts(value: JsonValue, schema: SchemaNode | undefined): boolean {
   return schema !== undefined && schema.kind !== 'scalar' && hasParts(value, schema);
 }

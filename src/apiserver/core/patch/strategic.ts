@@ -55,7 +55,7 @@ function mergeObject(target: JsonObject, patch: JsonObject, schema: SchemaNode |
     const value = patch[key];
     if (value === undefined || key === DIRECTIVE || key === RETAIN_KEYS) continue;
     if (key.startsWith(ELEMENT_ORDER)) {
-      // The order of a list that the patch also sets is applied with that list.
+      // The order of a list that the patch also sets is applied when that list is merged.
       const name = key.slice(ELEMENT_ORDER.length);
       if (!Object.hasOwn(patch, name)) orderList(target, name, undefined, value, schema);
       continue;
@@ -116,9 +116,10 @@ interface MergedList {
 }
 
 /**
- * Without an order directive, items of the patch have the order of the patch, and new ones come before the items that
- * it does not contain. With a directive, new items that replace deleted ones count as existing, after the remaining
- * ones; as upstream, where both share the same memory.
+ * Without an order directive, the patch items keep the order of the patch, and new items precede the items that the
+ * patch does not contain. With an order directive, the result depends on which items count as live. Upstream overwrites
+ * the slice of live items in place, so new items that take the places of deleted items count as live there; `live` of
+ * the result reproduces this.
  */
 function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: ListNode): MergedList {
   if (!patch.some(isObject)) return { items: mergeValues(target, patch), live: target };
@@ -201,7 +202,9 @@ function retainKeys(target: JsonObject, patch: JsonObject): void {
   }
 }
 
-/** Sorts list `key` of `target` by `order`. Items that are not in `order` keep their position among the others. */
+/**
+ * Sorts list `key` of `target` by `order`. Items that are not in `order` keep their position relative to the others.
+ */
 function orderList(
   target: JsonObject,
   key: string,
@@ -228,7 +231,7 @@ function isKept(item: JsonValue): boolean {
   return !isObject(item) || directiveOf(item) === undefined;
 }
 
-/** The items of a patch must occur in the order directive, in the same order. */
+/** Throws if the items of the patch do not occur in the order directive in the same order. */
 function requireInOrder(patched: readonly string[], wanted: readonly string[], key: string): void {
   let at = 0;
   for (const id of patched) {

@@ -5,8 +5,8 @@ import { child, type FieldSet, fieldElement, isMember } from './field-set.ts';
 import { fieldSchema, hasDeclaredParts, isDeclared, itemElement, type Shape, shapeOf } from './shape.ts';
 
 /**
- * Merges `applied` into `live`. Null leaves structures and lists with owned parts unchanged; otherwise it is an
- * ordinary value. The result shares nothing with the arguments.
+ * Merges `applied` into `live`. An applied null leaves structures and lists with owned parts unchanged, and replaces
+ * other values. The result shares no objects with the arguments.
  */
 export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, schema: SchemaNode | undefined): JsonValue {
   const shape = shapeOf(applied, schema);
@@ -27,7 +27,9 @@ export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, sche
   return clone(applied);
 }
 
-/** Copies the fields that `applied` does not contain. Others get a placeholder, so that fields keep their order. */
+/**
+ * Copies the fields that `applied` does not contain. The other fields get a placeholder, which keeps their position.
+ */
 function shallowClone(live: JsonObject, applied: JsonObject): JsonObject {
   const copy: JsonObject = {};
   for (const name of Object.keys(live)) {
@@ -37,7 +39,7 @@ function shallowClone(live: JsonObject, applied: JsonObject): JsonObject {
   return copy;
 }
 
-/** The applied items in their order. Items that only the live list has stay before the item that followed them. */
+/** Merges two lists in the order of `applied`. An item that only `live` has stays before the item that followed it. */
 function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], schema: ListNode): JsonValue[] {
   interface Item {
     readonly element: string | undefined;
@@ -45,7 +47,7 @@ function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], s
   }
   const keyed = (value: JsonValue): Item => ({ element: itemElement(value, schema), value });
   const liveItems = live.map(keyed);
-  // Duplicate items are replaced, not merged.
+  // Items with the same key in the live list are replaced, not merged.
   const before = new Map<string, JsonValue | undefined>();
   for (const { element, value } of liveItems) {
     if (element !== undefined) before.set(element, before.has(element) ? undefined : value);

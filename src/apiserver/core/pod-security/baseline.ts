@@ -1,4 +1,6 @@
-/** Checks of the baseline profile, which prevents known privilege escalations. By the IDs that upstream reports. */
+/**
+ * Checks of the baseline profile, which prevents known privilege escalations. The IDs are those that upstream reports.
+ */
 import type { Container, Lifecycle, Probe, SELinuxOptions } from '../../../api/generated/core/v1.ts';
 import {
   type Check,
@@ -144,7 +146,7 @@ function privileged(pod: PodLike): Violation | undefined {
   };
 }
 
-/** Also part of the restricted profile, where a user namespace does not make it acceptable. */
+/** The restricted profile uses this check too, but without the exception for pods with a user namespace. */
 export function procMount(pod: PodLike): Violation | undefined {
   const typeOf = ({ securityContext }: Container): string => securityContext?.procMount ?? 'Default';
   const containers = containersWhere(pod, (container) => typeOf(container) !== 'Default');

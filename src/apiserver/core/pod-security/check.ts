@@ -8,7 +8,7 @@ export interface PodLike {
 }
 
 export interface Violation {
-  /** Short description, used for several pods. */
+  /** Short description without names, for messages about several pods. */
   readonly reason: string;
   /** Names of the violating containers, volumes or fields. */
   readonly detail: string;
@@ -22,7 +22,7 @@ export interface Check {
   readonly versions: readonly {
     readonly since: number;
     readonly check: CheckPod;
-    /** Weaker checks of the lower level that this one replaces. */
+    /** IDs of weaker checks of the baseline level that this check replaces. */
     readonly overrides?: readonly string[];
   }[];
 }

@@ -1,6 +1,6 @@
 /**
- * Checks existing pods when their namespace gets a stricter profile. They are not deleted; the request that changes the
- * namespace gets warnings.
+ * Checks existing pods when their namespace gets a stricter profile. Violating pods are not deleted; the response to
+ * the request that changes the namespace contains warnings.
  */
 import type { PodLike } from './check.ts';
 import { evaluatePod } from './evaluate.ts';

@@ -63,8 +63,8 @@ export const isFullyPrivileged = (policy: Policy): boolean =>
 export const compareLevels = (a: Level, b: Level): number => LEVELS.indexOf(a) - LEVELS.indexOf(b);
 
 /**
- * Returns a policy even for invalid labels: an invalid level is enforced as `restricted`, and neither audited nor
- * warned about; an invalid version counts as `latest`.
+ * Returns a policy even for invalid labels. An invalid level counts as `restricted` for enforcement, and as
+ * `privileged` for audits and warnings. An invalid version counts as `latest`.
  */
 export function policyOf(
   labels: Labels | undefined,

@@ -1,4 +1,4 @@
-/** Checks that the restricted profile adds to the baseline profile, by ID. */
+/** Checks that the restricted profile adds to the baseline profile, with their IDs. */
 import type { Container, Volume } from '../../../api/generated/core/v1.ts';
 import { badSeccompProfiles, isAllowedProfile, procMount } from './baseline.ts';
 import {

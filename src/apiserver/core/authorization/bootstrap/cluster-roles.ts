@@ -169,7 +169,7 @@ const certificates: readonly ClusterRole[] = [
   ),
 ];
 
-/** Permissions for leader election by Endpoints, which releases before 1.24 can use. */
+/** Permissions for a leader election lock in an Endpoints object, which components before Kubernetes 1.24 can use. */
 const endpointsLock = (name: string): PolicyRule[] => [
   rule('create', 'core', 'endpoints'),
   rule('get update', 'core', 'endpoints', name),

@@ -26,7 +26,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       eventsRule,
     ],
   ],
-  // OpenShift's name.
+  // OpenShift's name of the controller for ClusterResourceQuotas.
   [
     'cluster-quota-reconciliation-controller',
     [

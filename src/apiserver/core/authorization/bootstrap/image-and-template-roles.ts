@@ -28,7 +28,7 @@ export const imageAndTemplateRoles: readonly ClusterRole[] = [
   ),
 ];
 
-/** By service account, like the rules of the other controllers. */
+/** Rules of each controller, by the name of its service account. */
 export const IMAGE_AND_TEMPLATE_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'imagestream-import-controller',

@@ -20,7 +20,7 @@ const SEEN = 'containerruntimeconfigs controllerconfigs kubeletconfigs machineco
 const DAEMON = 'machine-config-daemon';
 const SERVER = 'machine-config-server';
 
-/** By service account, like the rules of the other controllers. */
+/** Rules of each controller, by the name of its service account. */
 export const MACHINE_CONFIG_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'machine-config-controller',

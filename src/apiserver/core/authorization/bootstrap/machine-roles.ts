@@ -6,7 +6,7 @@ const MACHINES = 'machine.openshift.io';
 const HOSTS = 'metal3.io';
 const HOST_OFFERER = 'system:host-offerer';
 
-/** By service account, like the rules of the other controllers. */
+/** Rules of each controller, by the name of its service account. */
 export const MACHINE_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'machine-controller',
@@ -28,8 +28,8 @@ export const MACHINE_CONTROLLERS: readonly (readonly [string, readonly PolicyRul
 ];
 
 /**
- * A blank host has no credentials until it has joined. Its offers are limited, and grant nothing until a machine claims
- * the host.
+ * A blank host has no credentials until it has joined, so unauthenticated clients may create HostOffers. The handler
+ * limits their rate. An offer grants nothing until a Machine claims the host.
  */
 export const machineClusterRoles: readonly ClusterRole[] = [
   clusterRole(HOST_OFFERER, [rule('create', 'machine.hyperedge.dev', 'hostoffers')]),

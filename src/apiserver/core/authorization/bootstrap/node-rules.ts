@@ -29,7 +29,7 @@ export const NODE_RULES: readonly PolicyRule[] = [
   rule(READ, 'node.k8s.io', 'runtimeclasses'),
   rule('get', 'resource.k8s.io', 'resourceclaims'),
   rule('create delete deletecollection get list patch update watch', 'resource.k8s.io', 'resourceslices'),
-  // Reports of the images in its store. An Image is named by the digest of its content and never changes.
+  // The kubelet reports the images in its store. An Image is named by the digest of its content and never changes.
   rule('create get', 'image.openshift.io', 'images'),
   // Paths that system:discovery and system:public-info-viewer grant to every authenticated user.
   urlRule('get', '/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/'),

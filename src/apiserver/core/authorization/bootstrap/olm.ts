@@ -38,7 +38,7 @@ export const olmClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding(LIFECYCLE_MANAGER, [user(LIFECYCLE_MANAGER)]),
 ];
 
-/** By service account, like the rules of the other controllers. */
+/** Rules of each controller, by the name of its service account. */
 export const OLM_CONTROLLERS: readonly (readonly [string, readonly PolicyRule[]])[] = [
   [
     'olm-controller',

@@ -21,7 +21,7 @@ const ROUTES = 'route.openshift.io';
 const GATEWAYS = 'gateway.networking.k8s.io';
 const NETWORKING = 'networking.k8s.io';
 const NODES = group('system:nodes');
-/** Separate from OpenShift's `system:router`, which may also write status; nodes may not. */
+/** Read-only role for nodes. OpenShift's `system:router` may also write the status of routes, which nodes must not. */
 const ROUTER = 'system:node-router';
 const CONTROLLER = 'system:controller:ingress-router';
 const CONSOLE_CONTROLLER = 'system:controller:console-route';
@@ -88,7 +88,7 @@ export const routeClusterRoleBindings: readonly ClusterRoleBinding[] = [
 
 export const routeRoles: readonly Role[] = [
   role(INGRESS_NAMESPACE, 'system:router-certificate-reader', [rule(READ, 'core', 'secrets', DEFAULT_CERTIFICATE)]),
-  // The URL of the console is public to users.
+  // Every authenticated user may read the URL of the console.
   role(MANAGED_NAMESPACE, CONSOLE_PUBLIC, [rule(READ, 'core', 'configmaps', CONSOLE_PUBLIC)]),
 ];
 

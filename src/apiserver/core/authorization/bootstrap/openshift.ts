@@ -40,7 +40,7 @@ const DISCOVERY = urlRule(
 const BASIC_USER = { 'authorization.openshift.io/aggregate-to-basic-user': 'true' };
 const STORAGE_ADMIN = { 'storage.openshift.io/aggregate-to-storage-admin': 'true' };
 
-/** The group and the empty one, which access reviews of `oc` still use. */
+/** Groups of a rule: the API group, and the core group, which access reviews of `oc` still use. */
 const legacy = (apiGroup: string): string => `core ${apiGroup}`;
 
 /** Rules of admin, edit and view in addition to those of Kubernetes. */
@@ -257,9 +257,12 @@ export const OPENSHIFT_CLUSTER_ROLES: readonly ClusterRole[] = [
 
 const AUTHENTICATED = group('system:authenticated');
 
-/** OpenShift once bound three of them to unauthenticated users too; as in its later releases, they must log in. */
+/**
+ * Earlier OpenShift releases also bound three of these roles to unauthenticated users. As in later releases, these
+ * bindings require a login.
+ */
 export const OPENSHIFT_BINDINGS: readonly ClusterRoleBinding[] = [
-  // The subject system:admin lets sudoers run single commands as that user.
+  // Sudoers may impersonate system:admin, and so run single commands with the permissions of cluster-admin.
   clusterRoleBinding('cluster-admin', [group('system:cluster-admins'), user('system:admin')], 'cluster-admins'),
   clusterRoleBinding('cluster-reader', [group('system:cluster-readers')], 'cluster-readers'),
   clusterRoleBinding('basic-user', [AUTHENTICATED], 'basic-users'),

@@ -53,7 +53,7 @@ const OAUTH_USERS = group('system:authenticated:oauth');
 const LOGIN_ROLES: readonly ClusterRole[] = [
   clusterRole('system:openshift:self-user', [
     rule('get', 'user.openshift.io', 'users', '~'),
-    // Sufficient for reviews of the own user. The handler requires more for reviews of other subjects.
+    // Sufficient for reviews of the requester's own access. The handler requires more for reviews of other subjects.
     rule('create', 'authorization.openshift.io', 'subjectaccessreviews'),
     rule('delete get list watch', 'oauth.openshift.io', 'useroauthaccesstokens'),
   ]),
@@ -127,7 +127,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ...SECURITY_BINDINGS,
 ];
 
-/** Permissions for leader election by a config map, which releases before 1.24 can use. */
+/** Permissions for a leader election lock in a config map, which components before Kubernetes 1.24 can use. */
 const leaderLocking = (name: string): Role =>
   role(SYSTEM, `system::leader-locking-${name}`, [
     rule('watch', 'core', 'configmaps'),
@@ -149,14 +149,14 @@ const roles: readonly Role[] = [
     rule('update', 'core', 'configmaps', 'cluster-info'),
     eventsRule,
   ]),
-  // The kubeconfig is signed. kubeadm's discovery reads it without credentials too.
+  // kubeadm's discovery reads this config map without credentials. The kubeconfig in it is signed.
   role(PUBLIC, 'system:cluster-info-reader', [rule('get', 'core', 'configmaps', 'cluster-info')]),
-  // Hosts verify each other's kubelets with it during updates.
+  // During updates, hosts verify each other's kubelets with the CA in this config map.
   role(PUBLIC, 'system:kubelet-serving-ca-reader', [rule('get', 'core', 'configmaps', 'kubelet-serving-ca')]),
   role(SYSTEM, 'system:cluster-settings-reader', [rule(READ, 'core', 'configmaps', 'hyperedge-config')]),
   role(NODE, NODE_CONFIG_READER, [rule(READ, 'core', 'configmaps')]),
   role(SYSTEM, DNS_CONFIG_READER, [rule(READ, 'core', 'configmaps', 'kube-dns')]),
-  // Every member of the gossip ring has its keys.
+  // Every host is a member of the gossip ring, and every member needs the keys.
   role(SYSTEM, 'system:gossip-keyring-reader', [rule('get', 'core', 'secrets', 'hyperedge-gossip-keyring')]),
   leaderLocking('kube-controller-manager'),
   leaderLocking('kube-scheduler'),
@@ -189,7 +189,7 @@ const roleBindings: readonly RoleBinding[] = [
 ];
 
 export interface BootstrapPolicy {
-  /** Aggregated roles contain their rules. */
+  /** Rules of aggregated roles are already filled in. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
   /** In the namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
@@ -287,13 +287,13 @@ export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
   };
 }
 
-/** Bindings that were split from another one. Changes of the original by an administrator apply to them too. */
+/** Name of a binding that was split from another one, and name of the original. */
 const SPLIT_FROM: ReadonlyMap<string, string> = new Map([['system:public-info-viewer', 'system:discovery']]);
 
 /**
- * The cluster role binding to create if `expected` is missing. If it was split from a stored binding, it gets the
- * subjects, labels and annotations of that one, so that it grants nothing to subjects that the administrator has
- * removed there. `stored` finds cluster role bindings by name.
+ * The cluster role binding to create if `expected` is missing. If `expected` was split from a stored binding, the new
+ * binding gets the subjects, labels and annotations of the stored binding, so that it grants nothing to subjects that
+ * the administrator has removed there. `stored` finds cluster role bindings by name.
  */
 export function bindingToCreate(
   expected: ClusterRoleBinding,
