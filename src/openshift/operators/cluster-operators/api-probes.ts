@@ -1,4 +1,4 @@
-/** Probes of the leading master through the API: configuration pools, storage classes and metrics. */
+/** Probes that the leading master runs through the API: MachineConfigPools, storage classes and metrics. */
 import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -11,7 +11,7 @@ const POOLS = '/apis/machineconfiguration.openshift.io/v1/machineconfigpools';
 const METRICS = '/apis/metrics.k8s.io/v1beta1/nodes';
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 const BETA_DEFAULT_CLASS = 'storageclass.beta.kubernetes.io/is-default-class';
-/** Annotation of a MachineConfigPool. */
+/** Annotation of a MachineConfigPool. `true` requests that hosts of the pool are drained before an update. */
 const DRAINS = 'hyperedge.dev/drain-for-updates';
 const TIMEOUT_MS = 3_000;
 
@@ -22,7 +22,7 @@ interface Pool extends KubeObject {
   };
 }
 
-/** Returns undefined when the server does not serve the group. */
+/** Lists the MachineConfigPools; undefined if the server does not serve their API group. */
 export async function probePools(client: ApiClient): Promise<readonly PoolFact[] | undefined> {
   const items = await listAt<Pool>(client, POOLS);
   return items?.map(({ metadata, spec, status }) => ({
@@ -37,7 +37,10 @@ export async function probePools(client: ApiClient): Promise<readonly PoolFact[]
   }));
 }
 
-/** Returns undefined when no class exists and none is required. `localServed`: the embedded provisioner runs. */
+/**
+ * Finds the default StorageClass. Returns undefined if there is no StorageClass and none is required (`wanted`).
+ * `localServed`: whether the embedded provisioner runs.
+ */
 export async function probeStorage(
   client: ApiClient,
   wanted: boolean,
@@ -54,7 +57,7 @@ export async function probeStorage(
   return { defaultClass: name, provisioner, served };
 }
 
-/** Returns undefined when metrics.k8s.io is not served. */
+/** Counts the nodes with metrics; undefined if metrics.k8s.io is not served. */
 export async function probeMetrics(client: ApiClient): Promise<{ readonly nodes: number } | undefined> {
   const items = await listAt<KubeObject>(client, METRICS);
   return items === undefined ? undefined : { nodes: items.length };

@@ -1,6 +1,6 @@
 /**
- * Probes the components of this host and reports changes in an annotation of its Node. A fault is reported only after
- * it was found twice in a row.
+ * Probes the components of this host and reports changes in an annotation of its Node. A fault is reported only if the
+ * probe fails twice in a row.
  */
 import {
   type HostProbe,
@@ -28,23 +28,28 @@ export interface HostProberDeps {
 }
 
 export interface HostProber {
-  /** Last results. Undefined before the first round. */
+  /** Results of the last round. Undefined before the first round has ended. */
   readonly report: HostReport | undefined;
   stop(): void;
 }
 
-/** Including two timeouts, the pause between them and the write, a hanging component is reported within 5 s. */
+/**
+ * Pause between rounds. Together with two timeouts, the pause between them and the write, it ensures that a component
+ * that hangs is reported within 5 s.
+ */
 const PERIOD_MS = 2_400;
 const AGAIN_MS = 200;
 const TIMEOUT_MS = 600;
 /** A timeout that fires this much too late indicates that this process had no CPU, not that the component is faulty. */
 const LATE_MS = 300;
-/** This number of rounds without CPU is reported as a fault. */
+/**
+ * Number of consecutive late rounds in which the previous result is kept. Further late rounds are reported as faults.
+ */
 const MAX_LATE_ROUNDS = 4;
 const WRITE_TIMEOUT_MS = 3_000;
-/** Faults are not reported while components start. */
+/** Time after the start in which faults are not reported, because components are still starting. */
 const START_MS = 15_000;
-/** Interval after which a removed annotation is written again. */
+/** Interval at which the Node is read, so that a removed annotation is written again. */
 const CHECK_MS = 60_000;
 
 export function startHostProber(deps: HostProberDeps): HostProber {
@@ -112,9 +117,9 @@ export function startHostProber(deps: HostProberDeps): HostProber {
 }
 
 interface ProbeResult {
-  /** Reason of the failure. Empty when the probe passed. */
+  /** Reason why the probe failed. Empty if it passed. */
   readonly why: string;
-  /** Whether the result is invalid because this process itself did not run in time. */
+  /** Whether a timeout fired too late, so the failure may be due to a lack of CPU for this process. */
   readonly late: boolean;
 }
 

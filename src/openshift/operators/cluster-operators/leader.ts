@@ -1,4 +1,4 @@
-/** Cluster operator on the master that holds its lease: maintains ClusterOperators and ClusterVersion. */
+/** Maintains the ClusterOperators and the ClusterVersion on the master that holds the lease of the cluster operator. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { ignore, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -15,10 +15,10 @@ import { Version } from './version.ts';
 export interface ClusterOperatorDeps {
   /** Client whose writes fail after the lease is lost. */
   readonly client: ApiClient;
-  /** Creates a separate factory for each term, because standbys keep no local copies. */
+  /** Creates an informer factory for each term of leadership. Other masters keep no local copies. */
   readonly newInformers: () => InformerFactory;
   readonly elector: LeaderElector;
-  /** Election state, which follows the masters while this one leads. */
+  /** Competition for leases, to which the list of masters is reported while this master leads. */
   readonly competition: Competition;
   readonly recorder: EventRecorder;
   readonly probeStore: ProbeStore;
@@ -30,13 +30,16 @@ export interface ClusterOperatorDeps {
   readonly log: Log;
 }
 
-/** Interval of updates without an event, because ages grow. */
+/** Interval of updates without an event. They are required because the age of results changes conditions. */
 const TICK_MS = 1_000;
 const CALM_TICK_MS = 3_000;
 const RETRY_MS = 1_000;
 const COALESCE_MS = 50;
 
-/** Maintains the ClusterOperators while this host holds their lease. The returned function stops and releases it. */
+/**
+ * Maintains the ClusterOperators while this host holds their lease. The returned function stops this and releases the
+ * lease.
+ */
 export function runClusterOperator(deps: ClusterOperatorDeps): () => Promise<void> {
   const ended = deps.elector.run((signal) => lead(deps, signal));
   ended.catch((error: unknown) => deps.log.error('election ended', { error: messageOf(error) }));
@@ -46,7 +49,7 @@ export function runClusterOperator(deps: ClusterOperatorDeps): () => Promise<voi
   };
 }
 
-/** Returns only when leadership has ended, because returning ends the election. */
+/** Returns only after leadership has ended, because returning releases the lease. */
 async function lead(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -106,11 +109,11 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
   }
 }
 
-/** Whether no host reports a fault, so that no age influences the conditions. */
+/** Whether every host reports success, so that the age of a result does not change a condition soon. */
 const isCalm = ({ hosts }: ProbeFacts): boolean =>
   hosts.every(({ report }) => report !== undefined && Object.values(report.probes).every((why) => why === ''));
 
-/** Pause that ends early on a change, even one before the pause started. */
+/** Pause that ends early when `ring` is called. A call before the pause starts ends the next pause. */
 function createAlarm(clock: Clock, signal: AbortSignal): { ring(): void; wait(ms: number): Promise<void> } {
   let rung = false;
   let wake = (): void => {};
@@ -131,7 +134,7 @@ function createAlarm(clock: Clock, signal: AbortSignal): { ring(): void; wait(ms
       }
       timer?.cancel();
       rung = false;
-      // Combines changes that arrive together.
+      // Wait briefly, so that changes that arrive together are handled once.
       await new Promise<void>((resolve) => {
         clock.setTimer(COALESCE_MS, resolve);
       });

@@ -1,5 +1,6 @@
 /**
- * Maintains the ClusterOperators while this master leads: computes conditions from facts and writes changed objects.
+ * Maintains the ClusterOperators while this master leads: computes conditions from probe results, and writes the
+ * objects that have changed.
  */
 
 import { semanticEqual } from '../../../api/meta/equality.ts';
@@ -28,9 +29,12 @@ export interface OperatorsDeps {
   readonly log: Log;
 }
 
-/** Initial period in which hosts may not have reported yet, so findings of another leader are kept. */
+/**
+ * Period after a change of leader in which hosts may not have reported yet. Missing results do not change conditions in
+ * it.
+ */
 const SETTLED_MS = 30_000;
-/** Namespaces for the Events of operators that have one. */
+/** Namespaces of the operators' Events. Other operators record Events in the namespace of the releases. */
 const NAMESPACES: ReadonlyMap<string, string> = new Map([
   ...['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map((name): [string, string] => [
     name,
@@ -42,7 +46,7 @@ const NAMESPACES: ReadonlyMap<string, string> = new Map([
 export class Operators {
   readonly #deps: OperatorsDeps;
   readonly #objects: Informer<ClusterOperator>;
-  /** Written objects may be newer than the informer's. */
+  /** Objects as last written. They may be newer than the informer's copies. */
   readonly #written = new Map<string, ClusterOperator>();
   readonly #degradedSince = new Map<string, number>();
   #startedMs = 0;
@@ -58,12 +62,12 @@ export class Operators {
     this.#degradedSince.clear();
   }
 
-  /** All operators as last written. */
+  /** All ClusterOperators, as last written where the informer's copy is older. */
   list(): ClusterOperator[] {
     return this.#objects.list().map((each) => this.#newest(each.metadata?.name ?? '') ?? each);
   }
 
-  /** Writes the conditions that follow from `facts`. Resolves when the ClusterOperator objects match. */
+  /** Writes the conditions that result from `facts`. Resolves after all changed ClusterOperators are written. */
   async apply(facts: ProbeFacts): Promise<void> {
     const states = operatorStates(facts);
     const settled = this.#deps.clock.monotonicMs() - this.#startedMs > SETTLED_MS;
@@ -101,7 +105,7 @@ export class Operators {
         log.info('cluster operator conditions changed', { name, shown });
       this.#record(written, object.status, status);
     } catch (error) {
-      // The informer will deliver the change of the other writer.
+      // Another client has written the object. The informer will deliver this change, and the next round writes again.
       if (!(['Conflict', 'AlreadyExists', 'NotFound'] as const).some((each) => isApiError(error, each))) throw error;
       this.#written.delete(name);
     }

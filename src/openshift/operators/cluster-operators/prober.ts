@@ -1,4 +1,4 @@
-/** Collects the facts of all probes for the leading master. */
+/** Collects the results of all probes on the leading master, including the reports of the hosts. */
 import type { Lease } from '../../../api/generated/coordination/v1.ts';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { hostReportOf } from '../../../api/kinds/nodes/nodes/host-report.ts';
@@ -23,10 +23,10 @@ export interface ProberDeps {
   readonly wanted: { readonly storage: boolean; readonly metrics: boolean };
 }
 
-/** Less than half of the maximum age of a fact. Hosts report sudden stops in their own reports. */
+/** Interval of probes, less than half of the maximum age of a result. Sudden faults are in the reports of the hosts. */
 const API_MS = 12_000;
 const STORE_MS = 12_000;
-/** Interval while a probe fails or its value changes. */
+/** Interval while a probe fails or its value has just changed. */
 const UNSETTLED_MS = 4_000;
 const NODE_LEASES = 'kube-node-lease';
 const CONTROLLERS = 'kube-system/kube-controller-manager';
@@ -41,7 +41,10 @@ export class Prober {
   readonly #deps: ProberDeps;
   readonly #nodes: Informer<Node>;
   readonly #leases: Informer<Lease>;
-  /** Local time at which a renewal was last observed, by key, because the clocks of hosts differ. */
+  /**
+   * Renewal time of each Lease, with the local time at which the renewal was observed. Local time is used because the
+   * clocks of hosts may differ.
+   */
   readonly #renewed = new Map<string, { readonly time: string; readonly atMs: number }>();
   readonly #results = new Map<string, Result<unknown>>();
   readonly #timers = new Map<string, Timer>();
@@ -54,7 +57,7 @@ export class Prober {
     this.#leases = deps.informers.informer(resources.leases);
   }
 
-  /** `changed` is called when a fact has changed. */
+  /** Starts the probes and calls `changed` whenever a result has changed. */
   start(changed: () => void): void {
     this.#running = true;
     const seen = (lease: Lease): void => this.#see(lease);
@@ -178,7 +181,7 @@ export class Prober {
   }
 }
 
-/** Keeps only the required fields, because complete Nodes of a large cluster would use most of the memory. */
+/** Removes fields of a Node that are not needed, because complete Nodes would use much memory in a large cluster. */
 function reducedNode(object: KubeObject): KubeObject {
   const { metadata, spec, status } = object as Node;
   const { name, uid, resourceVersion, labels, annotations, creationTimestamp } = metadata ?? {};

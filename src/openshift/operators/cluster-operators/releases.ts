@@ -1,4 +1,4 @@
-/** Imported releases, each verified with the keys that this host trusts. */
+/** Releases that were imported into the cluster. Each is verified with the keys that this host trusts. */
 import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import {
   type Announcement,
@@ -36,7 +36,7 @@ export class Releases {
     return this.#maps.onChange({ added: changed, updated: changed, deleted: changed });
   }
 
-  /** Known releases. A rejected release is logged only once. */
+  /** Verified releases. A rejected release is omitted and logged once. */
   list(): KnownRelease[] {
     return this.#maps.list().flatMap((map) => this.#known(announcementOf(map)) ?? []);
   }

@@ -1,6 +1,4 @@
-/**
- * Maintains the ClusterVersion `version` while this master leads, and requests updates from hosts one after the other.
- */
+/** Maintains the ClusterVersion `version` while this master leads, and requests updates of one host after the other. */
 import type { Namespace, Node } from '../../../api/generated/core/v1.ts';
 import {
   hostReportOf,
@@ -47,10 +45,12 @@ export class Version {
   readonly #deps: VersionDeps;
   readonly #objects: Informer<ClusterVersion>;
   #written: ClusterVersion | undefined;
-  /** Hosts being updated, with the start time. Start times under another leader are unknown. */
+  /**
+   * Hosts that are being updated, with the request ID and its start. Starts observed by an earlier leader are unknown.
+   */
   readonly #underWay = new Map<string, { readonly id: string; readonly sinceMs: number }>();
   #updatingTo: string | undefined;
-  /** Host versions for which the store was committed, and the time of the next commit. */
+  /** Host versions for which the store was last committed, and the time at which the commit is repeated. */
   #commit = { versions: '', nextMs: 0 };
 
   constructor(deps: VersionDeps) {
@@ -58,7 +58,7 @@ export class Version {
     this.#objects = deps.informers.informer(resources.clusterVersions);
   }
 
-  /** Version to which hosts are being updated. Undefined when none is. */
+  /** Version to which hosts are being updated; undefined if there is no update. */
   get updatingTo(): string | undefined {
     return this.#updatingTo;
   }
@@ -76,7 +76,7 @@ export class Version {
   async apply(facts: ProbeFacts, nodes: readonly Node[], operators: readonly ClusterOperator[]): Promise<void> {
     const object = this.#newest() ?? (await this.#create());
     const releases = this.#deps.releases.list();
-    // Before the first report the version is unknown.
+    // The version of the cluster is unknown until the first host reports.
     if (!nodes.some((node) => hostReportOf(node) !== undefined)) return;
     const plan = planVersion({
       object,
@@ -107,7 +107,7 @@ export class Version {
 
   async #create(): Promise<ClusterVersion> {
     const { client } = this.#deps;
-    // The UID is the same on every master and unique to this cluster.
+    // The UID of this namespace is unique to the cluster and the same for every master, so it serves as cluster ID.
     const system: Namespace = await client.resource(resources.namespaces).get('kube-system');
     const spec = { clusterID: system.metadata?.uid ?? '', channel: DEFAULT_CHANNEL };
     const versions = client.resource(resources.clusterVersions);
@@ -159,7 +159,7 @@ export class Version {
     await this.#deps.client.resource(resources.nodes).patch(host, undefined, 'merge', { metadata: { annotations } });
   }
 
-  /** Commits the store format when the update is complete on all hosts, or when there is none. */
+  /** Commits the store format. Called when all hosts run the same version and no update is in progress. */
   #commitStore(nodes: readonly Node[]): void {
     const { clock, log, commitStore } = this.#deps;
     const versions = nodes.map((node) => `${node.metadata?.name} ${hostReportOf(node)?.version}`).join();
@@ -169,7 +169,7 @@ export class Version {
     this.#commit = commit;
     commitStore().then(
       (isDone) => {
-        // A store that is restored later has a lower level again, so the commit is repeated.
+        // The commit is repeated, because restoring a backup of the store may lower its format again.
         if (isDone) commit.nextMs = nowMs + COMMIT_MS;
       },
       (error: unknown) => log.v(2, 'store not committed to this release; retrying', { error: messageOf(error) }),
@@ -208,7 +208,9 @@ export class Version {
     });
   }
 
-  /** Drains only if another host can run the pods. */
+  /**
+   * Whether the host is drained before its update: its pool requires it, and another host exists that can run the pods.
+   */
   #drains(host: string, { pools }: ProbeFacts, nodes: readonly Node[]): boolean {
     const labels = nodes.find(({ metadata }) => metadata?.name === host)?.metadata?.labels ?? {};
     return nodes.length > 1 && pools.state === 'value' && poolOf(labels, pools.value)?.drains === true;
@@ -234,7 +236,7 @@ function faultOf(node: Node, ageMs: number): string {
   return failing === undefined ? '' : `${failing[0]}: ${failing[1]}`;
 }
 
-/** Like the machine-config operator: master first, then a custom pool before worker. */
+/** Pool of a node, selected as the machine-config operator does: `master` first, then a custom pool, then `worker`. */
 function poolOf(labels: Readonly<Record<string, string>>, pools: readonly PoolFact[]): PoolFact | undefined {
   const having = (name: string): boolean => labels[`${ROLE}${name}`] !== undefined;
   if (having('master')) return pools.find(({ name }) => name === 'master');
@@ -242,7 +244,7 @@ function poolOf(labels: Readonly<Record<string, string>>, pools: readonly PoolFa
   return custom ?? pools.find(({ name }) => name === 'worker');
 }
 
-/** Architecture names as in Node objects. */
+/** Architectures of the nodes, with the names that Node.js and the releases use (`x64` for `amd64`). */
 function architecturesOf(nodes: readonly Node[]): string[] {
   const names = nodes.map(({ status }) => status?.nodeInfo?.architecture ?? '');
   return [...new Set(names.flatMap((name) => (name === '' ? [] : name === 'amd64' ? 'x64' : name)))].sort();

@@ -7,28 +7,30 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Undefined fields mean that no problem was found. */
+/** Findings for the conditions of an operator. An unset finding means that the condition has its good status. */
 export interface Assessment {
   readonly unavailable?: Finding;
-  /** Set if no result is available. */
+  /** Set if no probe result is available. */
   readonly unknown?: Finding;
   readonly degraded?: Finding;
   readonly progressing?: Finding;
   readonly notUpgradeable?: Finding;
-  /** Message of Available=True. */
+  /** Message of the condition Available=True. */
   readonly well: string;
 }
 
 export interface HostsFinding {
   readonly passed: readonly string[];
   readonly failed: readonly Finding[];
-  /** Number of hosts that report the probe, or that do not report at all. */
+  /** Number of hosts that run the probe or have not reported yet. */
   readonly all: number;
 }
 
 const MAX_NAMED = 3;
 
-/** Hosts that pass or fail a probe. A host without a sign of life for 30 s counts as failed. */
+/**
+ * Divides the hosts into those that pass and those that fail a probe. A host that was silent for 30 s counts as failed.
+ */
 export function onHosts(facts: ProbeFacts, probe: HostProbe, mastersOnly = false): HostsFinding {
   const passed: string[] = [];
   const failed: Finding[] = [];
@@ -43,7 +45,9 @@ export function onHosts(facts: ProbeFacts, probe: HostProbe, mastersOnly = false
   return { passed, failed, all: hosts.length };
 }
 
-/** A host that reports, but not this probe, does not run the component. */
+/**
+ * Whether the host should pass the probe. A host that reports other probes but not this one does not run the component.
+ */
 function isAffected({ master, report }: HostFact, probe: HostProbe, mastersOnly: boolean): boolean {
   if (mastersOnly && !master) return false;
   return report === undefined || report.probes[probe] !== undefined;
@@ -56,8 +60,8 @@ export const listed = (findings: readonly Finding[]): string =>
     .join('; ') + (findings.length > MAX_NAMED ? `; and ${findings.length - MAX_NAMED} more` : '');
 
 /**
- * Assessment of a component that runs on several hosts: available if it responds on one, degraded unless it responds on
- * all.
+ * Assessment of a component that runs on several hosts. The component is available if it responds on at least one host,
+ * and degraded unless it responds on all hosts.
  */
 export function perHost(what: string, reason: string, { passed, failed, all }: HostsFinding): Assessment {
   const well = `${what} answers on ${count(passed.length, all)}`;
@@ -75,7 +79,7 @@ export function perHost(what: string, reason: string, { passed, failed, all }: H
 
 export const count = (some: number, all: number): string => `${some} of ${all} ${all === 1 ? 'host' : 'hosts'}`;
 
-/** Value of a recent result; otherwise the assessment to report instead. */
+/** Returns the value of a recent probe result; otherwise the assessment that the operator reports instead. */
 export function fresh<T>(probed: Probed<T>, what: string): { readonly value: T } | { readonly otherwise: Assessment } {
   const well = '';
   if (probed.state === 'absent' || probed.state === 'none' || probed.ageMs > MAX_AGE_MS) {

@@ -1,7 +1,7 @@
 /**
- * Converts assessments to conditions. Available and Progressing change at once; Degraded only after a fault has lasted
- * for a while, so that a restart causes no alarm. Source: openshift/library-go pkg/operator/status (inertia of
- * Degraded: two minutes).
+ * Converts assessments to conditions. Available and Progressing change immediately. Degraded becomes True only after a
+ * fault has lasted two minutes, so that a restart raises no alarm. Source: openshift/library-go pkg/operator/status
+ * (inertia of Degraded).
  */
 import { transitionTime } from '../../../../api/meta/conditions.ts';
 import { timestamp } from '../../../../base/times.ts';
@@ -13,15 +13,17 @@ const WELL = 'AsExpected';
 
 export interface Conditioned {
   readonly conditions: readonly OperatorCondition[];
-  /** Start of the current fault; undefined without a fault. */
+  /** Monotonic time at which the current fault began; undefined if there is no fault. */
   readonly degradedSinceMs: number | undefined;
-  /** Time at which the conditions change without a further event, if any. */
+  /** Monotonic time at which Degraded becomes True if the fault lasts; undefined if no such change is due. */
   readonly dueMs: number | undefined;
 }
 
 /**
- * @param degradedSinceMs From the previous result.
- * @param monotonicMs Measures the inertia. `nowMs` is used for transition times, which only change with the status.
+ * Computes the conditions of an operator.
+ *
+ * @param degradedSinceMs Value of the previous result.
+ * @param monotonicMs Clock for the inertia of Degraded. `nowMs` is used for transition times only.
  */
 export function conditionsOf(
   assessment: Assessment,

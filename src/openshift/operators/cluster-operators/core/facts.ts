@@ -1,14 +1,14 @@
 /** Probe results from which the conditions of ClusterOperators are computed. */
 import type { HostReport } from '../../../../api/kinds/nodes/nodes/host-report.ts';
 
-/** Older results are ignored. */
+/** Age from which a probe result is ignored. */
 export const MAX_AGE_MS = 30_000;
 
 export interface HostFact {
   readonly name: string;
   readonly master: boolean;
   readonly report: HostReport | undefined;
-  /** Time since the host's last sign of life: a renewal of its lease or an update of its Node. */
+  /** Time since the last observed renewal of the host's Lease; infinite if no renewal was observed. */
   readonly ageMs: number;
 }
 
@@ -16,13 +16,13 @@ export interface HostFact {
 export type Probed<T> =
   | { readonly state: 'value'; readonly value: T; readonly ageMs: number }
   | { readonly state: 'failed'; readonly message: string; readonly ageMs: number }
-  /** The cluster does not have the probed component. */
+  /** The cluster does not have the component that is probed. */
   | { readonly state: 'absent' }
   | { readonly state: 'none' };
 
 export interface EtcdFact {
   readonly quorum: boolean;
-  /** Name of the leader; empty if there is none. */
+  /** Name of the member that leads; empty if there is no leader. */
   readonly leader: string;
   readonly members: readonly {
     readonly name: string;
@@ -42,7 +42,7 @@ export interface LeaseFact {
 export interface PoolFact {
   readonly name: string;
   readonly paused: boolean;
-  /** Hosts of the pool are drained before an update. */
+  /** Whether hosts of the pool are drained before an update. */
   readonly drains: boolean;
   readonly conditions: readonly { readonly type: string; readonly status: string; readonly message: string }[];
 }
@@ -51,7 +51,7 @@ export interface StorageFact {
   /** Name of the default StorageClass. */
   readonly defaultClass: string | undefined;
   readonly provisioner: string;
-  /** A controller or CSI driver with the provisioner's name exists. */
+  /** Whether a controller or a CSI driver serves the provisioner of the class. */
   readonly served: boolean;
 }
 
@@ -64,8 +64,8 @@ export interface ProbeFacts {
   readonly storage: Probed<StorageFact>;
   /** Number of nodes with metrics in metrics.k8s.io. */
   readonly metrics: Probed<{ readonly nodes: number }>;
-  /** Version differences that prevent an update to the next minor version; empty if it is possible. */
+  /** Messages about version differences that prevent an update to the next minor version; empty if it is possible. */
   readonly skew: readonly string[];
-  /** Target version of an update in progress. */
+  /** Target version of the update in progress; undefined if there is no update. */
   readonly updatingTo: string | undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * ClusterOperators of this cluster's components, and the evaluation of their probes. The names are OpenShift's, so that
- * its tools find them. Source: openshift/api config/v1 ClusterOperator (meaning of the conditions).
+ * ClusterOperators of this cluster's components, and the evaluation of their probes. Their names are the same as in
+ * OpenShift, so that OpenShift's tools find them. Source: openshift/api config/v1 ClusterOperator (meaning of
+ * conditions).
  */
 
 import { oldestVersion } from '../../../../base/versions/release-version.ts';
@@ -19,15 +20,15 @@ interface Operator {
   readonly name: string;
   readonly exists?: (facts: ProbeFacts) => boolean;
   readonly assess: (facts: ProbeFacts) => Assessment;
-  /** Names of operands that have the version of Kubernetes. */
+  /** Names of operands whose reported version is the version of Kubernetes. */
   readonly operands?: readonly string[];
   readonly mastersOnly?: boolean;
   readonly related: readonly RelatedObject[];
 }
 
 /**
- * The holder renews every 2 s. After this time without a renewal it counts as lost, if a master's controllers do not
- * respond either.
+ * Age of a renewal from which the lease counts as lost if, in addition, the controllers of a master do not respond. The
+ * holder renews the lease every 2 s.
  */
 const LATE_LEASE_MS = 5_000;
 
@@ -58,8 +59,8 @@ function assessEtcd(facts: ProbeFacts): Assessment {
 }
 
 /**
- * Assessment of a component with one leader among the masters. Responding standbys do not make it available while the
- * lease is not renewed.
+ * Assessment of a component that runs on all masters and has one leader. While the leader does not renew its lease, the
+ * component is unavailable, even if the other instances respond.
  */
 function assessLed(what: string, reason: string, facts: ProbeFacts, lease: Probed<LeaseFact>): Assessment {
   const hosts = onHosts(facts, 'controllers', true);
@@ -223,10 +224,10 @@ const OPERATORS: readonly Operator[] = [
   },
 ];
 
-/** Names of all possible operators. Other ClusterOperators are not modified. */
+/** Names of all ClusterOperators that may be written. Others are not modified. */
 export const OPERATOR_NAMES: readonly string[] = OPERATORS.map(({ name }) => name);
 
-/** Existing operators by name. */
+/** Assessments and versions of the operators that exist in this cluster. */
 export function operatorStates(facts: ProbeFacts): OperatorState[] {
   return OPERATORS.filter(({ exists }) => exists?.(facts) ?? true).map((operator) => {
     const versions = versionsOf(operator, facts);
@@ -239,7 +240,7 @@ export function operatorStates(facts: ProbeFacts): OperatorState[] {
   });
 }
 
-/** The new version counts as reached once the last host has it. */
+/** Versions that an operator reports. A version counts as reached once the last host runs it. */
 function versionsOf({ operands = [], mastersOnly = false }: Operator, { hosts }: ProbeFacts): OperandVersion[] {
   const reports = hosts.flatMap(({ master, report }) =>
     report === undefined || (mastersOnly && !master) ? [] : report,

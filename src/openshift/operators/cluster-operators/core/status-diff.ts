@@ -1,5 +1,5 @@
 /**
- * Description of the difference between two statuses of an operator, with the texts of library-go's status controller.
+ * Describes the difference between two statuses of an operator. The texts are those of library-go's status controller.
  */
 import type { OperandVersion, OperatorCondition } from '../../kinds/config/types.ts';
 
@@ -9,8 +9,8 @@ interface ReportedStatus {
 }
 
 /**
- * Transitions of conditions and versions; empty if there are none. A changed message and the first report of an object
- * are no transitions.
+ * Lists the transitions of conditions and versions; empty if there are none. A changed message does not count, and
+ * neither does the first report of an object.
  */
 export function statusDiff(before: ReportedStatus | undefined, after: ReportedStatus): string {
   const old = new Map((before?.conditions ?? []).map((each) => [each.type, each]));

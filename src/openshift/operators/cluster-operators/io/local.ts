@@ -3,25 +3,25 @@ import { stat } from 'node:fs/promises';
 import type { Probe } from '../port.ts';
 
 /**
- * Tables of this process's network namespace: every link that is up with an address has a line in one of them. Reading
- * them needs no disk access.
+ * Files with the routes and IPv6 addresses of this process's network namespace. Every link that is up and has an
+ * address is listed in one of them. Reading these files needs no disk access.
  */
 const TABLES = ['/proc/self/net/route', '/proc/self/net/if_inet6'];
 
-/** All links, including those that are down. */
+/** File that lists all links, including links that are down. */
 const LINKS = '/proc/self/net/dev';
 const UP = 1;
 
 const linksOf = (text: string): string[] =>
   text.split('\n').flatMap((line) => /^\s*([^:\s]+):/.exec(line)?.slice(1, 2) ?? []);
 
-/** Returns false if /sys belongs to another network namespace. */
+/** Whether the link is down. Returns false if /sys belongs to another network namespace and does not show the link. */
 function isDown(name: string): boolean {
   const flags = `/sys/class/net/${name}/flags`;
   return existsSync(flags) && (Number(readFileSync(flags, 'utf8')) & UP) === 0;
 }
 
-/** Succeeds if the link is up and has a route or an address, with or without carrier. */
+/** Succeeds if the link is up and has a route or an address. The link needs no carrier. */
 export function probeLink(name: string): Probe {
   return async () => {
     if (!linksOf(readFileSync(LINKS, 'utf8')).includes(name)) throw new Error(`link ${name} is missing`);

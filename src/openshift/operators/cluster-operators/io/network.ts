@@ -9,16 +9,19 @@ import type { Probe } from '../port.ts';
 
 export interface HttpProbeOptions {
   readonly url: string;
-  /** PEM of the authorities that verify the server; undefined disables verification. */
+  /**
+   * Returns the CA certificates (PEM) that verify the server. Verification is disabled if it is not set or returns
+   * undefined.
+   */
   readonly ca?: () => Promise<string | undefined>;
   readonly identity?: string;
-  /** Whether a status shows that the component works. Default: below 400. */
+  /** Decides by the HTTP status whether the component works. By default, a status below 400 means that it works. */
   readonly accept?: (status: number) => boolean;
 }
 
 /**
- * An agent that verifies the certificate's identity itself. Node does not keep connections of requests with their own
- * `checkServerIdentity`.
+ * Agent that verifies the name in the server's certificate itself. Node.js does not reuse connections of requests that
+ * have their own `checkServerIdentity`, but it reuses connections of this agent.
  */
 class IdentityAgent extends HttpsAgent {
   readonly #identity: string;
@@ -36,7 +39,7 @@ class IdentityAgent extends HttpsAgent {
   }
 }
 
-/** Sends a GET on a kept connection. */
+/** Probe that sends a GET request. The connection is kept open and reused by the next request. */
 export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }: HttpProbeOptions): Probe {
   const target = new URL(url);
   const secure = target.protocol === 'https:';
@@ -44,14 +47,14 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
   const agent = secure ? new IdentityAgent(identity, settings) : new HttpAgent(settings);
   let known: string | undefined;
   return async (signal) => {
-    // Authorities may have changed since a failure, so read them for each new connection after one.
+    // Authorities may have changed since a failure, so they are read again for the first request after a failure.
     const authorities = known ?? (await ca?.());
     known = undefined;
     const trust = authorities === undefined ? { rejectUnauthorized: false } : { ca: authorities };
     await new Promise<void>((resolve, reject) => {
       const send = secure ? httpsRequest : httpRequest;
       const request = send(target, { agent, ...(secure ? trust : {}) });
-      // As an option of the request, the signal would also end the kept connection when it aborts later.
+      // If the signal were an option of the request, a later abort would also end the kept connection.
       const abort = (): void => void request.destroy(new Error('no answer'));
       if (signal.aborted) abort();
       signal.addEventListener('abort', abort, { once: true });
@@ -75,7 +78,9 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
 
 const below400 = (status: number): boolean => status < 400;
 
-/** Succeeds if a connection is accepted. Retries once, because another backend of a service may answer. */
+/**
+ * Probe that succeeds if a connection is accepted. It retries once, because another backend of a service may accept it.
+ */
 export function probeTcp(host: string, port: number): Probe {
   const attempt = (timeoutMs: number, signal: AbortSignal): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -92,7 +97,7 @@ export function probeTcp(host: string, port: number): Probe {
 
 const FIRST_MS = 400;
 
-/** Resolves `name` over UDP at `server`; one of the addresses must be `expected`. */
+/** Probe that resolves `name` over UDP at `server`. One of the addresses in the answer must be `expected`. */
 export function probeDns(server: string, port: number, name: string, expected: string): Probe {
   return (signal) =>
     new Promise((resolve, reject) => {
@@ -119,7 +124,7 @@ export function probeDns(server: string, port: number, name: string, expected: s
         }
       });
       socket.connect(port, server, (error?: Error) => {
-        // Without a route the listener gets the error; sending on a socket that is not connected would throw.
+        // Without a route, connect fails and calls back with the error. Sending on the unconnected socket would throw.
         if (error !== undefined && error !== null) end(error);
         else socket.send(encode({ type: 'query', id, flags: 0x0100, questions: [{ type, name, class: 'IN' }] }));
       });
@@ -134,5 +139,5 @@ const WORDS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no answer',
 };
 
-/** A stable text for the same fault, without local addresses and ports, which differ each time. */
+/** Describes a fault without local addresses and ports, so that the text stays the same while the fault lasts. */
 const wordsOf = (error: NodeJS.ErrnoException): string => WORDS[error.code ?? ''] ?? error.code ?? error.message;

@@ -28,7 +28,7 @@ interface Differences {
   readonly plural?: string;
   readonly singular?: string;
   readonly shortNames?: readonly string[];
-  /** The only allowed name (default: `cluster`). Undefined allows any name. */
+  /** The only allowed name of an object (default: `cluster`). If set to undefined, any name is allowed. */
   readonly name?: string | undefined;
   readonly columns?: readonly Column<Conditioned>[];
   readonly validate?: (object: Conditioned) => FieldError[];
@@ -79,7 +79,7 @@ const sinceColumn = (type: string): Column<Conditioned> =>
     return at === undefined ? '' : since(at, nowMs);
   });
 
-/** Reason why the component is unavailable, degraded or progressing, in this order. Empty if it is healthy. */
+/** Message of the first of Available=False, Degraded=True and Progressing=True; empty if none of these is set. */
 const messageColumn: Column<Conditioned> = column('Message', 'What it does or lacks.', (object) => {
   const available = conditionOf(object, 'Available');
   if (available !== undefined && available.status !== 'True') return available.message ?? '';
@@ -121,7 +121,7 @@ export const clusterVersions = config('ClusterVersion', {
   ],
 });
 
-/** Clients print the message in a terminal, so control characters are rejected. */
+/** Rejects control characters in the message for project requests, because clients print the message in a terminal. */
 function validateProject({ spec }: Conditioned): FieldError[] {
   const { projectRequestMessage: message = '' } = (spec ?? {}) as { projectRequestMessage?: string };
   const isPlain = [...message].every((each) => each >= ' ' || each === '\n' || each === '\t');

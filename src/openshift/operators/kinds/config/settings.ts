@@ -1,21 +1,21 @@
 /**
- * Settings of config.openshift.io that this cluster supports. Setting any other field is rejected by name, so that no
- * setting is accepted without having an effect. Updates may keep fields that the stored object already has.
+ * Settings of config.openshift.io that this cluster supports. Any other field is rejected with its path, so that no
+ * setting is accepted without having an effect. Updates may keep the fields that the stored object already has.
  */
 import { semanticEqual } from '../../../../api/meta/equality.ts';
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 
 /**
- * `honoured`: every value takes effect. `described`: the value describes the cluster; the server sets it once.
- * A list: only these values take effect.
+ * Rule for a field. `honoured`: every value takes effect. `described`: the value describes the cluster, and only the
+ * server sets it, when it creates the object. A list: only these values are allowed, because only they take effect.
  */
 type Rule = 'honoured' | 'described' | readonly (string | boolean)[];
 
 const BOOTSTRAP = 'the bootstrap file of the masters';
 
 /**
- * Rules by kind and by field path below `spec`. List items share the path of the list. A rule also covers the fields
- * below its path.
+ * Rules by kind and by field path below `spec`. The items of a list share the path of the list. A rule also applies to
+ * the fields below its path.
  */
 export const SETTINGS: Readonly<Record<string, Readonly<Record<string, Rule>>>> = {
   APIServer: {
@@ -58,8 +58,8 @@ export const SETTINGS: Readonly<Record<string, Readonly<Record<string, Rule>>>> 
 };
 
 /**
- * Settings that OpenShift has in config.openshift.io and this cluster has in another place, by kind and first field.
- * The text completes an error.
+ * For settings that this cluster keeps in another place than config.openshift.io: the place, by kind and first field.
+ * The text is the end of an error message.
  */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'APIServer audit': 'auditConfig of master-config.yaml',
@@ -80,7 +80,7 @@ const isEmpty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) ||
   (typeof value === 'object' && Object.values(value).every(isEmpty));
 
-/** Errors for fields of `spec` that have no effect. Fields with the same value in `old` are accepted. */
+/** Errors for fields of `spec` that would have no effect. Fields that are unchanged from `old` are accepted. */
 export function validateSettings(kind: string, spec: unknown, old: unknown): FieldError[] {
   const rules = SETTINGS[kind];
   return rules === undefined ? [] : errorsAt({ kind, rules, isUpdate: old !== undefined }, spec ?? {}, old, 'spec', '');
@@ -92,7 +92,7 @@ interface Context {
   readonly isUpdate: boolean;
 }
 
-/** `at` is the path with list indices for the error; `path` is the path in the rules. */
+/** Errors for a value. `at` is its path with list indices for error messages, `path` the same path as in the rules. */
 function errorsAt(context: Context, value: unknown, old: unknown, at: string, path: string): FieldError[] {
   const rule = Object.hasOwn(context.rules, path) ? context.rules[path] : undefined;
   if (rule === 'honoured' || semanticEqual(value, old)) return [];

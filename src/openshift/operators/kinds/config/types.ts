@@ -60,7 +60,7 @@ export interface ClusterVersionStatus {
   observedGeneration: number;
   versionHash: string;
   conditions: readonly OperatorCondition[];
-  /** Always null, as upstream without an update service. */
+  /** Always null, as in OpenShift without an update service. */
   availableUpdates: readonly Release[] | null;
 }
 

@@ -4,7 +4,7 @@ import type { DisruptionAction, DisruptionPolicies, MachineConfiguration } from 
 import { validateOperator } from './validation.ts';
 
 const ACTIONS = ['None', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'Reboot'];
-/** Actions that cannot be combined with other actions. */
+/** Actions that must be the only action of a policy. */
 const ALONE = ['None', 'Reboot'];
 const UNIT =
   /^[a-zA-Z0-9:._\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;

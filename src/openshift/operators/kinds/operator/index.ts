@@ -1,6 +1,6 @@
 /**
- * Kinds of operator.openshift.io, the operators of cluster components. Each kind has one object. Source: openshift/api
- * operator/v1 of release 4.10; MachineConfiguration of release 4.17.
+ * Kinds of operator.openshift.io, which configure the operators of cluster components. Each kind has one object.
+ * Source: openshift/api operator/v1 of release 4.10; MachineConfiguration of release 4.17.
  */
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../../../api/printing/columns.ts';
@@ -16,7 +16,7 @@ export const OPERATOR_GROUP = 'operator.openshift.io';
 
 interface Differences {
   readonly plural?: string;
-  /** The only allowed name (default: `cluster`). Undefined allows any name. */
+  /** The only allowed name of an object (default: `cluster`). If set to undefined, any name is allowed. */
   readonly name?: string | undefined;
   readonly namespaced?: true;
   readonly columns?: readonly Column<OperatorObject>[];
@@ -73,7 +73,7 @@ const REVISION_COLUMNS: readonly Column<StaticPodOperator>[] = [
   ageColumn,
 ];
 
-/** `overridable`: field of unsupportedConfigOverrides that holds the component's flags. */
+/** Kind of a static pod operator. `overridable`: field of unsupportedConfigOverrides with the component's flags. */
 const staticPod = (kind: string, overridable?: string) =>
   operator(kind, {
     columns: REVISION_COLUMNS as readonly Column<OperatorObject>[],

@@ -9,7 +9,7 @@ export interface OperatorCondition {
   message?: string;
 }
 
-/** Revisions on one master. */
+/** Progress of a static pod's revisions on one master. */
 export interface NodeStatus {
   nodeName: string;
   currentRevision?: number;

@@ -1,6 +1,6 @@
 /**
- * Validation of operator.openshift.io. Fields that this cluster does not support are rejected by name. Source: the
- * validation markers of openshift/api operator/v1.
+ * Validation of operator.openshift.io. Fields that this cluster does not support are rejected with their path. Source:
+ * the validation markers of openshift/api operator/v1.
  */
 import { semanticEqual } from '../../../../api/meta/equality.ts';
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
@@ -8,7 +8,7 @@ import type { OperatorObject, StaticPodOperator } from './types.ts';
 
 const LOG_LEVELS = ['Normal', 'Debug', 'Trace', 'TraceAll'];
 const STATES = ['Managed', 'Unmanaged', 'Force', 'Removed'];
-/** Bounded because every revision is a copy of all inputs. */
+/** Maximum number of revisions to keep. It is limited because every revision is a copy of all input files. */
 const MAX_REVISIONS = 50;
 const MAX_ARGUMENTS = 100;
 const MAX_ARGUMENT_LENGTH = 4096;
@@ -18,7 +18,7 @@ function oneOf(field: string, value: unknown, allowed: readonly string[]): Field
   return [fieldError.notSupported(field, value, allowed)];
 }
 
-/** Validates the fields that all operators share. `states`: management states that the component supports. */
+/** Validates the fields that all operators have. `states`: values of managementState that the component supports. */
 export function validateOperator({ spec = {} }: OperatorObject, states: readonly string[] = STATES): FieldError[] {
   return [
     ...oneOf('spec.managementState', spec.managementState, states),
@@ -30,7 +30,7 @@ export function validateOperator({ spec = {} }: OperatorObject, states: readonly
   ];
 }
 
-/** Whether the log level is valid and above the default. */
+/** Whether the log level is valid and more verbose than the default, Normal. */
 const isRaised = (level: string | undefined): boolean => LOG_LEVELS.indexOf(level ?? '') > 0;
 
 function limit(field: string, value: number | undefined): FieldError[] {
@@ -38,11 +38,13 @@ function limit(field: string, value: number | undefined): FieldError[] {
   return [fieldError.invalid(field, value, `must be between -1 and ${MAX_REVISIONS}, inclusive`)];
 }
 
-/** `Removed` is missing, because the control plane cannot be removed. */
+/** Supported management states of the control plane. It cannot be removed, so `Removed` is not supported. */
 const STATIC_POD_STATES = ['Managed', 'Unmanaged', 'Force'];
 
 /**
- * `overridable`: field of unsupportedConfigOverrides that holds the component's flags; its values are lists of strings.
+ * Creates the validation of a static pod operator.
+ *
+ * @param overridable Field of unsupportedConfigOverrides with the component's flags, whose values are lists of strings.
  * Undefined if the component has no such field.
  */
 export const validateStaticPodOperator =
@@ -94,7 +96,10 @@ function argumentsOf(field: string, flags: unknown): FieldError[] {
   });
 }
 
-/** Validates kinds that only report status. Their settings are in the bootstrap file. */
+/**
+ * Validates updates of kinds that only report status. Changes of `spec` are rejected, because the settings are in the
+ * bootstrap file.
+ */
 export function validateReported(object: OperatorObject, old: OperatorObject): FieldError[] {
   const { spec = {} } = object;
   const before = old.spec ?? {};

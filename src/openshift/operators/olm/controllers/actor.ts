@@ -1,5 +1,5 @@
 /**
- * Writes with the permissions of the installing user: the service account of the operator group, or the lifecycle
+ * Writes objects with the permissions of an installer: the service account of the operator group, or the lifecycle
  * manager, which has all permissions. Source: operator-lifecycle-manager pkg/lib/scoped.
  */
 
@@ -15,7 +15,7 @@ const BUILT_IN: ReadonlyMap<string, ResourceType> = new Map(
   builtinKinds.map((each) => [`${apiVersionOf(each)}/${each.kind}`, each]),
 );
 
-/** API groups that the server itself serves, and those of definitions that the product installs. */
+/** API groups that the server itself serves, and the groups of definitions that the product installs. */
 export const SERVER_GROUPS: ReadonlySet<string> = new Set([
   ...builtinKinds.map(({ group }) => group),
   ...builtinKinds.flatMap(({ aliases }) => (aliases ?? []).map(({ group }) => group)),
@@ -41,7 +41,9 @@ export class Actors {
     return new Actor({ name: `system:serviceaccount:${namespace}:${name}`, groups }, this.#requestAs, this.#discovery);
   }
 
-  /** Actor that installs in the namespace of the group. */
+  /**
+   * Actor that installs operators in the namespace of the group: its service account, or the manager if it names none.
+   */
   installer(group: OperatorGroup | undefined): Actor {
     const account = group?.spec?.serviceAccountName ?? '';
     return account === '' ? this.manager : this.serviceAccount(group?.metadata?.namespace ?? '', account);
@@ -63,7 +65,7 @@ export class Actor {
     return this.#requestAs<R>(this.#user, method, path, body);
   }
 
-  /** Returns undefined when the object does not exist. */
+  /** Reads the object; undefined if it does not exist. */
   async get<T extends KubeObject>(object: KubeObject): Promise<T | undefined> {
     try {
       return await this.request<T>('GET', await this.#pathOf(object, true));
@@ -90,7 +92,7 @@ export class Actor {
     }
   }
 
-  /** Objects of a kind with a label, in all namespaces. */
+  /** Lists the objects of a kind that match a label selector, in all namespaces. */
   async labelled(kind: string, apiVersion: string, selector: string): Promise<KubeObject[]> {
     const path = await this.#pathOf({ kind, apiVersion, metadata: {} }, false);
     const list = await this.request<{ items?: KubeObject[] }>(
@@ -101,8 +103,8 @@ export class Actor {
   }
 
   /**
-   * Creates or updates the object: labels, annotations and owners are merged, everything else is replaced. Returns true
-   * when it was created.
+   * Creates or updates the object. An update merges labels, annotations and owner references and replaces everything
+   * else. Returns true if the object was created.
    */
   async ensure(object: KubeObject): Promise<boolean> {
     try {
@@ -141,7 +143,7 @@ export class Actor {
   }
 }
 
-/** Returns undefined when nothing changes. */
+/** Object to write for an update; undefined if nothing changes. */
 function mergedWith(found: KubeObject, wanted: KubeObject): KubeObject | undefined {
   const [own, given] = [found.metadata ?? {}, wanted.metadata ?? {}];
   const owners = [...(own.ownerReferences ?? [])];
@@ -160,7 +162,7 @@ function mergedWith(found: KubeObject, wanted: KubeObject): KubeObject | undefin
   return JSON.stringify(sorted(found)) === JSON.stringify(sorted(merged)) ? undefined : merged;
 }
 
-/** Keeps values assigned by the server where the new object omits them. */
+/** Keeps fields of a Service that the server has assigned and the new object omits, such as its cluster IP. */
 function keepAssigned(found: KubeObject, merged: KubeObject): void {
   if (found.kind !== 'Service') return;
   const [own, given] = [found, merged] as { spec?: Record<string, unknown> }[];

@@ -1,6 +1,6 @@
 /**
- * Compares the copies of a catalog directory on the masters and announces the newest to masters that lack it. Their
- * host processes fetch it from the API servers of the other masters.
+ * Compares the masters' copies of a catalog directory, and announces the newest copy in an annotation of the masters
+ * that lack it. The host processes of these masters fetch the copy from the API servers of other masters.
  */
 import type { Node } from '../../../../api/generated/core/v1.ts';
 import type { Condition } from '../../../../api/generated/meta/v1.ts';
@@ -29,7 +29,7 @@ export class CatalogCopies {
     this.#olm = olm;
   }
 
-  /** Condition of the catalog. Undefined when masters have no copies of it. */
+  /** Condition that reports whether all masters have the same copy. Undefined for catalogs that are not copied. */
   async compare(source: CatalogSource): Promise<Condition | undefined> {
     const { handle, now } = this.#olm;
     const own = await this.#directoryOf(source);
@@ -47,7 +47,9 @@ export class CatalogCopies {
     return { type: COPIES, status, reason, message, lastTransitionTime: isSame ? before.lastTransitionTime : now() };
   }
 
-  /** Masters do not fetch catalogs that no CatalogSource references. */
+  /**
+   * Removes unused catalogs from the annotations, so that masters fetch only catalogs that a CatalogSource references.
+   */
   async forgetUnused(): Promise<void> {
     const used = new Set<string>();
     for (const source of this.#olm.informers.catalogSources.list())

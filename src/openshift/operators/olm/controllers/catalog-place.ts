@@ -4,7 +4,7 @@ import { CodedError } from '../../../../base/errors.ts';
 import type { CatalogSource } from '../kinds/types.ts';
 import type { CatalogPlace } from './catalog-port.ts';
 
-/** Throws CodedError 'catalog'. */
+/** Returns the location of the catalog. Throws CodedError 'catalog' if the spec is not supported. */
 export function placeOf({ spec = {} }: CatalogSource): CatalogPlace {
   const { address = '', image = '' } = spec;
   if (address === '') {

@@ -1,9 +1,9 @@
 /** Port for catalogs on the host that runs the controllers. Implemented by `src/openshift/operators/olm/io`. */
 
 export type CatalogPlace =
-  /** Path below the host's directory of catalogs. */
+  /** Path below the directory in which this host keeps catalogs. */
   | { readonly kind: 'directory'; readonly path: string }
-  /** Image in the host's image store; the catalog is a directory in it. */
+  /** Image in the host's image store. The catalog is a directory in the image. */
   | { readonly kind: 'image'; readonly image: string };
 
 export interface CatalogFile {
@@ -17,22 +17,22 @@ export interface CatalogFile {
 export interface OpenedCatalog {
   /** Location for display. */
   readonly address: string;
-  /** Changes with the content. */
+  /** Text that changes whenever the content changes. */
   readonly stamp: string;
   readonly files: readonly CatalogFile[];
 }
 
 export interface CatalogDirectory {
   readonly name: string;
-  /** Undefined when the directory does not exist or contains no catalog. */
+  /** Digest of the content. Undefined if the directory does not exist or contains no catalog. */
   readonly digest: string | undefined;
 }
 
-/** All methods throw CodedErrors 'catalog' with one sentence. */
+/** All methods reject with a CodedError 'catalog', whose message is one sentence. */
 export interface CatalogFiles {
   open(place: CatalogPlace): Promise<OpenedCatalog>;
-  /** Directory of a catalog that masters copy. Undefined for an image. */
+  /** Catalog directory that masters copy among each other; undefined for an image. */
   copy(place: CatalogPlace): Promise<CatalogDirectory | undefined>;
-  /** Manifests of a bundle image as YAML or JSON texts. */
+  /** Returns the manifests of a bundle image as YAML or JSON texts. */
   bundle(image: string): Promise<readonly string[]>;
 }

@@ -1,4 +1,6 @@
-/** Reads catalogs, reports the result, and publishes the installable packages. */
+/**
+ * Reads catalogs, reports the result in the status of CatalogSources, and publishes the packages that can be installed.
+ */
 
 import { splitKey } from '../../../../api/meta/object.ts';
 import { isApiError } from '../../../../api/meta/status.ts';
@@ -12,7 +14,7 @@ import { placeOf } from './catalog-place.ts';
 import type { LoadedCatalog } from './catalog-store.ts';
 import type { Olm, Wakes } from './context.ts';
 
-/** Polling interval. A check costs a few file system calls or one request. */
+/** Polling interval of a catalog. A check costs a few file system calls or one request. */
 const CHECK_MS = 10_000;
 const DIGEST = 'olm.hyperedge.dev/digest';
 const MAX_NAME = 253;
@@ -34,13 +36,13 @@ export class CatalogSourcePart {
     this.#copies = new CatalogCopies(olm);
   }
 
-  /** Returns the milliseconds until the next check, or undefined when the catalog no longer exists. */
+  /** Returns the milliseconds until the next check, or undefined if the CatalogSource no longer exists. */
   async reconcile(key: string): Promise<number | undefined> {
     const { catalogs, informers } = this.#olm;
     const source = informers.catalogSources.get(key);
     if (source === undefined || source.metadata?.deletionTimestamp !== undefined) {
       this.#published.delete(key);
-      // Its packages have an owner reference and are deleted with it.
+      // The published packages have an owner reference to the CatalogSource, so garbage collection deletes them.
       if (catalogs.forget(key)) this.#wakes.allNamespaces();
       await this.#copies.forgetUnused();
       return undefined;
@@ -125,7 +127,7 @@ export class CatalogSourcePart {
     this.#wakes.allNamespaces();
   }
 
-  /** Writes one object for each package and deletes the objects of removed packages. */
+  /** Writes a CatalogPackage for each package and deletes the CatalogPackages of removed packages. */
   async #publish(key: string, source: CatalogSource, loaded: LoadedCatalog): Promise<void> {
     const mark = `${loaded.stamp} ${digestOf(source.spec ?? {})}`;
     if (this.#published.get(key) === mark) return;

@@ -1,6 +1,6 @@
 /**
- * Index of the catalogs that this process has read, with the position of each bundle. Bundles are read when they are
- * installed.
+ * Index of the catalogs that this process has read. It contains the position of each bundle, whose content is read only
+ * when the bundle is installed.
  */
 import { setImmediate as pause } from 'node:timers/promises';
 import { parseAllDocuments, parseDocument } from 'yaml';
@@ -24,11 +24,11 @@ import {
 } from '../core/index.ts';
 import type { CatalogDirectory, CatalogFile, CatalogFiles, CatalogPlace, OpenedCatalog } from './catalog-port.ts';
 
-/** Limits for the synchronous parsing of one document. */
+/** Size limits for a document, because its parsing blocks the event loop. */
 const MAX_JSON_BYTES = 8 * 1024 * 1024;
 const MAX_YAML_BYTES = 1024 * 1024;
 const MAX_ALIASES = 100;
-/** Number of bytes parsed before yielding to other work. */
+/** Number of bytes that are parsed before the event loop can run other work. */
 const BATCH_BYTES = 256 * 1024;
 
 export interface LoadedCatalog {
@@ -38,7 +38,7 @@ export interface LoadedCatalog {
   readonly files: readonly CatalogFile[];
 }
 
-/** Bundle with its declared properties. */
+/** Bundle with the properties that its catalog declares. */
 export interface LoadedBundle extends BundleContent {
   readonly properties: readonly unknown[];
 }
@@ -56,18 +56,18 @@ export class CatalogStore {
     return this.#loaded.get(key);
   }
 
-  /** Reason why the catalog could not be read. Undefined when it was read or not attempted. */
+  /** Reason why the catalog could not be read. Undefined if it was read, or has not been read yet. */
   failure(key: string): string | undefined {
     return this.#failures.get(key);
   }
 
-  /** Returns true when the catalog existed. */
+  /** Removes the catalog. Returns true if it was loaded. */
   forget(key: string): boolean {
     this.#failures.delete(key);
     return this.#loaded.delete(key);
   }
 
-  /** Returns true when the failure is new. */
+  /** Records that the catalog could not be read, and removes its content. Returns true if the reason is new. */
   fail(key: string, why: string): boolean {
     const isNew = this.#failures.get(key) !== why;
     this.#loaded.delete(key);
@@ -75,12 +75,12 @@ export class CatalogStore {
     return isNew;
   }
 
-  /** Returns true when the catalog has changed. Throws a CodedError 'catalog'. */
+  /** Reads the catalog if it has changed. Returns true in this case. Throws a CodedError 'catalog'. */
   async loadPlace(key: string, place: CatalogPlace): Promise<boolean> {
     return this.#load(key, await this.#port().open(place));
   }
 
-  /** Like `CatalogFiles.copy`. Also undefined when it cannot be read. */
+  /** Calls `CatalogFiles.copy`. Also returns undefined if the directory cannot be read. */
   copy(place: CatalogPlace): Promise<CatalogDirectory | undefined> {
     return this.#port()
       .copy(place)
@@ -91,7 +91,7 @@ export class CatalogStore {
     return this.#load(key, configMapCatalog(key, version, data));
   }
 
-  /** Throws a CodedError 'catalog'. */
+  /** Reads the content of a bundle. Throws a CodedError 'catalog'. */
   async bundle(key: string, bundle: Bundle): Promise<LoadedBundle> {
     const document = fieldsOf(await this.#document(key, bundle));
     const properties = listOf(document['properties']).map(fieldsOf);
@@ -106,7 +106,7 @@ export class CatalogStore {
     return { ...content, properties: kept };
   }
 
-  /** The CSV of a bundle, or its olm.csv.metadata, depending on the catalog. */
+  /** Reads the CSV of a bundle or its property olm.csv.metadata, whichever the catalog contains. */
   async metadata(key: string, bundle: Bundle): Promise<unknown> {
     const properties = listOf(fieldsOf(await this.#document(key, bundle))['properties']).map(fieldsOf);
     const metadata = properties.find(({ type }) => type === 'olm.csv.metadata');
@@ -212,7 +212,9 @@ function objectOf(value: Readonly<Record<string, unknown>>, bundle: string): unk
   return object;
 }
 
-/** Catalog from a ConfigMap with files, or with lists in the older format. */
+/**
+ * Opens a catalog in a ConfigMap. The ConfigMap contains files of a file-based catalog, or lists in the older format.
+ */
 function configMapCatalog(key: string, version: string, data: Readonly<Record<string, string>>): OpenedCatalog {
   const files: CatalogFile[] = [];
   if (LEGACY_KEYS.some((each) => data[each] !== undefined)) {

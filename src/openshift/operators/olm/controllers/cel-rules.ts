@@ -1,4 +1,4 @@
-/** Constraints in CEL. Source: operator-framework/api pkg/constraints/cel.go. */
+/** Evaluates constraints written in CEL. Source: operator-framework/api pkg/constraints/cel.go. */
 
 import { ANY_READER, fromJson } from '../../../../api/cel/documents.ts';
 import { compile } from '../../../../api/cel/language/compile.ts';
@@ -10,17 +10,19 @@ import { BoundedMap } from '../../../../base/bounded-map.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import type { PropertyRules } from '../core/index.ts';
 
-/** Cost limit of one evaluation, like upstream's limit for expressions of the API server. */
+/** Cost limit of one evaluation. It equals upstream's limit for a CEL expression in the API server. */
 const MAX_COST = 1_000_000;
 const MAX_PROGRAMS = 256;
 const PROPERTIES = listOf(mapOf(STRING, DYN));
 
 type Compiled = { readonly program: Program } | { readonly mistake: string };
 
-/** Evaluates rules. A rule that fails to compile or evaluate is satisfied by no operator. */
+/**
+ * Evaluates rules about the properties of operators. If a rule fails to compile or evaluate, no operator satisfies it.
+ */
 export class CelRules implements PropertyRules {
   readonly #compiled = new BoundedMap<string, Compiled>(MAX_PROGRAMS);
-  /** Cache, because a search evaluates the same rules repeatedly. */
+  /** Results by owner of the properties and rule. A search evaluates the same rules repeatedly. */
   readonly #outcomes = new WeakMap<object, Map<string, boolean>>();
 
   holds(rule: string, of: object, properties: () => readonly unknown[]): boolean {

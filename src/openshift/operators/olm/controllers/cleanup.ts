@@ -1,4 +1,7 @@
-/** Deletes objects of a version outside its namespace, which owner references cannot cover. */
+/**
+ * Deletes the objects of an operator version that are outside its namespace, because owner references cannot cover
+ * them.
+ */
 import type { CustomResourceDefinition } from '../../../../api/generated/apiextensions/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import { resources } from '../../../../api/resources.ts';
@@ -18,7 +21,9 @@ import type { Olm } from './context.ts';
 const RBAC = 'rbac.authorization.k8s.io/v1';
 const ADMISSION = 'admissionregistration.k8s.io/v1';
 
-/** Webhooks are deleted first: without their server they would reject the following deletions. */
+/**
+ * Kinds in order of deletion. Webhooks come first, because without their server they would reject further deletions.
+ */
 const KINDS: readonly (readonly [kind: string, apiVersion: string])[] = [
   ['ValidatingWebhookConfiguration', ADMISSION],
   ['MutatingWebhookConfiguration', ADMISSION],
@@ -29,7 +34,7 @@ const KINDS: readonly (readonly [kind: string, apiVersion: string])[] = [
   ['Role', RBAC],
 ];
 
-/** Label selector for the objects of an owner. */
+/** Label selector for the objects that belong to an operator version. */
 export function ownedBy(csv: ClusterServiceVersion): string {
   const labels = ownerLabels(csv);
   return [OWNER_LABEL, OWNER_NAMESPACE_LABEL].map((key) => `${key}=${labels[key]}`).join(',');
@@ -52,8 +57,8 @@ export async function cleanUp(olm: Olm, csv: ClusterServiceVersion): Promise<voi
 }
 
 /**
- * Restores the conversion of definitions. Without it, custom resources whose conversion webhook is deleted with the
- * version could not be served.
+ * Resets the conversion of custom resource definitions. The conversion webhook is deleted with the operator version,
+ * and without it the API server could not serve the custom resources.
  */
 async function restoreConversions(olm: Olm, csv: ClusterServiceVersion): Promise<void> {
   const { manager } = olm.actors;

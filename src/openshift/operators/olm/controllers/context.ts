@@ -32,11 +32,11 @@ export interface Olm {
   readonly informers: Informers;
   readonly catalogs: CatalogStore;
   readonly actors: Actors;
-  /** RFC 3339, whole seconds. */
+  /** Current time in RFC 3339, in whole seconds. */
   now(): string;
 }
 
-/** Functions that queue work of other parts. */
+/** Functions that queue objects for reconciliation by other parts. */
 export interface Wakes {
   namespace(name: string): void;
   allNamespaces(): void;

@@ -1,4 +1,4 @@
-/** Copies of a version in the namespaces that it watches, so that their users see it. */
+/** Copies of an operator version in the namespaces that it watches, so that users of these namespaces see it. */
 
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
@@ -7,7 +7,7 @@ import type { ClusterServiceVersion } from '../kinds/types.ts';
 import type { Olm } from './context.ts';
 
 const DIGEST = 'olm.hyperedge.dev/digest';
-/** Annotations that stay on the original only. */
+/** Annotations that are not copied. */
 const NOT_COPIED: ReadonlySet<string> = new Set([
   'alm-examples',
   'kubectl.kubernetes.io/last-applied-configuration',
@@ -27,7 +27,7 @@ export async function copyToTargets(olm: Olm, csv: ClusterServiceVersion, target
     if (target === namespace || status?.phase === 'Terminating') continue;
     if (!targets.includes('') && !targets.includes(target)) continue;
     const found = informers.csvs.get(`${target}/${name}`);
-    // A version of the same name that is not a copy must not be changed.
+    // An operator version with the same name that is not a copy must not be changed.
     if (found !== undefined && found.metadata?.labels?.[COPIED_LABEL] !== namespace) continue;
     if (found?.metadata?.annotations?.[DIGEST] === digest && found.status?.reason === 'Copied') continue;
     const copy: ClusterServiceVersion = {
@@ -44,7 +44,7 @@ export async function copyToTargets(olm: Olm, csv: ClusterServiceVersion, target
       const made = found === undefined ? await client.create(copy) : await client.update(copy);
       await client.update({ ...made, status: copiedStatus(csv, namespace) }, { subresource: 'status' });
     } catch (error) {
-      // The namespace is terminating, or an earlier leader has just created the copy.
+      // The namespace is terminating, or another process has just created the copy.
       if (!['NotFound', 'AlreadyExists', 'Forbidden'].some((reason) => isApiError(error, reason as 'NotFound')))
         throw error;
     }

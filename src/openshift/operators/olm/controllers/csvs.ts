@@ -1,4 +1,4 @@
-/** Moves versions of operators through their phases. Phases are decided in openshift/operators/olm/core/phases.ts. */
+/** Moves operator versions through their phases. The phases are decided in openshift/operators/olm/core/phases.ts. */
 
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
@@ -26,14 +26,17 @@ import { copyToTargets, isWantedCopy } from './copies.ts';
 import { InstallStrategy, type StrategyContext } from './install-strategy.ts';
 import { readRequirements } from './requirements.ts';
 
-/** Polling intervals by phase, because most awaited changes trigger no event here. */
+/**
+ * Polling intervals by phase. Polling is required because most of the awaited changes are not observed by informers
+ * here.
+ */
 const AGAIN_MS: Readonly<Record<string, number>> = {
   Pending: 1_000,
   InstallReady: 100,
   Installing: 2_000,
   Failed: 10_000,
 };
-/** Interval for detecting expired certificates and deleted custom resource definitions. */
+/** Polling interval in other phases, which detects expired certificates and deleted custom resource definitions. */
 const RESYNC_MS = 5 * 60_000;
 const CHECKED: ReadonlySet<string> = new Set(['', 'Pending', 'Succeeded', 'Failed']);
 const NOTHING: Health = { applied: false, ready: false, message: '' };
@@ -47,7 +50,7 @@ export class CsvPart {
     this.#strategy = new InstallStrategy(olm);
   }
 
-  /** Returns the milliseconds until the next check, or undefined to wait for a change. */
+  /** Returns the milliseconds until the next check, or undefined if only a change of an object requires one. */
   async reconcile(key: string): Promise<number | undefined> {
     const { informers, handle } = this.#olm;
     const csv = informers.csvs.get(key);
@@ -64,7 +67,7 @@ export class CsvPart {
     }
     const group = groupOf(informers.groups.list(namespace));
     const targets = isProblem(group) ? [] : group.status?.namespaces;
-    // The operator group is reconciled first.
+    // The status of the operator group is missing, so wait until the group has been reconciled.
     if (targets === undefined) return AGAIN_MS['Pending'];
     const marks = isProblem(group) ? {} : marksOf(group, targets);
     if (!isMarked(csv, marks)) {
@@ -168,7 +171,8 @@ export class CsvPart {
   }
 
   /**
-   * Message of the operator to be replaced that reports it is not upgradeable, unless an administrator overrides it.
+   * Message of the replaced operator version if it reports that it cannot be upgraded now; undefined otherwise, or if
+   * an administrator has overridden the report.
    */
   #notUpgradeable(
     { spec, metadata }: ClusterServiceVersion,
@@ -200,8 +204,8 @@ const isMarked = ({ metadata }: ClusterServiceVersion, marks: Readonly<Record<st
   Object.entries(marks).every(([key, value]) => metadata?.annotations?.[key] === value);
 
 /**
- * Message when another version owns the same kind, unless one of the two replaces the other. Both would modify the same
- * objects.
+ * Error message if another operator version owns the same kind and neither replaces the other. Both operators would
+ * modify the same objects.
  */
 function conflictOf(csv: ClusterServiceVersion, others: readonly ClusterServiceVersion[]): string | undefined {
   const own = new Set((csv.spec?.customresourcedefinitions?.owned ?? []).map(({ name }) => name));

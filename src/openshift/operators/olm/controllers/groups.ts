@@ -1,4 +1,4 @@
-/** Operator groups: their namespaces, and the APIs that their operators provide. */
+/** Maintains operator groups: their target namespaces, and the APIs that the operators of the group provide. */
 import type { Condition } from '../../../../api/generated/meta/v1.ts';
 import { objectKey } from '../../../../api/meta/object.ts';
 import { resources } from '../../../../api/resources.ts';

@@ -33,7 +33,10 @@ import { type Actor, SERVER_GROUPS } from './actor.ts';
 import type { Olm } from './context.ts';
 import { unpacked } from './packed-manifests.ts';
 
-/** How long a possibly temporary rejection is retried, such as one by a webhook that is not up yet. */
+/**
+ * Time for which a rejection is retried if it may be temporary, for example because a webhook's server is still
+ * starting.
+ */
 const RETRY_MS = 60_000;
 const DONE: ReadonlySet<string> = new Set(['Created', 'Present']);
 
@@ -60,7 +63,7 @@ export class InstallPlanPart {
     if (isProblem(group)) {
       const message =
         group.reason === 'NoOperatorGroup' ? 'no operator group found that is managing this namespace' : group.message;
-      // An administrator can still create it.
+      // The plan is not failed, because an administrator can still create the operator group.
       if (plan.status?.message !== message) await this.#write(plan, { message });
       throw new Error(`install plan waits: ${message}`);
     }
@@ -105,7 +108,7 @@ export class InstallPlanPart {
     return { kind: 'ServiceAccount', namespace, name };
   }
 
-  /** Returns the status of the step. */
+  /** Executes a step and returns its new status. */
   async #carryOut(
     step: InstallPlanStep,
     plan: InstallPlan,
@@ -169,7 +172,7 @@ export class InstallPlanPart {
     }
   }
 
-  /** Version that owns the objects of the step. */
+  /** Operator version that owns the objects of the step. */
   async #versionOf({ resolving }: InstallPlanStep, namespace: string): Promise<ClusterServiceVersion | undefined> {
     const known = this.#olm.informers.csvs.get(`${namespace}/${resolving}`);
     if (known !== undefined) return known;
@@ -181,9 +184,9 @@ export class InstallPlanPart {
   }
 
   /**
-   * The lifecycle manager creates definitions, as upstream, because custom resources belong to the cluster. A
-   * definition that this package did not create already serves other users, so it is changed with the installer's
-   * permissions only.
+   * Creates or updates a custom resource definition. As in upstream, the lifecycle manager creates a new definition
+   * with its own permissions. A definition that this package did not create already serves other users, so it is
+   * changed only with the installer's permissions.
    */
   async #define(
     object: KubeObject,
@@ -204,7 +207,7 @@ export class InstallPlanPart {
         'Invalid',
         `risk of data loss updating ${JSON.stringify(object.metadata?.name)}: new CRD removes version ${lost} that is listed as a stored version on the existing CRD`,
       );
-    // The conversion is set when the version is installed, because a bundle cannot contain the certificate.
+    // The conversion is set later, when the operator version is installed, because the bundle does not contain the CA.
     const conversion = wanted.spec?.conversion ?? found.spec?.conversion;
     const spec = { ...wanted.spec, ...(conversion === undefined ? {} : { conversion }) };
     const isOwn = csv !== undefined && isComponentOf(csv, found);
@@ -212,7 +215,7 @@ export class InstallPlanPart {
       await (isOwn ? manager : installer).ensure({ ...object, spec } as KubeObject);
     } catch (error) {
       if (isOwn || !isApiError(error, 'Forbidden')) throw error;
-      // The requirements of the version determine whether the existing definition suffices.
+      // Keep the existing definition. The requirements of the operator version then determine whether it suffices.
       this.#olm.handle.recorder.event(plan, 'Warning', 'DefinitionNotReplaced', messageOf(error));
     }
     return 'Present';
@@ -257,7 +260,7 @@ export class InstallPlanPart {
   }
 }
 
-/** Whether a retry would receive the same response. */
+/** Whether the error is permanent, so that a retry would fail in the same way. */
 function isRefusal(error: unknown): boolean {
   return ['Forbidden', 'Invalid', 'BadRequest', 'RequestEntityTooLarge'].some((reason) =>
     isApiError(error, reason as 'Forbidden'),

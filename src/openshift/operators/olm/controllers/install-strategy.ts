@@ -1,4 +1,4 @@
-/** Executes the install strategy of a version and checks whether it runs. */
+/** Executes the install strategy of an operator version and checks whether its deployments run. */
 import type { CustomResourceDefinition } from '../../../../api/generated/apiextensions/v1.ts';
 import type { Deployment } from '../../../../api/generated/apps/v1.ts';
 import type { Secret } from '../../../../api/generated/core/v1.ts';
@@ -51,7 +51,7 @@ const RBAC_VERSION = 'rbac.authorization.k8s.io/v1';
 
 export class InstallStrategy {
   readonly #olm: Olm;
-  /** Issue time of the certificates that this process issued, by deployment. */
+  /** Monotonic time at which this process last issued a certificate, by `<namespace>/<deployment>`. */
   readonly #issuedMs = new Map<string, number>();
 
   constructor(olm: Olm) {
@@ -78,7 +78,7 @@ export class InstallStrategy {
     return { applied: true, ready: waits.length === 0, message: waits.join('; ') };
   }
 
-  /** Throws the ApiErrors of the server. */
+  /** Creates or updates all objects of the strategy. Throws the ApiErrors of the API server. */
   async apply(context: StrategyContext): Promise<void> {
     const { csv, group, targets } = context;
     const installer = this.#olm.actors.installer(group);
@@ -95,12 +95,15 @@ export class InstallStrategy {
     await this.#provideRoles(csv, installer);
   }
 
-  /** Creates or updates a cluster-scoped object of the version. Refuses an object of another owner. */
+  /**
+   * Creates or updates a cluster-scoped object of the operator version. Rejects an object that belongs to another
+   * owner.
+   */
   async #own(csv: ClusterServiceVersion, wanted: KubeObject, installer: Actor): Promise<void> {
     const found = await this.#olm.actors.manager.get<KubeObject>(wanted);
     const labels = ownerLabels(csv);
     const isOwn = (key: string): boolean => found?.metadata?.labels?.[key] === labels[key];
-    // A successor in the same namespace takes over the objects of its predecessor.
+    // A newer version in the same namespace may take over the objects of the version that it replaces.
     if (found !== undefined && !(isOwn(OWNER_NAMESPACE_LABEL) && isOwn(MANAGED_LABEL)))
       throw new ApiError(
         'Invalid',
@@ -110,8 +113,8 @@ export class InstallStrategy {
   }
 
   /**
-   * Creates roles for the owned APIs, which are aggregated into the cluster's admin, edit and view roles. An installer
-   * without these permissions installs the operator without the roles.
+   * Creates roles for the owned APIs, which are aggregated into the roles admin, edit and view of the cluster. If the
+   * installer lacks these permissions, the operator is installed without the roles.
    */
   async #provideRoles(csv: ClusterServiceVersion, installer: Actor): Promise<void> {
     try {
@@ -157,14 +160,14 @@ export class InstallStrategy {
     const { name, namespace } = deployment.metadata ?? {};
     const found = this.#olm.informers.deployments.get(`${namespace}/${name}`);
     if (found !== undefined && !semanticEqual(found.spec?.selector, deployment.spec?.selector)) {
-      // The selector is immutable. The deployment is created again after its deletion.
+      // The selector of a deployment is immutable, so the deployment is deleted and then created again.
       await installer.remove(deployment as KubeObject);
       throw new ApiError('Conflict', `deployment ${name}: its selector changes; it is created again`);
     }
     await installer.ensure(deployment as KubeObject);
   }
 
-  /** Creates roles in target namespaces and deletes those of former target namespaces. */
+  /** Creates roles in the target namespaces and deletes the roles in former target namespaces. */
   async #rbac(csv: ClusterServiceVersion, targets: readonly string[], installer: Actor): Promise<void> {
     const own = csv.metadata?.namespace ?? '';
     const wanted = targetRbacOf(csv, own, targets);
@@ -176,7 +179,7 @@ export class InstallStrategy {
         if (!kept.has(each.metadata?.namespace ?? '')) await manager.remove(each);
   }
 
-  /** Creates the OperatorCondition and the operator's permission to update it. */
+  /** Creates the OperatorCondition and the permission of the operator to update it. */
   async #condition(csv: ClusterServiceVersion, manager: Actor): Promise<void> {
     const { name = '', namespace = '' } = csv.metadata ?? {};
     const ownerReferences = [ownerReference(csv)];
@@ -223,7 +226,7 @@ export class InstallStrategy {
     await manager.ensure(binding as KubeObject);
   }
 
-  /** Digests of the certificates in use. Undefined when one is missing or expires soon. */
+  /** Digests of the serving certificates, by deployment. Undefined if a certificate is missing or expires soon. */
   async #certificates(csv: ClusterServiceVersion): Promise<Map<string, string> | undefined> {
     const found = new Map<string, string>();
     const namespace = csv.metadata?.namespace ?? '';
@@ -236,7 +239,10 @@ export class InstallStrategy {
     return found;
   }
 
-  /** If the CA itself expires soon, every certificate does. Then one renewal a day suffices. */
+  /**
+   * Whether the certificate must be renewed. Renewals are limited to one a day, because if the CA expires soon, so does
+   * each new certificate.
+   */
   #endsSoon(pem: string, deployment: string, namespace: string): boolean {
     const issuedMs = this.#issuedMs.get(`${namespace}/${deployment}`);
     if (issuedMs !== undefined && this.#olm.handle.clock.monotonicMs() - issuedMs < RENEW_AT_MOST_MS) return false;
@@ -277,7 +283,8 @@ export class InstallStrategy {
     if (found === undefined) return;
     const before = found.spec?.conversion;
     if (semanticEqual(before, conversion)) return;
-    // A conversion webhook receives every object of the definition.
+    // A conversion webhook receives every object of the kind, so only a definition of this package is changed as the
+    // manager.
     const writer = isComponentOf(csv, found) ? manager : installer;
     await writer.update({ ...found, spec: { ...found.spec, conversion } } as KubeObject);
   }
@@ -289,7 +296,7 @@ const secretAt = (deployment: string, namespace: string): KubeObject => ({
   metadata: { name: secretName(deployment), namespace },
 });
 
-/** Reason why a deployment is not ready. Undefined when it is. */
+/** Reason why a deployment is not ready; undefined if it is ready. */
 function waitOf({ metadata, spec, status }: Deployment): string | undefined {
   const wanted = spec?.replicas ?? 1;
   if ((status?.observedGeneration ?? 0) < (metadata?.generation ?? 0)) return 'waiting for spec update to be observed';

@@ -1,6 +1,6 @@
 /**
- * Operator lifecycle manager: catalogs, subscriptions, install plans and versions of operators, without pods of its
- * own. Decisions are made in openshift/operators/olm/core. Source: operator-framework/operator-lifecycle-manager.
+ * Operator lifecycle manager without pods of its own: handles catalogs, subscriptions, install plans and operator
+ * versions. Decisions are made in openshift/operators/olm/core. Source: operator-framework/operator-lifecycle-manager.
  */
 
 import { objectKey } from '../../../../api/meta/object.ts';
@@ -109,7 +109,7 @@ function run(olm: Olm, scope: RunScope): void {
     subscriptions.add(namespaceOf(each));
   });
   follow(informers.csvs, (each) => {
-    // Other versions in the namespace may replace it or conflict with it.
+    // Other operator versions in the namespace may replace this one or conflict with it.
     csvsOf(namespaceOf(each));
     csvs.add(objectKey(each));
     subscriptions.add(namespaceOf(each));

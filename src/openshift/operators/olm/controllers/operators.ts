@@ -1,6 +1,6 @@
 /**
- * Operator objects, which list the components of a package in a namespace. Source: operator-lifecycle-manager,
- * decorators.Operator.
+ * Maintains Operator objects, which list the components of a package in a namespace. Source:
+ * operator-lifecycle-manager, decorators.Operator.
  */
 
 import type { KubeObject } from '../../../../api/meta/object.ts';
@@ -19,7 +19,7 @@ export class OperatorPart {
     this.#olm = olm;
   }
 
-  /** `key` is `namespace/package`. */
+  /** Updates or deletes the Operator of a package. `key` is `namespace/package`. */
   async reconcile(key: string): Promise<void> {
     const { informers, handle } = this.#olm;
     const slash = key.indexOf('/');

@@ -1,18 +1,18 @@
 /**
- * Compression of install plans whose manifests exceed the size of an API object. Upstream stores the bundle in a
- * ConfigMap and references it. Here the manifests are compressed in place, so that only users who may write the plan
- * can change them.
+ * Compression of install plans that are too large for an API object. Upstream stores a large bundle in a ConfigMap and
+ * references it. Here the manifests are compressed inside the plan, so that only users who may write the plan can
+ * change them.
  */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { InstallPlanStep } from '../kinds/types.ts';
 
-/** Maximum size of a plan's manifests. An API object is limited to 1.5 MB. */
+/** Maximum size of the manifests of a plan. An API object is limited to 1.5 MB. */
 export const MAX_PLAN_BYTES = 1_200_000;
-/** Maximum size of an uncompressed manifest, which equals that of a catalog document. */
+/** Maximum size of a manifest after decompression. It equals the limit of a catalog document. */
 const MAX_MANIFEST_BYTES = 8 << 20;
-/** Smaller manifests stay uncompressed, so that plans remain readable. */
+/** Minimum size of a manifest that is compressed. Smaller manifests stay readable. */
 const PACKED_FROM_BYTES = 4_096;
 const FIELD = 'hyperedge.dev/gzip';
 
@@ -22,7 +22,7 @@ const expanded = promisify(gunzip);
 export const sizeOf = (steps: readonly InstallPlanStep[]): number =>
   steps.reduce((sum, { resource }) => sum + Buffer.byteLength(resource.manifest ?? ''), 0);
 
-/** Returns the steps unchanged if they fit, otherwise with compressed manifests. */
+/** Returns the steps unchanged if they fit into a plan; otherwise compresses their larger manifests. */
 export async function packed(steps: readonly InstallPlanStep[]): Promise<InstallPlanStep[]> {
   if (sizeOf(steps) <= MAX_PLAN_BYTES) return [...steps];
   const result: InstallPlanStep[] = [];
@@ -37,7 +37,7 @@ export async function packed(steps: readonly InstallPlanStep[]): Promise<Install
   return result;
 }
 
-/** The object of a step. Throws a CodedError 'catalog'. */
+/** Returns the object of a step. Throws a CodedError 'catalog' if the manifest is invalid. */
 export async function unpacked({ resource }: InstallPlanStep): Promise<unknown> {
   const { kind, name, manifest = '{}' } = resource;
   try {

@@ -1,4 +1,4 @@
-/** Reads the cluster state that the requirements of a version are compared with. */
+/** Reads the cluster state that the requirements of an operator version are compared with. */
 import type { CustomResourceDefinition } from '../../../../api/generated/apiextensions/v1.ts';
 import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { isApiError } from '../../../../api/meta/status.ts';
@@ -62,7 +62,7 @@ async function readDefinition(olm: Olm, name: string): Promise<CustomResourceDef
   }
 }
 
-/** Permissions of the service account in its namespace, from roles of the namespace and the cluster. */
+/** Permissions of the service account in its namespace, granted by roles and cluster roles. */
 async function rulesOf(olm: Olm, namespace: string, name: string): Promise<readonly PolicyRule[]> {
   const review = await olm.actors
     .serviceAccount(namespace, name)

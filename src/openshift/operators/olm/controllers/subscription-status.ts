@@ -11,20 +11,20 @@ import type {
 export interface SubscriptionView {
   readonly subscription: Subscription;
   readonly now: string;
-  /** Version that is installed in the cluster. */
+  /** Name of the operator version that is installed; undefined if there is none. */
   readonly installed: string | undefined;
   readonly hasNewer: boolean;
-  /** Version to be installed. */
+  /** Name of the operator version that will be installed. */
   readonly chosen?: string;
   readonly plan?: InstallPlan;
   readonly failure?: { readonly reason: string; readonly message: string };
-  /** Whether another plan is in progress, so nothing was resolved. */
+  /** Whether an install plan is in progress, so that the subscriptions of the namespace were not resolved. */
   readonly isBusy: boolean;
   readonly source: CatalogSource | undefined;
   readonly isHealthy: boolean;
 }
 
-/** Returns undefined when the status needs no change. */
+/** Computes the status; undefined if it has not changed. */
 export function subscriptionStatus(view: SubscriptionView): SubscriptionStatus | undefined {
   const { subscription, now, installed, chosen, plan } = view;
   const old = subscription.status ?? {};

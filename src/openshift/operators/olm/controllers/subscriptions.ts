@@ -25,7 +25,7 @@ import type { Olm } from './context.ts';
 import { MAX_PLAN_BYTES, packed, sizeOf } from './packed-manifests.ts';
 import { type SubscriptionView, subscriptionStatus } from './subscription-status.ts';
 
-/** Number of plans kept per namespace, as upstream. */
+/** Number of completed plans that are kept per namespace. Upstream keeps the same number. */
 const KEPT_PLANS = 5;
 
 interface Outcome {
@@ -49,10 +49,10 @@ export class SubscriptionPart {
       .filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
     if (subscriptions.length === 0) return;
     const situation = this.#situation(namespace, subscriptions);
-    // Every catalog must have been read once before subscriptions are resolved.
+    // Subscriptions are resolved only after every visible catalog has been read or has failed.
     if (situation === undefined) return;
     const plans = informers.installPlans.list(namespace);
-    // Versions that are being installed are not planned again.
+    // While a plan is in progress, no further plan is created, because it could contain the same versions.
     const isBusy = plans.some(({ status }) => status?.phase === 'Installing' || status?.phase === 'Planning');
     const outcome: Outcome = isBusy ? { choices: [] } : await this.#resolve(namespace, situation, plans);
     for (const each of subscriptions) await this.#report(each, situation, plans, outcome, isBusy);
@@ -106,7 +106,7 @@ export class SubscriptionPart {
     }
   }
 
-  /** Finds or creates the plan that installs these versions. */
+  /** Returns the plan that installs these operator versions. Creates it if it does not exist. */
   async #planFor(
     namespace: string,
     choices: readonly Choice[],
@@ -119,7 +119,8 @@ export class SubscriptionPart {
       JSON.stringify([...(spec?.clusterServiceVersionNames ?? [])].sort()) === JSON.stringify(names);
     const found = plans.find((each) => each.status?.phase !== 'Complete' && isSame(each));
     if (found === undefined) {
-      // The informer may lack a plan that was just created. A second plan would install the same version twice.
+      // The informer may not have received a plan that was just created, so list the plans. A second plan would install
+      // the same version twice.
       const known = new Set(plans.map(({ metadata }) => metadata?.name));
       const { items } = await client.list({ namespace });
       const late = items.find((each) => !known.has(each.metadata?.name) && isSame(each));
@@ -162,7 +163,7 @@ export class SubscriptionPart {
     return client.update({ ...made, status }, { subresource: 'status' });
   }
 
-  /** Throws a CodedError 'catalog' for bundles that cannot be installed. */
+  /** Steps that install the chosen versions. Throws a CodedError 'catalog' for a bundle that cannot be installed. */
   async #steps(namespace: string, choices: readonly Choice[], situation: ResolverInput): Promise<InstallPlanStep[]> {
     const steps: InstallPlanStep[] = [];
     for (const choice of choices) {
@@ -239,7 +240,10 @@ const hasFailed = ({ status }: Subscription): boolean =>
 
 const isFor = (choice: Choice, { spec }: Subscription): boolean => choice.package === spec?.name;
 
-/** Subscription for a dependency, which is updated like the operator that requires it. */
+/**
+ * Step that creates the subscription for a dependency. Its approval is Manual if another subscription's approval is
+ * Manual.
+ */
 function subscriptionStep(choice: Choice, namespace: string, others: readonly Subscription[]): InstallPlanStep {
   const [sourceNamespace = '', source = ''] = choice.catalog.split('/');
   const name = `${choice.package}-${choice.channel}-${source}-${sourceNamespace}`.toLowerCase().slice(0, 253);

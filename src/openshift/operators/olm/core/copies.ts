@@ -1,4 +1,4 @@
-/** Compares the masters' copies of a catalog's directory and plans which copy each master fetches. */
+/** Compares the masters' copies of a catalog directory and plans which copy each master fetches. */
 import type { CatalogCopy } from '../../../../api/kinds/nodes/nodes/catalog-report.ts';
 import { firstVersion, lacking, resolveCopies } from './catalog/upgrade-path.ts';
 
@@ -12,14 +12,18 @@ export interface Copies {
   readonly status: 'True' | 'False';
   readonly reason: 'CopiesEqual' | 'CopiesDiffer' | 'CopiesConflict';
   readonly message: string;
-  /** Copy to fetch, by master. Masters with the newest copy are absent. */
+  /** Copy that each master must fetch, by name of the master. Masters that have the newest copy are not included. */
   readonly wanted: ReadonlyMap<string, CatalogCopy>;
 }
 
 const MAX_NAMED = 10;
 const SHOWN = 'sha256:'.length + 12;
 
-/** @param offered Digest of the leader's copy; undefined if it has none. */
+/**
+ * Compares the copies.
+ *
+ * @param offered Digest of the copy on the leading master; undefined if it has none.
+ */
 export function copiesOf(offered: string | undefined, reports: readonly CopyReport[]): Copies {
   const copies = reports.flatMap(({ found }) =>
     found === undefined ? [] : [found.copy ?? firstVersion(found.digest)],
@@ -38,7 +42,7 @@ export function copiesOf(offered: string | undefined, reports: readonly CopyRepo
   const { newest } = judged;
   const wanted = new Map<string, CatalogCopy>();
   for (const { master, found } of reports) {
-    // A host of an older release fetches no copies.
+    // A host with an older release reports no version, so its copy counts as a first version.
     const own = found === undefined ? undefined : (found.copy ?? firstVersion(found.digest));
     if (lacking(own, newest) !== undefined) wanted.set(master, newest);
   }

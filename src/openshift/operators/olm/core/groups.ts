@@ -1,12 +1,12 @@
 /**
- * Operator groups: the namespaces that the operators of a namespace watch, and whether a version supports that. Source:
- * operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
+ * Operator groups: the namespaces that the operators of a namespace watch, and whether an operator version supports
+ * these namespaces. Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
  */
 import type { Namespace } from '../../../../api/generated/core/v1.ts';
 import { labelSelectorOf, matchesLabels } from '../../../../base/selector.ts';
 import type { ClusterServiceVersion, InstallMode, OperatorGroup } from '../kinds/types.ts';
 
-/** Sorted; one empty name means all namespaces. */
+/** Sorted names of the namespaces that the group selects. A single empty name means all namespaces. */
 export function targetNamespaces({ spec = {} }: OperatorGroup, namespaces: readonly Namespace[]): string[] {
   const named = spec.targetNamespaces ?? [];
   if (named.length > 0) return named.includes('') ? [''] : [...new Set(named)].sort();
@@ -39,7 +39,7 @@ export function groupOf(groups: readonly OperatorGroup[]): OperatorGroup | Group
 export const isProblem = (group: OperatorGroup | GroupProblem): group is GroupProblem =>
   'reason' in group && 'message' in group;
 
-/** Reason why the version cannot watch these namespaces; undefined if it can. */
+/** Reason why the operator version cannot watch these namespaces; undefined if it can. */
 export function unsupportedMode(
   { spec }: ClusterServiceVersion,
   own: string,
@@ -48,7 +48,7 @@ export function unsupportedMode(
   const supported = new Set(
     (spec?.installModes ?? []).filter((each: InstallMode) => each.supported === true).map((each) => each.type),
   );
-  // Versions without install modes predate them and are accepted.
+  // Operator versions that are older than install modes declare none. They are accepted.
   if (supported.size === 0 && (spec?.installModes ?? []).length === 0) return undefined;
   const missing = (mode: string, what: string): string | undefined =>
     supported.has(mode) ? undefined : `${mode} InstallModeType not supported, cannot configure to ${what}`;
@@ -64,7 +64,7 @@ export function unsupportedMode(
     : missing('SingleNamespace', 'watch one namespace');
 }
 
-/** `Kind.version.group`, sorted, in the format of the annotation olm.providedAPIs. */
+/** APIs that the operators provide, in the format of the annotation olm.providedAPIs: sorted `Kind.version.group`. */
 export function providedApis(csvs: readonly ClusterServiceVersion[]): string {
   const apis = csvs.flatMap(({ spec }) => [
     ...(spec?.customresourcedefinitions?.owned ?? []).map(

@@ -1,4 +1,4 @@
-/** Operators: catalogs, resolution, install plans and phases of versions. Pure. */
+/** Operators: catalogs, resolution, install plans and phases of operator versions. This code performs no I/O. */
 export { fieldsOf, listOf, readBlob, textOf } from './catalog/blobs.ts';
 export { type Bundle, type Catalog, CatalogBuilder, type CatalogPackage } from './catalog/catalog.ts';
 export { channelNamed, successors } from './catalog/graph.ts';

@@ -1,17 +1,21 @@
 /**
- * Package manifests, which describe packages before their installation. Source: operator-lifecycle-manager
- * pkg/package-server/apis/operators/v1 (CreateCSVDescription). Icons are omitted because they are the largest part of a
- * catalog.
+ * Package manifests, which describe packages that can be installed. Source: operator-lifecycle-manager
+ * pkg/package-server/apis/operators/v1 (CreateCSVDescription). Icons are omitted, because they are the largest part of
+ * a catalog.
  */
 import type { CatalogSource, PackageManifestStatus } from '../kinds/types.ts';
 import { fieldsOf, listOf, textOf } from './catalog/blobs.ts';
 import type { CatalogPackage } from './catalog/catalog.ts';
 
-/** Limit of descriptions, which are only displayed. */
+/** Maximum number of characters of a description. Descriptions are only displayed, so they may be cut. */
 const MAX_DESCRIPTION = 8 * 1024;
 const MAX_ANNOTATION = 1024;
 
-/** @param metadata CSV, or the olm.csv.metadata property, of each channel's head, by name. */
+/**
+ * Computes the manifest of a package.
+ *
+ * @param metadata CSV or property olm.csv.metadata of each channel's head, by name of the bundle.
+ */
 export function manifestOf(
   owner: CatalogPackage,
   source: CatalogSource,
@@ -39,7 +43,7 @@ export function manifestOf(
   };
 }
 
-/** Fields of a CSV are in spec; olm.csv.metadata has them at the top level. */
+/** Fields of the description: those in `spec` of a CSV, or the top-level fields of olm.csv.metadata. */
 const specOf = (value: unknown): Readonly<Record<string, unknown>> => {
   const fields = fieldsOf(value);
   return fields['spec'] === undefined ? fields : fieldsOf(fields['spec']);
@@ -88,7 +92,7 @@ function describe(value: unknown, version: string): object {
   };
 }
 
-/** Labels of the package manifest: its catalog, and the labels set by the author of its head. */
+/** Labels of a package manifest, which identify its catalog. */
 export function manifestLabels(source: CatalogSource): Record<string, string> {
   const { name = '', namespace = '' } = source.metadata ?? {};
   return { catalog: name, 'catalog-namespace': namespace };

@@ -13,14 +13,17 @@ export const TARGET_NAMESPACES = 'olm.targetNamespaces';
 export const PROVIDED_APIS = 'olm.providedAPIs';
 export const CLEANUP_FINALIZER = 'operators.coreos.com/csv-cleanup';
 export const COMPONENT_LABEL_PREFIX = 'operators.coreos.com/';
-/** User as which the controllers install if no service account is specified. */
+/** User with whose permissions operators are installed if the operator group names no service account. */
 export const LIFECYCLE_MANAGER = 'system:controller:operator-lifecycle-manager';
 
 const LABEL_LIMIT = 63;
 const OFFSETS = [0x811c9dc5, 0x01000193] as const;
 const PRIME = 0x01000193;
 
-/** Digest of `value` with 13 characters of base 36 (FNV-1a twice). For names only; not cryptographic. */
+/**
+ * Digest of `value` with 13 characters of base 36 (two FNV-1a hashes). It is not cryptographic, so use it only for
+ * names.
+ */
 export function digestOf(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return OFFSETS.map((offset) => {
@@ -32,13 +35,13 @@ export function digestOf(value: unknown): string {
     .slice(0, 13);
 }
 
-/** Shortens a name to a valid label value, because names of versions may be longer. */
+/** Shortens a name that is too long for a label value, and appends a digest of the name to keep the value unique. */
 export const labelValue = (name: string): string =>
   name.length <= LABEL_LIMIT
     ? name
     : `${name.slice(0, LABEL_LIMIT - 14).replace(/[^a-z0-9]+$/i, '')}-${digestOf(name)}`;
 
-/** `prefix-digest`, shortened to the limit of names. */
+/** Creates a name `prefix-digest` within the length limit of names. */
 export const nameWithDigest = (prefix: string, value: unknown): string =>
   `${prefix.slice(0, 200).replace(/[^a-z0-9]+$/, '')}-${digestOf(value)}`;
 
@@ -51,7 +54,7 @@ export function ownerLabels(csv: ClusterServiceVersion): Record<string, string> 
   };
 }
 
-/** `operators.coreos.com/<package>.<namespace>`, shortened to the limit of a label. */
+/** Label `operators.coreos.com/<package>.<namespace>`, shortened to the length limit of labels. */
 export function componentLabel(owner: string, namespace: string): string {
   const name = `${owner}.${namespace}`;
   return `${COMPONENT_LABEL_PREFIX}${labelValue(name)}`;

@@ -1,14 +1,15 @@
-/** Limits of the APIs that a version may own. Fields: operator-framework/api, ClusterServiceVersionSpec. */
+/** Limits of the APIs that an operator version may own. Fields: operator-framework/api, ClusterServiceVersionSpec. */
 import type { ClusterServiceVersion } from '../kinds/types.ts';
 
-/** `<plural>.<group>`; the API server rejects definitions with other names. */
+/** Pattern `<plural>.<group>`. The API server rejects definitions with other names. */
 const CRD_NAME =
   /^[a-z](?:[-a-z0-9]*[a-z0-9])?\.([a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+)$/;
 const GROUP_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+$/;
 
 /**
- * Reason why the version must not own an API, or undefined. Roles for owned APIs are aggregated into admin, edit and
- * view, and a definition or APIService of a group that the server itself serves would replace the server's own.
+ * Reason why the operator version must not own one of its APIs; undefined if all are allowed. The groups of the server
+ * are forbidden for two reasons: roles for owned APIs are aggregated into admin, edit and view, and a definition or
+ * APIService could replace an API of the server itself.
  */
 export function refusedApi({ spec }: ClusterServiceVersion, serverGroups: ReadonlySet<string>): string | undefined {
   for (const { name = '' } of spec?.customresourcedefinitions?.owned ?? []) {
@@ -25,7 +26,7 @@ export function refusedApi({ spec }: ClusterServiceVersion, serverGroups: Readon
   return undefined;
 }
 
-/** Reason why an operator must not define `name`, or undefined. */
+/** Reason why an operator must not define the custom resource `name`; undefined if it may. */
 export function refusedDefinition(name: string, serverGroups: ReadonlySet<string>): string | undefined {
   const group = CRD_NAME.exec(name)?.[1];
   if (group === undefined) return `${JSON.stringify(name)} is no name of a definition; use <plural>.<group>`;

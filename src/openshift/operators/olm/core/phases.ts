@@ -1,33 +1,33 @@
 /**
- * Phases of a version: computes the next phase from a snapshot. Source: operator-lifecycle-manager
- * pkg/controller/operators/olm/operator.go (transitionCSVState), reasons of operator-framework/api.
+ * Phases of an operator version: computes the next phase from a snapshot. Source: operator-lifecycle-manager
+ * pkg/controller/operators/olm/operator.go (transitionCSVState); reasons of operator-framework/api.
  */
 import type { ClusterServiceVersion, ClusterServiceVersionStatus, RequirementStatus } from '../kinds/types.ts';
 import type { GroupProblem } from './groups.ts';
 
 export interface Health {
-  /** All objects of the strategy exist as specified. */
+  /** Whether all objects of the install strategy exist as specified. */
   readonly applied: boolean;
   readonly ready: boolean;
-  /** Description of the pending condition. */
+  /** Description of what the installation waits for. */
   readonly message: string;
-  /** Reason why the strategy is invalid. */
+  /** Reason why the install strategy is invalid; undefined if it is valid. */
   readonly invalid?: string;
 }
 
 export interface PhaseSnapshot {
   readonly csv: ClusterServiceVersion;
-  /** Problem of the operator group, or of the version in it. */
+  /** Problem of the operator group, or reason why the group does not support this operator version. */
   readonly problem: GroupProblem | undefined;
   readonly requirements: readonly RequirementStatus[];
   readonly requirementsMet: boolean;
-  /** Version that replaces this one, if any. */
+  /** Operator version that replaces this one, if any. */
   readonly successor: ClusterServiceVersion | undefined;
-  /** Version that this one replaces, if it still exists. */
+  /** Operator version that this one replaces, if it still exists. */
   readonly predecessor: ClusterServiceVersion | undefined;
   /** Reason why the predecessor must not be replaced now. */
   readonly notUpgradeable: string | undefined;
-  /** Other version that owns the same APIs. */
+  /** Message about another operator version that owns the same APIs; undefined if there is none. */
   readonly conflict: string | undefined;
   readonly failForward: boolean;
   readonly health: Health;
@@ -38,13 +38,13 @@ export interface NextPhase {
   readonly phase: string;
   readonly reason: string;
   readonly message: string;
-  /** The strategy must be applied now. */
+  /** Whether the install strategy must be applied now. */
   readonly install: boolean;
-  /** The version must be deleted. */
+  /** Whether the operator version must be deleted now. */
   readonly remove: boolean;
 }
 
-/** The same as upstream's progress deadline of an installation. */
+/** Time after which an installation has failed. It equals upstream's deadline. */
 export const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const GROUP_REASONS: ReadonlySet<string> = new Set([
   'NoOperatorGroup',
@@ -67,7 +67,7 @@ export function nextPhase(snapshot: PhaseSnapshot): NextPhase {
   const stay = (doing: Partial<NextPhase> = {}): NextPhase => to(phase, reason, csv.status?.message ?? '', doing);
   if (phase === 'Deleting') return stay({ remove: true });
   if (phase === 'Replacing') return replacing(snapshot, stay);
-  // A running operator keeps running until its successor runs.
+  // A working operator version stays installed until its successor works.
   if (successor !== undefined && (phase === 'Succeeded' || (phase === 'Failed' && snapshot.failForward)))
     return to('Replacing', 'BeingReplaced', `being replaced by csv: ${successor.metadata?.name}`);
   if (problem !== undefined) return to('Failed', problem.reason, problem.message);
@@ -88,7 +88,7 @@ export function nextPhase(snapshot: PhaseSnapshot): NextPhase {
 }
 
 function replacing({ successor }: PhaseSnapshot, stay: () => NextPhase): NextPhase {
-  // The successor was deleted before it ran, so this version becomes active again.
+  // The successor was deleted before it was installed, so this operator version becomes active again.
   if (successor === undefined) return to('Pending', 'RequirementsUnknown', 'requirements not yet checked');
   if (successor.status?.phase !== 'Succeeded') return stay();
   return to(
@@ -102,7 +102,7 @@ function pending({ requirementsMet, notUpgradeable, predecessor, failForward }: 
   if (notUpgradeable !== undefined)
     return to('Pending', 'OperatorConditionNotUpgradeable', `operator is not upgradeable: ${notUpgradeable}`);
   const before = predecessor?.status?.phase;
-  // A predecessor that is still being installed would conflict over the same deployments.
+  // Wait while the predecessor is being installed, because it may use the same deployments.
   if (before !== undefined && before !== 'Replacing' && !(before === 'Failed' && failForward))
     return to(
       'Pending',
@@ -135,7 +135,7 @@ function succeeded(snapshot: PhaseSnapshot, stay: (doing: Partial<NextPhase>) =>
   const { requirementsMet, health } = snapshot;
   if (!requirementsMet) return to('Pending', 'RequirementsNotMet', "one or more requirements couldn't be found");
   if (health.invalid !== undefined) return to('Failed', 'InstallComponentFailed', health.invalid);
-  // Changed or deleted objects are created again; pods keep running meanwhile.
+  // Objects were changed or deleted, so they are created again. Pods keep running meanwhile.
   if (!health.applied) return to('Pending', 'NeedsReinstall', 'calculated deployment install is bad; reinstalling');
   if (!health.ready) return to('Failed', 'ComponentUnhealthy', `installing: ${health.message}`);
   return stay({});
@@ -143,7 +143,7 @@ function succeeded(snapshot: PhaseSnapshot, stay: (doing: Partial<NextPhase>) =>
 
 function failed(snapshot: PhaseSnapshot, stay: () => NextPhase): NextPhase {
   const { reason = '' } = snapshot.csv.status ?? {};
-  // The earlier problem no longer exists.
+  // The problem that made the operator version fail no longer exists.
   if (GROUP_REASONS.has(reason) || reason === 'RequirementsNotMet')
     return to('Pending', 'RequirementsUnknown', 'requirements not yet checked');
   if (reason === 'ComponentUnhealthy' || reason === 'InstallCheckFailed')
@@ -159,7 +159,7 @@ function failed(snapshot: PhaseSnapshot, stay: () => NextPhase): NextPhase {
 
 const MAX_CONDITIONS = 20;
 
-/** Status after a transition; undefined if unchanged. `now` is RFC 3339. */
+/** Status after a transition; undefined if it is unchanged. `now` is an RFC 3339 time. */
 export function statusAfter(
   { status = {} }: ClusterServiceVersion,
   next: NextPhase,

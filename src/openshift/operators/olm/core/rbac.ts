@@ -22,7 +22,7 @@ const permissionsOf = (
   scope: 'permissions' | 'clusterPermissions',
 ): StrategyPermissions[] => csv.spec?.install?.spec?.[scope] ?? [];
 
-/** Service accounts that the version needs, including `default`. */
+/** Names of the service accounts that the operator version uses. `default` may be one of them. */
 export function serviceAccountNames(csv: ClusterServiceVersion): string[] {
   const named = [...permissionsOf(csv, 'permissions'), ...permissionsOf(csv, 'clusterPermissions')];
   const ofPods = (csv.spec?.install?.spec?.deployments ?? []).map(
@@ -34,7 +34,7 @@ export function serviceAccountNames(csv: ClusterServiceVersion): string[] {
 
 export type RbacObject = ServiceAccount | Role | RoleBinding | ClusterRole | ClusterRoleBinding;
 
-/** RBAC objects that an install plan creates for the version, in the operator's own namespace and in the cluster. */
+/** RBAC objects that the install plan creates: roles in the operator's own namespace, and cluster roles. */
 export function rbacOf(csv: ClusterServiceVersion, namespace: string): RbacObject[] {
   const accounts: ServiceAccount[] = serviceAccountNames(csv)
     .filter((name) => name !== 'default')
@@ -47,8 +47,8 @@ export function rbacOf(csv: ClusterServiceVersion, namespace: string): RbacObjec
 }
 
 /**
- * RBAC objects for the operator's target namespaces: roles there, or cluster roles if it watches all namespaces. `csv`
- * is installed in `own`.
+ * RBAC objects for the target namespaces of the operator: roles in these namespaces, or cluster roles if the operator
+ * watches all namespaces. `own` is the namespace in which `csv` is installed.
  */
 export function targetRbacOf(csv: ClusterServiceVersion, own: string, targets: readonly string[]): RbacObject[] {
   const permissions = permissionsOf(csv, 'permissions');
@@ -99,7 +99,7 @@ function clusterRolesOf(
   ];
 }
 
-/** Whether a rule grants all permissions, in which case the installation is announced. */
+/** Whether a rule grants all permissions. The user is then warned when the operator is installed. */
 export function requestsAllPermissions(csv: ClusterServiceVersion): boolean {
   return permissionsOf(csv, 'clusterPermissions').some(({ rules = [] }) =>
     rules.some(
@@ -115,7 +115,10 @@ const VERBS = {
   view: ['get', 'list', 'watch'],
 } as const;
 
-/** Roles that give users with the default roles admin, edit and view access to a custom resource of an operator. */
+/**
+ * Cluster roles that give users with the default roles admin, edit and view access to a custom resource of the
+ * operator.
+ */
 export function providedApiRoles({ name = '', version = '', kind = '' }: CrdDescription): ClusterRole[] {
   const [plural = '', ...group] = name.split('.');
   const rules = (verbs: readonly string[]): PolicyRule[] => [

@@ -1,4 +1,7 @@
-/** Requirements of a version on the cluster. Source: operator-lifecycle-manager, operators/olm/requirements.go. */
+/**
+ * Requirements of an operator version on the cluster. Source: operator-lifecycle-manager,
+ * operators/olm/requirements.go.
+ */
 
 import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { compareSemver } from '../../../../base/versions/semver.ts';
@@ -8,13 +11,15 @@ import { serviceAccountNames } from './rbac.ts';
 
 export interface ClusterFacts {
   readonly kubeVersion: string;
-  /** Custom resource definition by name, if it exists. */
+  /** Custom resource definition with this name; undefined if it does not exist. */
   crd(
     name: string,
   ): { readonly uid: string; readonly established: boolean; readonly served: readonly string[] } | undefined;
-  /** UID of a service account of the namespace. */
+  /** UID of the service account in the operator's namespace; undefined if it does not exist. */
   serviceAccount(name: string): string | undefined;
-  /** Whether the service account has the permission, in its namespace or in the whole cluster. */
+  /**
+   * Whether the service account has the permission: in the whole cluster if `clusterWide`, otherwise in its namespace.
+   */
   allows(serviceAccount: string, rule: PolicyRule, clusterWide: boolean): boolean;
   serves(group: string, version: string, kind: string): boolean;
 }

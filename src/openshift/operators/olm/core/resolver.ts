@@ -1,22 +1,22 @@
 /**
- * Selects versions that satisfy all subscriptions of a namespace together. A depth-first search with backtracking:
- * complete within its step limit, and deterministic. The first solution prefers the options of the first subscription,
- * then those of the second, and so on. Source: operator-lifecycle-manager's resolver (its constraints; it uses a SAT
- * solver).
+ * Selects operator versions that satisfy all subscriptions of a namespace together. The resolver uses a depth-first
+ * search with backtracking. The search is deterministic, and finds a solution if one exists and the step limit is not
+ * reached. It prefers the options of the first subscription, then those of the second one, and so on. Source: the
+ * constraints of operator-lifecycle-manager's resolver, which uses a SAT solver.
  */
 import type { Constraint, GvkKey } from './catalog/blobs.ts';
 import { parseRange, type Range, type Version } from './catalog/semver.ts';
 
-/** A version that may be part of a solution. */
+/** Operator version that may be part of a solution. */
 export interface Member {
   /** Name of the CSV, which is unique in a solution. */
   readonly name: string;
-  /** Empty for an installed version whose package is unknown. */
+  /** Name of the package; empty for an installed version whose package is unknown. */
   readonly package: string;
   readonly version: Version | undefined;
   readonly provides: readonly GvkKey[];
   readonly requires: readonly Constraint[];
-  /** Catalog of the version; empty if it is installed. */
+  /** Key of the catalog that contains the version; empty for an installed version. */
   readonly catalog: string;
   readonly channel: string;
   readonly installed: boolean;
@@ -27,9 +27,9 @@ export interface Member {
 export interface Wanted {
   /** Name of the subscription. */
   readonly name: string;
-  /** Best first. The installed version, if any, comes last. */
+  /** Versions that satisfy the subscription, best first. The installed version, if any, comes last. */
   readonly options: readonly Member[];
-  /** Reason why there are no options. */
+  /** Message for the case that there are no options. */
   readonly reason: string;
 }
 
@@ -37,7 +37,7 @@ export interface Problem {
   readonly wanted: readonly Wanted[];
   /** Installed versions without a subscription. */
   readonly fixed: readonly Member[];
-  /** Versions that a dependency may add, best first. `from` is the catalog of the version that requires it. */
+  /** Versions that may be added to satisfy a dependency, best first. `from` is the catalog of the dependent version. */
   candidates(constraint: Leaf, from: string): Iterable<Member>;
   /** Error in a CEL rule, if any. */
   mistakeIn?(rule: string): string | undefined;
@@ -50,7 +50,7 @@ export type Resolution =
   | { readonly chosen: readonly Member[] }
   | { readonly failure: string; readonly reason: 'ConstraintsNotSatisfiable' | 'ErrorPreventedResolution' };
 
-/** Takes some tens of milliseconds. */
+/** Limit of steps. A search of this length takes some tens of milliseconds. */
 const MAX_STEPS = 20_000;
 
 export function resolve(problem: Problem): Resolution {
@@ -68,8 +68,8 @@ export function resolve(problem: Problem): Resolution {
 class Search {
   readonly #problem: Problem;
   /**
-   * Requirements between installed versions that are currently satisfied and must remain so. Requirements that are
-   * already violated are ignored.
+   * Requirements of installed versions that are satisfied before the search, and must stay satisfied. Other
+   * requirements of installed versions are already violated, so they are ignored.
    */
   readonly #kept: ReadonlyMap<Member, readonly Constraint[]>;
   readonly #members: Member[] = [];
@@ -106,7 +106,7 @@ class Search {
     return false;
   }
 
-  /** Adds members for open requirements. Returns true if all are satisfied. */
+  /** Adds members until all requirements are satisfied. Returns false if that is impossible. */
   #settle(): boolean {
     for (const member of this.#members) {
       for (const constraint of this.#kept.get(member) ?? member.requires) {
@@ -154,7 +154,7 @@ class Search {
     }
   }
 
-  /** Returns true if `next` succeeds with the member added; otherwise the member is removed again. */
+  /** Adds the member and calls `next`. Returns true if `next` succeeds; otherwise removes the member again. */
   #with(member: Member, why: string, next: () => boolean): boolean {
     this.#steps += 1;
     if (this.#steps > (this.#problem.maxSteps ?? MAX_STEPS)) {
@@ -182,7 +182,7 @@ class Search {
   }
 }
 
-/** Whether two members exclude each other: same name, same package, or providers of the same kind. */
+/** Whether two members cannot be in the same solution: they have the same name or package, or provide the same API. */
 export function excludes(a: Member, b: Member): boolean {
   return (
     a.name === b.name ||
@@ -201,7 +201,7 @@ export function matches(constraint: Leaf, member: Member): boolean {
   );
 }
 
-/** Cache, because a constraint is compared with many versions. */
+/** Parsed range of each constraint. A constraint is compared with many versions. */
 const ranges = new WeakMap<Leaf, Range>();
 
 function rangeOf(constraint: Extract<Leaf, { readonly type: 'package' }>): Range | undefined {

@@ -14,7 +14,7 @@ import type { Leaf, Member, Problem, Wanted } from './resolver.ts';
 export const PROPERTIES_ANNOTATION = 'operatorframework.io/properties';
 
 export interface VisibleCatalog {
-  /** `namespace/name`. */
+  /** Key `namespace/name` of the CatalogSource. */
   readonly key: string;
   readonly priority: number;
   readonly catalog: Catalog;
@@ -22,25 +22,25 @@ export interface VisibleCatalog {
 
 export interface ResolverInput {
   readonly subscriptions: readonly Subscription[];
-  /** Versions in the namespace, without copies. */
+  /** Operator versions in the namespace, without copies from other namespaces. */
   readonly installed: readonly ClusterServiceVersion[];
-  /** Subscriptions that keep their version because its installation is not complete. */
+  /** Names of the subscriptions whose operator version is still being installed or has failed, so it is not updated. */
   readonly held: ReadonlySet<string>;
   readonly catalogs: readonly VisibleCatalog[];
-  /** Unreadable catalogs with the reason. */
+  /** Reason for each catalog that could not be read, by its key. */
   readonly unreadable: ReadonlyMap<string, string>;
   readonly rules: PropertyRules;
 }
 
 /** Evaluates CEL rules about the properties of operators. */
 export interface PropertyRules {
-  /** Whether the rule holds. `of` identifies the owner of the properties, for which the result is cached. */
+  /** Whether the rule holds for `properties`. `of` is the owner of the properties, by which the result is cached. */
   holds(rule: string, of: object, properties: () => readonly unknown[]): boolean;
-  /** Error in the rule; undefined if it is valid. */
+  /** Describes the error in the rule; undefined if the rule is valid. */
   mistakeIn(rule: string): string | undefined;
 }
 
-/** A member with its bundle. */
+/** Member of a solution that is installed from a catalog, with its bundle. */
 export interface Choice extends Member {
   readonly bundle: Bundle;
   readonly replaces: string;
@@ -49,7 +49,7 @@ export interface Choice extends Member {
 
 export const isChoice = (member: Member): member is Choice => 'bundle' in member;
 
-/** The version that a subscription has installed or is installing. */
+/** Operator version that the subscription has installed or is installing; undefined if there is none. */
 export function currentOf(
   { spec, status }: Subscription,
   installed: readonly ClusterServiceVersion[],
@@ -58,14 +58,14 @@ export function currentOf(
     const found = name === undefined ? undefined : installed.find((each) => each.metadata?.name === name);
     if (found !== undefined) return found;
   }
-  // A subscription that was created after its operator adopts the installed version.
+  // A subscription that was created after its operator adopts the installed operator version.
   return installed.find((each) => packageOf(each) === spec?.name && !isReplaced(each, installed));
 }
 
-/** Package of an installed version; empty if unknown. */
+/** Package of an installed operator version; empty if unknown. */
 export const packageOf = (csv: ClusterServiceVersion): string => memberOf(csv, '').package;
 
-/** Whether an install plan of the same package and namespace has created or updated the object. */
+/** Whether an install plan for the package of `csv`, in the namespace of `csv`, has created or updated the object. */
 export function isComponentOf(csv: ClusterServiceVersion, { metadata }: KubeObject): boolean {
   const owner = packageOf(csv);
   return owner !== '' && metadata?.labels?.[componentLabel(owner, csv.metadata?.namespace ?? '')] !== undefined;
@@ -94,7 +94,7 @@ const nameOf = ({ metadata }: Subscription): string => metadata?.name ?? '';
 const byPreference = (a: VisibleCatalog, b: VisibleCatalog): number =>
   b.priority - a.priority || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
 
-/** Whether another installed version replaces this one, so that the other one counts instead. */
+/** Whether another installed operator version replaces this one. The other version then counts as the installed one. */
 const isReplaced = ({ metadata }: ClusterServiceVersion, all: readonly ClusterServiceVersion[]): boolean =>
   all.some(({ spec }) => spec?.replaces === metadata?.name);
 
@@ -161,13 +161,14 @@ function choiceOf(
     installed: false,
     bundle,
     satisfies: (rule) => rules.holds(rule, bundle, () => propertiesOf(owner.name, bundle)),
-    // An update by skips or skipRange replaces the installed version instead of the one in the channel.
+    // The new version replaces the installed one, even if its channel entry names another version (`skips`,
+    // `skipRange`).
     replaces: current ?? entry?.replaces ?? '',
     skips: entry?.skips ?? [],
   };
 }
 
-/** Member for an installed version, from its annotation and spec. */
+/** Member for an installed operator version. The properties annotation and the spec provide its fields. */
 export function memberOf(csv: ClusterServiceVersion, owner: string, rules?: PropertyRules): Member {
   const { name = '', annotations = {} } = csv.metadata ?? {};
   let requires: readonly Constraint[] = [];
@@ -184,7 +185,7 @@ export function memberOf(csv: ClusterServiceVersion, owner: string, rules?: Prop
       )['packageName'] ?? '',
     );
   } catch {
-    // An annotation that an administrator has changed is ignored.
+    // The annotation is invalid, for example because an administrator has changed it, so it is ignored.
   }
   const owned = csv.spec?.customresourcedefinitions?.owned ?? [];
   const apis = csv.spec?.apiservicedefinitions?.owned ?? [];

@@ -1,5 +1,5 @@
 /**
- * Splits a file-based catalog into documents while it is read, with at most one document in memory. The catalog
+ * Splits a file-based catalog into documents while the catalog is read. At most one document is in memory. A catalog
  * contains consecutive JSON values, or YAML documents separated by lines of `---`. Source: operator-registry's
  * file-based catalogs, https://olm.operatorframework.io/docs/reference/file-based-catalogs/.
  */
@@ -11,9 +11,9 @@ export interface FoundDocument {
 }
 
 export interface DocumentSplitter {
-  /** Returns the documents that end in this chunk. Throws an Error if one exceeds the limit. */
+  /** Returns the documents that end in this chunk. Throws an Error if a document exceeds the size limit. */
   push(chunk: Uint8Array): FoundDocument[];
-  /** Returns the last document at the end of the file. Throws an Error for an unfinished JSON value. */
+  /** Returns the last document; called at the end of the file. Throws an Error if a JSON value is incomplete. */
   end(): FoundDocument[];
 }
 
@@ -33,7 +33,7 @@ export function yamlSplitter(maxBytes: number): DocumentSplitter {
   return new YamlSplitter(maxBytes);
 }
 
-/** Bytes of one document from several chunks. */
+/** Collects the bytes of a document from several chunks. */
 class Pieces {
   readonly #maxBytes: number;
   #pieces: Uint8Array[] = [];
@@ -52,7 +52,7 @@ class Pieces {
     this.#length += bytes.length;
     if (this.#length > this.#maxBytes)
       throw new Error(`a document at byte ${this.offset} is larger than ${this.#maxBytes} bytes`);
-    // Copied, because the reader reuses its buffer; `slice` of a Node buffer would share it.
+    // The bytes are copied, because the reader reuses its buffer. `slice` of a Node.js Buffer would not copy them.
     if (bytes.length > 0) this.#pieces.push(new Uint8Array(bytes));
   }
 
@@ -121,7 +121,7 @@ class JsonSplitter implements DocumentSplitter {
 class YamlSplitter implements DocumentSplitter {
   readonly #current: Pieces;
   #position = 0;
-  /** Number of dashes at the beginning of the current line; -1 if the line is no separator. */
+  /** Number of dashes at the start of the current line; -1 if the line is not a separator. */
   #dashes = 0;
 
   constructor(maxBytes: number) {
@@ -143,7 +143,7 @@ class YamlSplitter implements DocumentSplitter {
         this.#dashes = 0;
       } else if (this.#dashes >= 0) {
         if (byte === DASH) this.#dashes = this.#dashes < 3 ? this.#dashes + 1 : -1;
-        // Only blanks may follow the separator.
+        // Only blanks may follow the dashes of a separator.
         else if (this.#dashes !== 3 || !BLANKS.has(byte ?? 0)) this.#dashes = -1;
       }
     }
@@ -156,7 +156,7 @@ class YamlSplitter implements DocumentSplitter {
     return this.#take(this.#dashes === 3);
   }
 
-  /** Returns the current document without the separator that ends it. */
+  /** Returns the current document. If a separator ends the document, the separator is removed. */
   #take(separated: boolean): FoundDocument[] {
     const { offset, bytes } = this.#current.take();
     let end = bytes.length;

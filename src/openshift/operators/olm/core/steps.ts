@@ -1,7 +1,7 @@
 /**
- * Steps of an install plan: the objects of a bundle and the RBAC of its version, in order of creation. Source:
- * operator-lifecycle-manager pkg/controller/registry/resolver/steps.go and operator-registry pkg/lib/bundle (supported
- * kinds).
+ * Steps of an install plan: the objects of a bundle and the RBAC objects of its operator version, in the order of
+ * creation. Source: operator-lifecycle-manager pkg/controller/registry/resolver/steps.go; operator-registry
+ * pkg/lib/bundle (supported kinds).
  */
 
 import type { KubeObject } from '../../../../api/meta/object.ts';
@@ -12,7 +12,7 @@ import type { Choice } from './selection.ts';
 export const CSV_KIND = 'ClusterServiceVersion';
 export const CRD_KIND = 'CustomResourceDefinition';
 
-/** Kinds that a bundle may contain besides its version. */
+/** Kinds that a bundle may contain besides its CSV. */
 const SUPPORTED: ReadonlySet<string> = new Set([
   'ClusterRole',
   'ClusterRoleBinding',
@@ -33,7 +33,7 @@ const SUPPORTED: ReadonlySet<string> = new Set([
   'ServiceAccount',
   'ServiceMonitor',
 ]);
-/** Kinds that a cluster may lack; the plan skips them. */
+/** Kinds that a cluster may lack. If a cluster lacks the kind, the plan skips the step. */
 const OPTIONAL: ReadonlySet<string> = new Set([
   'ConsoleCLIDownload',
   'ConsoleLink',
@@ -42,7 +42,7 @@ const OPTIONAL: ReadonlySet<string> = new Set([
   'PrometheusRule',
   'ServiceMonitor',
 ]);
-/** Order of creation. The version comes first because it owns the other objects. */
+/** Order of creation. The CSV comes first, because it owns the other objects. */
 const ORDER = [CSV_KIND, CRD_KIND, 'PriorityClass', 'ServiceAccount', 'Secret', 'ConfigMap', 'Role', 'ClusterRole'];
 const MAX_OBJECTS = 500;
 
@@ -51,7 +51,7 @@ export interface BundleContent {
   readonly others: readonly KubeObject[];
 }
 
-/** Returns the version and the other objects of a bundle, or an error message. */
+/** Sorts the objects of a bundle into its CSV and the others. Returns an error message if the bundle is invalid. */
 export function bundleContent(name: string, objects: readonly unknown[]): BundleContent | string {
   if (objects.length > MAX_OBJECTS) return `bundle ${name}: has more than ${MAX_OBJECTS} objects`;
   const versions: ClusterServiceVersion[] = [];
@@ -76,8 +76,10 @@ export function bundleContent(name: string, objects: readonly unknown[]): Bundle
 }
 
 /**
- * @param choice Version to install in `namespace`.
- * @param properties Properties of its bundle.
+ * Creates the steps that install a bundle.
+ *
+ * @param choice Operator version to install in `namespace`.
+ * @param properties Properties of the bundle.
  */
 export function stepsOf(
   { csv, others }: BundleContent,
@@ -100,7 +102,7 @@ export function stepsOf(
     },
     spec: {
       ...spec,
-      // The channel decides which version is replaced, not the CSV.
+      // The channel, not the CSV, determines which version is replaced.
       ...(choice.replaces === '' ? {} : { replaces: choice.replaces }),
       ...(choice.skips.length === 0 ? {} : { skips: [...choice.skips] }),
     },
@@ -125,7 +127,10 @@ const CLUSTER_SCOPED: ReadonlySet<string> = new Set([
   'PriorityClass',
 ]);
 
-/** Objects of a bundle are only created in the operator's namespace. */
+/**
+ * Sets the namespace of an object to the operator's namespace, because objects of a bundle must not be created
+ * elsewhere.
+ */
 function inNamespace(object: KubeObject, namespace: string): KubeObject {
   const { namespace: _own, ...metadata } = object.metadata ?? {};
   return {

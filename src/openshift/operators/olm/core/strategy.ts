@@ -1,6 +1,6 @@
 /**
- * Running parts of a version: deployments, services and their certificates, webhooks and aggregated APIs. Source:
- * operator-lifecycle-manager pkg/controller/install.
+ * Objects with which an operator version runs: deployments, services and their certificates, webhooks and aggregated
+ * APIs. Source: operator-lifecycle-manager pkg/controller/install.
  */
 import type { Deployment } from '../../../../api/generated/apps/v1.ts';
 import type { Container, EnvVar, PodSpec, Service, Volume, VolumeMount } from '../../../../api/generated/core/v1.ts';
@@ -14,7 +14,7 @@ import type {
 } from '../kinds/types.ts';
 import { digestOf, nameWithDigest, ownerLabels, SPEC_HASH_LABEL } from './names.ts';
 
-/** Annotations that are too large or useless for pods. */
+/** Annotations of the CSV that are not copied to pods, because they are too large or useless there. */
 const NOT_FOR_PODS: ReadonlySet<string> = new Set([
   'alm-examples',
   'kubectl.kubernetes.io/last-applied-configuration',
@@ -33,10 +33,13 @@ export function ownerReference({ metadata }: ClusterServiceVersion): OwnerRefere
 }
 
 export interface DeploymentContext {
-  /** olm.targetNamespaces and similar annotations. */
+  /** Annotations for pods that describe the operator group, such as olm.targetNamespaces. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly config: SubscriptionConfig;
-  /** Digests of serving certificates by deployment. A new certificate restarts the pods. */
+  /**
+   * Digests of serving certificates, by deployment. They are part of the pod template, so a new certificate restarts
+   * the pods.
+   */
   readonly certificates: ReadonlyMap<string, string>;
 }
 
@@ -120,7 +123,7 @@ const byPath = (own: readonly VolumeMount[], added: readonly VolumeMount[]): Vol
   ...added,
 ];
 
-/** Volumes at the paths from which aggregated API servers and webhook servers read their certificates. */
+/** Volumes and mounts for the paths from which aggregated API servers and webhook servers read their certificates. */
 function servingVolumes(secret: string): { volumes: Volume[]; mounts: VolumeMount[] } {
   const volume = (name: string, cert: string, key: string): Volume => ({
     name,
@@ -144,7 +147,10 @@ function servingVolumes(secret: string): { volumes: Volume[]; mounts: VolumeMoun
   };
 }
 
-/** Name of the service of a serving deployment. The secret of its certificate has the suffix `-cert`. */
+/**
+ * Name of the service of a deployment that serves webhooks or APIs. The secret of its certificate has the suffix
+ * `-cert`.
+ */
 export const serviceName = (deployment: string): string => `${deployment.replaceAll('.', '-')}-service`;
 export const secretName = (deployment: string): string => `${serviceName(deployment)}-cert`;
 
@@ -159,7 +165,7 @@ interface Served {
   readonly targetPort: number | string;
 }
 
-/** Ports of the deployments that serve webhooks or aggregated APIs. */
+/** Ports of the deployments that serve webhooks or aggregated APIs, one entry per port. */
 function servedBy({ spec }: ClusterServiceVersion): Served[] {
   const webhooks = (spec?.webhookdefinitions ?? []).map(({ deploymentName = '', containerPort = 443, targetPort }) => ({
     deployment: deploymentName,
@@ -174,7 +180,7 @@ function servedBy({ spec }: ClusterServiceVersion): Served[] {
   return [...webhooks, ...apis];
 }
 
-/** Names of deployments that need a serving certificate. They may include names that the version does not define. */
+/** Names of deployments that need a serving certificate. A CSV may name deployments here that it does not define. */
 export function servingDeployments(csv: ClusterServiceVersion): string[] {
   return [...new Set(servedBy(csv).map((each) => each.deployment))].sort();
 }
@@ -213,9 +219,9 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Configurations of the version's admission webhooks, limited to the namespaces that it watches. `caBundle` is PEM in
- * base64. A namespace selector never excludes cluster-scoped objects, so the rules of a limited version only match
- * namespaced resources.
+ * Configurations of the operator's admission webhooks. `caBundle` is PEM in base64. If the operator does not watch all
+ * namespaces, the webhooks are limited to its target namespaces. A namespace selector does not exclude cluster-scoped
+ * objects, so the rules of these webhooks match only namespaced resources.
  */
 export function webhookConfigurations(
   csv: ClusterServiceVersion,
@@ -294,8 +300,8 @@ export interface ConversionPatch {
 }
 
 /**
- * Conversion settings of custom resources that the version converts. The caller must only apply them to owned
- * resources.
+ * Conversion settings of the custom resources that the operator converts. Only custom resources that it owns are
+ * included.
  */
 export function conversionsOf(csv: ClusterServiceVersion, caBundle: string): ConversionPatch[] {
   const owned = new Set((csv.spec?.customresourcedefinitions?.owned ?? []).map(({ name }) => name));

@@ -1,4 +1,4 @@
-/** Operator catalogs in directories and images of this host. No content is executed or unpacked. */
+/** Operator catalogs in directories and images of this host. Their content is only read, never executed or unpacked. */
 
 import { join, normalize, sep } from 'node:path';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
@@ -10,20 +10,20 @@ import { CATALOG, filesBelow, isCatalogFile, openFile, type TreeFile, type TreeL
 
 export interface CatalogImage {
   readonly id: string;
-  /** Unpacked layers, topmost first. */
+  /** Directories of the unpacked layers, from the top layer down. */
   readonly layers: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
 }
 
 export interface CatalogFilesDeps {
-  /** Directory that contains the allowed catalogs. */
+  /** Directory below which catalogs may be read. */
   readonly directory: string;
-  /** Finds an image in this host's store; undefined if it does not exist. */
+  /** Finds an image in this host's image store; undefined if it does not exist. */
   findImage(image: string): Promise<CatalogImage | undefined>;
 }
 
 const BUNDLE: TreeLimits = { maxFiles: 500, maxBytes: 16 * 1024 * 1024, maxDepth: 2 };
-/** Labels with the path of the catalog or the manifests in an image. Source: operator-registry. */
+/** Labels of an image with the path of its catalog and of its manifests. Source: operator-registry. */
 const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
 const MANIFESTS_LABEL = 'operators.operatorframework.io.bundle.manifests.v1';
 const CATALOGS = '/var/lib/origin/catalogs';
@@ -41,7 +41,7 @@ export function createCatalogFiles(deps: CatalogFilesDeps): CatalogFiles {
   };
 }
 
-/** Converts file system errors, so that they contain no path of the host except the requested name. */
+/** Converts file system errors to CodedErrors, so that messages contain no host path except the requested name. */
 async function reported<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task();
@@ -74,7 +74,7 @@ function opened(address: string, found: readonly TreeFile[], id: string): Opened
   };
 }
 
-/** Path relative to the allowed directory. Users write paths as on a host without `--root`. */
+/** Path relative to the allowed directory. Absolute paths are written as on a host that runs without `--root`. */
 function belowDirectory(directory: string, path: string): string {
   const own = path.startsWith(`${CATALOGS}/`) ? join(directory, path.slice(CATALOGS.length)) : path;
   const absolute = normalize(own.startsWith('/') ? own : join(directory, own));
@@ -84,7 +84,7 @@ function belowDirectory(directory: string, path: string): string {
   return absolute.slice(root.length).replace(/\/+$/, '');
 }
 
-/** Path relative to an image's root; `..` ends at the root as in a container. */
+/** Path relative to the root of an image. As in a container, `..` cannot lead out of the root. */
 const inside = (path: string): string => normalize(`/${path}`).replace(/^\/+/, '').replace(/\/+$/, '');
 
 async function imageNamed(deps: CatalogFilesDeps, name: string): Promise<CatalogImage> {

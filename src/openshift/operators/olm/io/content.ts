@@ -1,6 +1,6 @@
 /**
- * A catalog as one stream: for each file its name, a NUL, its size, a NUL and its bytes, sorted by name. The SHA-256 of
- * the stream is the digest by which masters compare their copies.
+ * Stream with the content of a catalog. For each file, sorted by name, it contains the name, a NUL, the size, a NUL and
+ * the bytes of the file. The SHA-256 of the stream is the digest by which masters compare their copies.
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
@@ -19,19 +19,19 @@ export const contentSize = (files: readonly TreeFile[]): number =>
 export async function* contentOf(files: readonly TreeFile[]): AsyncGenerator<Uint8Array> {
   for (const file of files) {
     yield headerOf(file);
-    // Copied, because the chunk's buffer is reused for the next one.
+    // The chunk is copied, because `chunksOf` reuses its buffer for the next chunk.
     for await (const chunk of chunksOf(file.path, file.sizeBytes)) yield Buffer.from(chunk);
   }
 }
 
 export interface ContentSink {
-  /** Creates a new file. `name` has been validated: it is relative and leads through no links. */
+  /** Creates a new file. `name` is validated: it is relative, and no part of it is a symbolic link. */
   create(name: string): Promise<Pick<FileHandle, 'write' | 'sync' | 'close'>>;
 }
 
 /**
- * Writes the files of a stream durably. Throws CodedError 'bad-file' for names outside the catalog, content beyond the
- * limits of a catalog, and a digest other than `sha256` (hex).
+ * Writes the files of a stream durably. Throws CodedError 'bad-file' if a name is invalid in a catalog, if the content
+ * exceeds the limits of a catalog, or if its digest differs from `sha256` (hex).
  */
 export async function receiveContent(
   content: AsyncIterable<Uint8Array>,
@@ -82,7 +82,7 @@ export async function receiveContent(
   }
 }
 
-/** Returns undefined if the header is incomplete. */
+/** Parses the header of a file; undefined if more bytes are required. */
 function readHeader(
   bytes: Buffer,
 ): { readonly name: string; readonly size: number; readonly length: number } | undefined {

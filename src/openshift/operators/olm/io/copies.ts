@@ -1,4 +1,6 @@
-/** Copies of catalogs on this host, which are served to other masters by digest and replaced by theirs. */
+/**
+ * Copies of catalogs on this host. Other masters read them by digest, and newer copies of other masters replace them.
+ */
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile, rename, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -8,7 +10,7 @@ import { contentOf, contentSize, receiveContent } from './content.ts';
 import { CatalogDigests } from './digests.ts';
 import { CATALOG, filesBelow, isCatalogFile } from './tree.ts';
 
-/** Disk space reserved for the store and for logs. */
+/** Free disk space that must remain for the store and for logs. */
 const RESERVE_BYTES = 256 * 1024 * 1024;
 const VERSIONS_FILE = '.versions.json';
 const INCOMING = '.incoming-';
@@ -25,7 +27,7 @@ export class CatalogCopies {
     this.#digests = new CatalogDigests(directory);
   }
 
-  /** Digests by catalog name. Concurrent callers share one scan. */
+  /** Digests of all catalogs, by catalog name. Concurrent callers share one scan. */
   digests(): Promise<Readonly<Record<string, string>>> {
     this.#looking ??= this.#digests.all().finally(() => {
       this.#looking = undefined;
@@ -33,7 +35,7 @@ export class CatalogCopies {
     return this.#looking;
   }
 
-  /** Content of a catalog as one stream; undefined if this host has no catalog with this digest. `sha256` is in hex. */
+  /** Opens a catalog as a stream (see content.ts); undefined if no catalog has this digest. `sha256` is in hex. */
   async open(
     sha256: string,
   ): Promise<{ readonly size: number; readonly content: AsyncIterable<Uint8Array> } | undefined> {
@@ -43,7 +45,7 @@ export class CatalogCopies {
     return { size: contentSize(files), content: contentOf(files) };
   }
 
-  /** Reads the result of `writeVersions`; empty if there is none. */
+  /** Reads what `writeVersions` has written; empty if it has never been called. */
   async versions(): Promise<Map<string, CatalogCopy>> {
     const text = await readFile(join(this.#directory, VERSIONS_FILE), 'utf8').catch(() => '{}');
     const versions = new Map<string, CatalogCopy>();
@@ -69,7 +71,7 @@ export class CatalogCopies {
     await flush(this.#directory);
   }
 
-  /** Restores a directory whose replacement a power failure has interrupted. Must be called before any other method. */
+  /** Completes or reverts replacements that a power failure has interrupted. Must be called before any other method. */
   async recover(): Promise<void> {
     for (const entry of await readdir(this.#directory).catch(() => [])) {
       if (entry.startsWith(INCOMING)) await this.#remove(entry);
@@ -80,9 +82,9 @@ export class CatalogCopies {
   }
 
   /**
-   * Replaces the copy with digest `before` by `content`; with undefined, no entry of this name may exist. Throws
-   * CodedError 'full' before any write, 'bad-file' if the content does not match `digest`, and 'changed' if the current
-   * copy differs from `before`; the copy is then kept.
+   * Replaces the copy whose digest is `before` by `content`. If `before` is undefined, no entry of this name may exist.
+   * Throws CodedError 'full' before anything is written, 'bad-file' if the content does not match `digest`, and
+   * 'changed' if the current copy differs from `before`. After an error the current copy is unchanged.
    */
   async replace(
     name: string,
@@ -121,7 +123,7 @@ export class CatalogCopies {
     const target = join(this.#directory, name);
     const changed = (): CodedError => new CodedError('changed', `${target}: has changed meanwhile`);
     if (before === undefined) {
-      // rename(2) replaces only an empty directory.
+      // rename(2) succeeds only if the target does not exist or is an empty directory.
       await rename(incoming, target).catch((error: unknown) => {
         throw new CodedError('changed', `${target}: is not a catalog and not empty`, { cause: error });
       });
@@ -131,7 +133,7 @@ export class CatalogCopies {
     if ((await new CatalogDigests(this.#directory).of(name)) !== before) throw changed();
     await rm(replaced, { recursive: true, force: true });
     await rename(target, replaced);
-    // An edit between the check and the rename must not be lost.
+    // Compare the digest again, so that an edit between the check and the rename is not lost.
     if ((await new CatalogDigests(this.#directory).of(REPLACED + name)) !== before) {
       await rename(replaced, target);
       throw changed();

@@ -16,12 +16,14 @@ export class CatalogDigests {
   readonly #directory: string;
   #known = new Map<string, Known>();
 
-  /** `directory` contains one directory per catalog. */
+  /** `directory` contains one sub-directory per catalog. */
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Digests of all readable catalogs. Files are read only if they have changed. */
+  /**
+   * Digests of all catalogs that can be read, by name. Files are read only if they have changed since the last call.
+   */
   async all(): Promise<Readonly<Record<string, string>>> {
     const names = (await readdir(this.#directory).catch(() => [])).filter((name) => !name.startsWith('.')).sort();
     const kept = new Map<string, Known>();
@@ -33,7 +35,7 @@ export class CatalogDigests {
     return Object.fromEntries([...kept].map(([name, { digest }]) => [name, digest]));
   }
 
-  /** Digest of one catalog; undefined if it is not a catalog. */
+  /** Digest of one catalog; undefined if the directory is not a catalog. */
   async of(name: string): Promise<string | undefined> {
     return (await this.#read(name).catch(() => undefined))?.digest;
   }

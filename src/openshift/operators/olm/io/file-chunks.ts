@@ -2,7 +2,7 @@ import { openFile } from './tree.ts';
 
 const CHUNK = 64 * 1024;
 
-/** Reads at most `sizeBytes`, because the file may grow meanwhile. */
+/** Reads the first `sizeBytes` of a file. The size is a limit, because the file may grow while it is read. */
 export async function* chunksOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
   const file = await openFile(path);
   try {

@@ -1,11 +1,13 @@
-/** Files in several directories, each of which hides files of the later ones, as image layers do. */
+/**
+ * Merges the files of several directories as overlayfs merges image layers: a file hides the same file in lower layers.
+ */
 import { constants } from 'node:fs';
 import { lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError } from '../../../../base/errors.ts';
 
 export interface TreeFile {
-  /** Relative to the root. */
+  /** Path relative to the roots. */
   readonly name: string;
   readonly path: string;
   readonly sizeBytes: number;
@@ -23,8 +25,8 @@ export const CATALOG: TreeLimits = { maxFiles: 5_000, maxBytes: 256 * 1024 * 102
 export const isCatalogFile = (name: string): boolean => /\.(ya?ml|json)$/.test(name);
 
 /**
- * Regular files below `directory` of each of `roots`, topmost first, sorted by name. Links are omitted, because they
- * may lead outside. Throws CodedError 'catalog' if a limit is exceeded.
+ * Regular files in `directory` below all `roots`, sorted by name. `roots` are ordered from the top layer down. Symbolic
+ * links are omitted, because they may lead out of the tree. Throws CodedError 'catalog' if a limit is exceeded.
  */
 export async function filesBelow(roots: readonly string[], directory: string, limits: TreeLimits): Promise<TreeFile[]> {
   const files: TreeFile[] = [];
@@ -54,7 +56,7 @@ export async function filesBelow(roots: readonly string[], directory: string, li
   return files;
 }
 
-/** Names in a directory, with the layers that contain them, topmost first. */
+/** Names of the entries of a directory, each with the layers that contain it, from the top layer down. */
 async function entriesOf(tops: readonly string[], below: string): Promise<[string, string[]][]> {
   const entries = new Map<string, string[]>();
   const hidden = new Set<string>();
@@ -62,7 +64,7 @@ async function entriesOf(tops: readonly string[], below: string): Promise<[strin
     for (const name of (await readdir(join(top, below))).sort()) {
       if (name.startsWith('.') || hidden.has(name)) continue;
       const stats = await lstat(join(top, below, name));
-      // An overlayfs whiteout: the layer has removed the entry of lower layers.
+      // The device is an overlayfs whiteout, which hides the entry in lower layers.
       if (stats.isCharacterDevice() && stats.rdev === 0) hidden.add(name);
       else entries.set(name, [...(entries.get(name) ?? []), top]);
     }
@@ -70,7 +72,7 @@ async function entriesOf(tops: readonly string[], below: string): Promise<[strin
   return [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** The layers in which `relative` is a directory, up to the first in which it is another kind of entry. */
+/** Layers in which `relative` is a directory. A layer in which it is something else hides the lower layers. */
 async function directoriesOf(tops: readonly string[], relative: string): Promise<string[]> {
   const found: string[] = [];
   for (const top of tops) {
@@ -81,7 +83,10 @@ async function directoriesOf(tops: readonly string[], relative: string): Promise
   return found;
 }
 
-/** Checks every component of the path, because a link in the middle would lead out of the tree. */
+/**
+ * Kind of the entry `relative`. Every component of the path is checked, because a link in it would lead out of the
+ * tree.
+ */
 async function realKind(top: string, relative: string): Promise<'directory' | 'other' | 'missing'> {
   let path = top;
   for (const part of relative.split('/').filter((each) => each !== '')) {
@@ -93,5 +98,5 @@ async function realKind(top: string, relative: string): Promise<'directory' | 'o
   return (await lstat(path).catch(() => undefined))?.isDirectory() === true ? 'directory' : 'missing';
 }
 
-/** Does not follow a link that has replaced the file. */
+/** Opens a file for reading. Fails if a symbolic link has replaced the file. */
 export const openFile = (path: string) => open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

@@ -1,6 +1,6 @@
 /**
- * Catalog sources, subscriptions and install plans. Source: operator-framework/api pkg/operators/v1alpha1, columns of
- * its CustomResourceDefinitions.
+ * Catalog sources, subscriptions and install plans. Source: operator-framework/api pkg/operators/v1alpha1, and the
+ * columns of its CustomResourceDefinitions.
  */
 
 import { semanticEqual } from '../../../../api/meta/equality.ts';
@@ -17,7 +17,7 @@ import { type CatalogSource, type InstallPlan, OLM_GROUP, type Subscription } fr
 const SCHEMA = 'com.github.operator-framework.api.pkg.operators.v1alpha1';
 const SOURCE_TYPES = ['grpc', 'configmap', 'internal'];
 const APPROVALS = ['Automatic', 'Manual'];
-/** Shortest poll interval. Polling reads the whole catalog, which can have many megabytes. */
+/** Shortest poll interval. Each poll reads the whole catalog, which can have many megabytes. */
 const MIN_POLL_MS = 1_000;
 
 function validateCatalog({ spec = {} }: CatalogSource): FieldError[] {
@@ -142,7 +142,7 @@ export const installPlans: KindDefinition<InstallPlan> = {
     column<InstallPlan>('Approved', 'Whether the plan is approved.', ({ spec }) => spec?.approved === true, {
       type: 'boolean',
     }),
-    // This column is not in upstream; it helps administrators without a console.
+    // Upstream has no such column. It helps administrators who do not use a console.
     column<InstallPlan>('Phase', 'How far the plan is.', ({ status }) => status?.phase ?? '', { wide: true }),
   ],
 };

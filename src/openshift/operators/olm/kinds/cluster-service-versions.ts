@@ -11,7 +11,9 @@ import { type ClusterServiceVersion, OLM_GROUP, type WebhookDescription } from '
 
 const INSTALL_MODES = ['OwnNamespace', 'SingleNamespace', 'MultiNamespace', 'AllNamespaces'];
 const WEBHOOK_TYPES = ['ValidatingAdmissionWebhook', 'MutatingAdmissionWebhook', 'ConversionWebhook'];
-/** `1.2.3` with an optional `v` and suffixes. The operator lifecycle manager parses it more strictly. */
+/**
+ * Pattern for `1.2.3` with an optional `v` and suffixes. The operator lifecycle manager parses versions more strictly.
+ */
 const VERSION = /^v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/;
 const MAX_DEPLOYMENTS = 32;
 

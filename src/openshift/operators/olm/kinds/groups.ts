@@ -18,7 +18,7 @@ const group = specStatusStrategies<OperatorGroup>({
   validate: ({ spec = {} }) => [
     ...validateLabelSelector(spec.selector, 'spec.selector'),
     ...(spec.targetNamespaces ?? []).flatMap((each, index) =>
-      // As in the status, a single empty name means all namespaces.
+      // A single empty name means all namespaces. The status of the group uses the same convention.
       each === '' ? [] : validateNameRule(each, dns1123LabelErrors, `spec.targetNamespaces[${index}]`),
     ),
     ...(isSet(spec.upgradeStrategy) ? validateOneOf(spec.upgradeStrategy, STRATEGIES, 'spec.upgradeStrategy') : []),

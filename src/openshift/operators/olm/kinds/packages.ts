@@ -1,6 +1,6 @@
 /**
- * Package manifests and the catalog packages that they are computed from. Source: operator-lifecycle-manager
- * pkg/package-server.
+ * Package manifests, and the catalog packages from which the API server computes them. Source:
+ * operator-lifecycle-manager pkg/package-server.
  */
 import { ageColumn, column, nameColumn } from '../../../../api/printing/columns.ts';
 import type { KindDefinition } from '../../../../api/registry/definition.ts';
@@ -10,7 +10,7 @@ import type { CatalogPackage, PackageManifest } from './types.ts';
 /** Catalogs in this namespace are available in all namespaces. */
 export const GLOBAL_CATALOG_NAMESPACE = 'openshift-marketplace';
 
-/** Packages that a namespace can install, including those of global catalogs. */
+/** Packages that can be installed in a namespace, including packages of global catalogs. */
 export const packageManifests: KindDefinition<PackageManifest> = {
   group: 'packages.operators.coreos.com',
   version: 'v1',
@@ -31,7 +31,7 @@ export const packageManifests: KindDefinition<PackageManifest> = {
   ],
 };
 
-/** Written by controllers. Only controllers and cluster administrators have access. */
+/** Packages of catalogs, written by controllers. Only controllers and cluster administrators have access. */
 export const catalogPackages: KindDefinition<CatalogPackage> = {
   group: 'olm.hyperedge.dev',
   version: 'v1',

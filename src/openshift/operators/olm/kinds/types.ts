@@ -287,7 +287,7 @@ export interface PackageManifest extends KubeObject {
   status?: PackageManifestStatus;
 }
 
-/** Stored data from which the API server computes package manifests. Written by controllers only. */
+/** Package of a catalog, from which the API server computes PackageManifests. Only controllers write it. */
 export interface CatalogPackage extends KubeObject {
   labels?: Record<string, string>;
   priority?: number;

@@ -1,11 +1,11 @@
 /**
- * Parser for the documents of a file-based catalog: packages, channels and bundles. An invalid document gives a message
- * instead of an exception, so that the rest of the catalog is still read. Source:
+ * Parser for the documents of a file-based catalog: packages, channels and bundles. An invalid document results in a
+ * message instead of an exception, so that the rest of the catalog can still be used. Source:
  * https://olm.operatorframework.io/docs/reference/file-based-catalogs/.
  */
 import { parseRange } from './semver.ts';
 
-/** `group/version/kind`. */
+/** Key of an API, `group/version/kind`. */
 export type GvkKey = string;
 
 export type Constraint =
@@ -43,18 +43,18 @@ export interface BundleBlob {
   readonly version: string;
   readonly provides: readonly GvkKey[];
   readonly requires: readonly Constraint[];
-  /** Whether the bundle's objects are in the catalog; otherwise they are in the image. */
+  /** Whether the catalog contains the objects of the bundle. Otherwise they are read from the bundle's image. */
   readonly hasObjects: boolean;
-  /** Properties without their own field, as JSON; empty if there are none. */
+  /** JSON with the properties that have no field in this interface; empty if there are none. */
   readonly otherProperties: string;
 }
 
 export type Blob = PackageBlob | ChannelBlob | BundleBlob;
 
-/** Result of parsing a document. Without `blob` and `problem`, the document has an unknown schema. */
+/** Result of parsing a document. Both `blob` and `problem` are unset if the schema of the document is unknown. */
 export interface ReadBlob {
   readonly blob?: Blob;
-  /** Package of the document, if known. */
+  /** Name of the package that the document belongs to, if known. */
   readonly package?: string;
   readonly problem?: string;
 }
@@ -65,7 +65,9 @@ const MAX_PROPERTIES = 1_000;
 const MAX_CONSTRAINT_DEPTH = 8;
 const MAX_RULE = 8_192;
 const MAX_OTHER_PROPERTIES = 64 * 1024;
-/** Properties that are represented by fields, or are the bundle's content. */
+/**
+ * Types of properties that are not in `otherProperties`: they have their own field, or are the content of the bundle.
+ */
 const READ: ReadonlySet<unknown> = new Set([
   'olm.bundle.object',
   'olm.csv.metadata',
@@ -123,7 +125,7 @@ function packageOf(fields: Fields): PackageBlob {
   return {
     schema: 'olm.package',
     name,
-    // A missing channel is reported later, when the channels of the package are known.
+    // The default channel is validated later, when all channels of the package are known.
     defaultChannel: textOf(fields['defaultChannel']).slice(0, MAX_NAME),
   };
 }
@@ -184,7 +186,7 @@ export interface BundleProperties {
   readonly requires: readonly Constraint[];
 }
 
-/** Parses the properties of a bundle, or those in the annotation of an installed version. Throws an Error. */
+/** Parses the properties of a bundle, or the properties in the annotation of an installed version. Throws an Error. */
 export function readProperties(properties: readonly unknown[], what: string, owner: string): BundleProperties {
   let version = '';
   const provides: GvkKey[] = [];
@@ -246,6 +248,6 @@ function constraintOf(fields: Fields, what: string, depth: number): Constraint {
       throw new Wrong(`${what}: constraint cel has no rule of at most ${MAX_RULE} characters`);
     return { type: 'cel', rule, message };
   }
-  // To ignore the constraint could install a version that its author excluded.
+  // An unknown constraint must not be ignored, because its author may have excluded this version from the cluster.
   throw new Wrong(`${what}: constraint ${Object.keys(fields).sort().join(', ').slice(0, 64)} is not supported`);
 }

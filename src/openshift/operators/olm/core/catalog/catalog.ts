@@ -1,13 +1,13 @@
 /**
- * A catalog as the resolver uses it: packages, the update graph of each channel, and the location of each bundle in the
- * catalog's files. The content of bundles is not kept in memory. Source: operator-registry alpha/model (rules of
- * validity).
+ * A catalog in the form that the resolver uses: packages, the update graph of each channel, and the location of each
+ * bundle in the files of the catalog. The content of bundles is not kept in memory. Source: operator-registry
+ * alpha/model (validation rules).
  */
 import { compareSemver } from '../../../../../base/versions/semver.ts';
 import type { BundleBlob, ChannelBlob, ChannelEntry, Constraint, GvkKey, PackageBlob, ReadBlob } from './blobs.ts';
 import { parseVersion, type Version } from './semver.ts';
 
-/** Location of a document in the catalog's files. */
+/** Position of a document in the catalog. `file` is an index into the list of files; the other fields are in bytes. */
 export interface Location {
   readonly file: number;
   readonly offset: number;
@@ -29,7 +29,10 @@ export interface Bundle {
 export interface Channel {
   readonly name: string;
   readonly head: string;
-  /** Entries from the head along `replaces`, then those that are only skipped, newest version first. */
+  /**
+   * First the head and the entries that it replaces step by step, then entries that are only skipped, newest version
+   * first.
+   */
   readonly entries: readonly ChannelEntry[];
 }
 
@@ -42,7 +45,7 @@ export interface CatalogPackage {
 
 export interface Catalog {
   readonly packages: ReadonlyMap<string, CatalogPackage>;
-  /** Messages about packages that are excluded. */
+  /** Messages about documents and packages that are invalid and therefore excluded. */
   readonly problems: readonly string[];
 }
 
@@ -59,11 +62,11 @@ const MAX_PROBLEMS = 20;
 export class CatalogBuilder {
   readonly #drafts = new Map<string, Draft>();
   readonly #problems: string[] = [];
-  /** Deduplicates strings, because many bundles have the same properties. */
+  /** One copy of each string. Many bundles have equal properties, so this saves memory. */
   readonly #interned = new Map<string, string>();
   #bundles = 0;
 
-  /** Throws an Error if the catalog exceeds its size limit. */
+  /** Adds a parsed document. Throws an Error if the catalog contains too many bundles. */
   add(read: ReadBlob, location: Location): void {
     if (read.problem !== undefined) {
       if (read.package === undefined) this.#note(read.problem);
@@ -142,7 +145,7 @@ export class CatalogBuilder {
   }
 }
 
-/** Returns the package, or the reason why it is invalid. */
+/** Validates a package. Returns it, or the reason why it is invalid. */
 function packageOf(name: string, draft: Draft): CatalogPackage | string {
   if (draft.problem !== undefined) return draft.problem;
   if (draft.package === undefined) return 'has no document of schema olm.package';
@@ -180,7 +183,7 @@ function channelOf({ name, entries }: ChannelBlob, bundles: ReadonlyMap<string, 
   return { name, head: head.name, entries: [...chain, ...rest.sort(newest)] };
 }
 
-/** Sorts by version, bundles without one first, then by name. */
+/** Order by version, then by name. Bundles without a version come first. */
 function byVersion(a: Bundle | undefined, b: Bundle | undefined): number {
   const [own, other] = [a?.version, b?.version];
   const order =

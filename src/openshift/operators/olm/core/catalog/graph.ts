@@ -9,15 +9,15 @@ export interface InstalledVersion {
   readonly version: Version | undefined;
 }
 
-/** The channel by name, or the default one for an empty name. */
+/** Channel with this name; the default channel if the name is empty. */
 export function channelNamed(owner: CatalogPackage, name: string): Channel | undefined {
   const wanted = name === '' ? owner.defaultChannel : name;
   return owner.channels.find((each) => each.name === wanted);
 }
 
 /**
- * Versions that a new subscription may install, best first: the head and the versions it replaces, step by step.
- * Versions that are only skipped are excluded, except the one named by `starting`.
+ * Versions that a new subscription may install, best first: the entries of the channel from its head on, without
+ * entries that another entry skips. If `starting` is set, only the version with this name is returned.
  */
 export function installable(owner: CatalogPackage, channel: Channel, starting: string): Bundle[] {
   if (starting !== '') {
@@ -31,7 +31,7 @@ export function installable(owner: CatalogPackage, channel: Channel, starting: s
   );
 }
 
-/** Versions that may replace the installed one in one step by `replaces`, `skips` or `skipRange`, newest first. */
+/** Versions that may directly replace the installed one (`replaces`, `skips` or `skipRange`), newest first. */
 export function successors(owner: CatalogPackage, channel: Channel, installed: InstalledVersion): Bundle[] {
   const skipped = new Set(channel.entries.flatMap((each) => each.skips));
   return bundlesOf(
@@ -50,7 +50,7 @@ export function successors(owner: CatalogPackage, channel: Channel, installed: I
 function isInSkipRange(entry: ChannelEntry, bundle: Bundle | undefined, installed: InstalledVersion): boolean {
   if (entry.skipRange === '' || installed.version === undefined) return false;
   if (parseRange(entry.skipRange)?.includes(installed.version) !== true) return false;
-  // A skipRange beyond its own version must not cause a downgrade.
+  // A skipRange that includes versions above the entry's own version must not cause a downgrade.
   return bundle?.version === undefined || compareSemver(bundle.version, installed.version) > 0;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Converts catalogs in ConfigMaps of the older format (lists of versions, custom resources and packages) to documents
+ * Converts catalogs in ConfigMaps from the older format (lists of versions, custom resources and packages) to documents
  * of a file-based catalog. Source: operator-registry pkg/sqlite/configmap.go.
  */
 import { encodeBase64 } from '../../../../../api/validation/base64.ts';
@@ -9,7 +9,7 @@ export const LEGACY_KEYS = ['packages', 'clusterServiceVersions', 'customResourc
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Each argument is the parsed list under that key. */
+/** Creates the documents. Each argument is the parsed list under the key of LEGACY_KEYS with the same index. */
 export function legacyDocuments(packages: unknown, versions: unknown, definitions: unknown): object[] {
   const csvs = new Map(listOf(versions).map((each) => [nameOf(each), fieldsOf(each)]));
   const crds = new Map(listOf(definitions).map((each) => [nameOf(each), fieldsOf(each)]));

@@ -1,7 +1,7 @@
 import { fieldsOf, listOf } from './blobs.ts';
 import type { Bundle } from './catalog.ts';
 
-/** Properties of a bundle as in its catalog, without its objects. */
+/** Properties of a bundle as its catalog declares them, without the properties that contain the bundle's objects. */
 export function propertiesOf(owner: string, bundle: Bundle): readonly unknown[] {
   const { versionText: version, provides, requires, otherProperties } = bundle;
   return [

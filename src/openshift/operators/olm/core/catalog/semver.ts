@@ -1,7 +1,7 @@
 /**
- * Semantic versions and ranges as used in catalogs. Source: semver.org 2.0.0; ranges as github.com/blang/semver parses
- * them: comparisons that must all hold, alternatives separated by `||`, and `x` for any number. Unlike in npm, a range
- * includes every pre-release between its bounds.
+ * Semantic versions and ranges as catalogs use them. Source: semver.org 2.0.0, and the parser of ranges in
+ * github.com/blang/semver: all comparisons of an alternative must hold, alternatives are separated by `||`, and `x`
+ * stands for any number. Unlike in npm, a range includes every pre-release between its bounds.
  */
 
 import { compareSemver, parseSemver, type SemanticVersion } from '../../../../../base/versions/semver.ts';
@@ -9,7 +9,7 @@ import { compareSemver, parseSemver, type SemanticVersion } from '../../../../..
 export type Version = SemanticVersion;
 
 export interface Range {
-  /** Whether one of the alternatives holds. */
+  /** Whether the version satisfies at least one alternative of the range. */
   includes(version: Version): boolean;
 }
 
@@ -19,20 +19,20 @@ const SUFFIX = '(?:-([0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*))?(?:\\+[0-9A-Za-z-]+(?:
 const PARTIAL = new RegExp(`^v?${NUMBER}(?:\\.(?:${NUMBER}|[xX*])(?:\\.(?:${NUMBER}|[xX*])${SUFFIX})?)?$`);
 const COMPARISON = /^(>=|<=|!=|==|=|>|<|!)?(.+)$/;
 
-/** Undefined if `text` is no semantic version. A leading `v` and surrounding spaces are accepted. */
+/** Parses a semantic version; undefined if it is invalid. A leading `v` and surrounding spaces are accepted. */
 export function parseVersion(text: string): Version | undefined {
   return text.length > MAX_LENGTH ? undefined : parseSemver(text.trim().replace(/^v/, ''));
 }
 
 type Test = (version: Version) => boolean;
 
-/** Undefined if `text` is no range. */
+/** Parses a range; undefined if it is invalid. */
 export function parseRange(text: string): Range | undefined {
   if (text.length > MAX_LENGTH || text.trim() === '') return undefined;
   const alternatives: Test[][] = [];
   for (const alternative of text.split('||')) {
     const tests: Test[] = [];
-    // Operators may be separated from their version by spaces.
+    // Spaces are allowed between a comparison operator and its version.
     const joined = alternative.replace(/([<>=!]+)\s+/g, '$1').trim();
     if (joined === '') return undefined;
     for (const part of joined.split(/[\s,]+/)) {

@@ -1,16 +1,16 @@
 /**
- * Finds the newest copy of a catalog's directory. Each edit creates a version with a list of its ancestors, like
- * commits, so that an outdated copy can be distinguished from one that was edited independently.
+ * Finds the newest copy of a catalog directory. Like a commit, each edit creates a version that lists its ancestors.
+ * Therefore an outdated copy can be distinguished from a copy that was edited independently.
  */
 import type { CatalogCopy } from '../../../../../api/kinds/nodes/nodes/catalog-report.ts';
 import { digestOf } from '../names.ts';
 
-/** Number of recorded ancestors. A copy that is further behind counts as a conflict. */
+/** Number of ancestors that a version lists. A copy that is further behind counts as a conflict. */
 const MAX_ANCESTORS = 16;
 
 export const firstVersion = (digest: string): CatalogCopy => ({ digest, version: digestOf(digest), ancestors: [] });
 
-/** Records an edit. The same edit of the same version gets the same name on each host. */
+/** Version after an edit. If hosts apply the same edit to the same version, they create the same version. */
 export const editedVersion = (before: CatalogCopy, digest: string): CatalogCopy => ({
   digest,
   version: digestOf(`${before.version} ${digest}`),
@@ -18,12 +18,11 @@ export const editedVersion = (before: CatalogCopy, digest: string): CatalogCopy 
 });
 
 export type Judgement =
-  /** Copy that all masters should have. */
   | { readonly newest: CatalogCopy }
   /** Digests of copies that were edited independently of each other. */
   | { readonly conflict: readonly string[] };
 
-/** Undefined if there is no copy. */
+/** Compares the copies of all masters; undefined if there is no copy. */
 export function resolveCopies(copies: readonly CatalogCopy[]): Judgement | undefined {
   const ancestors = new Map<string, Set<string>>();
   for (const copy of copies)
@@ -33,7 +32,8 @@ export function resolveCopies(copies: readonly CatalogCopy[]): Judgement | undef
   );
   const digests = [...new Set(heads.map(({ digest }) => digest))].sort();
   if (digests.length > 1) return { conflict: digests };
-  // The contents are equal but were created by different edits, so all masters take the same one of these versions.
+  // The contents are equal although the edits differ. All masters then select the same of these versions, the greatest
+  // one.
   const newest = heads.reduce<CatalogCopy | undefined>(
     (best, each) => (best === undefined || each.version > best.version ? each : best),
     undefined,
@@ -43,7 +43,10 @@ export function resolveCopies(copies: readonly CatalogCopy[]): Judgement | undef
   return { newest: { ...newest, ancestors: [...known].slice(0, MAX_ANCESTORS) } };
 }
 
-/** Difference from `own` to `newest`; undefined if there is none, or if `own` is not an ancestor of `newest`. */
+/**
+ * What `own` lacks of `newest`: its content, or only its version. Undefined if it lacks nothing, or if `own` is not an
+ * ancestor of `newest`.
+ */
 export function lacking(own: CatalogCopy | undefined, newest: CatalogCopy): 'content' | 'version' | undefined {
   if (own === undefined) return 'content';
   if (own.version === newest.version || own.ancestors.includes(newest.version)) return undefined;
