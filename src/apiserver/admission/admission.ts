@@ -13,7 +13,7 @@ export class Mutation {
   again = false;
   /** A webhook or mutating policy has changed the object, so that a second pass is needed. */
   changed = false;
-  /** `seen`: webhooks and policies with reinvocation that have run. `due`: those of them that must run again. */
+  /** `seen`: webhooks and policies with reinvocation that have run. `due`: the part of `seen` that must run again. */
   readonly seen = new Set<unknown>();
   readonly due = new Set<unknown>();
   /** Copy of the object after the last webhook. Undefined when no comparison is needed. */
@@ -25,8 +25,8 @@ export class Mutation {
   }
 
   /**
-   * Called before the webhooks of the second pass: marks them as due when a built-in plug-in has changed the object
-   * since.
+   * Called before the webhooks of the second pass. Marks all `seen` webhooks and policies as due if a built-in plug-in
+   * has changed the object since `repeat`.
    */
   compare({ object }: AdmissionRequest): void {
     const left = this.#left;

@@ -17,7 +17,7 @@ import type { Action, Decision } from '../core/authorization/types.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import { runSteps } from '../server/event-loop.ts';
 
-/** Asynchronous when a webhook decides. */
+/** Source of authorization decisions. A decision is asynchronous if it requires an authorization webhook. */
 export interface AccessSource {
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision>;
 }

@@ -1,4 +1,4 @@
-/** The plug-ins in upstream's recommended order. */
+/** The admission chain of the server: all plug-ins in upstream's recommended order. */
 
 import { namespaces as namespaceDefinition } from '../../api/kinds/cluster/namespaces/index.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
@@ -94,7 +94,7 @@ export interface ChainDeps {
   readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
-  /** Stores the group of a Node that the host itself deletes. */
+  /** Stores the node group of a Node whose own host deletes it, so that the host cannot claim another group later. */
   rememberGroup(node: KubeObject, group: string): Promise<void>;
   /** Reads a namespace from the store, not from the watch cache. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;

@@ -31,7 +31,7 @@ import { rethrowPending } from './authorizer.ts';
 /** Upstream's cost limits of one expression and of all match conditions of a webhook together. */
 const MAX_CALL_COST = 1_000_000;
 /**
- * Cost limit of an expression including the variables that it evaluates first: these run without a pause in between.
+ * Cost limit of an expression including the variables that it evaluates first. The event loop does not run in between.
  */
 const MAX_TURN_COST = MAX_CALL_COST + TURN_COST;
 export const MAX_CONDITIONS_COST = 2_500_000;
@@ -94,8 +94,8 @@ const NAMESPACE = structureOf('kubernetes.Namespace', {
 });
 
 /**
- * Variables of every expression. Expressions other than messages also have the authorizers below. Match conditions of
- * webhooks have no namespace.
+ * Variables of every expression. All expressions except messages also have the authorizers below. Match conditions of
+ * webhooks have no `namespaceObject`.
  */
 const VARIABLES: ReadonlyMap<string, Type> = new Map<string, Type>([
   ['object', DYN],

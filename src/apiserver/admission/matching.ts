@@ -61,7 +61,10 @@ function ruleMatches(rule: Rule, request: AdmissionRequest, kind: ServedKind): b
   });
 }
 
-/** The kind as which `spec` sees the request: the requested one, or an equivalent version of the same objects. */
+/**
+ * Kind in which a webhook or policy with the rules of `spec` sees the request: the requested kind, or an equivalent
+ * version of the same objects. Undefined if the rules do not match.
+ */
 export function matchRules(spec: MatchSpec, request: AdmissionRequest, kinds: Kinds): ServedKind | undefined {
   const { kind } = request;
   const any = (rules: readonly Rule[], as: ServedKind): boolean => rules.some((rule) => ruleMatches(rule, request, as));
@@ -146,7 +149,7 @@ function matchesObject(spec: MatchSpec, request: AdmissionRequest): boolean {
 const REGISTRATION = 'admissionregistration.k8s.io';
 const REVIEWS: ReadonlySet<string> = new Set(['authentication.k8s.io', 'authorization.k8s.io']);
 
-/** Webhook and policy configurations are exempt from webhooks; otherwise a faulty one could not be repaired. */
+/** Webhook and policy configurations are exempt from webhooks; otherwise a faulty webhook could not be repaired. */
 export function isExempt({ kind, derived }: AdmissionRequest): boolean {
   return kind.definition.group === REGISTRATION || derived === true;
 }

@@ -14,7 +14,7 @@ import type { Expression } from './policies/generic/composition.ts';
 import { compileMutating, mutatingExpressions } from './policies/mutating/compile.ts';
 import { compileValidating, validatingExpressions } from './policies/validating/compile.ts';
 
-/** A valid expression that is not allowed. */
+/** Problem of an expression that compiles but is not allowed. */
 interface Forbidden {
   readonly why: string;
 }

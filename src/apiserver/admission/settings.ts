@@ -18,7 +18,7 @@ export interface PodSecuritySettings {
 export interface PodNodeSelectorSettings {
   /** Node selector of namespaces without an annotation. */
   readonly clusterDefault: Labels;
-  /** Labels that pods may select by, per namespace. Empty: any label. */
+  /** Node labels that the node selectors of pods may contain, by namespace. Empty: any label. */
   readonly whitelists: ReadonlyMap<string, Labels>;
 }
 
@@ -34,7 +34,7 @@ export interface EventLimit {
   readonly cacheSize: number;
 }
 
-/** Seconds that a pod without its own tolerations stays on such a node. */
+/** Seconds that a pod without its own tolerations stays on a node that is not ready or unreachable. */
 export interface TolerationSeconds {
   readonly notReady: number;
   readonly unreachable: number;

@@ -18,7 +18,9 @@ const TIMEOUT_MS = 5_000;
 /** The size is limited because parsing blocks the event loop. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** The same object is returned as long as the server's document does not change. */
+/**
+ * OpenAPI document of one server. The cache returns the same object as long as the server's document does not change.
+ */
 export type ForeignPart = ReturnType<typeof partOfV2>;
 
 interface Entry {
@@ -28,7 +30,7 @@ interface Entry {
   digest: string;
   part: ForeignPart | undefined;
   pending: Promise<void> | undefined;
-  /** Requests wait only once for a server that does not respond. */
+  /** True after the first fetch, even if it failed. Requests wait only for the first fetch. */
   wasRequested: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
- * APIServices of the groups and versions that this server itself serves. Those of built-in groups are written at start,
- * those of custom groups follow their definitions. An APIService without the label of this controller is not changed.
- * Source: k8s.io/kube-aggregator/pkg/controllers/autoregister.
+ * APIServices of the groups and versions that this server itself serves. APIServices of built-in groups are written at
+ * start, APIServices of custom groups follow their definitions. An APIService without the label of this controller is
+ * not changed. Source: k8s.io/kube-aggregator/pkg/controllers/autoregister.
  */
 import { servedGroupVersions } from '../../api/discovery/index.ts';
 import { builtinPriority, CUSTOM_PRIORITY, REGISTRATION_GROUP } from '../../api/discovery/priorities.ts';
@@ -22,7 +22,7 @@ const LABEL = 'kube-aggregator.kubernetes.io/automanaged';
 const ON_START = 'onstart';
 const ALWAYS = 'true';
 const SETTLE_MS = 20;
-/** APIServices that users may redirect to another server. The local one returns when theirs is deleted. */
+/** APIServices that users may redirect to another server. If a user deletes one, this server registers itself again. */
 const REPLACEABLE: ReadonlySet<string> = new Set(['v1beta1.metrics.k8s.io']);
 
 export class Registration {
@@ -54,7 +54,9 @@ export class Registration {
     });
   }
 
-  /** Creates missing APIServices. Resolves when those of built-in groups exist; rejects when one cannot be written. */
+  /**
+   * Creates missing APIServices. Resolves when the APIServices of all built-in groups exist. Rejects if a write fails.
+   */
   async start(): Promise<void> {
     const { apiServices } = this.#context;
     if (!this.#isFollowing) this.#atStart = new Set(apiServices.all.map(({ name }) => name));

@@ -27,10 +27,10 @@ export class EventBatches {
   readonly #clock: Clock;
   readonly #underWay = new Set<Promise<void>>();
   #waiting: string[] = [];
-  /** Runs while events wait; fires when the oldest must be sent. */
+  /** Timer while events wait. It fires when the oldest event must be sent. */
   #due: Timer | undefined;
   #isDue = false;
-  /** Runs while no token is available; fires when the next one is. */
+  /** Timer while no token is available. It fires when the next token is available. */
   #pause: Timer | undefined;
   #tokens: number;
   #countedMs: number;

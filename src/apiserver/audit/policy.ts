@@ -37,7 +37,7 @@ export interface AuditDecision {
 
 const NOTHING: AuditDecision = { level: 'None', omitStages: new Set(), omitManagedFields: false };
 
-/** The first matching rule decides. Without a match nothing is recorded. */
+/** Decision of the first rule that matches. A request that no rule matches is not recorded. */
 export function decideAudit(policy: AuditPolicy, user: UserInfo, info: RequestInfo): AuditDecision {
   const rule = policy.rules.find((each) => matches(each, user, info));
   if (rule === undefined || rule.level === 'None') return NOTHING;

@@ -193,7 +193,8 @@ export class AuditRecord {
   }
 
   /**
-   * Records stage ResponseStarted of a long-running request. If asynchronous, the response must wait for it.
+   * Records stage ResponseStarted of a long-running request. If the result is asynchronous, the response must wait
+   * until it resolves.
    */
   started(code: number): Promise<boolean> | undefined {
     if (this.#started) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Authenticates requests, in upstream's order: front proxy, client certificate, bearer token (token file, service
- * account, bootstrap token, OIDC issuers, webhook).
+ * Authenticates requests, in upstream's order: front proxy, client certificate, bearer token (token file, OAuth token,
+ * service account, bootstrap token, OIDC issuers, webhook).
  */
 
 import { ApiError } from '../../api/meta/status.ts';
@@ -81,7 +81,10 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   };
 }
 
-/** Rebuilt when the trusted CAs change, so that open connections are verified again. */
+/**
+ * Authenticators for client certificates. They are rebuilt when the trusted CAs change, so that the certificates of
+ * open connections are verified again.
+ */
 function certificateAuthenticators({ config, certificates: followed }: AuthenticatorDeps) {
   const { requestHeader } = config;
   const made = (settings: CertificateSettings) => ({
@@ -105,8 +108,8 @@ function userOf(identity: TokenIdentity | undefined): UserInfo {
 }
 
 /**
- * Tries the token authenticators in upstream's order. The first that accepts the token decides. Only issuers and the
- * webhook may require requests to other servers.
+ * Tries the token authenticators in upstream's order. The first authenticator that accepts the token decides. Only
+ * issuers and the webhook may require requests to other servers.
  */
 function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authenticateToken'] {
   const { config, tokens, cache, clock, log } = deps;
@@ -118,7 +121,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
   const remembered = new BoundedMap<string, { readonly user: UserInfo; readonly untilMs: number }>(MAX_REMEMBERED);
   let configured: IdentitySettings['tokenIssuers'];
   let known: readonly IssuerTokens[] = [];
-  /** Rebuilt when the configuration changes, which discards the cache of verified tokens. */
+  /** Current issuers. They are rebuilt when the configuration changes, which discards the cache of verified tokens. */
   const issuersNow = (): readonly IssuerTokens[] => {
     const { tokenIssuers = NO_ISSUERS } = deps.identities.current;
     if (tokenIssuers !== configured) {

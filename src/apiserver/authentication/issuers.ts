@@ -18,7 +18,7 @@ export interface TokenIssuer extends ClaimRules {
   readonly discoveryUrl?: string;
   /** PEM bundle; undefined: the public authorities. */
   readonly ca?: string;
-  /** The `aud` claim must contain one of them. */
+  /** The `aud` claim must contain at least one of these values. */
   readonly audiences: readonly string[];
   readonly algorithms: readonly string[];
 }
@@ -52,7 +52,7 @@ export class IssuerTokens {
     this.#deps = deps;
   }
 
-  /** Compares the `iss` claim, which is not verified yet. */
+  /** Reports whether the `iss` claim names this issuer. The claim is not verified yet. */
   claims(token: ParsedToken): boolean {
     return token.claims['iss'] === this.#issuer.url;
   }

@@ -22,7 +22,10 @@ const GROUPS = ['system:authenticated', 'system:authenticated:oauth'];
 /** The user whose password hash is in the secret kube-system/kubeadmin. */
 export const BOOTSTRAP_USER = 'kube:admin';
 const BOOTSTRAP_GROUP = 'system:cluster-admins';
-/** A use is recorded when this fraction (1/10) of the inactivity limit has passed. */
+/**
+ * A use extends the inactivity limit only by at least this fraction (1/10) of its length, so that few uses cause a
+ * write.
+ */
 const RECORDED_SHARE = 10;
 
 /** Name of the object that stores a code or token. */

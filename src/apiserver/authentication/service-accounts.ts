@@ -22,7 +22,7 @@ import {
 
 interface Reference {
   readonly name: string;
-  /** Empty for a node that did not exist when the token of its pod was issued. */
+  /** UID of the object. Empty for a node that did not exist when the token of its pod was issued. */
   readonly uid: string;
 }
 
@@ -94,7 +94,7 @@ const DELETION_LEEWAY_MS = 60_000;
 export interface ServiceAccountTokensOptions {
   readonly signingKey: string;
   readonly publicKeys: readonly string[];
-  /** The first issuer is used for new tokens; tokens of all of them are accepted. */
+  /** The first issuer is used for new tokens. Tokens of all issuers are accepted. */
   readonly issuers: readonly string[];
   readonly audiences: readonly string[];
   readonly cache: WatchCache;
@@ -193,7 +193,7 @@ export class ServiceAccountTokens {
     const parsed = parseToken(token);
     const issuer = parsed?.claims['iss'];
     const legacy = issuer === LEGACY_ISSUER;
-    // Checked before the signature, which is expensive.
+    // The issuer is checked first, because verifying the signature is expensive.
     if (parsed === undefined || !(legacy || this.#options.issuers.some((each) => each === issuer))) return undefined;
     const claims = verifyToken(parsed, this.#keys);
     if (claims === undefined) return undefined;
@@ -267,7 +267,7 @@ export class ServiceAccountTokens {
 
 const DAY_MS = 24 * 3600 * 1000;
 
-/** User of a token for the audiences; undefined if it has none of the wanted ones. */
+/** Identity restricted to the wanted audiences that the token has. Undefined if the token has none of them. */
 function identityFor({ user, audiences }: Verified, wanted: readonly string[]): TokenIdentity | undefined {
   const common = audiences.filter((audience) => wanted.includes(audience));
   return common.length === 0 ? undefined : { user, audiences: common };

@@ -16,7 +16,7 @@ export interface TokenWebhook {
 
 const TIMEOUT_MS = 10_000;
 const MAX_KEPT = 4096;
-/** Maximum total length of a user's names: identities are cached and sent with every request. */
+/** Maximum total length of a user's names. Identities are cached and sent with every request, so their size matters. */
 const MAX_IDENTITY = 64 * 1024;
 
 interface Kept {

@@ -30,7 +30,7 @@ const MAX_DECISIONS_PER_USER = 512;
 interface Remembered {
   readonly generation: number;
   readonly chain: readonly Link[];
-  /** Cached actions that RBAC allowed, and the counters that cached decisions add to. */
+  /** `allowed`: cached actions that RBAC allowed. `decisions`: counters that count decisions from this cache too. */
   readonly decisions: Decisions;
   readonly allowed: Set<string>;
   /** Allowed requests whose parsed path is cached, so that no key must be built for them. */
@@ -63,7 +63,7 @@ export class Authorization {
     this.#deps = deps;
   }
 
-  /** Whether an authorization webhook is configured. */
+  /** Reports whether an authorization webhook is configured. */
   get hasWebhook(): boolean {
     return this.#chain.some(({ type }) => type === 'Webhook');
   }
@@ -234,8 +234,8 @@ export class Authorization {
   }
 
   /**
-   * Returns the first decision that allows or denies. Without one, denies with the reasons of all authorizers. Runs
-   * only built-in authorizers, no webhooks.
+   * Returns the first decision that allows or denies. If no authorizer decides, denies with the reasons of all
+   * authorizers. Runs only built-in authorizers, no webhooks.
    */
   decide(user: UserInfo, action: Action): Decision {
     const outside = scopeDenial(user, action, this.rbac);

@@ -4,7 +4,7 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import type { WriteContext } from '../rest/context.ts';
 import { ensure } from './index.ts';
 
-/** Stores the group that a Node of this name gets when it registers again, with the UID of the deleted Node. */
+/** Stores the node group that a Node of this name gets when it registers again, with the UID of the deleted Node. */
 export async function rememberGroup(context: WriteContext, left: KubeObject, group: string): Promise<void> {
   const { name: node = '', uid = '' } = left.metadata ?? {};
   const value = `${group} ${uid}`;

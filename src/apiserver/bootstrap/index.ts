@@ -44,7 +44,7 @@ const OPENSHIFT_NAMESPACES = [
   'openshift-ingress-operator',
 ];
 
-/** Its pods run with full access to the host, on every node. */
+/** Namespace of the machine config daemon, whose pods run on every node with full access to the host. */
 const DAEMON_NAMESPACE_OBJECT: Namespace = {
   metadata: {
     name: DAEMON_NAMESPACE,
@@ -54,7 +54,10 @@ const DAEMON_NAMESPACE_OBJECT: Namespace = {
     ),
   },
 };
-/** `oc adm upgrade status` reads its image. The hosts apply machine configs themselves, so it has no pods. */
+/**
+ * `oc adm upgrade status` reads the image of this Deployment. It has no pods, because hosts apply machine configs
+ * themselves.
+ */
 const MACHINE_CONFIG_OPERATOR: Deployment = {
   metadata: {
     name: 'machine-config-operator',

@@ -1,6 +1,6 @@
 /**
- * Keeps IPAddress objects consistent with services: recreates a deleted one that a service uses, deletes one without a
- * service, and ensures that the ServiceCIDR `kubernetes` exists. Source:
+ * Keeps IPAddress objects consistent with services: recreates a deleted IPAddress that a service uses, deletes an
+ * IPAddress without a service, and ensures that the ServiceCIDR `kubernetes` exists. Source:
  * k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller, pkg/controlplane/controller/defaultservicecidr.
  */
 
@@ -48,7 +48,7 @@ export class ServiceAddressRepair {
     });
   }
 
-  /** Checks all addresses periodically, and deleted ones at once, until the server stops. */
+  /** Checks all addresses periodically, and each deleted address immediately, until the server stops. */
   start(): void {
     if (this.#started) return;
     this.#started = true;
@@ -79,7 +79,10 @@ export class ServiceAddressRepair {
     });
   }
 
-  /** Usually the service was deleted by the same commit, so it is checked after the whole commit has been applied. */
+  /**
+   * Queues the check of a deleted address. Often the same commit deletes the service, so the check runs after the whole
+   * commit has been applied.
+   */
   #deleted(object: CachedObject): void {
     const parent = object.parse<IpAddress>().spec?.parentRef;
     if (parent?.resource !== 'services') return;

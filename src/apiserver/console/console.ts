@@ -19,7 +19,7 @@ const ASSETS = 'assets/';
 /** File names have a hash of their content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 const SECURITY = {
-  // Plots and terminals set styles by properties, which no directive forbids.
+  // Plots and terminals set styles as DOM properties, which the policy permits.
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
     "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'",
@@ -45,7 +45,10 @@ export class Console {
     return path === BASE || path.startsWith(`${BASE}/`);
   }
 
-  /** Whether a browser opens the server's address without a path. Other clients read the list of API paths there. */
+  /**
+   * Reports whether a browser requests the server's address without a path; the response redirects it to the console.
+   * Other clients get the list of API paths at `/`.
+   */
   leadsTo(path: string, { method, headers }: HttpRequest): boolean {
     if (path !== '/' || method !== 'GET' || !/\btext\/html\b/.test(headers.accept ?? '')) return false;
     this.#files ??= this.#load() ?? null;
@@ -66,7 +69,7 @@ export class Console {
     }
     this.#files ??= this.#load() ?? null;
     const wanted = path.slice(BASE.length + 1);
-    // Every other path is a view of the page.
+    // Every other path is a view inside the single page, which index.html loads.
     const name = wanted.startsWith(ASSETS) ? wanted : INDEX;
     const file = this.#files?.manifest.files.find((each) => each.name === name);
     if (this.#files === null || file === undefined) {
@@ -104,7 +107,7 @@ function end(response: HttpResponse, status: number): void {
 const matches = (header: string | undefined, etag: string): boolean =>
   header?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag) === true;
 
-/** Whether the client accepts gzip with a weight above 0. */
+/** Reports whether the client accepts gzip with a weight above 0. */
 const acceptsGzip = (header: string | string[] | undefined): boolean =>
   String(header ?? '')
     .split(',')

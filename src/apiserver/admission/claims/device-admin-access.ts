@@ -1,5 +1,5 @@
 /**
- * Restricts adminAccess to devices to namespaces that an administrator has labelled. Source: KEP-5018,
+ * Permits adminAccess to devices only in namespaces that an administrator has labelled. Source: KEP-5018,
  * k8s.io/kubernetes/pkg/registry/resource, where the check is part of the strategies of the kinds.
  */
 

@@ -1,6 +1,6 @@
 /**
- * Reserves the fixtures of a rig for pods of its claim. A pod that names a claim gets a scheduling gate until the claim
- * is granted, so that the pod can be created at any time.
+ * Reserves the fixtures of a rig for the pods of the RigClaim that has been granted the rig. A pod that names a
+ * RigClaim gets a scheduling gate until the claim is granted, so the pod may be created earlier.
  */
 
 import type { ResourceClaim } from '../../../api/devices/types.ts';

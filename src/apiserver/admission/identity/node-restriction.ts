@@ -30,14 +30,15 @@ export interface NodeRestrictionSources extends AudienceSources {
   node(name: string): CachedObject | undefined;
   pod(namespace: string, name: string): CachedObject | undefined;
   readonly access: AccessSource;
-  /** Stores the group of a Node that the host itself deletes. */
+  /** Stores the node group of a Node whose own host deletes it. */
   rememberGroup(node: KubeObject, group: string): Promise<void>;
 }
 
 export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugin {
   return {
     name: 'NodeRestriction',
-    // Runs in the mutating phase, as upstream: a request without audiences must not have the server's defaults yet.
+    // Runs in the mutating phase, as upstream, because the server's default audiences are set after this phase. The
+    // check must see the audiences that the client sent.
     async mutate(request) {
       const nodeName = nodeNameOf(request.user);
       if (nodeName === undefined) return;
@@ -107,7 +108,7 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
   }
   const annotation = PROTECTED_ANNOTATIONS.find((each) => {
     const [now, before] = [node.metadata?.annotations?.[each], old?.metadata?.annotations?.[each]];
-    // The API server adds an empty record to a new Node.
+    // The API server adds one of the annotations with an empty value to a new Node.
     return now !== before && !(before === undefined && now === '');
   });
   if (annotation !== undefined) throw forbid(request, `is not allowed to modify annotations: ${annotation}`);

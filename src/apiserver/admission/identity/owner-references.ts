@@ -1,6 +1,7 @@
 /**
- * An owner reference lets the garbage collector delete the dependent, and a blocking one delays the deletion of the
- * owner. Both therefore require the permission to do this directly. Source: plugin/pkg/admission/gc.
+ * Requires permission for the effects of owner references. An owner reference lets the garbage collector delete the
+ * dependent, so it requires `delete` on the dependent. A reference with blockOwnerDeletion delays the deletion of the
+ * owner, so it requires `update` on the finalizers of the owner. Source: plugin/pkg/admission/gc.
  */
 
 import type { ObjectMeta } from '../../../api/generated/meta/v1.ts';
@@ -32,7 +33,7 @@ export function ownerReferences(authorization: Authorization, kinds: () => Kinds
         namespace,
         name: request.name,
       };
-      // On create no delete permission is needed: the creator could as well not have created the object.
+      // A create needs no delete permission: the creator could also have omitted the object.
       if (request.operation !== 'CREATE' && !authorization.allows(request.user, removal)) {
         throw forbid(request, "cannot set an ownerRef on a resource you can't delete");
       }

@@ -1,6 +1,7 @@
 /**
- * RestrictSubjectBindings: in a namespace with RoleBindingRestrictions, role bindings may only have subjects that one
- * of them permits. Source: openshift/kubernetes openshift-kube-apiserver/admission/authorization/restrictusers.
+ * RestrictSubjectBindings: in a namespace with RoleBindingRestrictions, role bindings may only have subjects that at
+ * least one of the restrictions permits. Source: openshift/kubernetes
+ * openshift-kube-apiserver/admission/authorization/restrictusers.
  */
 import type { RoleBinding } from '../../../api/generated/rbac/v1.ts';
 import type { RoleBindingRestriction } from '../../../openshift/projects/kinds/rolebindingrestrictions/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Records the time at which a route or ingress claims a host. Of two namespaces that claim the same host, the earlier
- * claim wins, not the older object; therefore an update that adds a host records its time.
+ * Records the time at which a route or ingress claims a host. If two namespaces claim the same host, the earlier claim
+ * wins, whichever object is older. Therefore an update that adds a host records the time of the update.
  */
 
 import type { KubeObject } from '../../../api/meta/object.ts';

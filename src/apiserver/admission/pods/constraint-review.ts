@@ -41,7 +41,7 @@ export interface PodReview {
   readonly deadlineMs?: number | undefined;
 }
 
-/** Undefined if the cluster has no constraints. */
+/** Evaluates the pod. Undefined if the cluster has no constraints. */
 export async function reviewPod(sources: ConstraintSources, review: PodReview): Promise<Verdict | undefined> {
   const all = inOrder(sources.constraints().map((each) => each.shared<SecurityContextConstraints>()));
   if (all.length === 0) return undefined;
@@ -76,7 +76,10 @@ async function mayUse(
   return false;
 }
 
-/** A controller assigns the UID range of a namespace shortly after its creation, so this waits for it. */
+/**
+ * Values for the constraints from the annotations of the namespace. With `waits`, waits for the UID range, which a
+ * controller assigns shortly after the namespace was created.
+ */
 async function namespaceValues(
   { namespace, clock }: ConstraintSources,
   review: PodReview,

@@ -66,7 +66,9 @@ function containersOf(request: AdmissionRequest, object: Workload | undefined): 
   return object?.spec?.template?.spec;
 }
 
-/** Images that are already stored are not resolved again: an update of another field must not change the template. */
+/**
+ * Images of the stored object. They are not resolved again: an update of another field must not change the template.
+ */
 function imagesOf(spec: Containers | undefined): ReadonlySet<string> {
   return new Set([...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ image = '' }) => image));
 }

@@ -158,8 +158,9 @@ function ratioProblems(resources: ResourceRequirements, item: LimitRangeItem): s
 const textOf = (amounts: unknown, name: string): string => String((amounts as Amounts | undefined)?.[name]);
 
 /**
- * Problems of the pod's total. App containers run together and count as a sum. Init containers run one after the other
- * before them. A restartable init container (sidecar) keeps running beside all that follow.
+ * Problems of the pod's total. The amounts of app containers are added, because these containers run together. Init
+ * containers run before them, one after the other. A restartable init container (sidecar) runs together with all later
+ * containers.
  */
 function podProblems(pod: Pod, item: LimitRangeItem): string[] {
   const names = new Set([

@@ -103,7 +103,7 @@ function covers(wide: Toleration, narrow: Toleration): boolean {
   return (narrow.operator ?? 'Equal') === 'Equal' && (wide.value ?? '') === (narrow.value ?? '');
 }
 
-/** Removes tolerations that others cover. The first of several equal ones stays. */
+/** Removes tolerations that another toleration covers. Of equal tolerations, the first is kept. */
 function mergeTolerations(all: readonly Toleration[]): Toleration[] {
   const merged: Toleration[] = [];
   for (const [index, each] of all.entries()) {

@@ -59,8 +59,8 @@ export function securityContextConstraint(sources: ConstraintSources): Admission
 }
 
 /**
- * Restricts exec and attach to pods with host access: only users who could create such a pod may use them. The service
- * account of the pod does not count. Source: openshift/apiserver-library-go
+ * Restricts exec and attach to pods with host access: only users who could create such a pod may use them. The
+ * permissions of the pod's service account are ignored. Source: openshift/apiserver-library-go
  * pkg/securitycontextconstraints/sccadmission, SCCExecRestrictions.
  */
 export function execRestrictions(

@@ -8,11 +8,14 @@ import type { AdmissionPlugin } from '../admission.ts';
 import { forbid, isFor, isMirrorPod } from '../subject.ts';
 
 const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** Token lifetime, as upstream. Kubelets renew long before. The 7 extra seconds mark tokens of this origin. */
+/**
+ * Token lifetime, as upstream. Kubelets renew tokens long before. The 7 extra seconds identify tokens of this plug-in.
+ */
 const TOKEN_SECONDS = 3607;
 /**
- * Wait for the default account of a new namespace, which a controller creates. Clients such as `oc adm must-gather`
- * create a pod immediately after the namespace and do not try again, and a controller may need seconds on a busy host.
+ * Interval and maximum number of look-ups of a missing service account. A controller creates the default account of a
+ * new namespace, and may need seconds on a busy host. Clients such as `oc adm must-gather` create a pod immediately
+ * after the namespace and do not retry.
  */
 const WAIT_MS = 100;
 const MAX_WAITS = 10;
@@ -54,7 +57,7 @@ export function serviceAccount(options: ServiceAccountOptions): AdmissionPlugin 
   return {
     name: 'ServiceAccount',
     resources: ['pods'],
-    // Synchronous except for pods, because every create calls it.
+    // Synchronous except for pods, because every create request calls `mutate`.
     mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
       const pod = request.object as Pod;

@@ -153,7 +153,7 @@ export class QuotaAccessor {
   }
 
   async #settle(namespace: string, items: readonly Item[]): Promise<void> {
-    // A request is rejected only by quotas that were read from the store.
+    // The cache may be outdated, so a request is rejected only by quotas that were read from the store.
     let certain = false;
     for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
       const quotas = certain ? await this.#read(namespace) : this.#known(namespace);
@@ -221,7 +221,7 @@ interface Decision {
   readonly changed: readonly { readonly previous: CachedObject; readonly object: ResourceQuota }[];
 }
 
-/** Decides items in order; each sees what the earlier ones have left. */
+/** Decides items in order. Each item sees the usage that remains after the earlier items. */
 function decide(quotas: readonly Known[], items: readonly Item[]): Decision {
   const running = [...quotas];
   const answers: (Settled | undefined)[] = new Array(items.length).fill(undefined);

@@ -1,7 +1,7 @@
 /**
  * ClusterResourceQuota: rejects writes that exceed the total of several projects. Usage is computed from the cache for
- * each request. Requests under such quotas run one after the other, so that each sees the usage of the one before.
- * Several API servers together may exceed a quota by the objects that they store at the same time. Source:
+ * each request. Requests under such quotas run one after the other, so that each request sees the usage of the previous
+ * request. Several API servers together may exceed a quota by the objects that they store at the same time. Source:
  * openshift/apiserver-library-go pkg/admission/quota/clusterresourcequota.
  */
 import type { Namespace } from '../../../api/generated/core/v1.ts';

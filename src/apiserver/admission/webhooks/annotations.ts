@@ -25,7 +25,7 @@ export function annotations(
   return {
     failedOpen: () => annotate?.(`failed-open.${type}.${place}`, hook.name),
     mutated: (changed) => annotate?.(`${type}.${place}`, JSON.stringify({ ...subject, mutated: changed })),
-    // A patch may contain parts of the body, so it is recorded only from level Request on.
+    // A patch may contain parts of the body, so it is recorded only at audit level Request and above.
     patched: (patch) =>
       annotate?.(`patch.${place}`, JSON.stringify({ ...subject, patch, patchType: 'JSONPatch' }), 'Request'),
   };

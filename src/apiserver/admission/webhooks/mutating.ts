@@ -1,5 +1,5 @@
 /**
- * Mutating webhooks. They run in sequence and are called again if a later one changed the object.
+ * Mutating webhooks. They run in sequence. Webhooks with reinvocation run again if a later webhook changed the object.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go.
  */
 
@@ -45,7 +45,7 @@ async function callInOrder(
     if (outcome === undefined) continue;
     if (outcome.changed) {
       mutation.changed = true;
-      // Webhooks that were called before this one must run again; this one need not.
+      // Earlier webhooks with reinvocation must run again. The webhook that made the change need not.
       for (const hook of mutation.seen) mutation.due.add(hook);
       mutation.due.delete(each.hook);
     }

@@ -108,7 +108,7 @@ export class PolicyCompiler {
   }
 }
 
-/** Type of a variable as other expressions see it. Structures and types that only CEL has become dynamic. */
+/** Type of a variable as other expressions see it. Structures, and types that exist only in CEL, become dynamic. */
 export function typeOfVariable(type: Type = DYN): Type {
   switch (type.kind) {
     case 'list':

@@ -81,7 +81,8 @@ class Dispatch {
     await this.#request.noteOwners?.();
     for (const invocation of await this.#invocations(concerned)) await this.#invoke(invocation);
     if (this.#made) {
-      // As upstream, reinvoked policies see the result of all mutations; the last policy also sees its own.
+      // As upstream, every policy with reinvocation runs again and sees the result of all mutations, even the last
+      // policy, whose own mutation was the last change.
       this.#pass.changed = true;
       for (const seen of this.#pass.seen) if (typeof seen === 'string') this.#pass.due.add(seen);
     }

@@ -60,7 +60,7 @@ export function* judge(policy: ValidatingPolicy, given: Given, nowMs: () => numb
     yield* run.validate(given.others);
     yield* run.annotate(given.others);
   } catch (error) {
-    // Earlier results are discarded too.
+    // The results of earlier validations are discarded too.
     if (error instanceof OutOfBudget) return failed(error);
     throw error;
   }
