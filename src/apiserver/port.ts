@@ -142,7 +142,7 @@ export interface BackendTls {
  */
 export type Network = 'cluster' | 'controlplane';
 
-/** Proxy for connections to a network, by CONNECT. */
+/** HTTP CONNECT proxy for the connections to a network. */
 export interface EgressProxy {
   readonly at: { readonly socket: string } | { readonly host: string; readonly port: number };
   /** PEM. Undefined: no TLS. Without an authority, the proxy is verified with the public authorities. */

@@ -27,7 +27,7 @@ function placeIn(object: KubeObject, namespace: string): void {
 }
 
 /**
- * GET of the collection of a virtual kind, by which OpenShift's clients query whether the user may request projects.
+ * GET of the collection `projectrequests`, by which OpenShift's clients query whether the user may request projects.
  */
 export async function checkProjectRequest(context: RestContext, exchange: Exchange): Promise<void> {
   await mayRequestProjects(context, exchange.user);

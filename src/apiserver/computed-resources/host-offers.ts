@@ -45,7 +45,7 @@ const MOST_PER_SOURCE = 32;
 /** Minimum interval between writes that change only the time and facts of a host. */
 const REPORT_MS = 45_000;
 const ANONYMOUS = 'system:anonymous';
-/** Keys of low order yield the same shared secret with every key; this key is used to detect them. */
+/** Key for testing the keys of hosts: a key of low order yields the same shared secret with every key. */
 const probe = generateKeyPairSync('x25519');
 
 const refusal = (name: string | undefined, why: string): ApiError =>

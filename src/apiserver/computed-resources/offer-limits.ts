@@ -70,7 +70,7 @@ function take(bucket: Bucket, { burst, perSecond }: Rate, nowMs: number): boolea
   return true;
 }
 
-/** One per API server in the process. */
+/** Limits by watch cache, because a process may run several API servers. */
 const limits = new WeakMap<OfferLimitsContext['cache'], Limits>();
 
 function limitsOf({ cache, clock }: OfferLimitsContext): Limits {

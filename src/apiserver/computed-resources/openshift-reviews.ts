@@ -44,8 +44,8 @@ function namespaceOf({ namespace = '' }: ReviewAction, requested: string): strin
 }
 
 /**
- * Scopes of the review. By default, a named subject has none and the requesting user has those of the request; `[]`
- * means none.
+ * The subject with the scopes of the review. If the review has no scopes, a named subject has no scopes, and the
+ * requesting user has the scopes of the request. An empty list removes all scopes.
  */
 function withScopes(subject: UserInfo, { scopes }: SubjectReview): UserInfo {
   if (scopes === undefined || scopes === null) return subject;

@@ -1,6 +1,6 @@
 /**
- * GET and LIST of PackageManifests: in each namespace the packages of its own catalogs and of the global ones. Source:
- * operator-lifecycle-manager pkg/package-server/storage.
+ * GET and LIST of PackageManifests. A namespace contains the packages of its own catalogs and of the global catalogs.
+ * Source: operator-lifecycle-manager pkg/package-server/storage.
  */
 
 import { errors } from '../../api/meta/status.ts';

@@ -83,7 +83,7 @@ export async function requestProject(
   if (project.metadata?.name !== name) throw broken(planned.from, `the project must be called ${name}`);
   try {
     const created = await createObject(context, requestFor(context, kind, '', dryRun), project);
-    // In a dry run there is no namespace in which to try the other objects.
+    // A dry run creates no namespace, so the other objects cannot be tried.
     if (dryRun) return fromStored(kind, created.parse());
   } catch (error) {
     throw isApiError(error, 'AlreadyExists') ? errors.alreadyExists(subject, name) : error;

@@ -79,7 +79,9 @@ const field = object(
 
 export interface AuthenticationFile {
   readonly issuers: readonly TokenIssuer[];
-  /** Undefined if the file does not set it. With paths, anonymous access is limited to them. */
+  /**
+   * Anonymous access. Undefined if the file does not set it. With `paths`, only these paths admit anonymous requests.
+   */
   readonly anonymous: { readonly enabled: boolean; readonly paths?: readonly string[] } | undefined;
 }
 

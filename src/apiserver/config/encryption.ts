@@ -15,7 +15,7 @@ const AES_SIZES = [16, 24, 32];
 const BOX_SIZES = [32];
 const DEFAULT_TIMEOUT_MS = 3_000;
 
-/** Key names prefix stored values, terminated by a colon. */
+/** Name of a key. Stored values begin with the key name and a colon, so a name must not contain a colon. */
 const keyName = (): Field<string> =>
   string({ pattern: /^[^:\s]{1,128}$/, fix: 'a key name has no colon and no spaces' });
 

@@ -1,7 +1,6 @@
 /**
- * Every flag of kube-apiserver since 1.20, and its effect here. Names, kinds and defaults are upstream's
- * (`kube-apiserver
- * --help`).
+ * Every flag of kube-apiserver since 1.20, and its effect here. Names, kinds and defaults are upstream's (`--help` of
+ * kube-apiserver).
  */
 
 type FlagKind =

@@ -90,8 +90,8 @@ export interface ApiServerConfig {
   /** Default: the profile `kubernetes`. */
   readonly openshift?: OpenShiftLayer;
   /**
-   * Only the groups, versions and default objects of kube-apiserver are served: no kinds of OpenShift, OLM, machines
-   * and rigs. Default false.
+   * True: only the groups, versions and default objects of kube-apiserver are served, without the kinds of OpenShift,
+   * OLM, machines and rigs. Default false.
    */
   readonly upstreamOnly?: boolean;
   /** Endpoint port of the `kubernetes` service. Default: the port on which the server listens. */
@@ -136,7 +136,7 @@ export interface ApiServerConfig {
   readonly requestHeader?: {
     readonly ca: string;
     readonly allowedNames: readonly string[];
-    /** Lower case. Defaults: x-remote-user, x-remote-group, x-remote-extra-, and none for UIDs. */
+    /** Header names in lower case. Defaults: x-remote-user, x-remote-group, x-remote-extra-, and no header for UIDs. */
     readonly userHeaders?: readonly string[];
     readonly groupHeaders?: readonly string[];
     readonly extraPrefixes?: readonly string[];
@@ -150,7 +150,7 @@ export interface ApiServerConfig {
   readonly serviceAccounts: {
     /** PEM private key, EC P-256 or RSA, that signs tokens. */
     readonly signingKey: string;
-    /** PEM public keys (or certificates) that tokens are verified with, the signing key's own among them. */
+    /** PEM public keys (or certificates) that verify tokens, including the public key of `signingKey`. */
     readonly publicKeys: readonly string[];
     /** Issuer of new tokens. Tokens of `otherIssuers` are accepted too. */
     readonly issuer: string;
@@ -159,9 +159,9 @@ export interface ApiServerConfig {
     readonly jwksUri?: string;
     /** Maximum lifetime of a token. Undefined: no limit. */
     readonly maxTokenSeconds?: number;
-    /** Tokens of pods are valid for a year, and use after their requested hour is reported. Default false. */
+    /** True: tokens of pods are valid for a year, and their use after the requested hour is reported. Default false. */
     readonly extendTokens?: boolean;
-    /** Default: the issuer. */
+    /** Audiences of tokens that are requested without audiences. Default: the issuer. */
     readonly audiences?: readonly string[];
   };
   /** Timeout of connections to kubelets. Default 10 s. */
@@ -173,7 +173,7 @@ export interface ApiServerConfig {
   readonly kubelet?: { readonly certificate: string; readonly key: string; readonly ca?: string };
   /** CIDR of cluster IPs, or `v4,v6`, the primary one first. Default 172.30.0.0/16. */
   readonly serviceCidr?: string;
-  /** Inclusive. Default 30000–32767. */
+  /** Range of node ports, inclusive. Default 30000–32767. */
   readonly nodePortRange?: readonly [number, number];
   /** Lines of a static token file: `token,user,uid,"group1,group2"`. */
   readonly staticTokens?: string;

@@ -1,6 +1,6 @@
 /**
  * Registry of the served custom kinds. It follows the definitions in the watch cache, so that all API servers serve the
- * same kinds. A definition costs only its names until its kind is used.
+ * same kinds. Schemas of a definition are parsed only when its kind is used, which saves memory.
  */
 import type { CustomResourceDefinition } from '../../api/generated/apiextensions/v1.ts';
 import { isConditionTrue } from '../../api/kinds/cluster/customresourcedefinitions/conditions.ts';
@@ -24,7 +24,9 @@ export interface CustomKindsDeps {
   readonly log: Log;
   readonly webhooks: WebhookCaller;
   readonly kindOptions: Pick<CustomKindOptions, 'compileRules'>;
-  /** Reports whether this server serves the version itself. As upstream, a definition cannot add to such a version. */
+  /**
+   * Reports whether this server serves the version itself. As upstream, a definition cannot add kinds to this version.
+   */
   isBuiltIn(apiVersion: string): boolean;
   /** Called when kinds were added or removed. */
   changed(): void;

@@ -80,7 +80,7 @@ export function createDiscovery(
     answer(exchange, path) {
       const opened = openapi.answer(exchange, path);
       if (opened !== undefined) return opened;
-      // Also rebuilds the documents after kinds were added or removed.
+      // `valueAt` also rebuilds the documents after kinds were added or removed.
       if (valueAt(path) === undefined) throw noSuchResource();
       const form = negotiate(exchange.request.headers.accept, true);
       if (form.as === 'APIGroupDiscoveryList' && (path === '/api' || path === '/apis')) {

@@ -122,7 +122,7 @@ export class OpenApi {
 
   #v3(path: string): Promise<StaticDocument> {
     const custom = this.#context.kinds.custom.filter((each) => isOf(each, path));
-    // All built-in kinds are passed because they share types; custom kinds only with their own group and version.
+    // A document with built-in kinds needs all built-in kinds, because they share types. Custom kinds share no types.
     const of = this.#builtinPaths.includes(path) ? [...this.#builtinKinds, ...custom] : custom;
     return this.#once(`v3 ${path}`, of, (texts) => json(openapiV3(of, path, texts)));
   }

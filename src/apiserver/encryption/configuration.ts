@@ -19,7 +19,7 @@ export interface EncryptedResources {
    * that covers a kind applies.
    */
   readonly resources: readonly string[];
-  /** The first provider encrypts; all decrypt. */
+  /** The first provider encrypts new values. All providers decrypt. */
   readonly providers: readonly EncryptionProvider[];
 }
 

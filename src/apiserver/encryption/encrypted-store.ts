@@ -35,7 +35,7 @@ export class EncryptedStore implements Store {
   #sealer: Sealer;
   #configuration: EncryptionConfiguration;
   #refreshedMs = Number.NEGATIVE_INFINITY;
-  /** Encryption scheme by key, for values that are not plain or should not be. The few different texts are shared. */
+  /** Encryption scheme by key, for encrypted values only. Keys with equal schemes share one string. */
   readonly #schemes = new Map<string, string>();
   readonly #interned = new Map<string, string>();
 

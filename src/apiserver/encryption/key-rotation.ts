@@ -73,8 +73,8 @@ export function withNewKey(
 }
 
 /**
- * Removes all keys but the first of each provider. Call it only if no stored value uses the others. Throws CodedError
- * 'bad-config'.
+ * Removes all keys but the first of each provider. Call it only if no stored value uses the removed keys. Throws
+ * CodedError 'bad-config'.
  */
 export function withoutOldKeys(text: string, file: string): string {
   const document = parseDocument(text);

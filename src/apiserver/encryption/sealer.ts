@@ -18,7 +18,7 @@ export class UnreadableValue extends Error {
 }
 
 interface Scheme {
-  /** Empty for the identity provider. */
+  /** Prefix of the values of this scheme. Empty for the identity provider. */
   readonly prefix: Buffer;
   readonly cipher?: Cipher;
   readonly envelopes?: Envelopes;

@@ -94,8 +94,8 @@ export class FlowGate implements Gate {
   }
 
   /**
-   * Most requests are dispatched at the end of the turn. Only those that still wait are watched for a client
-   * disconnect.
+   * Most requests are dispatched at the end of the turn. Only requests that still wait then are watched for a
+   * disconnect of their client.
    */
   #wait(request: FlowRequest<Exchange>): void {
     this.#newcomers.push(request);
@@ -132,7 +132,7 @@ export class FlowGate implements Gate {
     });
   }
 
-  /** Frees the seat of a watch when it has started. */
+  /** Frees the seats of a request: of a watch when it has started, otherwise when the response is complete. */
   #leave(exchange: Exchange, nowMs: number): void {
     const { flow } = exchange;
     if (flow?.state === 'executing') {

@@ -14,7 +14,7 @@ const EMPTY = Buffer.alloc(0);
  * decompressed size.
  */
 export function readBody(request: HttpRequest, limit: number): Promise<Buffer> {
-  // HTTP/1.1 requests that announce no body have none, and emit no 'end' event (`optimizeEmptyRequests`).
+  // An HTTP/1.1 request that announces no body has no body, and emits no 'end' event (`optimizeEmptyRequests`).
   if (request.readableEnded) return Promise.resolve(EMPTY);
   const announced = request.headers['content-length'];
   if (announced !== undefined && Number(announced) > limit) throw tooLarge(limit);
@@ -30,9 +30,10 @@ function collect(source: Readable & Pick<HttpRequest, 'takeBody'>, limit: number
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    // The listeners are not removed: that costs more than reading the rest of a usual body.
+    // The listeners are not removed, because removing them costs more than reading the rest of a usual body.
     let settled = false;
-    // An error costs as much as a small request because of its stack, and every request is closed after its body.
+    // The error is created only when it is needed, because its stack costs as much as a small request. Every request
+    // emits 'close' after its body.
     const fail = (error: () => ApiError): void => {
       if (settled) return;
       settled = true;

@@ -10,8 +10,8 @@ import { decodeProtobuf } from './protobuf/decode.ts';
 import { PROTOBUF } from './protobuf/table.ts';
 
 /**
- * YAML takes about a hundred times as long to parse as JSON, per token rather than per byte. The limit is sufficient
- * for documents written by hand.
+ * Maximum number of tokens in a YAML body. Parsing YAML takes about a hundred times as long as parsing JSON, and the
+ * time depends on the number of tokens. The limit is sufficient for documents written by hand.
  */
 const MAX_YAML_TOKENS = 50_000;
 const MAX_ALIASES = 32;
@@ -224,7 +224,8 @@ function doublesIn(map: YAMLMap, lines: LineCounter): string[] {
 }
 
 /**
- * YAML 1.1 tags that upstream's parser supports: numbers of other bases, `yes` and `off`. Times and dates stay strings.
+ * YAML 1.1 tags that upstream's parser does not resolve, so times and dates stay strings. Upstream resolves the other
+ * tags: numbers in other bases, `yes` and `off`.
  */
 const UNKNOWN_TAGS = /:(timestamp|binary|omap|pairs|set)$/;
 const knownTags = (tags: Tags): Tags =>
@@ -259,7 +260,7 @@ function decodeYaml(body: Buffer): JsonValue {
       `the body of the request is not valid YAML: ${messageOf(error).split('\n', 1)[0]}`,
     );
   }
-  // Goes through the JSON decoder to remove what JSON cannot express and to check the nesting depth.
+  // The JSON decoder removes what JSON cannot express, and checks the nesting depth.
   const value = decodeJson(Buffer.from(text));
   if (doubles.length > 0 && typeof value === 'object' && value !== null) doubled.set(value, doubles);
   return value;

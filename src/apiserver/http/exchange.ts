@@ -168,8 +168,8 @@ export class Exchange implements Placed {
   }
 
   /**
-   * Records the response code in the audit log. If asynchronous, the response must not end before. It
-   * never rejects.
+   * Records the response code in the audit log. If the result is asynchronous, the response must not end before it
+   * resolves. It never rejects.
    */
   recorded(code: number): Promise<unknown> | undefined {
     const recorded = this.audit?.complete(code);

@@ -55,7 +55,7 @@ export function checkDepth(bytes: Uint8Array): void {
 }
 
 interface Level {
-  /** Undefined for arrays. */
+  /** Keys of the object so far. Undefined for arrays. */
   readonly keys: Set<string> | undefined;
   /** Current field or index. */
   at: string | number;

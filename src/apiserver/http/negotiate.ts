@@ -28,8 +28,8 @@ const memos: { readonly [tables in 'withTables' | 'without']: { readonly protobu
 
 /**
  * The first acceptable form in the client's order of preference. `protobuf`: the kind has a protobuf form; metadata
- * alone always has. `tables`: the kind has table columns, which kinds without storage lack. `streams`: the path also
- * supports watches. Throws 'NotAcceptable'.
+ * alone always has a protobuf form. `tables`: the kind has table columns, which kinds without storage lack. `streams`:
+ * the path also supports watches. Throws 'NotAcceptable'.
  */
 export function negotiate(accept: string | undefined, protobuf: boolean, tables = true, streams = false): AnswerForm {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
@@ -77,7 +77,7 @@ export function negotiateStream(accept: string | undefined, protobuf: boolean): 
   try {
     return negotiate(spoken.length === clauses.length ? accept : spoken.join(','), protobuf, true, true);
   } catch (error) {
-    // If no form is acceptable for any read, the error is that of `negotiate`; otherwise that of streams.
+    // If the client also accepts YAML, the error lists the media types of watches. Otherwise it is that of `negotiate`.
     const isOwn = spoken.length < clauses.length && error instanceof ApiError && error.reason === 'NotAcceptable';
     throw isOwn ? refusal : error;
   }

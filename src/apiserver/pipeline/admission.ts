@@ -11,7 +11,7 @@ export interface AdmissionRequest {
   readonly kind: ServedKind;
   readonly subresource: string;
   readonly namespace: string;
-  /** '' while it is unknown (generateName). */
+  /** Name of the object. '' while the name is unknown (generateName). */
   readonly name: string;
   /** True for an object of a deletecollection. As upstream, webhooks and policies receive no name. */
   readonly collective?: boolean;
@@ -123,7 +123,7 @@ export function admissionOfWrite(request: WriteRequest) {
   } satisfies Partial<AdmissionRequest>;
 }
 
-/** Runs webhooks for a review request. They may change `object` in place. Throws an ApiError when it is rejected. */
+/** Runs webhooks for a review request. They may change `object` in place. Throws an ApiError if they reject it. */
 export async function admitReview(admission: Admission, request: WriteRequest, object: KubeObject): Promise<void> {
   const review: AdmissionRequest = {
     operation: 'CREATE',
@@ -144,7 +144,7 @@ export async function admitReview(admission: Admission, request: WriteRequest, o
   await admission.validate(review);
 }
 
-/** Runs webhooks and policies for `body`. They may change it in place. Throws an ApiError when it is rejected. */
+/** Runs webhooks and policies for `body`. They may change `body` in place. Throws an ApiError if they reject it. */
 export async function admitBody(
   admission: Admission,
   request: Omit<WriteRequest, 'options'> & Partial<Pick<WriteRequest, 'options'>>,

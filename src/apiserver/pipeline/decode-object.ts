@@ -57,7 +57,7 @@ export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject
   }
 }
 
-/** DeleteOptions is accepted in any group and version, because clients send it so. */
+/** Kind that is accepted in any group and version, because clients send DeleteOptions of various groups. */
 const OPTIONS = 'DeleteOptions';
 
 /**

@@ -164,8 +164,8 @@ const API_VERSION = Buffer.from('{"apiVersion":"');
 const QUOTE = 0x22;
 
 /**
- * Replaces the apiVersion in the bytes. Undefined if the bytes do not begin with it, as if written by another API
- * server.
+ * Replaces the apiVersion in the bytes. Undefined if the bytes do not begin with an apiVersion, which may happen if
+ * another API server has written them.
  */
 function withApiVersion(bytes: Buffer, apiVersion: string): Buffer | undefined {
   if (!bytes.subarray(0, API_VERSION.length).equals(API_VERSION)) return undefined;

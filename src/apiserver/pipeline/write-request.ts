@@ -38,7 +38,7 @@ export function placeOf(request: Pick<WriteRequest, 'kind' | 'namespace'>, name:
   return { definition, namespace, name, ...(view === undefined ? {} : { view }) };
 }
 
-/** Without vowels and similar characters, as upstream's rand.String. */
+/** Alphabet without vowels and without characters that look alike, as upstream's rand.String. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 
 export function randomSuffix(random: RandomSource, length: number): string {

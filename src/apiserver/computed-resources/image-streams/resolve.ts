@@ -100,7 +100,7 @@ function found(event: { image?: string; dockerImageReference?: string } | undefi
   return { image: event.image, pullSpec: event.dockerImageReference };
 }
 
-/** The stored Image, or one with the known fields if none is stored. */
+/** The stored Image. If no Image is stored, an Image with the known fields. */
 export function imageOf(cache: WatchCache, { image, pullSpec }: FoundImage, createdAt?: string): Image {
   const stored = cache.kind(IMAGES).get('', image)?.parse<Image>();
   const { managedFields: _m, ...metadata } = stored?.metadata ?? {};

@@ -7,7 +7,7 @@ import type { Expansion, PartEvent } from '../../rest/parts.ts';
 import { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { TagView } from './views.ts';
 
-/** Unchanged tags cause no event. */
+/** Converts an event of an image stream to events of its tags. Unchanged tags cause no event. */
 export function tagEvents(view: TagView): Expansion {
   return (object, previous, type) => {
     const { revision } = object;

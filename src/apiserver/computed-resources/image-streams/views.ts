@@ -24,7 +24,7 @@ function metadataOf(stream: ImageStream, name: string, createdAt: string | undef
 
 export type TagView = (stream: ImageStream, tag: string) => KubeObject | undefined;
 
-/** Undefined if the stream has no image for the tag. */
+/** Undefined if neither the spec nor the status of the stream has the tag. */
 export function streamTagOf(cache: WatchCache, stream: ImageStream, tag: string): ImageStreamTag | undefined {
   const event = latestEvent(stream, tag);
   const source = specTag(stream, tag);

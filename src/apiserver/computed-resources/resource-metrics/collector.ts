@@ -32,7 +32,7 @@ export class MetricsCollector {
   readonly #context: CollectorContext;
   readonly #nodes = new Map<string, Known>();
   readonly #failing = new Set<string>();
-  /** Nodes that are read without a request that waits for them. */
+  /** Nodes that are being read in the background, because they are down or have failed. */
   readonly #retrying = new Set<string>();
   #requestedMs = 0;
   #collectedMs = Number.NEGATIVE_INFINITY;
@@ -44,8 +44,8 @@ export class MetricsCollector {
   }
 
   /**
-   * Resolves when the usage of every responding node is less than one period old. A node that is down or has failed is
-   * read as well, but not waited for, because a host without power answers only by a time-out.
+   * Resolves when the usage of every responding node is less than one period old. Nodes that are down or have failed
+   * are read in the background, because a host without power would delay the request until the time-out.
    */
   async fresh(): Promise<void> {
     const { clock } = this.#context;

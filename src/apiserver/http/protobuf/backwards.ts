@@ -56,7 +56,7 @@ export class BackwardsWriter {
     this.#buffer[at] = rest;
   }
 
-  /** Writes a 64-bit integer of either sign. Negative ones take ten bytes. */
+  /** Writes a 64-bit integer of either sign. A negative integer takes ten bytes. */
   integer(value: number | bigint): void {
     if (typeof value === 'number' && value >= 0) {
       this.varint(value);

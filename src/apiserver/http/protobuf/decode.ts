@@ -183,7 +183,7 @@ const SPECIAL: ReadonlyMap<string, Special> = new Map<string, Special>([
 /** JSON form of an empty message, if it is not null. */
 const ZEROS: ReadonlyMap<string, JsonValue> = new Map([['io.k8s.apimachinery.pkg.api.resource.Quantity', '0']]);
 
-/** Undefined for a zero time. */
+/** RFC 3339 text of a time with this number of fractional digits. Undefined for a zero time. */
 function timeOf(bytes: Buffer, digits: number): string | undefined {
   let seconds: number | undefined;
   let nanos = 0;
@@ -193,7 +193,7 @@ function timeOf(bytes: Buffer, digits: number): string | undefined {
     else if (key === 2) nanos = reader.int();
     else reader.skip();
   }
-  // Outside the range of Date, or Go's zero time, which some clients send.
+  // The time is outside the range of Date, or it is Go's zero time, which some clients send.
   if (seconds === undefined || !(seconds > -62_135_596_800 && seconds < 253_402_300_800)) return undefined;
   const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
   const fraction = digits === 0 ? '' : `.${String(nanos).padStart(9, '0').slice(0, digits)}`;

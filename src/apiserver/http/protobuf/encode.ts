@@ -7,7 +7,7 @@ import { BackwardsWriter } from './backwards.ts';
 import { SCHEMA_TYPES } from './extension-messages.ts';
 import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './table.ts';
 
-/** Shared, because encoding is synchronous. */
+/** Writer for all messages. It can be shared, because encoding is synchronous. */
 const writer = new BackwardsWriter();
 const ENVELOPE_RAW = 2;
 const LIST_METADATA = 1;

@@ -35,8 +35,8 @@ function guardedLookup(target: BackendRequest): LookupFunction {
 }
 
 /**
- * Kept connections. An idle one is closed after a minute: servers close theirs after 90 seconds, and a request on a
- * connection that is about to be closed would be lost.
+ * Kept connections. The pool closes an idle connection after a minute. Servers close idle connections after 90 seconds,
+ * and a request on a connection that is about to be closed would be lost.
  */
 const pool = new Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 60_000 });
 
@@ -162,7 +162,7 @@ function exchange(
       );
     }, target.connectTimeoutMs);
     request.once('socket', (socket) => {
-      // A kept connection was checked for another request.
+      // The address of a kept connection was checked for another request, so it is checked again.
       const { remoteAddress } = socket;
       if (request.reusedSocket && remoteAddress !== undefined && !target.allowAddress(remoteAddress)) {
         request.destroy(refused(target.host, remoteAddress));

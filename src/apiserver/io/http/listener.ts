@@ -34,7 +34,7 @@ const STREAM_RESET_RATE = 33;
  * clients.
  */
 const HANDSHAKE_TIMEOUT_MS = 32_000;
-/** Limits for connections. Unauthenticated ones are closed first. */
+/** Limits for connections. Unauthenticated connections are closed first. */
 const LIMITS: GateLimits = {
   authenticated: 8192,
   unauthenticated: 128,
@@ -54,7 +54,10 @@ Object.defineProperty(Http2Response.prototype, 'destroyed', {
   },
 });
 
-/** Depends on the connection. The version in a request line can be anything the client writes. */
+/**
+ * Tests the class of the request, which depends on the connection. The client can write any version in the request
+ * line.
+ */
 const isHttp2 = (request: unknown): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
 /** The compatibility API of HTTP/2 has the members of HTTP/1.1 that are used. */
@@ -91,7 +94,7 @@ function serverSettings(
     streamResetBurst: STREAM_RESET_BURST,
     streamResetRate: STREAM_RESET_RATE,
     headersTimeout: options.headersTimeoutMs,
-    // A watch has a complete request after its header. Bodies are limited in size and by the server's own timeout.
+    // No limit for receiving a whole request. Bodies are limited in size and by the server's own timeout.
     requestTimeout: 0,
     keepAliveTimeout: options.keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.max(500, Math.min(options.headersTimeoutMs / 2, 5_000)),
@@ -126,7 +129,7 @@ class HttpsListener implements Listener {
       this.#gate,
       (socket: TLSSocket, admitted: GatedConnection) => new TlsConnection(socket, admitted),
     );
-    // Must run before Node's own listener, which creates the session.
+    // This listener must run before Node's own listener, which creates the session.
     this.#server.prependListener('secureConnection', (socket) => this.#secured(socket));
     this.#server.on('session', (session) => this.#begun(session));
     this.#server.on('request', (request, response) => {

@@ -12,7 +12,7 @@ const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
 
-/** Whether OpenSSL rejected a certificate that it considers self-signed. */
+/** Reports whether OpenSSL rejected a certificate that it considers self-signed. */
 export const looksSelfSigned = (error: unknown): boolean => codeOf(error) === 'DEPTH_ZERO_SELF_SIGNED_CERT';
 
 const UNKNOWN_AUTHORITY = new Set([
@@ -44,8 +44,8 @@ function isFor(leaf: X509Certificate, host: string): boolean {
 }
 
 /**
- * Whether one of `authorities` (PEM) signed `leaf`, `leaf` is valid for a server named `host`, and both are valid at
- * this time.
+ * Reports whether one of `authorities` (PEM) signed `leaf`, `leaf` is valid for a server named `host`, and both
+ * certificates are valid at this time.
  */
 export function isTrustedForHost(leaf: X509Certificate, authorities: string, host: string, nowMs: number): boolean {
   // Node's `keyUsage` contains the extended key usages.

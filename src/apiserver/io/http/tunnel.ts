@@ -36,7 +36,7 @@ export function openTunnel(
       reject(new CodedError(code, `${authority} through the proxy ${nameOf(proxy)}: ${why}`));
     };
     const aborted = (): void => fail('the client went away', 'aborted');
-    // Without a 'data' listener, so that bytes after the response stay in the socket for the next reader.
+    // Reads without a 'data' listener, so that bytes after the response stay in the socket for the next reader.
     const read = (): void => {
       answer += (socket.read() as Buffer | null)?.toString('latin1') ?? '';
       const end = answer.indexOf(END);
@@ -46,7 +46,7 @@ export function openTunnel(
       }
       const code = Number(/^HTTP\/1\.[01] (\d{3})/.exec(answer)?.[1]);
       if (code !== OK) fail(`answers ${JSON.stringify(answer.slice(0, answer.indexOf('\r\n')).slice(0, 128))}`);
-      // The protocols that follow are started by the client, so early data is an error.
+      // The client starts the protocols inside the tunnel, so data before its first request is an error.
       else if (answer.length > end + END.length) fail('sent data before the first request');
       else {
         settle();
