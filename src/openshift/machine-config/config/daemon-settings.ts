@@ -1,4 +1,4 @@
-/** `machineConfig` of the bootstrap file: limits of MachineConfigs on this host. */
+/** Section `machineConfig` of the bootstrap file, with the settings of the machine config daemon on this host. */
 import { object, type Parsed, string } from '../../../wire/strict-yaml.ts';
 
 export const machineConfigField = () =>
@@ -10,7 +10,7 @@ type MachineConfigFile = Parsed<
 >['machineConfig'];
 
 export interface MachineConfigSettings {
-  /** Account whose authorized keys are configured, like OpenShift's `core`. */
+  /** Account to which SSH keys of MachineConfigs are added. It has the role of OpenShift's account `core`. */
   readonly sshUser: string;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Cordons, drains and uncordons nodes whose hosts request it. Plan in openshift/machine-config/core/pools/drain. A
- * single-node cluster is only cordoned, because its pods cannot run elsewhere. Source: pkg/controller/drain of
- * openshift/machine-config-operator 4.12.
+ * Cordons, drains and uncordons nodes when their hosts request it. The plan is made in
+ * openshift/machine-config/core/pools/drain. In a cluster with one node, the node is only cordoned, because its pods
+ * cannot run elsewhere. Source: pkg/controller/drain of openshift/machine-config-operator 4.12.
  */
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -26,13 +26,15 @@ export const machineConfigDrainController: ControllerSpec = {
   },
 };
 
-/** Retry interval of an eviction that a disruption budget rejects. */
+/**
+ * Interval after which pods that still run are evicted again, for example if a disruption budget rejected the eviction.
+ */
 const EVICTION_RETRY_MS = 5_000;
 
 interface Drain {
   readonly wanted: string;
   readonly sinceMs: number;
-  /** Start of the current attempt. */
+  /** Start of the current attempt, or of the next one if that is in the future. */
   attemptMs: number;
   reported: boolean;
 }
@@ -108,7 +110,7 @@ class DrainController extends ControllerTerm {
     return drain;
   }
 
-  /** Returns true when no pod is left to evict. Ending pods and the time of the next attempt queue the node again. */
+  /** Evicts the pods of the node. Returns true if no pod is left; otherwise the node is queued again. */
   async #evict(node: Node, drain: Drain): Promise<boolean> {
     const name = nameOf(node);
     const leaving = podsToEvict(name, this.#pods.list());
@@ -145,7 +147,7 @@ class DrainController extends ControllerTerm {
     return false;
   }
 
-  /** Returns the reason why the pod was not evicted, or undefined when it was evicted or does not exist. */
+  /** Evicts a pod. Returns an error message, or undefined if the pod was evicted or no longer exists. */
   async #evictPod({ metadata }: Pod): Promise<string | undefined> {
     const { name = '', namespace = '', uid, deletionTimestamp } = metadata ?? {};
     if (deletionTimestamp !== undefined) return undefined;

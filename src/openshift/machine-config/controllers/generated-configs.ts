@@ -1,6 +1,6 @@
 /**
- * Generates MachineConfigs from KubeletConfigs and ContainerRuntimeConfigs for the pools that they select. The planner
- * is `core/pools/generated.ts`. Source: pkg/controller/{kubelet-config,container-runtime-config} of
+ * Generates MachineConfigs from KubeletConfigs and ContainerRuntimeConfigs for the pools that these select. The plan is
+ * made in `core/pools/generated.ts`. Source: pkg/controller/{kubelet-config,container-runtime-config} of
  * openshift/machine-config-operator.
  */
 
@@ -84,7 +84,7 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
     client: ResourceClient<T>,
     copies: Copies<T>,
   ) {
-    // One worker, because the name of each object depends on the names of the others.
+    // Use one worker only, because the name suffix of an object depends on the suffixes of the other objects.
     super(handle, scope, 1);
     this.#kind = kind;
     this.#filesOf = filesOf;
@@ -116,7 +116,7 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
   protected override async sync(name: string): Promise<void> {
     if (this.#copies.settings.get(name) === undefined) return;
     await ignoreNotFound(async () => {
-      // List from the server, because the informer may lack the suffix that another object has just received.
+      // List the objects from the server, because the informer may lack a suffix that another object has just received.
       const { items } = await this.#client.list();
       const setting = items.find((each) => nameOf(each) === name);
       if (setting === undefined) return;
@@ -133,7 +133,7 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
         ? made
         : planGenerated(setting, this.#kind, all, pools, made.files, this.handle.use('machineConfig').version);
     if ('error' in plan) {
-      // As upstream, MachineConfigs that were generated before stay unchanged.
+      // MachineConfigs that were generated earlier stay unchanged, as in upstream.
       await this.#report(setting, plan.error);
       return;
     }
@@ -144,8 +144,8 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
   }
 
   /**
-   * Writes finalizers and the name suffix before the MachineConfigs are created, so that these are found and deleted
-   * after a crash.
+   * Writes the names of the MachineConfigs as finalizers, and the name suffix, before the MachineConfigs are created.
+   * After a crash, the MachineConfigs can therefore be found and deleted.
    */
   async #holdNames(setting: T, names: readonly string[], suffix: string | undefined): Promise<T> {
     const finalizers = setting.metadata?.finalizers ?? [];
@@ -172,7 +172,7 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
     }
   }
 
-  /** Deletes the MachineConfigs that are not in `wanted`, and then their finalizers. */
+  /** Deletes generated MachineConfigs that are not in `wanted`, and then the finalizers with their names. */
   async #release(setting: T, wanted: readonly string[]): Promise<void> {
     const finalizers = setting.metadata?.finalizers ?? [];
     const old = finalizers.filter((each) => isFragmentName(each, this.#kind) && !wanted.includes(each));

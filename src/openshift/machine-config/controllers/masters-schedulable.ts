@@ -1,5 +1,5 @@
 /**
- * Labels and taints masters according to the Scheduler object `cluster`. Plans in
+ * Sets the labels and taints of masters according to the Scheduler object `cluster`. The plan is made in
  * openshift/machine-config/core/pools/masters.
  */
 import type { Node } from '../../../api/generated/core/v1.ts';
@@ -23,9 +23,9 @@ export const mastersSchedulableController: ControllerSpec = {
       const queue = scope.queue(async (name) => {
         const wanted = schedulers.get(NAME)?.spec?.mastersSchedulable;
         const known = nodes.get(name);
-        // If the object does not set the field, masters are left unchanged.
+        // If the Scheduler object does not set the field, masters are left unchanged.
         if (wanted === undefined || known === undefined || planMaster(known, wanted) === undefined) return;
-        // Other controllers also write the list of taints.
+        // Read the Node from the server, because other controllers also write its list of taints.
         const node = await client.get(name);
         const patch = planMaster(node, wanted);
         if (patch === undefined) return;

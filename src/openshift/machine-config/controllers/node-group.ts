@@ -1,7 +1,7 @@
 /**
- * Creates KubeletConfigs for node groups, so that pools apply their arguments. Plans in
- * openshift/machine-config/core/pools/node-group. Hosts apply the Node labels and the arguments that KubeletConfig does
- * not support.
+ * Creates KubeletConfigs from node groups, so that pools apply the kubelet arguments of the groups. Hosts apply the
+ * labels and the arguments that a KubeletConfig does not support. The plan is made in
+ * openshift/machine-config/core/pools/node-group.
  */
 import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { GROUP_BY_POOLS, NODE_GROUPS } from '../../../api/kinds/nodes/nodes/own-labels.ts';
@@ -44,7 +44,7 @@ interface Copies {
 
 class NodeGroupController extends ControllerTerm {
   readonly #copies: Copies;
-  /** Last reported problem of each group. */
+  /** Problem of each group that was last reported, by name of the group. */
   readonly #reported = new Map<string, string>();
 
   constructor(handle: ControllerHandle, scope: RunScope, copies: Copies) {
@@ -80,7 +80,7 @@ class NodeGroupController extends ControllerTerm {
       const facts = { nodes: nodes.list(), pools: pools.list(), kubeletConfigs: kubeletConfigs.list() };
       plan = planNodeGroup({ name, config, byPools }, facts);
     } catch (error) {
-      // The last configuration stays in force.
+      // The NodeConfig is invalid, so the last valid one stays in effect.
       this.#report(group, messageOf(error));
       return;
     }

@@ -1,6 +1,7 @@
 /**
- * Assigns the nodes of each pool their configuration, a few at a time, and reports the progress in the pool's status.
- * Plans in openshift/machine-config/core/pools. Source: pkg/controller/node of openshift/machine-config-operator.
+ * Assigns the pool's configuration to its nodes, a few at a time, and reports the progress in the status of the pool.
+ * The plans are made in openshift/machine-config/core/pools. Source: pkg/controller/node of
+ * openshift/machine-config-operator.
  */
 import type { Node, Taint } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
@@ -40,7 +41,7 @@ export const machineConfigNodeController: ControllerSpec = {
   },
 };
 
-/** All pools are planned together, because a node may move between pools. */
+/** Single key of the work queue. All pools are planned together, because a node may move between pools. */
 const ALL = 'all';
 const HARMLESS = new Set(['DeferringEtcdLeaderUpdate', 'KubeletSkewPresent']);
 
@@ -49,7 +50,10 @@ class NodeController extends ControllerTerm {
   readonly #nodes: Informer<Node>;
   readonly #poolClient: ResourceClient<MachineConfigPool>;
   readonly #nodeClient: ResourceClient<Node>;
-  /** Written Nodes may be newer than the informer's. A node counts as unavailable from the write on. */
+  /**
+   * Nodes as last written, by name. They may be newer than the informer's copies, and a node that got a new
+   * configuration must count as unavailable immediately.
+   */
   readonly #written = new Map<string, Node>();
   readonly #reported = new Map<string, string>();
 
@@ -97,7 +101,7 @@ class NodeController extends ControllerTerm {
     }
   }
 
-  /** Sets the first configuration, the topology, and the taint of nodes that wait for an update. */
+  /** Sets a node's first configuration, the topology annotation, and the taint of nodes that wait for an update. */
   async #prepareNode(pool: MachineConfigPool, node: Node, topology: string): Promise<void> {
     const first = firstConfiguration(pool, node);
     const annotations = {
@@ -179,7 +183,9 @@ class NodeController extends ControllerTerm {
     }
   }
 
-  /** Reports kubelets older than the API server. They are served, but the version difference can block upgrades. */
+  /**
+   * Records an Event if a kubelet is older than the API server. Such kubelets are supported, but may block upgrades.
+   */
   #reportSkew(nodes: readonly Node[]): void {
     const { gitVersion } = KUBERNETES_VERSION;
     for (const node of nodes) {
@@ -204,7 +210,7 @@ class NodeController extends ControllerTerm {
 
 const version = ({ metadata }: KubeObject): bigint => BigInt(metadata?.resourceVersion ?? '0');
 
-/** Node fields that the plans read. Heartbeats do not trigger a plan. */
+/** Fields of a Node that the plans read. Changes of other fields, such as heartbeats, trigger no plan. */
 const facts = (node: Node): unknown => [
   node.metadata?.labels,
   [CURRENT_CONFIG, DESIRED_CONFIG, CONFIG_STATE, CONFIG_REASON, TOPOLOGY].map((name) => annotationOf(node, name)),
@@ -214,7 +220,7 @@ const facts = (node: Node): unknown => [
   node.metadata?.deletionTimestamp,
 ];
 
-/** Returns undefined when the taints need no change. */
+/** Taints that the node must have; undefined if its taints are already correct. */
 function wantedTaints(taints: readonly Taint[], waits: boolean): readonly Taint[] | undefined {
   const has = taints.some(isUpdateTaint);
   if (has === waits) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Renders the configuration of each pool from its fragments. Plan in openshift/machine-config/core/pools/render.
- * Source: pkg/controller/render of openshift/machine-config-operator.
+ * Renders the configuration of each pool from its fragments. The plan is made in
+ * openshift/machine-config/core/pools/render. Source: pkg/controller/render of openshift/machine-config-operator.
  */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
@@ -21,9 +21,9 @@ import {
 } from '../kinds/machine-config-types.ts';
 import type { MachineConfigFacts } from './machine-config-port.ts';
 
-/** Delay that combines fragments written together into one rendering. */
+/** Delay before rendering, so that fragments that are written together are rendered once. */
 const SETTLE_MS = 100;
-/** Number of unused rendered configurations that a pool keeps for comparison. */
+/** Number of unused rendered configurations that are kept per pool for comparison. */
 const KEPT = 10;
 
 export const machineConfigRenderController: ControllerSpec = {
@@ -73,7 +73,7 @@ class RenderController extends ControllerTerm {
         if (!semanticEqual(pool.spec, old.spec)) wake(pool);
       },
     });
-    // A label change may remove a fragment from a pool's selector, so every pool is checked.
+    // A change of labels may remove a fragment from the selector of any pool, so every pool is checked.
     const wakeAll = (): void => this.#pools.list().forEach(wake);
     scope.onChange(this.#configs, {
       added: wakeAll,
@@ -114,7 +114,10 @@ class RenderController extends ControllerTerm {
     this.handle.recorder.event(pool, 'Normal', 'RenderedConfigGenerated', message);
   }
 
-  /** Sets the Degraded condition of a pool. Other components also write the status, so it is read live. */
+  /**
+   * Sets the condition RenderDegraded of a pool. The pool is read from the server, because others also write its
+   * status.
+   */
   async #setDegraded(name: string, message: string | undefined): Promise<void> {
     const known = this.#pools.get(name)?.status?.conditions ?? [];
     const wanted = {

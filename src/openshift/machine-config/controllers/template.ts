@@ -1,5 +1,5 @@
 /**
- * Creates the default pools with their base fragments, and the ControllerConfig. Contents in
+ * Creates the default pools with their base fragments, and the ControllerConfig. Their contents are defined in
  * openshift/machine-config/core/pools/defaults. Source: pkg/controller/template of openshift/machine-config-operator.
  */
 
@@ -15,7 +15,7 @@ import { nameOf } from '../core/pools/pools.ts';
 import { CONTROLLER_CONFIG } from '../kinds/machine-config-types.ts';
 import type { MachineConfigFacts } from './machine-config-port.ts';
 
-/** Index of the cluster DNS address within the service range. */
+/** Index of the address of the cluster DNS service within the service network. */
 const DNS_INDEX = 10;
 
 export const machineConfigTemplateController: ControllerSpec = {
@@ -91,7 +91,7 @@ async function writeControllerConfig(
   await client.update({ ...written, status }, { subresource: 'status' });
 }
 
-/** The object `cluster` of a kind of config.openshift.io. Undefined when it does not exist. */
+/** Reads the object `cluster` of a kind of config.openshift.io; undefined if it does not exist. */
 async function configOf(
   handle: ControllerHandle,
   plural: string,

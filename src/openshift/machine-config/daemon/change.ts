@@ -1,4 +1,4 @@
-/** Plans the change of a host from one config to another. Pure except for facts read from the host. */
+/** Plans the change of a host from one config to another. Reads facts from the host, but changes nothing. */
 import { CodedError } from '../../../base/errors.ts';
 import {
   clusterPolicies,
@@ -34,7 +34,10 @@ export type PlannedChange =
       readonly unreconcilable?: undefined;
     };
 
-/** Throws CodedErrors when the host lacks an account or a unit. */
+/**
+ * Plans the change: the files, the steps, and the reason if it is impossible. Throws CodedErrors if the host lacks an
+ * account or a unit.
+ */
 export async function planChange(
   from: AppliedConfig,
   to: AppliedConfig,
@@ -54,7 +57,7 @@ export async function planChange(
   return { tree, disruption, mayCutOff: mayCutOff(changes, disruption) };
 }
 
-/** File of the boot loader, or a reason why this host cannot change it. */
+/** File of the boot loader with the new kernel arguments, or the reason why this host cannot change them. */
 async function kernelTree(from: AppliedConfig, to: MachineConfigSpec, kernel: HostKernel): Promise<Tree | string> {
   const wanted = splitKernelArguments(to.kernelArguments ?? []);
   const present = from.spec?.kernelArguments ?? [];
@@ -66,17 +69,18 @@ async function kernelTree(from: AppliedConfig, to: MachineConfigSpec, kernel: Ho
     return `spec.kernelArguments: ${why}; edit ${loader.file} on the host: ${wanted.join(' ')}`;
   }
   const { kind, file, mode, uid, gid } = loader;
-  // A separate file is removed with the last argument.
+  // The separate file for GRUB is omitted if no arguments remain, so it is removed.
   if (kind === 'grub' && wanted.length === 0) return new Map();
   const text = withKernelArguments(kind, loader.text, present, wanted);
   const error = wanted.length === 0 ? undefined : kernelArgumentsError(kind, text, wanted);
   if (error !== undefined) return `spec.kernelArguments: ${file}: ${error}`;
   const bytes = new TextEncoder().encode(text);
-  // Kernel packages also write the other files, so restoring their original could reference removed kernels.
+  // The files of other boot loaders are shared: kernel packages also write them, so restoring an original could
+  // reference a kernel that has been removed.
   return new Map([[file, { kind: 'file', bytes, mode, user: uid, group: gid, shared: kind !== 'grub' }]]);
 }
 
-/** Throws CodedError 'kernel-arguments' when the running kernel lacks an argument of the config. */
+/** Throws CodedError 'kernel-arguments' if the running kernel lacks an argument of the config. */
 export async function checkRunningKernel(spec: MachineConfigSpec | undefined, kernel: HostKernel): Promise<void> {
   const wanted = splitKernelArguments(spec?.kernelArguments ?? []);
   if (wanted.length === 0) return;

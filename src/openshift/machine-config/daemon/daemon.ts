@@ -1,7 +1,7 @@
 /**
- * Machine config daemon: applies its Node's desiredConfig to the host, on trial until the Node is Ready again, and
- * reports drift. It reacts to changes of the Node and of files and does not poll while idle. Source:
- * openshift/machine-config-operator docs/MachineConfigDaemon.md.
+ * Machine config daemon: applies the desiredConfig of its Node to the host and reports drift. A new config is on trial
+ * until the Node is Ready again; otherwise the daemon rolls back. The daemon reacts to changes of the Node and of
+ * files, and does not poll while it is idle. Source: openshift/machine-config-operator docs/MachineConfigDaemon.md.
  */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -28,7 +28,10 @@ import { executeSteps } from './steps.ts';
 import { addressesOf, awaitReady } from './trial.ts';
 
 export interface MachineConfigDaemon {
-  /** Resumes an interrupted change immediately and then waits for the API server. Never throws. */
+  /**
+   * Resumes a change that was interrupted, and then follows the Node. Does not wait for the API server and never
+   * throws.
+   */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -55,7 +58,7 @@ class Daemon implements MachineConfigDaemon {
   #drainTimer: Timer | undefined;
   #drainExpired = false;
   #settling: Settling | undefined;
-  /** Whether a reboot was requested. No further work is done, because each wake-up would request another reboot. */
+  /** Whether a reboot was requested. No work starts after that, because it would request another reboot. */
   #rebooting = false;
 
   constructor(options: MachineConfigDaemonOptions) {
@@ -96,7 +99,7 @@ class Daemon implements MachineConfigDaemon {
     if (this.#running !== undefined || this.#rebooting || this.#stopping.signal.aborted) return;
     this.#running = this.#work().finally(() => {
       this.#running = undefined;
-      // `wake` was called after the last check, so another round is required.
+      // `wake` was called after the last check of the loop, so another round is required.
       if (this.#again) this.#wake();
     });
   }
@@ -151,7 +154,7 @@ class Daemon implements MachineConfigDaemon {
       await this.#report(node, 'Unreconcilable', reason);
       return;
     }
-    // A state that requires attention is kept until the change is done.
+    // The states Degraded and Unreconcilable require attention, so they are shown until the change is done.
     const state = annotationOf(node, CONFIG_STATE);
     if (state !== 'Degraded' && state !== 'Unreconcilable') await this.#report(node, 'Working');
     if (plan.disruption.drain && !(await this.#drained(node, `drain-${desired}`))) return;
@@ -174,7 +177,10 @@ class Daemon implements MachineConfigDaemon {
     await this.#confirm(node);
   }
 
-  /** Ends the period in which a host must stay Ready. Returns true when it failed and the old config was restored. */
+  /**
+   * Ends the period in which the Node must stay Ready, if its outcome is known. Returns true if the Node did not stay
+   * Ready and the old config was restored.
+   */
   async #settled(node: Node): Promise<boolean> {
     const { applied, trial, failed } = this.#note;
     if (trial?.settling !== true) return false;
@@ -193,7 +199,7 @@ class Daemon implements MachineConfigDaemon {
     this.#note = note;
   }
 
-  /** Ends a trial: the host is Ready with its new config, or the old config was restored. */
+  /** Executes the steps of the config on trial and waits until the Node is Ready. Rolls back if that fails. */
   async #confirm(node: Node): Promise<void> {
     const { kernel, log } = this.#options;
     const { applied, trial } = this.#note;
@@ -243,7 +249,10 @@ class Daemon implements MachineConfigDaemon {
     await this.#report(node, 'Degraded', reason);
   }
 
-  /** Runs when the files match the desired config: uncordons after a drain and sets Done unless files have drifted. */
+  /**
+   * Called when the files match the desired config. Uncordons the node after a drain, and reports Done unless files
+   * have drifted.
+   */
   async #settle(node: Node): Promise<void> {
     const request = annotationOf(node, DESIRED_DRAIN);
     const uncordon = `uncordon-${this.#note.applied.name}`;
@@ -254,7 +263,10 @@ class Daemon implements MachineConfigDaemon {
     await (drifted === undefined ? this.#report(node, 'Done') : this.#report(node, 'Degraded', drifted));
   }
 
-  /** Returns true when the drain controller has completed the request. Throws after an hour, as upstream does. */
+  /**
+   * Requests a drain or uncordon. Returns true once the drain controller has completed it. Throws after an hour, as
+   * upstream.
+   */
   async #drained(node: Node, request: string): Promise<boolean> {
     const { client, clock, nodeName } = this.#options;
     if (annotationOf(node, LAST_APPLIED_DRAIN) === request && annotationOf(node, DESIRED_DRAIN) === request) {
@@ -285,7 +297,7 @@ class Daemon implements MachineConfigDaemon {
   }
 }
 
-/** Config to roll back to, and its trial. If a config never became Ready, the one before it stays on trial. */
+/** Config to which a trial rolls back. If the config before it was itself on trial, that config stays on trial. */
 function previousOf(trial: ConfigTrial | undefined): readonly [AppliedConfig, Pick<Note, 'trial'>] {
   const { from = {}, before, settling } = trial ?? {};
   if (trial === undefined || before === undefined || settling === true) return [from, {}];

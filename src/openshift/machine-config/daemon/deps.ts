@@ -11,19 +11,19 @@ export interface MachineConfigDaemonOptions {
   readonly client: ApiClient;
   readonly recorder: EventRecorder;
   readonly files: HostFiles;
-  /** Undefined when the host has no usable service manager. Units then take effect at the next boot. */
+  /** Service manager of the host. Undefined if there is none; changed units then take effect at the next boot. */
   readonly units: HostUnits | undefined;
   readonly kernel: HostKernel;
   readonly parse: ParseOptions;
   /** Restarts the kubelet with the current configuration. Pods keep running. */
   readonly restartKubelet: () => Promise<void>;
-  /** Reloads mirrors, policy and trust of registries. */
+  /** Applies changed settings of registries: mirrors, signature policy and trusted certificates. */
   readonly reloadImages: () => Promise<void>;
-  /** Time within which the Node must be Ready after a change. */
+  /** Time after a change within which the Node must become Ready. */
   readonly readyTimeoutMs: number;
-  /** Time for which the Node must stay Ready after a change that may disconnect it. */
+  /** Time for which the Node must stay Ready after a change that may disconnect the host. */
   readonly settleMs: number;
-  /** Addresses of the host's links that are up. */
+  /** Returns the addresses of the host's network links that are up. */
   readonly addresses: () => readonly string[];
   readonly clock: Clock;
   readonly log: Log;

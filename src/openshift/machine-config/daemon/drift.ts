@@ -1,4 +1,4 @@
-/** Detects files that differ from the config, and reports or repairs them according to the pool. */
+/** Detects files that differ from the config. Reports or repairs them, as the pool's annotation specifies. */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { ON_DRIFT } from '../kinds/machine-config-types.ts';
@@ -12,12 +12,12 @@ interface DriftParts {
 }
 
 export interface DriftWatch {
-  /** Returns the difference in upstream's words, or undefined when there is none or it was repaired. */
+  /** Describes the difference as upstream does. Returns undefined if there is no difference, or after a repair. */
   check(node: Node): Promise<string | undefined>;
 }
 
 const SHOWN = 3;
-/** Names of rendered configs: `rendered-<pool>-<hash>`. */
+/** Pattern for the names of rendered configs, `rendered-<pool>-<hash>`. */
 const RENDERED = /^rendered-(.+)-[0-9a-f]+$/;
 
 export function watchDrift(options: MachineConfigDaemonOptions, parts: DriftParts): DriftWatch {
@@ -31,7 +31,7 @@ export function watchDrift(options: MachineConfigDaemonOptions, parts: DriftPart
       const { metadata } = await client.resource(resources.machineConfigPools).get(pool);
       repairs = metadata?.annotations?.[ON_DRIFT] === 'repair';
     } catch {
-      // While the API server is unreachable, the last known setting of the pool is used.
+      // The API server is unreachable or the pool does not exist, so the last known setting is used.
     }
     return repairs;
   };

@@ -1,7 +1,7 @@
-/** State of the daemon on disk, saved together with the files that it describes. */
+/** State of the daemon on disk. It is saved in the same transaction as the files that it describes. */
 import type { DisruptionPolicies, MachineConfigSpec } from '../core/ignition/index.ts';
 
-/** Config on the host. Without a name the host has no config. */
+/** Config on the host. If `name` is unset, the host has no config. */
 export interface AppliedConfig {
   readonly name?: string;
   readonly spec?: MachineConfigSpec;
@@ -10,25 +10,34 @@ export interface AppliedConfig {
 export interface Note {
   /** Config whose files are on the host. */
   readonly applied: AppliedConfig;
-  /** Present while `applied` is on trial. The host returns to `from` when it does not become Ready. */
+  /** Present while `applied` is on trial. If the Node does not become Ready, the host returns to `from`. */
   readonly trial?: {
     readonly from: AppliedConfig;
-    /** Boot ID at the time of the change. */
+    /** Boot ID of the kernel at the time of the change. */
     readonly bootId: string;
-    /** Policies at the time of the change, so that a rollback needs no API server. */
+    /** Disruption policies at the time of the change. They are saved so that a rollback needs no API server. */
     readonly policies: DisruptionPolicies;
-    /** Config before the change, if it was itself on trial and differs from `from`. */
+    /** Config before the change, if it was itself on trial and therefore differs from `from`. */
     readonly before?: AppliedConfig;
-    /** Node addresses before the change, which the host must keep. */
+    /** Addresses of the Node before the change. The host must keep them. */
     readonly addresses?: readonly string[];
-    /** Whether the change may disconnect the host later. It must then stay Ready for a while before the trial ends. */
+    /**
+     * Whether the change may disconnect the host later. The Node must then stay Ready for a while before the trial
+     * ends.
+     */
     readonly mayCutOff?: boolean;
-    /** Whether the boot loader has the new kernel arguments. Absent: a power failure may have come before the write. */
+    /**
+     * Whether everything except the reboot is done. If unset after a boot, a power failure may have interrupted the
+     * change.
+     */
     readonly readyToBoot?: boolean;
-    /** Whether the steps are done and the Node has been Ready since. It may still become disconnected. */
+    /**
+     * Whether all steps are done and the Node has become Ready. The trial continues, because the host may still become
+     * disconnected.
+     */
     readonly settling?: boolean;
   };
-  /** Config that this host has rolled back. It is not retried until another config is desired. */
+  /** Config that this host has rolled back. It is not tried again until the Node desires another config. */
   readonly failed?: { readonly name: string; readonly reason: string };
 }
 

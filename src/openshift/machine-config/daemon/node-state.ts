@@ -1,4 +1,7 @@
-/** Annotations of the host's Node. Source: openshift/machine-config-operator pkg/daemon/writer.go. */
+/**
+ * Writes the state of the daemon to annotations of the Node. Source: openshift/machine-config-operator
+ * pkg/daemon/writer.go.
+ */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ApiClient } from '../../../client/types.ts';
@@ -10,7 +13,7 @@ import {
   type MachineConfigState,
 } from '../kinds/machine-config-types.ts';
 
-/** The annotations of an object share one size limit. */
+/** Maximum length of a reason, because all annotations of an object share one size limit. */
 const MAX_REASON = 2_000;
 
 export const annotationOf = (node: Node, name: string): string => node.metadata?.annotations?.[name] ?? '';
@@ -20,11 +23,11 @@ export const cutReason = (reason: string): string => reason.slice(0, MAX_REASON)
 export interface NodeState {
   readonly state: MachineConfigState;
   readonly reason?: string;
-  /** Undefined leaves the annotation unchanged. */
+  /** Name of the config on the host. If undefined, the annotation is left unchanged. */
   readonly currentConfig?: string | undefined;
 }
 
-/** Writes changed annotations. Throws ApiErrors. */
+/** Writes the annotations that have changed. Throws ApiErrors. */
 export async function setNodeState(client: ApiClient, node: Node, wanted: NodeState): Promise<void> {
   const annotations: Record<string, string> = {
     [CONFIG_STATE]: wanted.state,

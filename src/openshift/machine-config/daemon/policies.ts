@@ -1,4 +1,4 @@
-/** Node disruption policy of the cluster: spec.nodeDisruptionPolicy of MachineConfiguration `cluster`. */
+/** Reads the node disruption policy of the cluster: spec.nodeDisruptionPolicy of the MachineConfiguration `cluster`. */
 import { isApiError } from '../../../api/meta/status.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { DisruptionPolicies } from '../core/ignition/index.ts';
@@ -9,7 +9,7 @@ interface MachineConfiguration {
   readonly spec?: { readonly nodeDisruptionPolicy?: DisruptionPolicies | null };
 }
 
-/** Returns upstream's defaults when the object or its kind does not exist. Throws ApiErrors. */
+/** Returns the user's policies; empty if the object or its kind does not exist. Throws ApiErrors. */
 export async function desiredPolicies(client: ApiClient): Promise<DisruptionPolicies> {
   try {
     const { spec } = await client.request<MachineConfiguration>('GET', PATH);

@@ -1,7 +1,8 @@
 /**
- * Applies a config from a machine config server as the first config of a host, before its host process starts. It is on
- * trial like any other config: the first start restarts units, or reboots for kernel arguments, and rolls back when the
- * host does not become Ready. Source: openshift/machine-config-operator pkg/server, `appendNodeAnnotations`.
+ * Applies a config from a machine config server as the first config of a host, before the host process starts. The
+ * config is on trial like any other: at its first start, the host process restarts units or reboots for kernel
+ * arguments, and rolls back if the Node does not become Ready. Source: openshift/machine-config-operator pkg/server,
+ * `appendNodeAnnotations`.
  */
 
 import { CodedError } from '../../../base/errors.ts';
@@ -10,13 +11,13 @@ import { CURRENT_CONFIG } from '../kinds/machine-config-types.ts';
 import { type ChangeParts, planChange } from './change.ts';
 import { type AppliedConfig, noteOf } from './host-record.ts';
 
-/** Files that the server adds to the config of the pool. */
+/** Files that the server adds to the config of the pool. They are not written to the host. */
 const ANNOTATIONS = '/etc/machine-config-daemon/node-annotations.json';
 const ENCAPSULATED = '/etc/ignition-machine-config-encapsulated.json';
 
 /**
- * `text` is the server's response. Resolves with the name of the rendered config. Throws CodedErrors that name the
- * field or file, without any change.
+ * Writes the files of the config in `text`, which is the server's response. Resolves with the name of the rendered
+ * config. If it throws a CodedError, which names the field or file, nothing has changed.
  */
 export async function applyServedConfig(text: string, parts: ChangeParts): Promise<string> {
   const served = servedConfig(text, parts);

@@ -1,16 +1,21 @@
-/** Watches a host with a new config until it has stayed Ready for long enough. The old config is kept until then. */
+/**
+ * Observes whether the Node stays Ready with a new config for long enough. Until then, the daemon can still roll back.
+ */
 import { messageOf } from '../../../base/errors.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { ConfigTrial } from './host-record.ts';
 import { awaitSettled } from './trial.ts';
 
 export interface Settling {
-  /** Undefined until it is known. `failed`: reason for a rollback. */
+  /**
+   * Result of the observation; undefined until it is known. `failed`: reason for a rollback, undefined if there is
+   * none.
+   */
   readonly outcome: { readonly failed: string | undefined } | undefined;
   stop(): void;
 }
 
-/** `ended` is called once, unless it is stopped before. */
+/** Starts the observation. `ended` is called once when the outcome is known, unless `stop` is called before. */
 export function watchSettling(options: MachineConfigDaemonOptions, trial: ConfigTrial, ended: () => void): Settling {
   const stopping = new AbortController();
   const { signal } = stopping;

@@ -1,4 +1,4 @@
-/** Executes the steps that a change of files requires. */
+/** Executes the steps that a change of files requires, such as restarting units. */
 import {
   clusterPolicies,
   type DisruptionPolicies,
@@ -10,8 +10,9 @@ import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { AppliedConfig } from './host-record.ts';
 
 /**
- * Resolves with the wall-clock time of the kubelet's restart, or undefined when it was not restarted. May be repeated.
- * `beforeReboot` is called when everything except the reboot is done. Throws CodedErrors of the first failed step.
+ * Executes the steps in order. Repeating them is safe. Resolves with the wall-clock time at which the kubelet was
+ * restarted, or undefined if it was not restarted. `beforeReboot` is called when only the reboot remains. Throws the
+ * CodedError of the first step that fails.
  */
 export async function executeSteps(
   from: AppliedConfig,

@@ -1,6 +1,6 @@
 /**
- * Checks after a change that the API server reports the Node as Ready and that it stays so. Otherwise the host rolls
- * back.
+ * Checks after a change whether the API server reports the Node as Ready, and whether the Node stays Ready. If not, the
+ * daemon rolls back.
  */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
@@ -12,26 +12,31 @@ import type { AppliedConfig } from './host-record.ts';
 class TrialFailed extends Error {}
 
 const PROBE_MS = 1_000;
-/** Timeout after which the API server counts as unreachable. */
+/** Time without a response after which the API server counts as unreachable. */
 const ANSWER_MS = 5_000;
-/** Minimum number of consecutive successful checks that show that a host stays Ready. */
+/** Minimum number of consecutive successful checks during the period in which the Node must stay Ready. */
 const ANSWERS = 3;
 const LEASES = 'kube-node-lease';
 
 interface Checks {
-  /** The kubelet must have renewed its Lease after this time. */
+  /**
+   * Wall-clock time after which the kubelet must have renewed its Lease. Undefined if the kubelet was not restarted.
+   */
   readonly kubeletSince?: number | undefined;
-  /** Addresses that the host must have while its Node reports them. */
+  /** Addresses that a link of the host must have, as long as the Node reports them. */
   readonly addresses: readonly string[];
   readonly signal: AbortSignal;
 }
 
 interface Trial extends Checks {
-  /** False when the machine has rebooted since the change. */
+  /** Whether the machine has not rebooted since the change. */
   readonly sameBoot: boolean;
 }
 
-/** Throws TrialFailed, or CodedError 'kernel-arguments'. Also returns when the signal is aborted. */
+/**
+ * Waits until the Node is Ready. Throws TrialFailed on timeout, or CodedError 'kernel-arguments'. Returns early if the
+ * signal is aborted.
+ */
 export async function awaitReady(
   options: MachineConfigDaemonOptions,
   applied: AppliedConfig,
@@ -50,8 +55,8 @@ export async function awaitReady(
 }
 
 /**
- * Resolves when the Node has been Ready for `settleMs` at each probe. An interruption restarts that period. Throws
- * TrialFailed when one lasts too long. Also returns when the signal is aborted.
+ * Waits until the Node has been Ready for `settleMs` without interruption. An interruption restarts this period. Throws
+ * TrialFailed if an interruption lasts too long. Returns early if the signal is aborted.
  */
 export async function awaitSettled(options: MachineConfigDaemonOptions, checks: Checks): Promise<void> {
   const { clock, readyTimeoutMs, settleMs } = options;
@@ -92,7 +97,10 @@ const pause = (clock: Clock, milliseconds: number, signal: AbortSignal): Promise
     signal.addEventListener('abort', ended);
   });
 
-/** Reads from the API server, because the informers' copies may be older than the network change. */
+/**
+ * Reason why the Node is not Ready, if any. Reads from the API server: if the network has failed, informers return old
+ * data.
+ */
 async function probe(options: MachineConfigDaemonOptions, checks: Checks): Promise<string | undefined> {
   const signal = AbortSignal.any([checks.signal, AbortSignal.timeout(ANSWER_MS)]);
   return notReady(options, checks, signal).catch(() => 'API server not reached');
@@ -106,7 +114,7 @@ async function notReady(
   const { items } = await client.resource(resources.nodes).list({ fieldSelector: `metadata.name=${nodeName}`, signal });
   const [node] = items;
   if (!isReady(node)) return 'node not Ready';
-  // A master can connect to its own API server regardless of its network.
+  // Check the links of the host, because a master reaches its own API server even if its network has failed.
   const present = addresses();
   const lost = addressesOf(node).find((address) => expected.includes(address) && !present.includes(address));
   if (lost !== undefined) return `no link has the address ${lost} of the node`;

@@ -1,18 +1,18 @@
-/** Accounts of the host below its root: uid, gid and home by name. Source: passwd(5), group(5). */
+/** Accounts of the host: user ID, group ID and home directory by name. Source: passwd(5), group(5). */
 import { CodedError } from '../../../base/errors.ts';
 import type { Disk } from './disk.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
 export interface Accounts {
-  /** Returns undefined for an unknown user. */
+  /** Home directory of the user; undefined if the user does not exist. */
   homeOf(user: string): string | undefined;
-  /** Throws CodedError 'bad-owner'. */
+  /** Numeric ID of the user. Throws CodedError 'bad-owner' if the user does not exist. */
   uidOf(user: string | number): number;
   gidOf(group: string | number): number;
 }
 
-/** Reads the current files. root is always known. */
+/** Reads passwd and group below the root of `disk`. The user root is always known. */
 export async function readAccounts(disk: Disk): Promise<Accounts> {
   const users = await tableOf(disk, '/etc/passwd');
   const groups = await tableOf(disk, '/etc/group');
@@ -31,7 +31,7 @@ export async function readAccounts(disk: Disk): Promise<Accounts> {
     uidOf: (user) => numberOf(users, 'user', user),
     gidOf(group) {
       if (typeof group === 'number' || groups.has(group)) return numberOf(groups, 'group', group);
-      // A user's own group may have another name.
+      // If no group has this name, it is the name of a user, whose primary group may have another name.
       const primary = Number(users.get(group)?.[3]);
       return Number.isSafeInteger(primary) ? primary : numberOf(groups, 'group', group);
     },

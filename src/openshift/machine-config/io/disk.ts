@@ -1,6 +1,6 @@
 /**
- * The file system operations that a transaction needs, below a host's root. Paths are absolute below the root. No
- * symbolic link on the way to a file is followed: each directory is opened relative to its parent.
+ * File system operations of a transaction, below the root of a host. Paths are absolute below this root. Symbolic links
+ * in parent directories are not followed: each directory is opened relative to its parent.
  */
 import { constants } from 'node:fs';
 import {
@@ -26,40 +26,42 @@ export interface Stat {
   readonly uid: number;
   readonly gid: number;
   readonly size: number;
-  /** Target of a link. */
+  /** Target of a symbolic link; empty for other kinds. */
   readonly target: string;
 }
 
 export interface Disk {
-  /** Returns undefined if the path does not exist. Throws CodedError 'symlinked-parent'. */
+  /**
+   * Inspects an entry without following a link; undefined if it does not exist. Throws CodedError 'symlinked-parent'.
+   */
   stat(path: string): Promise<Stat | undefined>;
-  /** Contents of a regular file of at most `maxBytes`. Throws CodedError 'too-large'. */
+  /** Reads a regular file. Throws CodedError 'too-large' if it has more than `maxBytes`. */
   read(path: string, maxBytes: number): Promise<Uint8Array>;
-  /** Creates a new file and flushes its contents. */
+  /** Creates a new file and flushes its contents to disk. */
   write(path: string, bytes: Uint8Array, owner: Owner): Promise<void>;
   symlink(path: string, target: string): Promise<void>;
-  /** Creates a second name of a regular file, or a flushed copy if the file system has no hard links. */
+  /** Creates a hard link to a regular file, or a flushed copy of it if the file system has no hard links. */
   keep(path: string, as: string): Promise<void>;
-  /** Renames within one directory; replaces an existing entry. */
+  /** Renames an entry within its directory. Replaces an existing entry. */
   rename(from: string, to: string): Promise<void>;
-  /** Succeeds if the path does not exist. */
+  /** Removes a file or link. Succeeds if the path does not exist. */
   remove(path: string): Promise<void>;
   makeDirectory(path: string, owner: Owner): Promise<void>;
-  /** Removes an empty directory; returns whether it did. */
+  /** Removes a directory if it is empty. Returns whether it was removed. */
   removeDirectory(path: string): Promise<boolean>;
   list(path: string): Promise<readonly string[]>;
-  /** Flushes the entries of a directory. */
+  /** Flushes the entries of a directory to disk. */
   sync(directory: string): Promise<void>;
 }
 
-/** Linux O_PATH, which is missing in Node's constants. */
+/** O_PATH of Linux, which the constants of Node.js lack. */
 const O_PATH = 0o10000000;
 const DIRECTORY = O_PATH | constants.O_NOFOLLOW | constants.O_DIRECTORY;
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const NO_HARD_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'EXDEV', 'ENOSYS']);
 
 export function createDisk(root: string): Disk {
-  /** Calls `act` with a path of `path`'s last name that resolves in the opened directory, as openat(2) would. */
+  /** Opens the parent directory of `path`, and calls `act` with a path below its descriptor, as openat(2) does. */
   const inParent = async <T>(path: string, act: (at: string) => Promise<T>): Promise<T> => {
     const directory = await openDirectory(root, dirname(path));
     try {
@@ -93,7 +95,7 @@ export function createDisk(root: string): Disk {
     rename: (from, to) => inParent(from, (at) => rename(at, join(dirname(at), basename(to)))),
     async remove(path) {
       await inParent(path, unlink).catch(async (error: unknown) => {
-        // A read-only file system returns EROFS whether the name exists or not.
+        // A read-only file system returns EROFS even if the file does not exist.
         const absent = codeOf(error) === 'EROFS' && (await disk.stat(path)) === undefined;
         if (codeOf(error) !== 'ENOENT' && !absent) throw error;
       });
@@ -101,7 +103,7 @@ export function createDisk(root: string): Disk {
     makeDirectory: (path, { mode, uid, gid }) =>
       inParent(path, async (at) => {
         await mkdir(at, { mode: 0o700 });
-        // By descriptor: the owner of the parent could replace the directory by a link meanwhile.
+        // Set owner and mode by descriptor, because the owner of the parent could replace the new directory by a link.
         const made = await open(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY);
         try {
           await made.chown(uid, gid);
@@ -178,7 +180,7 @@ async function statOf(at: string): Promise<Stat> {
 }
 
 async function readAt(at: string, path: string, maxBytes: number): Promise<Uint8Array> {
-  // O_NONBLOCK: a device or a pipe must not block the host process.
+  // O_NONBLOCK prevents that opening a device or a pipe blocks the host process.
   const handle = await open(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = await handle.stat();

@@ -1,4 +1,4 @@
-/** Reads what the plan of a change needs to know of the host. */
+/** Reads the facts about files that the plan of a change requires. */
 import { dirname } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
@@ -21,7 +21,10 @@ import { MAX_KEPT_BYTES, observe } from './observe.ts';
 
 const DIRECTORY: Owner = { mode: 0o755, uid: 0, gid: 0 };
 
-/** Throws CodedErrors that name the file: 'bad-owner', 'symlinked-parent', 'not-a-file'. */
+/**
+ * Inspects all paths of the new and of the previous tree. Throws CodedErrors that name the file: 'bad-owner',
+ * 'symlinked-parent', 'not-a-file'.
+ */
 export async function readFileFacts(
   disk: Disk,
   state: State,
@@ -57,12 +60,15 @@ async function treePath(disk: Disk, state: State, path: string, entry: Entry, ac
   };
 }
 
-/** Undefined for a path that is a directory or special file now; it is left as it is. */
+/**
+ * Facts about a path that the tree no longer contains. Undefined if the path is now a directory or special file, which
+ * is left unchanged.
+ */
 async function leftPath(disk: Disk, path: string, original: Original): Promise<PathFacts | undefined> {
   const present = await observe(disk, path).catch((): Observed => ({ kind: 'absent' }));
   if (present.kind === 'directory' || present.kind === 'other') return undefined;
   const content = await restored(disk, original);
-  // The directory may have been deleted together with the file.
+  // The parent directory may have been deleted together with the file.
   const missing = content.kind === 'absent' ? [] : await missingParents(disk, path);
   return { path, content, record: recordOf(content), present, missing, directoryOwner: DIRECTORY };
 }
@@ -83,7 +89,7 @@ const recordOf = (content: Content): Recorded =>
     ? { kind: 'file', sha256: sha256Hex(content.bytes), size: content.bytes.length, ...content.owner }
     : content;
 
-/** Missing directories above a path, parents first. Throws CodedError 'symlinked-parent'. */
+/** Parent directories of a path that do not exist, outermost first. Throws CodedError 'symlinked-parent'. */
 async function missingParents(disk: Disk, path: string): Promise<readonly string[]> {
   const missing: string[] = [];
   for (let parent = dirname(path); parent !== '/'; parent = dirname(parent)) {

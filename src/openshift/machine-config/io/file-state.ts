@@ -1,4 +1,4 @@
-/** Reads the record of the files that configs have written on this host. */
+/** Reads the state file, which records the files that configs have written on this host. */
 import { decodeJson, fields, list, object, own, text as string } from '../../../base/decode.ts';
 import { CodedError } from '../../../base/errors.ts';
 import { STATE, type State } from '../core/host-files/port.ts';

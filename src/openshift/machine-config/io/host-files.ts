@@ -1,4 +1,4 @@
-/** The files of a host that configs manage: their current and original contents, and changes of both. */
+/** Files of a host that configs manage. Keeps their original contents and applies changes. */
 
 import { dirname } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
@@ -15,11 +15,17 @@ import { observe } from './observe.ts';
 import { createTransactions } from './transaction.ts';
 import { type DirectoryWatch, watchPaths } from './watch.ts';
 
-/** Source: docs/MachineConfigDaemon.md of openshift/machine-config-operator. */
+/**
+ * File with which an administrator requests a repair. Source: docs/MachineConfigDaemon.md of
+ * openshift/machine-config-operator.
+ */
 const FORCE = '/run/machine-config-daemon-force';
 const PRIVATE_DIRECTORY: Owner = { mode: 0o700, uid: 0, gid: 0 };
 const DIRECTORY: Owner = { mode: 0o755, uid: 0, gid: 0 };
-/** In systemd's search order, without /etc/systemd/system, whose units may come from a config. */
+/**
+ * Directories of the host's own units, in the search order of systemd. Units in /etc/systemd/system may come from a
+ * config.
+ */
 const UNIT_DIRECTORIES = ['/usr/local/lib/systemd/system', '/usr/lib/systemd/system', '/lib/systemd/system'];
 const OWN_UNITS = '/etc/systemd/system';
 const MAX_UNIT_BYTES = 1024 * 1024;
@@ -99,7 +105,7 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
         const file = await unitFileOf(disk, state, name);
         if (file === undefined) continue;
         found.set(name, file);
-        // Units that are enabled together with this one.
+        // Also read the units that are enabled together with this unit.
         for (const [, also = ''] of file.text.matchAll(/^Also=(.*)$/gm)) pending.push(...also.trim().split(/\s+/));
       }
       return { homeOf: (user) => accounts.homeOf(user), unitFile: (name) => found.get(name) };
@@ -114,7 +120,9 @@ async function ensureDirectory(disk: Disk, path: string, owner: Owner): Promise<
   await disk.sync(dirname(path));
 }
 
-/** A unit of the host itself. A unit in /etc counts only if it is the host's original. */
+/**
+ * Unit file that the host has without any config. For a file in /etc that a config has replaced, this is the original.
+ */
 async function unitFileOf(disk: Disk, state: State, name: string): Promise<UnitFile | undefined> {
   const own = `${OWN_UNITS}/${name}`;
   const original = Object.hasOwn(state.originals, own) ? state.originals[own] : undefined;

@@ -1,4 +1,4 @@
-/** systemd units of the host that MachineConfigs change. Source: org.freedesktop.systemd1(5). */
+/** Controls systemd units of the host that MachineConfigs change. Source: org.freedesktop.systemd1(5). */
 
 import { createManagerBus, type ManagerBus, ManagerError } from '../../../wire/dbus/systemd-manager.ts';
 import type { HostUnits } from '../daemon/port.ts';
@@ -23,7 +23,7 @@ export function createHostUnits(bus: ManagerBus = createManagerBus()): HostUnits
         if (!(error instanceof ManagerError && error.errorName.endsWith('.NoSuchUnit'))) throw error;
       }
     },
-    // Stops all units in order; the job cannot be canceled.
+    // Start the target irreversibly: all units stop in order, and no other job can cancel the reboot.
     reboot: () =>
       bus.call('StartUnit', 'ss', (body) => {
         body.string('reboot.target');

@@ -1,11 +1,13 @@
-/** Inspects the entry at a path. */
+/** Inspects the file system entry at a path. */
 
 import { CodedError } from '../../../base/errors.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
 import type { Observed } from '../core/host-files/port.ts';
 import type { Disk } from './disk.ts';
 
-/** More than any file of a config. A larger file always differs. */
+/**
+ * Size limit for computing the digest of a file. It exceeds every file of a config, so a larger file always differs.
+ */
 export const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 export async function observe(disk: Disk, path: string): Promise<Observed> {
@@ -18,7 +20,7 @@ export async function observe(disk: Disk, path: string): Promise<Observed> {
   try {
     return { kind: 'file', sha256: sha256Hex(await disk.read(path, MAX_KEPT_BYTES)), size, mode, uid, gid };
   } catch (error) {
-    // The file has grown meanwhile.
+    // The file has grown since its size was read.
     if (error instanceof CodedError && error.code === 'too-large')
       return { kind: 'file', sha256: 'too large', size, mode, uid, gid };
     throw error;

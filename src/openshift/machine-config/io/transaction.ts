@@ -1,8 +1,9 @@
 /**
- * Atomic changes of several files, also across a power failure. Intuition: all data for completing and for undoing the
- * changes is on disk before the first file changes. Then the journal gets the phase `commit`, and only renames and
- * removals follow, which a replay can repeat. A replay undoes a transaction before `commit` and completes one after it.
- * An error after `commit` changes the phase to `undo`, which a replay completes too.
+ * Atomic changes of several files that survive a power failure. Intuition: before the first file changes, all data to
+ * complete and to undo the changes is on disk. Then the phase in the journal is set to `commit`. After that, only
+ * renames and removals follow, which can be repeated. After a power failure, a replay undoes the transaction if its
+ * phase is before `commit`, and completes it otherwise. If an error occurs after `commit`, the phase is set to `undo`,
+ * and a replay completes the undo.
  */
 
 import { dirname } from 'node:path';
@@ -17,9 +18,9 @@ const MAX_JOURNAL_BYTES = 64 * 1024 * 1024;
 
 const CHANGE = object({
   path: string,
-  /** Renamed to `path`; if absent, `path` is removed. */
+  /** File that is renamed to `path`. If absent, `path` is removed. */
   temporary: optional(string),
-  /** Second name of the old entry; absent if there was none. */
+  /** Second name of the entry that `path` had before; absent if `path` did not exist. */
   old: optional(string),
 });
 type Change = Decoded<typeof CHANGE>;
@@ -41,13 +42,13 @@ export interface Transactions {
    * CodedErrors.
    */
   replay(): Promise<Replayed>;
-  /** Throws CodedErrors that name the file; no file has changed then. */
+  /** Executes a transaction. Throws CodedErrors that name the file; the changes are then undone. */
   run(batch: Batch): Promise<void>;
-  /** Replaces a private file in the journal's own directory. */
+  /** Replaces a private file in the directory of the journal. */
   replace(path: string, bytes: Uint8Array): Promise<void>;
 }
 
-/** `directory` must exist and be private. */
+/** Creates transactions whose journal is in `directory`, which must exist and be private. */
 export const createTransactions = (disk: Disk, directory: string): Transactions =>
   new JournaledTransactions(disk, directory);
 
@@ -150,7 +151,7 @@ class JournaledTransactions implements Transactions {
 
   async #undo({ phase, changes, madeDirectories }: Journal): Promise<void> {
     const disk = this.#disk;
-    // In the phase `stage`, no file has changed yet.
+    // In the phase `stage`, no file has changed yet, so only temporary files are removed.
     if (phase === 'undo') {
       for (const { path, old } of changes) {
         if (old === undefined) await disk.remove(path);
@@ -169,12 +170,15 @@ class JournaledTransactions implements Transactions {
     try {
       if (await this.#disk.removeDirectory(path)) await this.#disk.sync(dirname(path));
     } catch (error) {
-      // The path or one of its parents is no longer a directory.
+      // The path or one of its parents is no longer a directory, so there is nothing to remove.
       if (codeOf(error) !== 'symlinked-parent' && codeOf(error) !== 'ENOTDIR') throw error;
     }
   }
 
-  /** The parent directories may not have been created yet. */
+  /**
+   * Removes a file. Succeeds if its parent directory does not exist, because the directory may not have been created
+   * yet.
+   */
   async #removeIfReachable(path: string): Promise<void> {
     await this.#disk.remove(path).catch((error: unknown) => {
       if (codeOf(error) !== 'symlinked-parent') throw error;
@@ -219,13 +223,13 @@ class JournaledTransactions implements Transactions {
   }
 }
 
-/** In the same directory, so that a rename replaces the file atomically. */
+/** Path of a temporary file in the same directory, because a rename is atomic only within a file system. */
 const beside = (path: string, what: string, index: number): string =>
   `${dirname(path) === '/' ? '' : dirname(path)}/.hyperedge-${what}-${index}`;
 
 /**
- * Runs items concurrently, so that their flushes share a commit of the file system. If one fails, the first error is
- * thrown after all have ended.
+ * Processes items concurrently in batches, so that their flushes share one commit of the file system. If an item fails,
+ * the first error is thrown after all items of its batch have ended.
  */
 async function together<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
   for (let from = 0; from < items.length; from += AT_ONCE) {
@@ -249,7 +253,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EIO: 'input/output error; check the disk',
 };
 
-/** Replaces the descriptor's path in errors by the path of the file. */
+/** Replaces the path of the descriptor in error messages by the path of the file. */
 async function explained<T>(path: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();

@@ -1,17 +1,17 @@
-/** Detects changes of files by inotify on their directories. */
+/** Detects changes of files through inotify watches of their directories. */
 import { basename, dirname, join } from 'node:path';
 import type { WatchPath } from '../../../base/path-watch-port.ts';
 
 /**
- * Calls the listener for each changed name in the directory, with undefined if the kernel reports none. Returns
- * undefined if the directory does not exist.
+ * Watches a directory. Calls the listener for each entry that changes, or with undefined if the kernel does not report
+ * the name. Returns undefined if the directory does not exist.
  */
 export type DirectoryWatch = (
   directory: string,
   listener: (name: string | undefined) => void,
 ) => { close(): void } | undefined;
 
-/** Delay that combines the events of one replaced file into one call. */
+/** Delay before the listener is called, so that the events of one replaced file result in one call. */
 const COALESCE_MS = 20;
 
 export function createDirectoryWatch(root: string, watchPath: WatchPath): DirectoryWatch {
@@ -25,8 +25,8 @@ export function createDirectoryWatch(root: string, watchPath: WatchPath): Direct
 }
 
 /**
- * Calls the listener once for changes that come together. A missing directory is detected in its nearest existing
- * parent.
+ * Watches files and calls the listener once for changes that occur together. While a directory is missing, its nearest
+ * existing parent is watched.
  */
 export function watchPaths(watchDirectory: DirectoryWatch, paths: readonly string[], listener: () => void): () => void {
   let pending: NodeJS.Timeout | undefined;
@@ -34,14 +34,14 @@ export function watchPaths(watchDirectory: DirectoryWatch, paths: readonly strin
   const changed = (): void => {
     pending ??= setTimeout(() => {
       pending = undefined;
-      // A deleted or created directory changes the set of watched directories.
+      // If a directory was deleted or created, other directories must be watched, so all watches are set up again.
       closeAll();
       openAll();
       listener();
     }, COALESCE_MS).unref();
   };
   const watchOne = (path: string): void => {
-    // The directory's own name is watched too, because deleting the directory ends its watch.
+    // Watch the names of all parent directories too, because the watch of a deleted directory ends.
     for (let at = path; at !== '/'; at = dirname(at)) {
       const directory = dirname(at);
       const present = open.get(directory);

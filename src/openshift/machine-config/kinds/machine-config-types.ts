@@ -1,6 +1,6 @@
 /**
- * Types of machineconfiguration.openshift.io/v1 with the fields that are used here, and the annotations through which
- * controllers and hosts exchange state. Source: openshift/api machineconfiguration/v1; pkg/daemon/constants and
+ * Types of machineconfiguration.openshift.io/v1 with the fields that this cluster uses, and the annotations through
+ * which controllers and hosts exchange state. Source: openshift/api machineconfiguration/v1; pkg/daemon/constants and
  * pkg/controller/common of openshift/machine-config-operator.
  */
 import type { ObjectReference } from '../../../api/generated/core/v1.ts';
@@ -9,41 +9,41 @@ import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 
 export const MACHINE_CONFIG_GROUP = 'machineconfiguration.openshift.io';
 
-/** Label of a fragment with the pool that it applies to. */
+/** Label of a fragment that names the pool to which the fragment applies. */
 export const ROLE_LABEL = `${MACHINE_CONFIG_GROUP}/role`;
 /** Label of objects that controllers manage. */
 export const OPERATOR_MANAGED_LABEL = 'openshift.io/operator-managed';
 
-/** Node annotation: the rendered configuration that the host has. Written by the host. */
+/** Node annotation: name of the rendered configuration that the host has. Written by the host. */
 export const CURRENT_CONFIG = `${MACHINE_CONFIG_GROUP}/currentConfig`;
-/** Node annotation: the rendered configuration that the host must have. Written by the node controller. */
+/** Node annotation: name of the rendered configuration that the host must have. Written by the node controller. */
 export const DESIRED_CONFIG = `${MACHINE_CONFIG_GROUP}/desiredConfig`;
 /** Node annotation: a MachineConfigState. Written by the host. */
 export const CONFIG_STATE = `${MACHINE_CONFIG_GROUP}/state`;
 /** Node annotation: reason for the state. Written by the host. */
 export const CONFIG_REASON = `${MACHINE_CONFIG_GROUP}/reason`;
-/** Node annotation: `drain-<config>` or `uncordon-<config>`. Written by the host. */
+/** Node annotation: request to the drain controller, `drain-<config>` or `uncordon-<config>`. Written by the host. */
 export const DESIRED_DRAIN = `${MACHINE_CONFIG_GROUP}/desiredDrain`;
-/** Node annotation: the last completed desiredDrain. Written by the drain controller. */
+/** Node annotation: last value of desiredDrain that was completed. Written by the drain controller. */
 export const LAST_APPLIED_DRAIN = `${MACHINE_CONFIG_GROUP}/lastAppliedDrain`;
 /** Node annotation: HighlyAvailable or SingleReplica. Written by the node controller. */
 export const TOPOLOGY = `${MACHINE_CONFIG_GROUP}/controlPlaneTopology`;
 
-/** Annotation of rendered and generated configurations: version of the controller that created them. */
+/** Annotation of rendered and generated configurations: version of the controller that created the configuration. */
 export const GENERATED_BY = `${MACHINE_CONFIG_GROUP}/generated-by-controller-version`;
-/** Annotation of the ControllerConfig and of rendered configurations. */
+/** Annotation of the ControllerConfig and of rendered configurations: version of the release. */
 export const RELEASE_VERSION = `${MACHINE_CONFIG_GROUP}/release-image-version`;
 /**
- * Annotation of KubeletConfigs and ContainerRuntimeConfigs: numeric suffix of the names of generated configurations.
+ * Annotation of KubeletConfigs and ContainerRuntimeConfigs: number at the end of the names of generated configurations.
  */
 export const NAME_SUFFIX = `${MACHINE_CONFIG_GROUP}/mc-name-suffix`;
-/** Annotation of a pool: `report` (default) or `repair`. */
+/** Annotation of a pool: what hosts do when files have drifted, `report` (default) or `repair`. */
 export const ON_DRIFT = 'hyperedge.dev/on-drift';
 
-/** Annotation of KubeletConfigs and pools that are generated from a node group: the group's name. */
+/** Annotation of KubeletConfigs and pools that were generated from a node group: name of the group. */
 export const OF_GROUP = 'hyperedge.dev/node-group';
 
-/** Taint of nodes that still have to be updated. */
+/** Taint of nodes whose update has not been completed. */
 export const UPDATE_TAINT = { key: 'UpdateInProgress', effect: 'PreferNoSchedule' } as const;
 
 export type MachineConfigState = 'Done' | 'Working' | 'Degraded' | 'Unreconcilable';

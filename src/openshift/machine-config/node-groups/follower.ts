@@ -1,4 +1,6 @@
-/** Node groups on each host: watches the ConfigMap of the host's group and claims the group for the Node. */
+/**
+ * Runs on each host: watches the ConfigMap of the host's node group, and claims the group in an annotation of the Node.
+ */
 import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { GROUP_BY_POOLS, GROUP_CLAIM } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { resources } from '../../../api/resources.ts';
@@ -12,17 +14,17 @@ export interface GroupFollowerOptions {
   /** Client with the node's own credentials. */
   readonly client: ApiClient;
   readonly nodeName: string;
-  /** Name of the ConfigMap of the node group, from the variable BOOTSTRAP_CONFIG_NAME of the sysconfig file. */
+  /** Name of the node group's ConfigMap, from the variable BOOTSTRAP_CONFIG_NAME in the sysconfig file. */
   readonly group: string;
   /**
-   * Called with the group's NodeConfig at start and at each change. `byPools`: a KubeletConfig applies the settings
-   * that it supports.
+   * Called with the NodeConfig of the group at the start and after each change. If `byPools` is true, pools apply the
+   * settings that a KubeletConfig supports, so the host must not apply them.
    */
   readonly onConfig: (text: string, byPools: boolean) => void;
   readonly log: Log;
 }
 
-/** Follows the configuration of a group and claims the group for the Node. Returns a function that stops it. */
+/** Starts to follow the group and claims it for the Node. Returns a function that stops this. */
 export function followNodeGroup(options: GroupFollowerOptions): () => void {
   const { informers, client, nodeName, group, log } = options;
   const groups = informers.informer(resources.configMaps, {
@@ -51,7 +53,7 @@ export function followNodeGroup(options: GroupFollowerOptions): () => void {
     groups.onChange({
       added: take,
       updated: take,
-      // Its last configuration stays in force.
+      // The last configuration of the group stays in effect.
       deleted: () => log.warn('node group deleted', { group }),
     }),
     nodes.onChange({ added: claim, updated: claim }),

@@ -1,4 +1,6 @@
-/** Node groups of OKD 3.11: ConfigMaps in `openshift-node` with a NodeConfig under `node-config.yaml`. */
+/**
+ * Node groups of OKD 3.11: ConfigMaps in the namespace `openshift-node`, with a NodeConfig under `node-config.yaml`.
+ */
 import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import { NODE_GROUPS } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 
@@ -13,7 +15,7 @@ const ROLES_OF: ReadonlyMap<string, readonly string[]> = new Map([
   ['node-config-master-infra', ['master', 'infra']],
 ]);
 
-/** The ConfigMaps of a new cluster. */
+/** ConfigMaps of the node groups in a new cluster. */
 export function defaultGroups(): ConfigMap[] {
   return [...ROLES_OF].map(([name, roles]) => ({
     apiVersion: 'v1',

@@ -1,8 +1,8 @@
 /**
- * Master part of node groups: maintains the ConfigMaps and labels each Node with the labels of its group,
- * which NodeRestriction forbids a kubelet to set. A Node's group is the label GROUP_LABEL, which no kubelet can change.
- * A Node without it gets the group that it had when its host deleted it, otherwise, once, the group that its host
- * claims. Labels of masters are never granted by a claim.
+ * Runs on masters: creates the ConfigMaps of node groups, and sets the labels of its group on each Node, because
+ * NodeRestriction forbids kubelets to set these labels. GROUP_LABEL, which no kubelet can change, determines the group
+ * of a Node. A Node without this label gets the group of the deleted Node with the same name, or else, once, the group
+ * that its host claims. A claim never grants the labels of masters.
  */
 import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { DELETED_NODES, GROUP_CLAIM, GROUP_LABEL, mayKubeletLabel } from '../../../api/kinds/nodes/nodes/own-labels.ts';
@@ -18,17 +18,17 @@ const MASTER_LABELS = /^node-role\.kubernetes\.io\/(master|control-plane)$/;
 const RETRY_MS = 5_000;
 
 export interface GroupKeeperOptions {
-  /** Informers of a client that may read all Nodes and the ConfigMaps. */
+  /** Informers of a client that may read all Nodes and the ConfigMaps of node groups. */
   readonly informers: InformerFactory;
   /** Opens a client that may create ConfigMaps and label Nodes. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
-  /** Labels of a group's NodeConfig. Throws for an invalid one. */
+  /** Returns the labels of a group's NodeConfig. Throws if the NodeConfig is invalid. */
   readonly labelsOf: (text: string) => Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Maintains the ConfigMaps of the node groups and the labels of their Nodes. Returns a function that stops it. */
+/** Starts to maintain the ConfigMaps of node groups and the labels of Nodes. Returns a function that stops this. */
 export function keepNodeGroups(options: GroupKeeperOptions): () => void {
   const { clock, log } = options;
   const nodes = options.informers.informer(resources.nodes);
@@ -48,7 +48,8 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
       const changed = Object.entries(labels).filter(([name, value]) => node.metadata?.labels?.[name] !== value);
       return changed.length === 0 ? [] : [{ name: node.metadata?.name ?? '', labels: Object.fromEntries(changed) }];
     });
-    // A returned Node with the label needs no record any more. If an administrator deletes it, no record remains.
+    // Once the new Node of this name has the label, delete the record of the deleted Node. If an administrator then
+    // removes the label, the record must not restore it.
     const back = nodes
       .list()
       .filter(({ metadata }) => metadata?.labels?.[GROUP_LABEL] !== undefined && isOfAnother(left(), metadata))
@@ -95,7 +96,7 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
   const closers = [
     nodes.onChange({
       added: run,
-      // Conditions and addresses are irrelevant.
+      // Changes of other fields, such as conditions and addresses, are ignored.
       updated: (node, old) => {
         if (marksOf(node) !== marksOf(old)) run();
       },
@@ -114,7 +115,10 @@ export function keepNodeGroups(options: GroupKeeperOptions): () => void {
 const marksOf = ({ metadata }: Node): string =>
   JSON.stringify([metadata?.uid, metadata?.labels, metadata?.annotations?.[GROUP_CLAIM]]);
 
-/** Whether the record belongs to an earlier Node of this name. A Node that is being deleted still has its label. */
+/**
+ * Whether the record belongs to an earlier Node with this name. The record of a Node that is being deleted has the same
+ * UID.
+ */
 function isOfAnother(left: Readonly<Record<string, string>>, { name = '', uid = '' }: NonNullable<Node['metadata']>) {
   return Object.hasOwn(left, name) && left[name]?.split(' ')[1] !== uid;
 }

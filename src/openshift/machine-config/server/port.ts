@@ -1,10 +1,10 @@
-/** Listener of the machine config server. */
+/** Port of the machine config server to its HTTPS listener. */
 export interface ConfigRequest {
   readonly method: string;
-  /** Path without the query. */
+  /** Path of the URL, without the query. */
   readonly path: string;
   readonly accept: string;
-  /** Value of the Authorization header. Empty when it is missing. */
+  /** Value of the Authorization header; empty if the header is missing. */
   readonly authorization: string;
   readonly remoteAddress: string;
 }
@@ -12,7 +12,7 @@ export interface ConfigRequest {
 export interface ConfigAnswer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** JSON. Absent for an empty response. */
+  /** Body in JSON. Absent if the response has no body. */
   readonly body?: string;
 }
 
@@ -20,7 +20,7 @@ export interface ListenOptions {
   readonly address: string;
   readonly port: number;
   readonly tls: { readonly cert: string; readonly key: string };
-  /** Connections from rejected addresses are closed before their handshake. */
+  /** Decides by the remote address. A rejected connection is closed before the TLS handshake. */
   readonly admits: (remoteAddress: string) => boolean;
   readonly handle: (request: ConfigRequest) => Promise<ConfigAnswer>;
 }

@@ -24,15 +24,15 @@ import type { ConfigAnswer, ConfigRequest } from './port.ts';
 import { acceptedVersion, convertConfig } from './versions.ts';
 
 export interface MachineConfigServerOptions {
-  /** Client that may review tokens and access, and read pools and configurations. */
+  /** Client that may create token and access reviews, and read pools and MachineConfigs. */
   readonly client: ApiClient;
-  /** Address ranges of pods. */
+  /** Address ranges of pods. Connections from these ranges are rejected. */
   readonly podNetworks: readonly string[];
   readonly log: Log;
 }
 
 export interface MachineConfigServer {
-  /** Never rejects. */
+  /** Responds to a request. Never rejects. */
   handle(request: ConfigRequest): Promise<ConfigAnswer>;
   admits(remoteAddress: string): boolean;
 }
@@ -97,7 +97,7 @@ export function createMachineConfigServer(options: MachineConfigServerOptions): 
 
 type Access = 'allowed' | 'forbidden' | 'unauthenticated';
 
-/** The API server authenticates the token and authorizes its user, by roles and scopes, for the path. */
+/** Reviews the token through the API server, and whether the roles and scopes of its user allow to get `path`. */
 async function reviewed(client: ApiClient, token: string, path: string): Promise<Access> {
   const identity = await reviewToken(client, token);
   if (identity === undefined) return 'unauthenticated';
@@ -105,7 +105,9 @@ async function reviewed(client: ApiClient, token: string, path: string): Promise
   return (await reviewAccess(client, identity, attributes)) ? 'allowed' : 'forbidden';
 }
 
-/** The newest configuration if a node already has it, otherwise the last complete one. */
+/**
+ * Configuration for a new host of the pool: the newest one if a node already runs it, otherwise the last completed one.
+ */
 async function servedConfig(client: ApiClient, poolName: string): Promise<JsonObject | undefined> {
   const pool = await found<MachineConfigPool>(() => client.resource(resources.machineConfigPools).get(poolName));
   if (pool === undefined) return undefined;
@@ -118,7 +120,10 @@ async function servedConfig(client: ApiClient, poolName: string): Promise<JsonOb
   return config === undefined ? undefined : withFiles(config, name);
 }
 
-/** Adds the annotations of the new node and the parts of the MachineConfig that are not Ignition. */
+/**
+ * Adds two files to the configuration: the annotations of the new Node, and the parts of the MachineConfig that are not
+ * Ignition.
+ */
 function withFiles(machineConfig: MachineConfig, name: string): JsonObject {
   const config = machineConfig.spec?.config ?? {};
   const storage = config['storage'] as { readonly files?: JsonObject[] } | undefined;

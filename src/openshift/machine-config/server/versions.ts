@@ -1,6 +1,6 @@
 /**
- * Selects the Ignition version for a client and converts a rendered configuration to it. Source: pkg/server/api.go of
- * openshift/machine-config-operator; Ignition configuration specification 2.2.0.
+ * Selects the Ignition version for a client, and converts a rendered configuration to this version. Source:
+ * pkg/server/api.go of openshift/machine-config-operator; Ignition configuration specification 2.2.0.
  */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 
@@ -15,8 +15,8 @@ interface Accepted {
 }
 
 /**
- * Version to serve for an Accept header. Without an Ignition type it is 2.2.0, which upstream serves to browsers.
- * Undefined when none of the listed versions is supported.
+ * Version to serve for an Accept header. If the header names no Ignition type, it is 2.2.0, which upstream serves to
+ * browsers. Undefined if no version in the header is supported.
  */
 export function acceptedVersion(header: string): IgnitionVersion | undefined {
   const accepted = header
@@ -54,7 +54,9 @@ function parse(value: string): Accepted {
   };
 }
 
-/** `config` has a version 3 format. Of the features used here, 3.2.0 and 3.1.0 only lack kernel arguments. */
+/**
+ * Converts a configuration from version 3.3.0. Of the features used here, 3.2.0 and 3.1.0 lack only kernel arguments.
+ */
 export function convertConfig(config: JsonObject, version: IgnitionVersion): JsonObject {
   const { kernelArguments, ignition, ...rest } = config;
   const header = { ...(isObject(ignition) ? ignition : {}), version };
@@ -66,7 +68,7 @@ export function convertConfig(config: JsonObject, version: IgnitionVersion): Jso
   return { ...rest, ignition: header, storage: { ...storage, files } };
 }
 
-/** Files of 2.2.0 include their file system, and all of them have contents. */
+/** Converts a file to version 2.2.0, in which every file has the fields `filesystem` and `contents`. */
 function oldFile(file: JsonObject): JsonObject {
   const contents = isObject(file['contents']) ? file['contents'] : {};
   return { filesystem: 'root', ...file, contents: { source: '', verification: {}, ...contents } };

@@ -1,4 +1,4 @@
-/** HTTPS listener of the machine config server, for small requests with one response each. */
+/** HTTPS listener of the machine config server. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
@@ -9,7 +9,7 @@ import { GatedServer } from '../../../../wire/connections/gated-server.ts';
 import { HttpConnection } from '../../../../wire/connections/http-connection.ts';
 import type { ConfigListener, ListenOptions } from '../../server/port.ts';
 
-/** There are few hosts, and each sends one request. */
+/** Connection limits. They can be low, because there are few hosts and each sends one request. */
 const LIMITS: GateLimits = {
   authenticated: 0,
   unauthenticated: 64,
@@ -18,10 +18,10 @@ const LIMITS: GateLimits = {
   handshakeMs: 32_000,
 };
 const HEADERS_MS = 15_000;
-/** Requests have no body. */
+/** Maximum size of a request body. Requests have none. */
 const MAX_BODY = 0;
 
-/** Rejects if the port is in use. */
+/** Starts the listener. Rejects if the port is in use. */
 export async function listenForConfigs(options: ListenOptions): Promise<ConfigListener> {
   const server = createServer({ ...options.tls, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] });
   server.headersTimeout = HEADERS_MS;

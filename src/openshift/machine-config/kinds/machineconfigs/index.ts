@@ -1,6 +1,6 @@
 /**
- * Kinds of machineconfiguration.openshift.io. As upstream, little is validated here. Fragments that cannot be rendered
- * are reported in conditions of the pools and KubeletConfigs. Source: the definitions of
+ * Kinds of machineconfiguration.openshift.io. As in upstream, only little is validated here. Fragments that cannot be
+ * rendered are reported in conditions of pools and KubeletConfigs. Source: the definitions of
  * openshift/machine-config-operator 4.10 (install/*.crd.yaml).
  */
 
@@ -26,10 +26,10 @@ import { refusedParts } from './rejected-fields.ts';
 const TLS_PROFILES = ['Old', 'Intermediate', 'Modern', 'Custom'];
 const MAX_LOG_LEVEL = 10;
 
-/** Go clients send null for unset fields. */
+/** Whether the field is set. Go clients send null for unset fields. */
 const isSet = <T>(value: T | null | undefined): value is T => value !== undefined && value !== null;
 
-/** The Age column as CustomResourceDefinitions declare it. */
+/** Age column as in the CustomResourceDefinitions of these kinds. */
 const age: Column<KubeObject> = {
   name: 'Age',
   type: 'date',
@@ -70,7 +70,7 @@ function validateMachineConfig({ spec }: MachineConfig): FieldError[] {
   if (!isSet(config)) return [];
   if (typeof config !== 'object' || Array.isArray(config))
     return [fieldError.invalid('spec.config', config, 'must be an Ignition configuration')];
-  // A MachineConfig that only has kernel arguments may have an empty configuration.
+  // The configuration may be empty, for example in a MachineConfig that only sets kernel arguments.
   if (Object.keys(config).length === 0 || Object.hasOwn(config, 'ignition')) return [];
   return [fieldError.required('spec.config.ignition', 'must hold the version of the configuration')];
 }
@@ -78,7 +78,7 @@ function validateMachineConfig({ spec }: MachineConfig): FieldError[] {
 export const machineConfigs = definition<MachineConfig>(
   'MachineConfig',
   {
-    // The kind has no status, so any change outside metadata increases the generation.
+    // The kind has no status subresource, so every change outside of metadata increases the generation.
     strategy: {
       prepareForCreate(object) {
         metadataOf(object).generation = 1;

@@ -1,7 +1,7 @@
 /**
- * Parts of an Ignition configuration that no host can apply. As upstream, they are stored and rendered, and hosts
- * report Unreconcilable. In addition, the client gets a warning. Source: `reconcilable` in pkg/daemon/update.go of
- * openshift/machine-config-operator.
+ * Parts of an Ignition configuration that no host can apply. As in upstream, the API server stores them, the pool
+ * renders them, and hosts report Unreconcilable. In addition, the API server returns a warning. Source: `reconcilable`
+ * in pkg/daemon/update.go of openshift/machine-config-operator.
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 
@@ -20,7 +20,7 @@ const REFUSED = [
 
 const MAX_WARNINGS = 10;
 
-/** Paths below `config` that no host can apply, at most ten. */
+/** Paths below `config` that no host can apply. At most ten paths are returned. */
 export function refusedParts(config: JsonObject): string[] {
   const found = REFUSED.filter((path) => isFilled(at(config, path.split('.'))));
   const files = at(config, ['storage', 'files']);
