@@ -1,7 +1,7 @@
-/** Difference between the recorded and the present entry of a path. */
+/** Compares the recorded entry of a path with the present one. */
 import type { Observed, Recorded } from './port.ts';
 
-/** Description of the difference, without contents, which may be secret; undefined if there is none. */
+/** Describes the difference; undefined if there is none. File contents are not included, because they may be secret. */
 export function differenceOf(path: string, wanted: Recorded, found: Observed): string | undefined {
   const at = JSON.stringify(path);
   if (wanted.kind === 'absent') return found.kind === 'absent' ? undefined : `file ${at} exists; expected none`;

@@ -1,4 +1,4 @@
-/** Plans a change of the files of a host: the writes in one transaction, and the record of them. Pure. */
+/** Plans a change of the files of a host: the writes of one transaction, and the new state. Performs no I/O. */
 import { differenceOf } from './difference.ts';
 import {
   type Batch,
@@ -17,16 +17,16 @@ import {
 
 export interface FilePlan {
   readonly next: State;
-  /** Includes the replacement of the recorded state. */
+  /** Writes of the transaction, including the file with the new state. */
   readonly batch: Batch;
 }
 
-/** `note`: saved with the state. */
+/** Plans the transaction. `note` is stored in the new state. */
 export function planFiles(state: State, { tree, left, hasState }: FileFacts, note: unknown): FilePlan {
   const entries: Record<string, Recorded> = {};
   const originals: Record<string, Original> = {};
   const saved: Replacement[] = [];
-  // Names of originals are never reused, so that a power failure cannot mix them up.
+  // The stored name of an original is never reused, so that a power failure cannot assign it to the wrong path.
   let serial = lastSerial(state);
   for (const { path, record, present, isShared, unsaved } of tree) {
     if (isShared) continue;
@@ -80,7 +80,10 @@ const replacementOf = ({ path, content, present }: PathFacts): Replacement => ({
   present: present.kind !== 'absent',
 });
 
-/** Missing directories with their owners, parents first. The first path below a directory determines its owner. */
+/**
+ * Directories that must be created, outermost first, and their owners. The first path that needs a directory determines
+ * its owner.
+ */
 function madeDirectories(paths: readonly PathFacts[]): ReadonlyMap<string, Owner> {
   const made = new Map<string, Owner>();
   for (const { missing, directoryOwner } of paths)

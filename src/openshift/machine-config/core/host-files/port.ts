@@ -1,4 +1,4 @@
-/** Files of a host: what configs have written, what was there before, and changes of both. */
+/** Types for the files of a host: the entries that configs have written, the original entries, and changes of these. */
 
 export interface Owner {
   readonly mode: number;
@@ -25,7 +25,10 @@ export const STATE = `${STATE_DIRECTORY}/state.json`;
 export const ORIGINALS = `${STATE_DIRECTORY}/originals`;
 export const PRIVATE: Owner = { mode: 0o600, uid: 0, gid: 0 };
 
-/** Original entry of a path before the first config; contents are in the directory of originals. */
+/**
+ * Entry that a path had before the first config. The content of a file is in the directory of originals, under
+ * `stored`.
+ */
 export type Original =
   | ({ readonly kind: 'file'; readonly stored: string } & Owner)
   | { readonly kind: 'link'; readonly target: string }
@@ -36,34 +39,34 @@ export interface State {
   readonly note: unknown;
   readonly entries: Readonly<Record<string, Recorded>>;
   readonly originals: Readonly<Record<string, Original>>;
-  /** Directories that were created for entries, parents first. */
+  /** Directories that were created for entries, outermost first. */
   readonly directories: readonly string[];
 }
 
 export const EMPTY: State = { version: 1, note: null, entries: {}, originals: {}, directories: [] };
 
-/** A path of the tree, or one whose original is restored. */
+/** Facts about a path of the tree, or about a path whose original will be restored. */
 export interface PathFacts {
   readonly path: string;
-  /** Wanted content, and its record. */
+  /** Content that the path must have, and its record in the state. */
   readonly content: Content;
   readonly record: Recorded;
   readonly present: Observed;
-  /** Missing directories above the path, parents first, and their owner. */
+  /** Parent directories of the path that do not exist, outermost first, and the owner that they get. */
   readonly missing: readonly string[];
   readonly directoryOwner: Owner;
 }
 
 export interface TreePath extends PathFacts {
-  /** The file is edited in place, so no original is saved. */
+  /** Whether the file is edited in place together with other programs, so no original is saved. */
   readonly isShared: boolean;
-  /** Contents of a present file that is not recorded as an original yet. */
+  /** Contents of an existing file that must be saved as the original; unset if the original is already saved. */
   readonly unsaved?: Uint8Array;
 }
 
 export interface FileFacts {
   readonly tree: readonly TreePath[];
-  /** Paths that are no longer in the tree. */
+  /** Paths of the previous tree that the new tree no longer contains. */
   readonly left: readonly PathFacts[];
   readonly hasState: boolean;
 }
@@ -76,21 +79,19 @@ export type Content =
 export interface Replacement {
   readonly path: string;
   readonly content: Content;
-  /** The path exists, and its entry is restored if the transaction is undone. */
+  /** Whether the path exists. If the transaction is undone, its present entry is restored. */
   readonly present: boolean;
 }
 
 export interface Batch {
   readonly replacements: readonly Replacement[];
-  /**
-   * Missing directories. They are created before the changes, in this order, and removed if the transaction is undone.
-   */
+  /** Directories to create before the changes, in this order. They are removed if the transaction is undone. */
   readonly directories: readonly { readonly path: string; readonly owner: Owner }[];
   /**
-   * Directories that the new configuration no longer contains. They are removed after the changes if they are empty, in
-   * this order.
+   * Directories to remove after the changes, in this order, because the new tree does not need them. A directory that
+   * is not empty is kept.
    */
   readonly leftDirectories: readonly string[];
-  /** Files that the new configuration no longer contains. They are removed after the changes. */
+  /** Stored originals to remove after the changes, because the new state no longer contains them. */
   readonly leftFiles: readonly string[];
 }

@@ -1,15 +1,15 @@
 /**
- * Decodes contents of files: `data:` URLs (RFC 2397), plain or base64, optionally compressed with gzip. All sizes are
- * limited.
+ * Decodes the contents of files: `data:` URLs (RFC 2397) with plain text or base64, optionally compressed with gzip.
+ * All sizes are limited.
  */
 import { type FieldError, fieldError, OMITTED } from '../../../../api/meta/field-error.ts';
 import type { IgnitionContents, IgnitionFile, Inflate } from './types.ts';
 
-/** Limit of the text of a file's source; larger than any object in the API. */
+/** Maximum length of the source of a file. It exceeds the size of every object in the API. */
 export const MAX_SOURCE_BYTES = 4 * 1024 * 1024;
-/** Limit of one file, decompressed. */
+/** Maximum size of a file after decompression. */
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
-/** Limit of all files of a config together, decompressed. */
+/** Maximum size of all files of a config together, after decompression. */
 export const MAX_CONFIG_BYTES = 64 * 1024 * 1024;
 
 const HEADER = /^data:([^,;]{0,255}(?:;[^,;=]{1,255}=[^,;]{0,255}){0,16}?)(;base64)?,/;
@@ -17,12 +17,16 @@ const BASE64 = /^[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*$/;
 
 export type Decoded =
   | { readonly bytes: Uint8Array }
-  /** `refused`: valid Ignition, but not supported by hosts. */
+  /** `refused`: whether the source is valid Ignition that hosts do not support. */
   | { readonly error: FieldError; readonly refused: boolean };
 
 const EMPTY = new Uint8Array();
 
-/** @param path Field path of the contents. */
+/**
+ * Decodes the contents of a file.
+ *
+ * @param path Field path of the contents, for errors.
+ */
 export function decodeContents(contents: IgnitionContents | undefined, path: string, inflate: Inflate): Decoded {
   const source = contents?.source ?? '';
   const at = `${path}.source`;
@@ -54,7 +58,7 @@ export function decodeContents(contents: IgnitionContents | undefined, path: str
   }
 }
 
-/** Text of a file in a valid config. */
+/** Content of a file as text. The config must be valid. */
 export function fileText(file: IgnitionFile, inflate: Inflate): string {
   const decoded = decodeContents(file.contents, file.path, inflate);
   return 'bytes' in decoded ? new TextDecoder().decode(decoded.bytes) : '';

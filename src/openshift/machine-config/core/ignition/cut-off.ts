@@ -1,8 +1,8 @@
-/** Whether a change may disconnect a host from its cluster, immediately or later. */
+/** Decides whether a change may disconnect a host from its cluster, immediately or later. */
 import type { ConfigChanges } from './difference.ts';
 import type { Disruption } from './disruption.ts';
 
-/** Paths that affect connectivity, name resolution or trust, or timers that may change these later. */
+/** Prefixes of paths that affect connectivity, name resolution or trust, or of timers that may change these later. */
 const PLACES = [
   '/etc/NetworkManager/',
   '/etc/ca-certificates',
@@ -32,7 +32,10 @@ const PLACES = [
   '/etc/wpa_supplicant/',
 ];
 
-/** Also true for every change that restarts a unit. Mirrors and keys of registries do not affect connectivity. */
+/**
+ * Whether the change may disconnect the host. Every change that restarts a unit may do so. Settings of registries do
+ * not affect connectivity.
+ */
 export function mayCutOff({ files, units, kernelArguments }: ConfigChanges, { steps }: Disruption): boolean {
   return (
     kernelArguments ||

@@ -7,7 +7,7 @@ import { describeErrors, emptyConfig, type ParseOptions, parseIgnition } from '.
 import type { IgnitionConfig, MachineConfigSpec } from './types.ts';
 
 export interface ConfigChanges {
-  /** Added, changed and removed paths, sorted. */
+  /** Paths that were added, changed or removed, sorted. */
   readonly files: readonly string[];
   readonly units: readonly string[];
   readonly sshKeys: boolean;
@@ -20,10 +20,10 @@ export interface ConfigChanges {
 
 export interface ConfigDifference {
   readonly changes: ConfigChanges;
-  /** The parsed configs. `to` is undefined if it is no valid Ignition config. */
+  /** The parsed configs. `to` is undefined if the new config is invalid. */
   readonly from: IgnitionConfig;
   readonly to: IgnitionConfig | undefined;
-  /** Upstream's reason why a running host cannot apply the change; undefined if it can. */
+  /** Reason why a running host cannot apply the change, as upstream words it; undefined if it can. */
   readonly unreconcilable: string | undefined;
 }
 
@@ -38,7 +38,11 @@ const NO_CHANGES: ConfigChanges = {
   extensions: false,
 };
 
-/** @param from Config of the host; undefined on a host without one. */
+/**
+ * Compares two configs.
+ *
+ * @param from Config of the host; undefined if the host has none.
+ */
 export function machineConfigDifference(
   from: MachineConfigSpec | undefined,
   to: MachineConfigSpec,
@@ -67,7 +71,7 @@ export function machineConfigDifference(
   return { changes, from: before, to: after, unreconcilable: unreconcilable === '' ? undefined : unreconcilable };
 }
 
-/** Whether `changes` requires no action. */
+/** Whether nothing has changed. */
 export function isUnchanged(changes: ConfigChanges): boolean {
   return semanticEqual(changes, NO_CHANGES);
 }
@@ -79,7 +83,7 @@ function sectionReason(before: IgnitionConfig, after: IgnitionConfig): string | 
   const sections = ['disks', 'filesystems', 'raid', 'luks', 'directories', 'links'] as const;
   const changed = sections.find((name) => {
     const now = after.storage?.[name];
-    // Links may be removed, as upstream allows.
+    // All links may be removed, as in upstream.
     return !semanticEqual(before.storage?.[name], now) && !(name === 'links' && (now?.length ?? 0) === 0);
   });
   if (changed !== undefined) return `ignition ${changed} section contains changes`;
@@ -87,7 +91,10 @@ function sectionReason(before: IgnitionConfig, after: IgnitionConfig): string | 
   return appended === undefined ? undefined : `ignition file ${appended.path} includes append`;
 }
 
-/** Reason for changes that need another kernel or system image, which the host's own packages provide. */
+/**
+ * Reason for changes that require another kernel or system image. On these hosts, packages of the distribution provide
+ * both.
+ */
 function hostReason(changes: ConfigChanges, to: MachineConfigSpec): string | undefined {
   if (changes.fips) return 'detected change to FIPS flag; refusing to modify FIPS on a running cluster';
   if (changes.kernelType)

@@ -1,7 +1,7 @@
 /**
- * Actions that a change requires: the node disruption policy of OpenShift 4.17. The default action "Reboot" is replaced
- * by the least disruptive one that applies the change: none for a file, reload and restart for a unit. Only kernel
- * arguments require a reboot. Source: openshift/api operator/v1 NodeDisruptionPolicyConfig;
+ * Steps that a change requires, according to the node disruption policy of OpenShift 4.17. The default action "Reboot"
+ * is replaced by the least disruptive steps that apply the change: none for a file, reload and restart for a unit. Only
+ * kernel arguments require a reboot. Source: openshift/api operator/v1 NodeDisruptionPolicyConfig;
  * openshift/machine-config-operator pkg/apihelpers.
  */
 import type { ConfigChanges } from './difference.ts';
@@ -16,7 +16,8 @@ export interface DisruptionAction {
 }
 
 /**
- * Type of spec.nodeDisruptionPolicy of MachineConfiguration, and of status.nodeDisruptionPolicyStatus.clusterPolicies.
+ * Type of the fields spec.nodeDisruptionPolicy and status.nodeDisruptionPolicyStatus.clusterPolicies of
+ * MachineConfiguration.
  */
 export interface DisruptionPolicies {
   readonly files?: readonly { readonly path: string; readonly actions: readonly DisruptionAction[] }[] | null;
@@ -24,7 +25,7 @@ export interface DisruptionPolicies {
   readonly sshkey?: { readonly actions: readonly DisruptionAction[] } | null;
 }
 
-/** In the order of execution. */
+/** Step that applies a change. The kinds are listed in the order of execution. */
 export type Step =
   | { readonly kind: 'daemon-reload' }
   | { readonly kind: 'reload' | 'restart' | 'stop' | 'try-restart'; readonly unit: string }
@@ -38,7 +39,10 @@ export interface Disruption {
   readonly steps: readonly Step[];
 }
 
-/** Files generated from KubeletConfigs and ContainerRuntimeConfigs. The kubelet is part of the host process. */
+/**
+ * Files with settings of the kubelet and its runtime, which require a restart of the kubelet, a part of the host
+ * process.
+ */
 const KUBELET_FILES = ['/etc/kubernetes/kubelet.conf', '/etc/node-sizing-enabled.env'];
 const KUBELET_DIRECTORY = '/etc/crio/crio.conf.d/';
 const NONE: DisruptionAction = { type: 'None' };
@@ -62,7 +66,10 @@ const DEFAULTS: Required<DisruptionPolicies> = {
   sshkey: { actions: [NONE] },
 };
 
-/** Policies of the user replace upstream's for the same path or unit. */
+/**
+ * Policies of the user together with upstream's defaults. A user's policy replaces the default for the same path or
+ * unit.
+ */
 export function clusterPolicies(user: DisruptionPolicies | undefined): Required<DisruptionPolicies> {
   const files = user?.files ?? [];
   const named = new Set(files.map(({ path }) => path));
@@ -73,7 +80,11 @@ export function clusterPolicies(user: DisruptionPolicies | undefined): Required<
   };
 }
 
-/** @param to The new config, which decides whether a changed unit is started or stopped. */
+/**
+ * Computes the steps of a change.
+ *
+ * @param to The new config. It decides whether a changed unit is started or stopped.
+ */
 export function disruptionOf(
   changes: ConfigChanges,
   to: IgnitionConfig,
@@ -89,7 +100,7 @@ export function disruptionOf(
   for (const name of changes.units) {
     const policy = policies.units?.find((each) => each.name === name);
     for (const action of policy?.actions ?? [{ type: 'Reboot' }]) act(action, leastOfUnit(name, to));
-    // systemd reads changed units only on a daemon-reload, so it is required by every policy.
+    // systemd reads changed unit files only on a daemon-reload, so one is added to the actions of every policy.
     if (policy !== undefined) steps.push({ kind: 'daemon-reload' });
   }
   if (changes.sshKeys) for (const action of policies.sshkey?.actions ?? []) act(action, []);
@@ -115,7 +126,8 @@ function leastOfUnit(name: string, to: IgnitionConfig): readonly Step[] {
   const unit = to.systemd?.units?.find((each) => each.name === name);
   const reload: Step = { kind: 'daemon-reload' };
   if (unit === undefined || unit.mask === true || unit.enabled === false) return [reload, { kind: 'stop', unit: name }];
-  // Only instances of a template can be started. A unit that is not enabled is only restarted if it runs.
+  // Instances of a template can be started, but not the template itself. A unit without `enabled` is restarted only if
+  // it runs.
   if (name.includes('@.')) return [reload];
   return [reload, { kind: unit.enabled === true ? 'restart' : 'try-restart', unit: name }];
 }
@@ -137,7 +149,7 @@ function stepsOf(action: DisruptionAction, least: readonly Step[]): readonly Ste
   }
 }
 
-/** Maps services of OpenShift hosts that are part of the host process here. */
+/** Step for a service. The services crio and kubelet of OpenShift's hosts are parts of the host process here. */
 function ofService(kind: 'reload' | 'restart', serviceName: string): Step {
   const unit = serviceName.includes('.') ? serviceName : `${serviceName}.service`;
   if (unit === 'crio.service') return { kind: 'reload-images' };
@@ -155,7 +167,7 @@ const ORDER = [
   'reboot',
 ];
 
-/** Removes duplicates and sorts. */
+/** Removes duplicates and sorts the steps by the order of execution. */
 function ordered(steps: readonly Step[]): Step[] {
   const unique = new Map(steps.map((step) => [JSON.stringify(step), step]));
   return [...unique.values()].sort((left, right) => ORDER.indexOf(left.kind) - ORDER.indexOf(right.kind));

@@ -1,4 +1,4 @@
-/** Paths and units that no MachineConfig may change, each with the reason. */
+/** Paths and units that no MachineConfig may change, with the reason for each. */
 
 const ACCOUNTS = 'it holds the accounts of the host; use passwd.users[].sshAuthorizedKeys for keys';
 const IDENTITY = 'it identifies the host';
@@ -42,12 +42,12 @@ const TREES: readonly (readonly [string, string])[] = [
 const HOST_KEY = /^\/etc\/ssh\/ssh_host_[^/]*$/;
 const OWN_UNIT = /^(?:hyperedge(?:[-.@].*)?|kubepods.*)$/;
 const UNIT_FILE = /^\/(?:etc|usr\/lib|lib|usr\/local\/lib)\/systemd\/system(?:\.control|\.attached)?\/([^/]+)/;
-/** As in systemd.unit(5): a name and a type, without a slash. */
+/** Pattern of unit names as in systemd.unit(5): a name and a type, without a slash. */
 const UNIT_NAME =
   /^[A-Za-z0-9:_.\\@-]{1,240}\.(?:service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
 const DROPIN_NAME = /^[A-Za-z0-9:_.\\@-]{1,240}\.conf$/;
 
-/** Reason why a file must not be written; undefined if it may. `path` is absolute and clean. */
+/** Reason why a config must not write the file; undefined if it may. `path` must satisfy `isCleanPath`. */
 export function guardedPath(path: string): string | undefined {
   const exact = FILES.get(path) ?? FILES.get(fatName(path));
   if (exact !== undefined) return exact;
@@ -57,7 +57,7 @@ export function guardedPath(path: string): string | undefined {
   return TREES.find(([tree]) => path.startsWith(tree) || `${path}/` === tree)?.[1];
 }
 
-/** Spelling of a path below /boot, which may be on FAT: that ignores case and dots at the end of a name. */
+/** Normalizes a path below /boot, which may be a FAT file system. FAT ignores case, and dots at the end of a name. */
 function fatName(path: string): string {
   if (!path.startsWith('/boot/')) return path;
   return path
@@ -67,15 +67,15 @@ function fatName(path: string): string {
     .join('/');
 }
 
-/** Reason why a unit must not be changed. */
+/** Reason why a config must not change the unit; undefined if it may. */
 export const guardedUnit = (name: string): string | undefined => (OWN_UNIT.test(name) ? OWN : undefined);
 
 export const isUnitName = (name: string): boolean => UNIT_NAME.test(name) && !name.startsWith('.');
 export const isDropinName = (name: string): boolean => DROPIN_NAME.test(name) && !name.startsWith('.');
 
 /**
- * Whether the path is absolute, at most 4095 bytes long and without `.`, `..`, `//`, a final slash or control
- * characters.
+ * Whether the path is absolute, has at most 4095 bytes, and contains no `.`, `..`, `//`, final slash or control
+ * character.
  */
 export function isCleanPath(path: string): boolean {
   if (!path.startsWith('/') || path === '/' || path.length > 4095) return false;

@@ -1,12 +1,18 @@
-/** Kernel arguments in boot loader files. Source: kernel-parameters.txt, `config.txt` of Raspberry Pis. */
+/**
+ * Changes kernel arguments in the files of boot loaders. Source: kernel-parameters.txt, `config.txt` of Raspberry Pis.
+ */
 
 import type { BootLoader } from './port.ts';
 
-/** COMMAND_LINE_SIZE of x86 and arm64, minus the final NUL. The kernel silently truncates longer lines. */
+/** COMMAND_LINE_SIZE of x86 and arm64 without the final NUL. The kernel truncates a longer line without a message. */
 const MAX_LINE = 2_047;
 const APPEND = /^(\s*append)(?:\s+(.*?))?\s*$/i;
 
-/** @param present Arguments added by an earlier config. */
+/**
+ * Returns the new content of the boot loader's file.
+ *
+ * @param present Arguments that an earlier config has added.
+ */
 export function withKernelArguments(
   loader: BootLoader,
   text: string,
@@ -15,7 +21,7 @@ export function withKernelArguments(
 ): string {
   switch (loader) {
     case 'cmdline':
-      // The file has one line: the firmware ignores further lines and treats a carriage return as part of the line.
+      // The firmware reads only the first line, and treats a carriage return as part of the line.
       return `${changed(text.trim().split(/\r?\n/)[0] ?? '', present, wanted)}\n`;
     case 'extlinux':
       return text
@@ -28,7 +34,7 @@ export function withKernelArguments(
         })
         .join('\n');
     case 'grub':
-      // A separate file, which is read after the administrator's.
+      // The file contains only the arguments of configs. GRUB reads it after the administrator's file.
       return wanted.length === 0
         ? ''
         : `GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX ${wanted.map(shellQuoted).join(' ')}"\n`;
@@ -36,7 +42,8 @@ export function withKernelArguments(
 }
 
 /**
- * Reason why the boot loader would modify the arguments; undefined if it passes them unchanged. `text` is the new file.
+ * Reason why the boot loader would change or truncate the arguments; undefined if it passes them unchanged. `text` is
+ * the new content of its file.
  */
 export function kernelArgumentsError(loader: BootLoader, text: string, wanted: readonly string[]): string | undefined {
   for (const argument of wanted) {
@@ -55,13 +62,16 @@ export function kernelArgumentsError(loader: BootLoader, text: string, wanted: r
     : undefined;
 }
 
-/** Source: GRUB's manual, "Writing full configuration files directly: Quoting". */
+/**
+ * Whether GRUB would interpret characters of the argument. Source: GRUB's manual, "Writing full configuration files
+ * directly: Quoting".
+ */
 function isGrubScript(argument: string): boolean {
   const [quoted, bare] = [argument.match(/"[^"]*"/g)?.join('') ?? '', argument.replaceAll(/"[^"]*"/g, '')];
   return /[{}|&$;<>#'\\`]/.test(bare) || /[$\\`]/.test(quoted);
 }
 
-/** Each of `present` is removed once, starting at the end. */
+/** Replaces arguments in a line. Each argument in `present` is removed once, namely its last occurrence. */
 function changed(line: string, present: readonly string[], wanted: readonly string[]): string {
   const words = splitKernelArguments([line]);
   for (const argument of splitKernelArguments(present)) {
@@ -71,14 +81,14 @@ function changed(line: string, present: readonly string[], wanted: readonly stri
   return [...words, ...splitKernelArguments(wanted)].join(' ');
 }
 
-/** Splits into single arguments. An argument in double quotes may contain spaces. */
+/** Splits lines into arguments. An argument may contain spaces in double quotes. */
 export function splitKernelArguments(args: readonly string[]): string[] {
   return args.flatMap((text) => text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []);
 }
 
 /**
- * Arguments of `wanted` that the running kernel lacks. GRUB passes `"a=b c"` for `a="b c"`, which are equivalent for
- * the kernel. Source: next_arg of lib/cmdline.c.
+ * Arguments of `wanted` that the running kernel does not have. Quotes are ignored: GRUB passes `a="b c"` as `"a=b c"`,
+ * and the kernel treats both the same. Source: next_arg of lib/cmdline.c.
  */
 export function missingKernelArguments(running: string, wanted: readonly string[]): string[] {
   const unquoted = (argument: string): string => argument.replaceAll('"', '');

@@ -1,13 +1,14 @@
 /**
- * Merges Ignition configs: sections recursively, list entries by their key, all other values from the child. A merged
- * entry keeps the position of the parent's. Source: Ignition's "Config Merging" operator notes, `config/merge`.
+ * Merges Ignition configs. Sections are merged recursively, and list entries by their key. Any other value of the child
+ * replaces that of the parent. A merged entry keeps the position that it had in the parent. Source: Ignition's "Config
+ * Merging" operator notes, `config/merge`.
  */
 import { isRecord } from './schema.ts';
 import type { IgnitionConfig } from './types.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Key field by list name. In other lists, the entries themselves are the keys. */
+/** Key field of the entries, by name of the list. In other lists, an entry as a whole is its own key. */
 const KEYS: ReadonlyMap<string, string> = new Map([
   ['files', 'path'],
   ['directories', 'path'],
@@ -20,10 +21,13 @@ const KEYS: ReadonlyMap<string, string> = new Map([
   ['units', 'name'],
   ['dropins', 'name'],
 ]);
-/** Lists with a common key space: an entry of the child replaces the parent's entry in any of them. */
+/**
+ * Lists with a common key space: an entry of the child replaces the parent's entry with the same path in any of these
+ * lists.
+ */
 const NODES = ['directories', 'files', 'links'];
 
-/** Both configs must be valid. The result may be invalid if a directory of one is a file of the other. */
+/** Merges two valid configs. The result is invalid if a path is a directory in one of them and a file in the other. */
 export function mergeIgnition(parent: IgnitionConfig, child: IgnitionConfig): IgnitionConfig {
   return mergeFields({ ...parent }, { ...child }) as object as IgnitionConfig;
 }
@@ -60,7 +64,7 @@ function mergeLists(parent: readonly unknown[], child: readonly unknown[], name:
   const own = child.filter((item) => {
     const key = keyOf(item, name);
     const first = !used.has(key);
-    // Values repeated by the child are included once.
+    // A value that the child repeats is included only once.
     used.add(key);
     return first;
   });
@@ -73,7 +77,7 @@ function keyOf(item: unknown, name: string): unknown {
   return field === undefined ? JSON.stringify(item) : item[field];
 }
 
-/** Paths of the child with the list that contains them. */
+/** Maps each path of the child to the name of the list that contains it. */
 function movedPaths(child: Fields): ReadonlyMap<unknown, string> {
   const moved = new Map<unknown, string>();
   for (const name of NODES) {
@@ -91,7 +95,7 @@ function withoutMoved(value: unknown, name: string, moved: ReadonlyMap<unknown, 
   });
 }
 
-/** Removes empty sections and sorts fields, so that equal configs have equal text. */
+/** Removes empty sections and sorts fields, so that equal configs have the same JSON. */
 export function canonicalConfig(config: IgnitionConfig): IgnitionConfig {
   return (pruned(config) ?? {}) as IgnitionConfig;
 }

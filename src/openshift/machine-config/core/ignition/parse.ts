@@ -1,7 +1,7 @@
 /**
- * Parses and validates the Ignition config of a MachineConfig. Findings are either invalid Ignition (upstream's
- * RenderDegraded), or valid settings that cannot be changed on a running host (upstream's Unreconcilable). Source:
- * Ignition configuration specification 3.4.0; openshift/machine-config-operator ValidateIgnition.
+ * Parses and validates the Ignition config of a MachineConfig. A finding is either invalid Ignition (RenderDegraded in
+ * upstream), or a valid setting that cannot be changed on a running host (Unreconcilable in upstream). Source: Ignition
+ * configuration specification 3.4.0; openshift/machine-config-operator ValidateIgnition.
  */
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 import { decodeContents, MAX_CONFIG_BYTES } from './contents.ts';
@@ -9,7 +9,7 @@ import { guardedPath, guardedUnit, isCleanPath, isDropinName, isUnitName } from 
 import { CONFIG, checkShape, type Findings, isRecord } from './schema.ts';
 import type { IgnitionConfig, IgnitionFile, IgnitionOwner, IgnitionUnit, IgnitionUser, Inflate } from './types.ts';
 
-/** Version in rendered configs; the newest one that OpenShift 4.10 and later support. */
+/** Version in rendered configs. It is the newest version that every release since OpenShift 4.10 supports. */
 export const RENDERED_VERSION = '3.2.0';
 const SSH_USER = 'core';
 
@@ -21,20 +21,23 @@ export interface ParseOptions {
   readonly inflate: Inflate;
   /** Field path of the config in its object. */
   readonly path?: string;
-  /** The only user whose SSH keys are configured. Default `core`. */
+  /** The only user whose SSH keys can be configured. Default: `core`. */
   readonly sshUser?: string;
-  /** Results by config object, which never changes, so that each is parsed once. Default: none are kept. */
+  /**
+   * Cache of results by config object, so that each config is parsed once. Config objects must not change. Default: no
+   * cache.
+   */
   readonly parsed?: WeakMap<object, ParsedIgnition>;
 }
 
 export interface ParsedIgnition {
-  /** Undefined if `invalid` has errors. An absent config is an empty one. */
+  /** The parsed config; undefined if `invalid` contains errors. If no config is given, it is empty. */
   readonly config: IgnitionConfig | undefined;
   readonly invalid: readonly FieldError[];
   readonly refused: readonly FieldError[];
 }
 
-/** Parses spec.config of a MachineConfig. Never throws for invalid input. */
+/** Parses spec.config of a MachineConfig. Invalid input is reported in the result and never causes an exception. */
 export function parseIgnition(value: unknown, options: ParseOptions): ParsedIgnition {
   if (options.parsed === undefined || !isRecord(value)) return parseNow(value, options);
   const known = options.parsed.get(value);
@@ -50,7 +53,7 @@ function parseNow(value: unknown, options: ParseOptions): ParsedIgnition {
   const path = options.path ?? 'spec.config';
   if (!checkVersion(value, path, found)) return { config: undefined, ...found };
   checkShape(value, CONFIG, path, found);
-  // The following checks rely on correct types.
+  // The following checks rely on correct types, so stop here if a type is wrong.
   if (found.invalid.length > 0) return { config: undefined, ...found };
   const config = withoutNulls(value) as IgnitionConfig;
   checkFiles(config.storage?.files ?? [], `${path}.storage.files`, options.inflate, found);
@@ -67,7 +70,7 @@ export function describeErrors(errors: readonly FieldError[]): string {
 
 export const emptyConfig = (): IgnitionConfig => ({ ignition: { version: RENDERED_VERSION } });
 
-/** An empty config, as in a fragment that only has kernel arguments. */
+/** Whether the config is empty, as in a fragment that only sets kernel arguments. */
 const isEmptyObject = (value: unknown): boolean => isRecord(value) && Object.keys(value).length === 0;
 
 function checkVersion(value: unknown, path: string, found: Findings): boolean {
@@ -111,7 +114,7 @@ function checkFiles(files: readonly IgnitionFile[], path: string, inflate: Infla
   checkNesting(files, path, found);
 }
 
-/** Rejects a file whose path would have to be a directory of another file. */
+/** Rejects a file if another file has the path of one of its parent directories. */
 function checkNesting(files: readonly IgnitionFile[], path: string, found: Findings): void {
   const paths = new Set(files.map((file) => file.path));
   for (const [index, file] of files.entries()) {
@@ -167,8 +170,8 @@ function checkUnits(units: readonly IgnitionUnit[], path: string, found: Finding
 }
 
 /**
- * Checks the syntax of systemd.syntax(7): sections, assignments, comments, and lines continued with a backslash. Text
- * before the first section is accepted, because systemd and Ignition's parser ignore it.
+ * Checks the syntax of systemd.syntax(7): sections, assignments, comments, and lines that end with a backslash and
+ * continue on the next line. Text before the first section is accepted, because systemd and Ignition ignore it.
  */
 function checkUnitText(text: string | undefined, at: string, found: Findings): void {
   if (text === undefined) return;
@@ -188,7 +191,7 @@ function checkUnitText(text: string | undefined, at: string, found: Findings): v
       found.invalid.push(fieldError.invalid(at, trimmed.slice(0, 100), detail));
       return;
     }
-    // A comment between continued lines does not end them.
+    // A comment line between continued lines does not end the continuation.
     continued = continued && comment ? continued : !comment && trimmed.endsWith('\\');
   }
 }
@@ -216,7 +219,7 @@ function checkUsers(users: readonly IgnitionUser[], path: string, sshUser: strin
   }
 }
 
-/** Returns a copy without null fields, which count as absent, as in Go. */
+/** Returns a copy without fields that are null. As in Go, such fields count as absent. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isRecord(value)) return value;

@@ -1,18 +1,23 @@
-/** Files and links of a host that result from a config. Adapters compare them with the file system and write them. */
+/**
+ * Files and links of a host that result from a config. Adapters compare this tree with the file system and write it.
+ */
 
 export type Entry =
   | {
       readonly kind: 'file';
       readonly bytes: Uint8Array;
       readonly mode: number;
-      /** Names or numeric IDs. Default root. */
+      /** Name or numeric ID of the owner. The default of `user` and `group` is root. */
       readonly user: string | number;
       readonly group: string | number;
-      /** Mode of missing parent directories, which then also get the entry's owner; default root and 0755. */
+      /**
+       * Mode of parent directories that are missing. If set, they get the owner of the file; otherwise root and mode
+       * 0755.
+       */
       readonly directoryMode?: number;
       /**
-       * The file is edited in place. Other programs also change it, so no original is saved and a difference is no
-       * drift.
+       * Whether other programs also change the file. A config then edits the file in place: no original is saved, and a
+       * difference does not count as drift.
        */
       readonly shared?: boolean;
     }
@@ -23,7 +28,7 @@ export type Entry =
 /** Entries by absolute path below the host's root. */
 export type Tree = ReadonlyMap<string, Entry>;
 
-/** Raspberry Pi's cmdline.txt, extlinux.conf, or a file of /etc/default/grub.d. */
+/** Kinds of boot loader files: cmdline.txt of Raspberry Pis, extlinux.conf, or a file in /etc/default/grub.d. */
 export type BootLoader = 'cmdline' | 'extlinux' | 'grub';
 
 export interface UnitFile {

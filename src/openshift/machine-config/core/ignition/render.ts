@@ -1,6 +1,7 @@
 /**
- * Renders the MachineConfigs of a pool into one. Fragments are merged in name order, those of role `worker` before
- * those of a custom pool; later ones take precedence. Source: openshift/machine-config-operator MergeMachineConfigs.
+ * Renders the MachineConfigs of a pool into one. Fragments are merged in the order of their names, and fragments with
+ * the role `worker` before those of a custom pool. Later fragments take precedence. Source:
+ * openshift/machine-config-operator MergeMachineConfigs.
  */
 import { canonicalConfig, mergeIgnition } from './merge.ts';
 import { describeErrors, emptyConfig, type ParseOptions, parseIgnition, RENDERED_VERSION } from './parse.ts';
@@ -8,12 +9,12 @@ import type { IgnitionConfig, MachineConfigSpec } from './types.ts';
 
 export interface Fragment {
   readonly name: string;
-  /** The label `machineconfiguration.openshift.io/role`. */
+  /** Value of the label `machineconfiguration.openshift.io/role`. */
   readonly role: string;
   readonly spec: MachineConfigSpec;
 }
 
-/** Every field is set, as in a rendered MachineConfig. */
+/** Spec of a rendered MachineConfig, in which every field is set. */
 export interface RenderedSpec {
   readonly config: IgnitionConfig;
   readonly osImageURL: string;
@@ -25,15 +26,17 @@ export interface RenderedSpec {
 }
 
 export interface RenderOptions extends Pick<ParseOptions, 'inflate' | 'parsed' | 'sshUser'> {
-  /** From the ControllerConfig; a fragment may override it. */
+  /** OS image of the ControllerConfig. A fragment may override it. */
   readonly osImageURL?: string;
   readonly baseOSExtensionsContainerImage?: string;
 }
 
 export type Rendering =
-  /** `refused`: settings by fragment that hosts will reject, which makes the hosts Unreconcilable. */
+  /**
+   * `refused`: settings that hosts will reject, with the name of their fragment. They make the hosts Unreconcilable.
+   */
   | { readonly spec: RenderedSpec; readonly refused: readonly string[] }
-  /** Upstream's RenderDegraded message in one line. */
+  /** One-line message for the condition RenderDegraded. */
   | { readonly error: string };
 
 const KERNEL_TYPES = ['', 'default', 'realtime', '64k-pages'];
@@ -74,7 +77,7 @@ export function renderMachineConfigs(fragments: readonly Fragment[], options: Re
   };
 }
 
-/** Rendered files always have `overwrite`, because Ignition would reject existing files without it. */
+/** Sets `overwrite` in all files, because Ignition would otherwise reject files that exist on the host. */
 function finished(config: IgnitionConfig): IgnitionConfig {
   const storage = config.storage;
   const files = storage?.files?.map((file) => ({ overwrite: true, ...file }));
@@ -89,7 +92,7 @@ function finished(config: IgnitionConfig): IgnitionConfig {
 
 const failed = (name: string, why: string): Rendering => ({ error: `${name}: ${why}` });
 
-/** Byte order, as Go sorts. */
+/** Compares names by their code units, which for ASCII is the order of Go. */
 const byName = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
 const last = (values: readonly (string | undefined)[]): string | undefined =>

@@ -1,6 +1,6 @@
 /**
- * Fields of an Ignition config: supported, or rejected because hosts cannot change them in place. Other fields are
- * invalid. Source: Ignition configuration specification 3.4.0.
+ * Schema of an Ignition config. Fields are supported, or rejected because hosts cannot change them in place. Any other
+ * field is invalid. Source: Ignition configuration specification 3.4.0.
  */
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 
@@ -8,7 +8,7 @@ export type Shape =
   | { readonly kind: 'string' | 'integer' | 'boolean' }
   | { readonly kind: 'list'; readonly of: Shape }
   | { readonly kind: 'object'; readonly fields: Readonly<Record<string, Shape>> }
-  /** Valid in Ignition, but must be absent or empty here. */
+  /** Field that is valid in Ignition, but must be absent or empty here. */
   | { readonly kind: 'refused'; readonly why: string };
 
 const STRING: Shape = { kind: 'string' };
@@ -93,11 +93,11 @@ export const CONFIG: Shape = object({
 export interface Findings {
   /** Errors that make the config invalid, so it cannot be rendered. */
   readonly invalid: FieldError[];
-  /** Valid settings that hosts reject. */
+  /** Settings that are valid in Ignition, but rejected by hosts. */
   readonly refused: FieldError[];
 }
 
-/** Checks types and field names. null counts as absent, as in Go. */
+/** Checks types and field names. As in Go, null counts as absent. */
 export function checkShape(value: unknown, shape: Shape, path: string, found: Findings): void {
   if (value === undefined || value === null) return;
   switch (shape.kind) {
@@ -137,7 +137,9 @@ export function checkShape(value: unknown, shape: Shape, path: string, found: Fi
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Whether a section contains no value. Some encoders write such sections for unset ones. */
+/**
+ * Whether a value contains nothing but empty sections. Some encoders write empty sections for fields that are not set.
+ */
 function isHollow(value: unknown): boolean {
   if (value === undefined || value === null) return true;
   return typeof value === 'object' && Object.values(value).every(isHollow);

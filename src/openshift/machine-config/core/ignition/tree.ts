@@ -1,6 +1,6 @@
 /**
- * Converts a rendered config to files and links of a host: files, units with drop-ins, masks and enablement, SSH keys.
- * The links that systemctl would create are included, so that the whole config is one change of the file system.
+ * Converts a rendered config to the files and links of a host: files, units with drop-ins, masked and enabled units,
+ * SSH keys. The tree includes the links that systemctl would create, so that one transaction applies the whole config.
  * Source: systemd.unit(5), "[Install] Section Options"; openshift/machine-config-operator pkg/daemon/file_writers.go.
  */
 import { CodedError } from '../../../../base/errors.ts';
@@ -11,9 +11,9 @@ import type { IgnitionConfig, IgnitionOwner, IgnitionUnit, Inflate } from './typ
 
 export interface TreeOptions {
   readonly inflate: Inflate;
-  /** Home directory of an account on the host, if it exists. */
+  /** Home directory of an account of the host; undefined if the account does not exist. */
   readonly homeOf: (user: string) => string | undefined;
-  /** An existing unit of the host by file name, if any. */
+  /** Unit file of the host by name of the unit; undefined if the host has none. */
   readonly unitFile: (name: string) => UnitFile | undefined;
 }
 
@@ -21,7 +21,7 @@ export const UNIT_DIRECTORY = '/etc/systemd/system';
 const FILE_MODE = 0o644;
 const MAX_ALSO = 32;
 
-/** Throws CodedError 'bad-tree' if the host lacks an account or a unit that the config requires. */
+/** Computes the tree. Throws CodedError 'bad-tree' if the host lacks an account or a unit that the config requires. */
 export function treeOf(config: IgnitionConfig, options: TreeOptions): Tree {
   const tree = new Map<string, Entry>();
   for (const file of config.storage?.files ?? []) {
@@ -78,10 +78,10 @@ function addUnits(tree: Map<string, Entry>, units: readonly IgnitionUnit[], opti
     else if (isFilled(unit.contents)) tree.set(path, textFile(unit.contents));
     for (const dropin of unit.dropins ?? [])
       if (isFilled(dropin.contents)) tree.set(`${path}.d/${dropin.name}`, textFile(dropin.contents));
-    // A masked unit cannot be enabled.
+    // A masked unit cannot be enabled, so `enabled` is ignored.
     if (unit.enabled === undefined || unit.mask === true) continue;
     for (const [link, target] of enablementLinks(unit.name, fileOf, unit.enabled)) {
-      // An alias could otherwise replace or remove a unit of the host.
+      // Aliases are checked too, because an alias could replace or remove a unit of the host.
       const why = guardedPath(link);
       if (why !== undefined) {
         if (!unit.enabled) continue;
@@ -92,7 +92,7 @@ function addUnits(tree: Map<string, Entry>, units: readonly IgnitionUnit[], opti
   }
 }
 
-/** Links that `systemctl enable` creates, with their targets. */
+/** Links that `systemctl enable` creates for the unit, with their targets. */
 function enablementLinks(
   unit: string,
   fileOf: (name: string) => UnitFile | undefined,
@@ -106,7 +106,7 @@ function enablementLinks(
     seen.add(name);
     const file = fileOf(name) ?? fileOf(templateOf(name));
     if (file === undefined) {
-      // A missing unit needs no removal of links.
+      // If the unit is to be disabled and does not exist, it has no links.
       if (!needed) continue;
       throw new CodedError('bad-tree', `systemd.units: unit ${name} cannot be enabled; no file of it is on this host`);
     }
@@ -125,7 +125,7 @@ function addLinks(
 ): void {
   const instance = isTemplate(name) ? install.get('DefaultInstance')?.[0] : undefined;
   const full = instance === undefined ? name : name.replace('@.', `@${instance}.`);
-  // A template without an instance cannot be enabled, except for its aliases.
+  // A template needs a default instance to be enabled. Only its aliases can be created without one.
   if (isTemplate(full) && !install.has('Alias')) return;
   const kinds = [
     ['WantedBy', 'wants'],
@@ -138,7 +138,7 @@ function addLinks(
   for (const alias of install.get('Alias') ?? []) links.set(`${UNIT_DIRECTORY}/${expanded(alias, full)}`, target);
 }
 
-/** Expands the specifiers that occur in [Install]. Source: systemd.unit(5), "Specifiers". */
+/** Expands the specifiers that may occur in [Install]. Source: systemd.unit(5), "Specifiers". */
 function expanded(name: string, unit: string): string {
   const dot = unit.lastIndexOf('.');
   const [prefix = '', instance = ''] = unit.slice(0, dot).split('@');
@@ -159,7 +159,7 @@ function expanded(name: string, unit: string): string {
   return result;
 }
 
-/** Assignments in the [Install] section. An empty value clears the earlier ones. */
+/** Values of the assignments in the [Install] section, by key. An empty value clears earlier values of the key. */
 function installSection(text: string): ReadonlyMap<string, readonly string[]> {
   const fields = new Map<string, string[]>();
   let section = '';

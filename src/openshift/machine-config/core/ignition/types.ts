@@ -1,6 +1,6 @@
 /**
- * Ignition configs in a MachineConfig, with the supported fields. Sections that hosts cannot change in place are kept
- * unparsed for comparison. Source: Ignition configuration specification 3.4.0.
+ * Ignition config of a MachineConfig, with the fields that are supported. Sections that hosts cannot change in place
+ * are not parsed, but kept for comparison. Source: Ignition configuration specification 3.4.0.
  */
 
 export interface IgnitionConfig {
@@ -59,7 +59,7 @@ export interface IgnitionUser {
   readonly sshAuthorizedKeys?: readonly string[];
 }
 
-/** The fields of MachineConfig.spec that are rendered and compared. Source: openshift/api machineconfiguration/v1. */
+/** Fields of MachineConfig.spec that are rendered and compared. Source: openshift/api machineconfiguration/v1. */
 export interface MachineConfigSpec {
   readonly config?: unknown;
   readonly osImageURL?: string;
@@ -70,5 +70,5 @@ export interface MachineConfigSpec {
   readonly extensions?: readonly string[] | null;
 }
 
-/** Decompresses gzip (RFC 1952). Throws if the data is no gzip or exceeds `maxBytes`. */
+/** Decompresses gzip data (RFC 1952). Throws if the data is invalid or exceeds `maxBytes` after decompression. */
 export type Inflate = (bytes: Uint8Array, maxBytes: number) => Uint8Array;

@@ -1,14 +1,14 @@
 /**
- * The DaemonSet `machine-config-daemon`. The daemon itself is part of the host process. A pod on each node provides its
- * log and the host's files below `/rootfs`, where OpenShift tools expect both. It costs one idle `tail` process of the
- * host. Source: manifests/machineconfigdaemon of openshift/machine-config-operator 4.10.
+ * The DaemonSet `machine-config-daemon`. The daemon itself is part of the host process. Tools of OpenShift expect its
+ * log in a pod, and the host's files below `/rootfs`, so a pod on each node provides both. The pod runs one idle `tail`
+ * process. Source: manifests/machineconfigdaemon of openshift/machine-config-operator 4.10.
  */
 import type { DaemonSet } from '../../../../api/generated/apps/v1.ts';
 import { HOST_ROOT_IMAGE } from '../../../../api/podspec/host-root-image.ts';
 
 export const DAEMON_NAMESPACE = 'openshift-machine-config-operator';
 export const DAEMON = 'machine-config-daemon';
-/** File name in the run directory of a host. */
+/** Name of the log file in the run directory of a host. */
 export const DAEMON_LOG = 'machine-config-daemon.log';
 
 const LABELS = { 'k8s-app': DAEMON };
@@ -53,7 +53,9 @@ export const machineConfigDaemonSet: DaemonSet = {
   },
 };
 
-/** Whether `stored` has each field of `wanted`; further fields are ignored. Lists are compared element by element. */
+/**
+ * Whether `stored` has each field of `wanted` with the same value. More fields are allowed, but not more list elements.
+ */
 export function hasFields(stored: unknown, wanted: unknown): boolean {
   if (typeof wanted !== 'object' || wanted === null) return stored === wanted;
   if (typeof stored !== 'object' || stored === null) return false;

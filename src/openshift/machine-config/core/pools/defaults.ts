@@ -1,7 +1,7 @@
 /**
  * Default objects of every cluster: the pools `master` and `worker`, an empty fragment for each, and the
- * ControllerConfig. Every node that is not a master is a worker, because nodes of OKD 3.11 have the roles compute and
- * infra. Source: manifests of openshift/machine-config-operator.
+ * ControllerConfig. The pool `worker` selects every node that is not a master, because nodes of OKD 3.11 have the roles
+ * compute and infra. Source: manifests of openshift/machine-config-operator.
  */
 
 import type { LabelSelectorRequirement } from '../../../../api/generated/meta/v1.ts';
@@ -49,11 +49,11 @@ function pool(name: string, nodes: LabelSelectorRequirement): MachineConfigPool 
   };
 }
 
-/** `00-master` and `00-worker`: the fragments from which a pool renders before any other exists. */
+/** Fragments `00-master` and `00-worker`, so that each pool can be rendered even if no other fragment exists. */
 export const baseConfigs = (version: string): readonly MachineConfig[] =>
   [MASTER_POOL, WORKER_POOL].map((role) => generatedConfig(`00-${role}`, role, version, {}));
 
-/** A fragment that a controller generates. */
+/** Fragment for the pool `role` that a controller generates. */
 export function generatedConfig(
   name: string,
   role: string,
@@ -108,7 +108,7 @@ export function controllerConfig(values: ClusterValues): ControllerConfig {
   };
 }
 
-/** Conditions of the template controller after the base fragments are written. */
+/** Status conditions of the ControllerConfig after the base fragments have been written. */
 export function completedConditions(nowMs: number, generation: number): NonNullable<ControllerConfig['status']> {
   const condition = (type: string, holds: boolean, message: string) => ({
     type,

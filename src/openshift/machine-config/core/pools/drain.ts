@@ -1,7 +1,7 @@
 /**
- * Actions of the drain controller for a node, and the pods to evict. The host requests a drain with an annotation and
- * waits for the response. Source: pkg/controller/drain of openshift/machine-config-operator 4.12; filters of `kubectl
- * drain` with --force, --ignore-daemonsets and --delete-emptydir-data.
+ * Plans drains: the action for a node, and the pods to evict. A host requests a drain in an annotation and waits for
+ * the annotation with the result. Source: pkg/controller/drain of openshift/machine-config-operator 4.12; filters of
+ * `kubectl drain` with --force, --ignore-daemonsets and --delete-emptydir-data.
  */
 import type { Node, Pod } from '../../../../api/generated/core/v1.ts';
 import { controllerOf } from '../../../../controllers/framework/core/ownership.ts';
@@ -23,7 +23,7 @@ export function drainStep(node: Node): DrainStep {
   return { kind: 'unknown', wanted };
 }
 
-/** Pods that a drain evicts: all but static pods, DaemonSet pods and finished pods. */
+/** Pods that a drain evicts: all except static pods, DaemonSet pods and pods that have finished. */
 export function podsToEvict(nodeName: string, pods: readonly Pod[]): Pod[] {
   return pods.filter(
     (pod) =>
@@ -37,10 +37,10 @@ export function podsToEvict(nodeName: string, pods: readonly Pod[]): Pod[] {
 
 const MINUTE_MS = 60_000;
 const SLOW_AFTER_MS = 10 * MINUTE_MS;
-/** A drain that takes longer is reported, and continues. */
+/** Duration after which a drain is reported as too slow. The drain continues. */
 export const DRAIN_TIMEOUT_MS = 60 * MINUTE_MS;
-/** Time that one attempt waits for evicted pods to terminate. */
+/** Duration of one attempt, in which evicted pods must terminate. */
 export const ATTEMPT_MS = 90_000;
 
-/** Delay after a failed attempt, by the duration of the drain so far. */
+/** Delay after a failed attempt. `lastedMs` is the time since the drain began. */
 export const retryDelayMs = (lastedMs: number): number => (lastedMs > SLOW_AFTER_MS ? 5 * MINUTE_MS : MINUTE_MS);

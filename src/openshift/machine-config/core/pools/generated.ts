@@ -1,6 +1,7 @@
 /**
- * MachineConfigs generated from KubeletConfigs and ContainerRuntimeConfigs: their names, their pools and the reported
- * result. Source: pkg/controller/{kubelet-config,container-runtime-config} of openshift/machine-config-operator.
+ * Plans the MachineConfigs that are generated from KubeletConfigs and ContainerRuntimeConfigs: their names, their pools
+ * and the reported result. Source: pkg/controller/{kubelet-config,container-runtime-config} of
+ * openshift/machine-config-operator.
  */
 
 import type { LabelSelector } from '../../../../api/generated/meta/v1.ts';
@@ -25,9 +26,9 @@ export interface PoolSetting extends KubeObject {
 
 export interface SettingKind {
   readonly kind: 'KubeletConfig' | 'ContainerRuntimeConfig';
-  /** Last part of the names of generated MachineConfigs, as in `99-worker-generated-kubelet`. */
+  /** End of the names of generated MachineConfigs, as in `99-worker-generated-kubelet`. */
   readonly suffix: 'kubelet' | 'containerruntime';
-  /** Name of the kind of setting in messages. */
+  /** Name of the kind in messages. */
   readonly text: string;
 }
 
@@ -41,11 +42,14 @@ export interface GeneratedFile {
 
 export interface GeneratedPlan {
   readonly configs: readonly MachineConfig[];
-  /** Value for the annotation NAME_SUFFIX. Undefined if the object already has the annotation. */
+  /** Value to write to the annotation NAME_SUFFIX; undefined if the object already has the annotation. */
   readonly suffix: string | undefined;
 }
 
-/** Plans the MachineConfigs of one setting. `settings` are all objects of its kind; `files` are the contents. */
+/**
+ * Plans the MachineConfigs of `setting`. `settings` contains all objects of its kind; `files` are the files to
+ * generate.
+ */
 export function planGenerated(
   setting: PoolSetting,
   kind: SettingKind,
@@ -70,7 +74,8 @@ export function planGenerated(
 }
 
 /**
- * The first setting of a pool has no suffix. Each later one gets the next number, so that the newest is merged last.
+ * Suffix for the names of a setting's MachineConfigs: empty for the first setting of a pool, and the next free number
+ * for each later one. MachineConfigs are merged in name order, so the newest setting takes precedence.
  */
 function suffixOf(
   setting: PoolSetting,
@@ -103,7 +108,7 @@ const ignitionFile = ({ path, text }: GeneratedFile) => ({
 });
 
 /**
- * The status with the result of an attempt; the last three different results are kept. Undefined if nothing changes.
+ * Status with the result of an attempt; undefined if nothing changes. Only the last three different results are kept.
  */
 export function withResult(
   { metadata, status }: PoolSetting,
@@ -126,6 +131,6 @@ export function withResult(
   };
 }
 
-/** Whether a finalizer is the name of a generated MachineConfig. */
+/** Whether a finalizer is the name of a MachineConfig that was generated from this kind of setting. */
 export const isFragmentName = (finalizer: string, { suffix }: SettingKind): boolean =>
   new RegExp(`^99-.+-generated-${suffix}(-[1-9])?$`).test(finalizer);

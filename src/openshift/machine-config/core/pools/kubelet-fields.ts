@@ -1,6 +1,6 @@
 /**
- * Fields of a KubeletConfiguration that this kubelet supports, as arguments of `node-config.yaml`. A field that it does
- * not support is rejected with its name. Source: k8s.io/kubelet/config/v1beta1; validateUserKubeletConfig in
+ * Converts fields of a KubeletConfiguration to the kubelet arguments of `node-config.yaml`. A field that this kubelet
+ * does not support is rejected with its name. Source: k8s.io/kubelet/config/v1beta1; validateUserKubeletConfig in
  * pkg/controller/kubelet-config of openshift/machine-config-operator.
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
@@ -54,7 +54,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
   memoryManagerPolicy: ['None', 'Static'],
 };
 
-/** Upstream rejects these fields because a node with another value could not rejoin. */
+/** Fields that upstream rejects, because a node with a different value could not join the cluster again. */
 const FORBIDDEN = [
   'cgroupDriver',
   'clusterDNS',
@@ -67,7 +67,7 @@ const IGNORED = new Set(['kind', 'apiVersion']);
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Upstream's error message if the configuration sets a forbidden field. */
+/** Error message for a forbidden field, as in upstream; undefined if the configuration sets none. */
 export function forbiddenField(config: Values): string | undefined {
   const name = FORBIDDEN.find((each) => Object.hasOwn(config, each) && !isZero(config[each]));
   return name === undefined
@@ -77,7 +77,10 @@ export function forbiddenField(config: Values): string | undefined {
 
 export type KubeletArguments = { readonly arguments: Readonly<Record<string, readonly string[]>> };
 
-/** Converts fields to arguments. Fields with the zero value of their type, which Go encoders write, are omitted. */
+/**
+ * Converts fields to arguments. Fields with the zero value of their type are omitted, because Go encoders write them
+ * for unset fields.
+ */
 export function kubeletArguments(config: Values): KubeletArguments | { readonly error: string } {
   const found: Record<string, readonly string[]> = {};
   for (const [name, value] of Object.entries(config)) {
@@ -97,7 +100,7 @@ export function kubeletArguments(config: Values): KubeletArguments | { readonly 
 
 interface Converted {
   readonly argument: string;
-  /** Undefined if the value is invalid. */
+  /** Values of the argument; undefined if the value of the field is invalid. */
   readonly values: readonly string[] | undefined;
 }
 
@@ -121,7 +124,7 @@ const FORMS: Readonly<Record<Form, (value: unknown) => readonly string[] | undef
   durations: (value) => pairs(value, '=', isDuration),
 };
 
-/** Nested fields that correspond to their own arguments. */
+/** Converters for fields with nested values, by name of the field. */
 const SPECIAL: Readonly<Record<string, (value: unknown) => Converted>> = {
   memorySwap: (value) => {
     const { swapBehavior, ...rest } = isRecord(value) ? value : { other: value };
@@ -179,7 +182,7 @@ function isZero(value: unknown): boolean {
 }
 
 /**
- * Like `isZero`, but includes quantities. `0` never is a valid value of the CPU and threshold fields supported here.
+ * Whether a value is unset: like `isZero`, but `0` also counts, because it is no valid CPU quantity or threshold here.
  */
 function isUnset(value: unknown): boolean {
   if (value === '0' || isZero(value)) return true;
@@ -192,7 +195,7 @@ const shown = (value: unknown): string =>
 export interface SplitArguments {
   /** Fields of a KubeletConfiguration. */
   readonly config: JsonObject;
-  /** Arguments that no field expresses; the host applies them itself. */
+  /** Arguments that correspond to no field. The host applies them itself. */
   readonly rest: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -202,7 +205,7 @@ export function kubeletFields(given: Readonly<Record<string, readonly string[]>>
   const rest: Record<string, readonly string[]> = {};
   for (const [argument, values] of Object.entries(given)) {
     const [name, value] = fieldOf(argument, values) ?? [];
-    // An argument that would not convert back to the same value stays with the host.
+    // The host keeps an argument that would not convert back to the same value.
     const back = name === undefined || value === undefined ? undefined : kubeletArguments({ [name]: value });
     if (name === undefined || value === undefined || back === undefined || 'error' in back || isZero(value))
       rest[argument] = values;

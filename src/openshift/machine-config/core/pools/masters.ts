@@ -1,6 +1,7 @@
 /**
- * Whether pods may run on masters, according to spec.mastersSchedulable of the Scheduler `cluster`. Source:
- * makeMastersSchedulable and makeMasterUnSchedulable in pkg/controller/node of openshift/machine-config-operator.
+ * Plans whether pods may run on masters, according to spec.mastersSchedulable of the Scheduler object `cluster`.
+ * Source: makeMastersSchedulable and makeMasterUnSchedulable in pkg/controller/node of
+ * openshift/machine-config-operator.
  */
 import type { Node, Taint } from '../../../../api/generated/core/v1.ts';
 
@@ -14,8 +15,8 @@ export interface MasterPatch {
 }
 
 /**
- * Missing labels and taints of a master; undefined if it is complete or no master. A master that already is a worker
- * keeps a taint set by an administrator.
+ * Changes to the labels and taints of a node; undefined if the node is correct or not a master. If the master already
+ * has the worker label, an administrator's taint is kept.
  */
 export function planMaster({ metadata, spec }: Node, schedulable: boolean): MasterPatch | undefined {
   const labels = metadata?.labels ?? {};

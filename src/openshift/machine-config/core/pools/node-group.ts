@@ -1,6 +1,6 @@
 /**
- * Node groups as KubeletConfigs: the arguments of a group's NodeConfig become a KubeletConfig for the pools with the
- * group's label. Masters stay in their pool; the workers of a group get their own pool.
+ * Converts node groups to KubeletConfigs. The arguments in the NodeConfig of a group become a KubeletConfig for the
+ * pools that have the label of the group. Masters stay in their pool. The workers of a group get a pool of their own.
  */
 import type { Node } from '../../../../api/generated/core/v1.ts';
 import { GROUP_LABEL } from '../../../../api/kinds/nodes/nodes/own-labels.ts';
@@ -25,9 +25,9 @@ const API_VERSION = `${MACHINE_CONFIG_GROUP}/v1`;
 export interface NodeGroup {
   /** Name of the group's ConfigMap. */
   readonly name: string;
-  /** Fields of a KubeletConfiguration; empty if the group only sets labels. */
+  /** Fields of a KubeletConfiguration; empty if the NodeConfig has no arguments that correspond to fields. */
   readonly config: JsonObject;
-  /** The group's hosts already leave these arguments to their pools. */
+  /** Whether pools already apply these arguments, so that the hosts of the group do not. */
   readonly byPools: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface GroupPlan {
   readonly kubeletConfig?: KubeletConfig;
   readonly deletes?: boolean;
   readonly byPools: boolean;
-  /** Reason why the hosts of the group still apply its arguments themselves. */
+  /** Reason why the hosts of the group must still apply the arguments themselves. */
   readonly problem?: string;
 }
 
@@ -48,7 +48,7 @@ export interface PoolFacts {
   readonly kubeletConfigs: readonly KubeletConfig[];
 }
 
-/** Plans one step at a time. The write of a step triggers the controller again. */
+/** Plans the next step only. Writing this step triggers the controller again. */
 export function planNodeGroup(group: NodeGroup, facts: PoolFacts): GroupPlan {
   const label = `${POOL_LABEL}${group.name}`;
   const nothing = { labelled: [], label, byPools: group.byPools };
@@ -114,7 +114,7 @@ const kubeletConfigOf = ({ name, config }: NodeGroup, label: string): KubeletCon
   spec: { machineConfigPoolSelector: { matchLabels: { [label]: '' } }, kubeletConfig: config },
 });
 
-/** Whether all hosts of the pools have the configuration generated from the group. */
+/** Whether all hosts of the pools run a configuration that includes the settings of the group. */
 function isRolled(stored: KubeletConfig | undefined, pools: readonly MachineConfigPool[]): boolean {
   const fragments = stored?.metadata?.finalizers ?? [];
   return pools.every(({ spec, status }) => {

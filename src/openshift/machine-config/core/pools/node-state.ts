@@ -22,7 +22,7 @@ export const isDoneAt = (node: Node, config: string): boolean =>
 
 const hasFailed = (node: Node): boolean => ['Degraded', 'Unreconcilable'].includes(annotationOf(node, CONFIG_STATE));
 
-/** Whether the host has given up an update. Such a node can be given another configuration. */
+/** Whether the host has given up an update. The node may then be given another configuration. */
 export const isFailing = (node: Node): boolean =>
   hasFailed(node) && annotationOf(node, CURRENT_CONFIG) !== annotationOf(node, DESIRED_CONFIG);
 
@@ -32,7 +32,7 @@ export const reasonOf = (node: Node): string => annotationOf(node, CONFIG_REASON
 
 const GOOD: Readonly<Record<string, string>> = { Ready: 'True', DiskPressure: 'False', NetworkUnavailable: 'False' };
 
-/** Reason why the node is not ready or not schedulable; undefined if it is both. */
+/** Reason why the node is not ready or not schedulable; undefined if it is ready and schedulable. */
 export function unreadiness(node: Node): string | undefined {
   const { name = '' } = node.metadata ?? {};
   for (const { type, status } of node.status?.conditions ?? []) {
@@ -44,5 +44,5 @@ export function unreadiness(node: Node): string | undefined {
 
 export const isReady = (node: Node): boolean => unreadiness(node) === undefined;
 
-/** Whether the node counts against maxUnavailable: it is not ready, or it is being updated. */
+/** Whether the node counts as unavailable for maxUnavailable: it is not ready, or it is being updated. */
 export const isUnavailable = (node: Node): boolean => !isReady(node) || (!isDone(node) && !isFailing(node));

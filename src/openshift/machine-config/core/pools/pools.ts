@@ -1,6 +1,6 @@
 /**
- * Assignment of nodes to pools. As in later upstream releases, a master that a custom pool also selects stays in the
- * master pool. A pool created from a node group has lower precedence than other pools. Source: getPoolsForNode in
+ * Assigns nodes to pools. A master stays in the master pool even if a custom pool selects it, as in later releases of
+ * upstream. A pool that was created from a node group has lower precedence than other pools. Source: getPoolsForNode in
  * pkg/controller/node of openshift/machine-config-operator.
  */
 import type { Node } from '../../../../api/generated/core/v1.ts';
@@ -11,7 +11,7 @@ import { MASTER_POOL, type MachineConfigPool, OF_GROUP, WORKER_POOL } from '../.
 type Selecting = LabelSelector | null | undefined;
 
 export interface PoolOfNode {
-  /** Undefined if no pool or more than one selects the node. */
+  /** Pool of the node; undefined if no pool or more than one pool selects the node. */
   readonly pool: MachineConfigPool | undefined;
   /** Reason why the node belongs to no pool. */
   readonly error?: string;
@@ -20,13 +20,13 @@ export interface PoolOfNode {
 export const nameOf = ({ metadata }: { readonly metadata?: { readonly name?: string } }): string =>
   metadata?.name ?? '';
 
-/** Whether the selector selects the labels. An absent, empty or invalid selector selects nothing here. */
+/** Whether the selector matches the labels. Unlike elsewhere, an absent, empty or invalid selector matches nothing. */
 export function selects(selector: Selecting, labels: Readonly<Record<string, string>> | undefined): boolean {
   const parsed = parse(selector);
   return !isEverything(parsed) && matchesLabels(parsed, labels);
 }
 
-/** Whether the selector is present and would select everything, which upstream reports as an error. */
+/** Whether the selector is present but empty, so it would match everything. Upstream reports this as an error. */
 export const isEmptySelector = (selector: Selecting): boolean =>
   selector !== undefined && selector !== null && isEverything(parse(selector));
 
@@ -47,7 +47,7 @@ export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): Poo
   return { pool: custom[0] ?? claiming[0] };
 }
 
-/** Nodes by name of their pool, sorted by name. */
+/** Nodes of each pool by name of the pool. The nodes are sorted by name. */
 export function nodesByPool(
   nodes: readonly Node[],
   pools: readonly MachineConfigPool[],

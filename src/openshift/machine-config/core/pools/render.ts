@@ -1,5 +1,5 @@
 /**
- * Rendered MachineConfig of a pool; openshift/machine-config/core/ignition merges the fragments. Source:
+ * Renders the MachineConfig of a pool. The fragments are merged by openshift/machine-config/core/ignition. Source:
  * pkg/controller/render of openshift/machine-config-operator.
  */
 import type { ObjectReference } from '../../../../api/generated/core/v1.ts';
@@ -27,7 +27,7 @@ export interface PoolFragment {
 }
 
 export interface RenderTools {
-  /** Merges fragments in any order. */
+  /** Merges fragments, which may be in any order. */
   readonly merge: (fragments: readonly PoolFragment[]) => { readonly spec: object } | { readonly error: string };
   readonly md5: (text: string) => string;
   /** Version of this release. */
@@ -38,7 +38,7 @@ export type Rendered =
   | { readonly config: MachineConfig; readonly configuration: PoolConfiguration }
   | { readonly error: string };
 
-/** Fragments of a pool. Rendered configurations are excluded, even if their labels match. */
+/** Fragments of a pool, without rendered configurations, whose labels may match the selector too. */
 export function fragmentsOf(pool: MachineConfigPool, configs: readonly MachineConfig[]): MachineConfig[] {
   return configs
     .filter(
@@ -49,7 +49,11 @@ export function fragmentsOf(pool: MachineConfigPool, configs: readonly MachineCo
     .toSorted((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
 }
 
-/** @param configs All MachineConfigs of the cluster. */
+/**
+ * Renders the configuration of the pool.
+ *
+ * @param configs All MachineConfigs of the cluster.
+ */
 export function renderPool(pool: MachineConfigPool, configs: readonly MachineConfig[], tools: RenderTools): Rendered {
   const fragments = fragmentsOf(pool, configs);
   if (fragments.length === 0)
@@ -83,7 +87,10 @@ export function renderPool(pool: MachineConfigPool, configs: readonly MachineCon
   };
 }
 
-/** Rendered configurations of the pool to which no node and no pool refers any longer, oldest first. */
+/**
+ * Rendered configurations of the pool to delete, oldest first. They are in no entry of `used`; `kept` further ones are
+ * kept.
+ */
 export function unusedRendered(
   pool: MachineConfigPool,
   configs: readonly MachineConfig[],

@@ -1,5 +1,5 @@
 /**
- * Host files generated from KubeletConfigs and ContainerRuntimeConfigs. Source: createNewKubeletIgnition and
+ * Generates host files from KubeletConfigs and ContainerRuntimeConfigs. Source: createNewKubeletIgnition and
  * validateUserContainerRuntimeConfig of openshift/machine-config-operator.
  */
 
@@ -15,11 +15,11 @@ export const RUNTIME_KIND: SettingKind = {
   text: 'container runtime config',
 };
 
-/** KubeletConfiguration in JSON, which the host merges into the configuration of its kubelet. */
+/** File with a KubeletConfiguration in JSON. The host merges it into the configuration of its kubelet. */
 export const KUBELET_CONF = '/etc/kubernetes/kubelet.conf';
-/** File that sets whether the host reserves system resources in proportion to its size. */
+/** File that sets whether the host reserves resources for the system in proportion to its size. */
 export const SIZING_ENV = '/etc/node-sizing-enabled.env';
-/** Directory of the container runtime's settings, with upstream's file names. */
+/** Directory with settings of the container runtime. The file names are the same as in upstream. */
 export const RUNTIME_DIRECTORY = '/etc/crio/crio.conf.d/';
 
 /** Log levels of the runtime, from least to most verbose. */
@@ -47,7 +47,8 @@ export function kubeletFiles({ spec }: KubeletConfig): Files {
   const converted = kubeletArguments(config);
   if ('error' in converted) return failed(converted.error);
   const { kind: _, apiVersion: __, ...fields } = config;
-  // These fields come last, so that a comma follows each other field, as scripts that read single lines expect.
+  // `kind` and `apiVersion` come last, so that every other field is followed by a comma. Scripts that read single lines
+  // rely on the comma.
   const document = { ...fields, kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1' };
   const sizing = spec?.autoSizingReserved;
   return {
@@ -85,6 +86,6 @@ export function runtimeFiles({ spec }: ContainerRuntimeConfig): Files {
 
 const failed = (message: string): Files => ({ error: `Error: ${message}` });
 
-/** Go encoders write `0` for a quantity that is not set. */
+/** Whether a quantity is set. Go encoders write `0` for a quantity that is not set. */
 const isGiven = (quantity: string | undefined): quantity is string =>
   quantity !== undefined && quantity !== '' && quantity !== '0';

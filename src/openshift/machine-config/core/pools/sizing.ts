@@ -1,9 +1,10 @@
 /**
- * System reservation of a host by its size, with shares that decrease as the host grows. Source: "Automatically
- * allocating resources for nodes" of OpenShift's documentation, which uses the shares of Google Kubernetes Engine.
+ * Computes the resources that a host reserves for the system. The reserved share decreases as the host grows. Source:
+ * "Automatically allocating resources for nodes" of OpenShift's documentation, which uses the shares of Google
+ * Kubernetes Engine.
  */
 
-/** Range of sizes to which a share applies. */
+/** Range of sizes and the share that is reserved in this range. Ranges follow each other, beginning at 0. */
 type Band = readonly [width: number, share: number];
 
 const REST = Number.POSITIVE_INFINITY;

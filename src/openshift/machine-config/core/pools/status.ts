@@ -1,5 +1,6 @@
 /**
- * Counts and conditions of a pool. Source: calculateStatus in pkg/controller/node of openshift/machine-config-operator.
+ * Computes the counts and conditions of a pool. Source: calculateStatus in pkg/controller/node of
+ * openshift/machine-config-operator.
  */
 
 import type { Node } from '../../../../api/generated/core/v1.ts';
@@ -45,7 +46,7 @@ export function poolStatus(pool: MachineConfigPool, nodes: readonly Node[], nowM
 export const isConditionTrue = ({ status }: MachineConfigPool, type: string): boolean =>
   (status?.conditions ?? []).some((each) => each.type === type && each.status === 'True');
 
-/** Returns the conditions with one of them set. The transition time only changes with the status. */
+/** Returns the conditions with `wanted` added or replaced. The transition time changes only if the status changes. */
 export function withCondition(
   conditions: readonly StatusCondition[],
   wanted: Omit<StatusCondition, 'lastTransitionTime'>,
