@@ -20,7 +20,10 @@ export interface NodeBalancerDeps {
     readonly address: string;
     /** Port 0 selects a free port. */
     readonly port: number;
-    /** `127.0.0.1:8443` if this host has an API server. `isSame` detects other spellings of its address. */
+    /**
+     * API server of this host, such as `127.0.0.1:8443`; undefined if the host has none. `isSame` returns true for
+     * every address of that API server.
+     */
     readonly local: { readonly target: string; isSame(target: string): boolean } | undefined;
     /** `host:port` entries of the bootstrap file. */
     readonly bootstrap: readonly string[];
@@ -31,13 +34,13 @@ export interface NodeBalancer {
   /** Resolves with the port. Rejects with CodedError 'address-in-use' or 'listen'. */
   start(): Promise<{ readonly port: number }>;
   /**
-   * Replaces the API servers reported by the API or the ring, as `host:port`. Entries that are not IP addresses are
-   * dropped.
+   * Replaces the addresses that one source reports: the API, or the gossip ring. Addresses have the form `host:port`;
+   * host names are ignored.
    */
   setTargets(source: 'api' | 'gossip', targets: readonly string[]): void;
   /** Probes an API server immediately, because another component reports it as lost. */
   doubt(target: string): void;
-  /** Ends the connections from addresses that this host has lost. */
+  /** Resets the connections whose local address this host no longer has. */
   addressesChanged(isOwn: (address: string) => boolean): void;
   backends(): readonly Backend[];
   /**
@@ -46,7 +49,7 @@ export interface NodeBalancer {
   stop(options?: { readonly handOver: boolean }): Promise<void>;
 }
 
-/** Probe intervals. Every node probes every master. */
+/** Interval between two probes of an API server, by its health. Every node probes every API server. */
 const PERIOD_MS: Readonly<Record<Health, number>> = {
   unknown: 500,
   ready: 1_000,
@@ -207,7 +210,7 @@ class Balancer implements NodeBalancer {
     const next = remember(known, this.#saved);
     if (next.join() === this.#saved.join()) return;
     this.#saved = next;
-    // One write at a time. A later list replaces an earlier one.
+    // Saves are serialized. If several lists wait for a save, only the newest list is written.
     this.#saving = this.#saving
       .then(() => (next === this.#saved ? this.#deps.saved.save(next) : undefined))
       .catch((error: unknown) => this.#deps.log.warn('API servers not saved', { error: messageOf(error) }));

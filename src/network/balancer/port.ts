@@ -21,7 +21,10 @@ export interface ListenRequest {
 
 export interface BalancedListener {
   readonly port: number;
-  /** Ends the connections to `target`: immediately, or each when it is idle and at the latest after some seconds. */
+  /**
+   * Ends the connections to `target`. `reset` ends them at once; `drain` ends each one when it is idle, at the latest
+   * after some seconds.
+   */
   end(target: string, how: 'drain' | 'reset'): void;
   /** Cancels a `drain` for connections that have not ended yet. */
   keep(target: string): void;

@@ -55,7 +55,9 @@ export interface DnsDeps {
 }
 
 export interface DnsServer {
-  /** Resolves when it listens, or after a failure was logged. Retries then. */
+  /**
+   * Resolves when the server listens, or when the first attempt has failed; the server then retries in the background.
+   */
   start(): Promise<void>;
   /**
    * `keepAddress` keeps the addresses during a restart of the host process, so that queries of pods do not leave the
@@ -210,7 +212,7 @@ class ClusterDnsServer implements DnsServer {
     });
   }
 
-  /** Updates the records of a service. Only headless services have records from endpoints. */
+  /** Updates the records of a service after a change of its endpoints, which matters only for headless services. */
   #refresh(key: string, service: Service | undefined): void {
     if (service !== undefined && isHeadless(service)) this.#setService(key, service);
   }

@@ -70,7 +70,8 @@ export function encodeAnswer(codec: DnsCodec, question: QueriedName, sections: S
 function ownerOf(codec: DnsCodec, question: QueriedName, name: string): Uint8Array {
   if (name === question.name) return QUESTION_POINTER;
   if (name !== '' && question.name.endsWith(`.${name}`)) {
-    // Computed from the end, because earlier labels may contain bytes that are written as several characters.
+    // The offset is computed from the end of the name, because earlier labels may contain bytes that `questionName`
+    // writes as several characters.
     const offset = question.questionEnd - TYPE_AND_CLASS_BYTES - (name.length + 2);
     return Uint8Array.of(0xc0 | (offset >> 8), offset & 0xff);
   }

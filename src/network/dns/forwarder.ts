@@ -149,7 +149,8 @@ export class Forwarder {
           if (attemptMs <= 0) break;
           const beganMs = clock.monotonicMs();
           const response = await this.#query(server, request, attemptMs);
-          // A server that rejects immediately would reject again, so only timeouts count.
+          // Only servers that timed out are queried again. A server that rejected the query immediately would reject it
+          // again.
           if (response === undefined && clock.monotonicMs() - beganMs >= attemptMs / 2) silent.push(server);
           if (response === undefined) continue;
           last = response;
@@ -189,8 +190,8 @@ export class Forwarder {
       this.#failures.delete(name);
       return response;
     } catch (error) {
-      // A server that answered other queries in the meantime is up. Only the authoritative server of this name does not
-      // respond.
+      // A server that answered other queries in the meantime is up. In this case only the authoritative server of this
+      // name does not respond.
       if ((this.#answeredMs.get(name) ?? Number.NEGATIVE_INFINITY) < beganMs) {
         this.#failures.set(name, (this.#failures.get(name) ?? 0) + 1);
         this.#lastUntil.set(name, clock.monotonicMs() + LAST_MS);

@@ -49,7 +49,10 @@ export interface ResponderDeps {
   readonly clock: Clock;
   /** Route names. Undefined when this host has no router. */
   readonly routes?: RouteNames | undefined;
-  /** False until the cluster's services are known. Their names are then neither found nor NXDOMAIN. */
+  /**
+   * False until the cluster's services are known. Until then, SERVFAIL replaces NXDOMAIN and empty responses of the
+   * cluster's zone.
+   */
   readonly ready: () => boolean;
 }
 
@@ -125,7 +128,8 @@ export class Responder {
       const finish = (result: Forwarded): Uint8Array => {
         if (isRoute && (result === 'none' || (result !== 'failed' && result.shape.rcode === RCODE.nxDomain)))
           return this.#answerRoute(message, query, name, limit);
-        // Without any server an external name cannot exist. NXDOMAIN prevents waiting and retries of clients.
+        // Without an upstream server no external name can be resolved. NXDOMAIN prevents clients from waiting and
+        // retrying.
         if (result === 'none') return emptyAnswer(message, query, RCODE.nxDomain);
         if (result === 'failed') return emptyAnswer(message, query, RCODE.servFail);
         const { flags, counts, body } = deliver(result, query, limit, clock.monotonicMs());

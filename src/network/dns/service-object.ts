@@ -68,7 +68,7 @@ export function keepDnsService(options: DnsServiceOptions): () => void {
   };
 }
 
-/** The Service with the labels and ports of every cluster, by which programs find it. */
+/** The Service, with the labels and ports that `kube-dns` has in every cluster, because programs search for them. */
 function dnsService(addresses: readonly string[]): Service {
   return {
     apiVersion: 'v1',

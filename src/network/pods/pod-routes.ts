@@ -18,7 +18,7 @@ export interface PodRoutesConfig {
   readonly clusterCidrs: readonly string[];
   readonly tunnelNames: Readonly<Record<Family, string>>;
   readonly podLinks: ReadonlySet<string>;
-  /** MTU of the tunnel. Undefined: discovered. */
+  /** MTU of the tunnel; discovered if undefined. */
   readonly mtu: number | undefined;
 }
 
@@ -36,9 +36,9 @@ export interface PodRoutesDeps {
 
 export interface PodRoutes {
   start(): void;
-  /** Compares everything soon. */
+  /** Schedules a comparison of all routes and tunnel entries with the kernel's. */
   verify(): void;
-  /** `keepRoutes` keeps traffic flowing, for a restart of the host process. */
+  /** With `keepRoutes` the routes remain, so that traffic of pods continues during a restart of the host process. */
   stop(options: { readonly keepRoutes: boolean }): Promise<void>;
 }
 
@@ -46,11 +46,11 @@ export interface PodRoutes {
 const COALESCE_MS = 50;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 30_000;
-/** Interval for changes that the monitor missed. */
+/** Interval of full comparisons, which find changes that the monitor missed. */
 const RESYNC_MS = 180_000;
-/** Interval for tunnel entries and their guard, which are not monitored. */
+/** Interval of comparisons of the tunnel entries and their guard, whose changes are not monitored. */
 const TUNNEL_RESYNC_MS = 10_000;
-/** Half of the time for which the kernel keeps a learned path MTU. */
+/** Interval between MTU measurements: half of the time for which the kernel keeps a learned path MTU. */
 const PROBE_EVERY_MS = 300_000;
 
 export function createPodRoutes(deps: PodRoutesDeps): PodRoutes {
@@ -71,7 +71,10 @@ class NodePodRoutes implements PodRoutes {
   #problems = '';
   #probedAtMs = Number.NEGATIVE_INFINITY;
   #probedPaths = '';
-  /** Measured MTU by address and link. The kernel forgets it before it is measured again. */
+  /**
+   * Measured MTU by address, link and gateway. It remains known here if the kernel forgets it before the next
+   * measurement.
+   */
   #measured = new Map<string, number>();
 
   constructor(deps: PodRoutesDeps) {
@@ -162,7 +165,7 @@ class NodePodRoutes implements PodRoutes {
     const listed = all.find(({ node }) => node === config.nodeName);
     if (listed === undefined || listed.podCidrs.length === 0) return { hasTunnels: false };
     const own = { ...listed, addresses: await ownAddresses() };
-    // The host of a Node without addresses or ranges has just been registered.
+    // Nodes without addresses or pod ranges are omitted, because their hosts have just been registered.
     const peers = all.filter(
       ({ node, podCidrs, isReported }) => node !== config.nodeName && podCidrs.length > 0 && isReported,
     );
@@ -178,7 +181,7 @@ class NodePodRoutes implements PodRoutes {
       log.warn('pods of other hosts not reachable', { nodes: problems });
     this.#problems = problems;
     const changes = overlayChanges(plan.overlay, present);
-    // Before the routes, so that a pod that sends immediately does not learn the MTU by a lost packet.
+    // The MTU is set before the routes, so that pods need not discover it by losing a packet.
     if (plan.podMtu !== this.#mtu) {
       log.info('pod network MTU', { mtu: plan.podMtu, before: this.#mtu });
       this.#mtu = plan.podMtu;
@@ -196,7 +199,7 @@ class NodePodRoutes implements PodRoutes {
     return { hasTunnels };
   }
 
-  /** Paths with the last measured MTU. It is measured again when a path changes, and every few minutes. */
+  /** Paths with the last measured MTU. The MTU is measured again when a path changes, and every few minutes. */
   async #paths(addresses: readonly string[]): Promise<ReadonlyMap<string, PeerPath>> {
     const { kernel, clock, config } = this.#deps;
     const key = (address: string, { link, gateway }: PeerPath): string => `${address} ${link} ${gateway}`;
@@ -219,7 +222,7 @@ class NodePodRoutes implements PodRoutes {
   }
 }
 
-/** Shared with the service proxy. */
+/** Informer of Nodes, which the service proxy uses too. */
 const nodesOf = (informers: InformerFactory) =>
   informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
 
@@ -231,7 +234,7 @@ function peerOf(node: Node): Peer & { readonly isReported: boolean } {
   return {
     node: metadata?.name ?? '',
     addresses: internal,
-    // A connection proves only one address, so a second family usually has no record.
+    // A host's connection proves only the address that it uses, so addresses of a second family are usually unproven.
     unproven: internal.length === 0 ? [] : reported.filter((each) => !internal.some((own) => isSameFamily(own, each))),
     isReported: reported.length > 0,
     podCidrs,

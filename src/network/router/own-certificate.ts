@@ -22,7 +22,7 @@ export class OwnCertificate {
   #timer: Timer | undefined;
   #stopped = false;
   #problem = '';
-  /** Certificate in use. An invalid new one does not replace it. */
+  /** Certificate in use. It is not replaced by a new certificate that is invalid. */
   current: Certificate | undefined;
 
   constructor(options: OwnCertificateOptions) {

@@ -6,7 +6,7 @@ export interface ProxySettings {
   readonly httpsPort: number;
   /** Loopback port of `/metrics`. Undefined: not served. */
   readonly statsPort: number | undefined;
-  /** Whether every connection starts with a PROXY header, version 1 or 2. */
+  /** Whether every connection must start with a PROXY header, version 1 or 2. */
   readonly proxyProtocol: boolean;
   readonly accessLog: boolean;
   /** PEM bundle that verifies the servers of re-encrypting routes. */
@@ -18,9 +18,13 @@ export interface ProxySettings {
 export interface RoutingProxy {
   /** Starts listening and retries ports that are in use. Never rejects. */
   start(): Promise<void>;
-  /** Uses `view` for new requests and connections. Those in progress continue with the former one. */
+  /**
+   * Uses `view` for new requests and connections. Requests and connections in progress continue with the former view.
+   */
   swap(view: RoutingView): void;
-  /** Default certificate for routes without one. An invalid pair is logged and the former one is kept. */
+  /**
+   * Sets the certificate for routes without their own. An invalid pair is logged, and the former pair remains in use.
+   */
   useDefaultCertificate(pair: Certificate): void;
   /** Metrics in the Prometheus text format. */
   metrics(): string;

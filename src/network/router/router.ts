@@ -51,13 +51,16 @@ export interface RouterDeps {
     readonly routeSelector: LabelSelector | undefined;
     readonly namespaceSelector: LabelSelector | undefined;
     readonly policy: HostPolicy;
-    /** The host's own default certificate, reloaded periodically. Undefined: the cluster's. */
+    /**
+     * The host's own default certificate, reloaded periodically. If undefined, the cluster's default certificate is
+     * used.
+     */
     readonly ownCertificate?: () => Promise<Certificate>;
   };
 }
 
 export interface Router {
-  /** Resolves when the ports have been tried. The table is built later. */
+  /** Resolves after the first attempt to listen on the ports. The table is built later. */
   start(): Promise<void>;
   metrics(): string;
   stop(): Promise<void>;
@@ -169,7 +172,8 @@ export function createRouter(deps: RouterDeps): Router {
       if (namespaces !== undefined) follow(namespaces);
       await own.start();
       await proxy.start();
-      // A table without backends would return 503 for routes that an earlier process served.
+      // The first table is built after the informers have synced. An incomplete table would return 503 for routes that
+      // an earlier process served.
       await Promise.all([routes, ingresses, classes, services, slices].map((informer) => informer.synced));
       if (!stopped) touch();
     },

@@ -45,7 +45,10 @@ export function createFilterMode(deps: Deps): ProxyMode {
     deps.log.warn('service rules changed by another program; they are restored', { table });
     for (const each of tables) each.reset();
   };
-  /** The kernel adds clients to the affinity sets. A replaced table inherits those of the table before it. */
+  /**
+   * Program that copies the clients of affinity sets, which the kernel has added, from the former table to its
+   * replacement.
+   */
   const affinity = async (): Promise<string> => {
     const texts = tables.map(async (each, index) => {
       const family = options[index]?.family;
@@ -95,7 +98,7 @@ export function createFilterMode(deps: Deps): ProxyMode {
         if (routed.has(cidr)) continue;
         await deps.packetFilter.routeServices(cidr).then(
           () => routed.add(cidr),
-          // Only hosts without a default route need it. The next change retries.
+          // Only hosts without a default route need this route. The next change retries.
           (error: unknown) => deps.log.v(2, 'no route for service addresses yet', { cidr, error: messageOf(error) }),
         );
       }

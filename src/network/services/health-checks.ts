@@ -29,7 +29,7 @@ export function createHealthChecks(ports: HealthPorts, log: Log): HealthChecks {
           .listen(port, () => checks.get(port) ?? none)
           .then(
             (listener) => listeners.set(port, listener),
-            // The next change retries. The rules of services do not depend on it.
+            // The next change retries. A failure here does not affect the rules of services.
             (error: unknown) =>
               log.warn('health check node port not served', {
                 service: `${namespace}/${name}`,

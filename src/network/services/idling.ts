@@ -22,14 +22,14 @@ export interface IdlingDeps {
   readonly families: readonly Family[];
   /** Name of the proxy's table. */
   readonly table: string;
-  /** Ports that the proxy forwards for a service. Addresses and ports that the service may not use are excluded. */
+  /** Ports that the proxy forwards for a service, without the addresses and ports that the service may not use. */
   readonly portsOf: (key: string) => readonly ServicePort[];
 }
 
 export interface Idling {
   /** Applies the table again if it was deleted or if it is in `damaged`. */
   verify(damaged: ReadonlySet<string>): void;
-  /** Call after the proxy has planned services again. */
+  /** Must be called after the proxy has planned services again. */
   planned(): void;
   stop(options: { readonly keepRules: boolean }): Promise<void>;
 }
@@ -38,7 +38,7 @@ const SERVICE_NAME = 'kubernetes.io/service-name';
 const POLL_MS = 2_000;
 const MAX_IDLED = 1_000;
 
-/** While no service is idled there is no table and no polling. */
+/** Starts the detection. While no service is idled, there is no table and no polling. */
 export function startIdling(deps: IdlingDeps): Idling {
   const { services, slices, packetFilter, needPods, clock, log, families } = deps;
   const table = `${deps.table}-idle`;

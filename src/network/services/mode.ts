@@ -14,7 +14,7 @@ export interface ProxyConfig {
   readonly poolRanges?: readonly string[];
   /** Current addresses of this host's links, except those bound for services. */
   readonly hostAddresses: () => readonly string[];
-  /** Sockets of other processes of this host. Absent: no ports are reserved for them. */
+  /** Sockets of other processes of this host. If absent, no ports are reserved for other processes. */
   readonly listening?: ListeningPorts;
   /** Cluster IPs that the host serves itself (cluster DNS). */
   readonly hostServices?: readonly string[];
@@ -23,14 +23,14 @@ export interface ProxyConfig {
 }
 
 export interface ListeningPorts {
-  /** Sorted. Never rejects: while the sockets cannot be read, the last result is returned. */
+  /** Returns the sockets, sorted. Never rejects: while the sockets cannot be read, the last result is returned. */
   read(): Promise<readonly ListeningPort[]>;
 }
 
 /** Forwarding implementation. `sync` configures the node for the services and is called again after it throws. */
 export interface ProxyMode {
   readonly name: 'nftables' | 'userspace';
-  /** Called before the services are known: leftovers of an earlier process must not block the host's own ports. */
+  /** Called before the services are known. Removes leftovers of an earlier process that block the host's own ports. */
   prepare(): Promise<void>;
   /** Sets the ports of these services, by `namespace/name`, for the next `sync`. Services without ports are removed. */
   change(services: ReadonlyMap<string, readonly ServicePort[]>): void;
@@ -41,6 +41,6 @@ export interface ProxyMode {
   verify?(damaged: ReadonlySet<string>): void;
   /** `all` returns the ports of all services. */
   sync(all: () => readonly ServicePort[]): Promise<void>;
-  /** Removes everything that it created. */
+  /** Removes all kernel objects and listeners that the mode created. */
   stop(): Promise<void>;
 }

@@ -43,13 +43,13 @@ export interface Proxy {
    * replaced in any case. Resolves when the rules are applied.
    */
   verify(damaged: ReadonlySet<string>): Promise<void>;
-  /** `keepRules` keeps traffic flowing, for a restart of the host process. */
+  /** With `keepRules` the rules remain, so that traffic continues during a restart of the host process. */
   stop(options?: { readonly keepRules?: boolean }): Promise<void>;
 }
 
 /** Interval for reading the host's sockets, in milliseconds. */
 const LISTENING_MS = 15_000;
-/** Number of services planned before yielding to other work, which takes some milliseconds. */
+/** Number of services that are planned, within some milliseconds, before the event loop continues with other work. */
 const PLANNED_AT_ONCE = 200;
 
 export function createProxy(deps: ProxyDeps): Proxy {
@@ -59,7 +59,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices, {
     lastKnown: { set: 'endpoint-slices' },
   });
-  /** Used for the addresses of other hosts. Forwarding does not wait for it. */
+  /** Nodes are read only for the addresses of other hosts. Forwarding does not wait for them. */
   const nodes: Informer<Node> = deps.informers.informer(resources.nodes, {
     lastKnown: { set: 'nodes', kept: lastKnownNode },
   });

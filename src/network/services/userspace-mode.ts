@@ -53,7 +53,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         sticky.untilMs > nowMs &&
         endpoints.some((each) => each.ip === sticky.target.ip && each.port === sticky.target.port);
       const target = usable ? sticky.target : { ip: chosen.ip, port: chosen.port };
-      // The client that was served the longest time ago is evicted when the map is full.
+      // When the map is full, the client that has been unused the longest is evicted.
       clients.set(clientIp, { target, untilMs: nowMs + port.affinitySeconds * 1_000 });
       return target;
     };
@@ -61,7 +61,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
   return {
     name: 'userspace',
     async prepare() {
-      // Rules left by a process in the other mode would take precedence over the listeners.
+      // Rules of an earlier process in nftables mode would take precedence over the listeners.
       const { table } = deps.config;
       await deps.packetFilter
         .apply(`add table ip ${table}\ndelete table ip ${table}\n`)
@@ -85,7 +85,8 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         }
         for (const front of frontsOf(port, port.protocol)) {
           if (front.ip !== undefined && !hostAddresses.has(front.ip)) wantedAddresses.add(front.ip);
-          // The key contains the ID, because a listener belongs to one service port for its lifetime.
+          // The key contains the service port's ID, so that a listener serves the same service port for its whole
+          // lifetime.
           wanted.set(`${front.protocol} ${front.ip ?? '*'}:${front.port} ${port.id}`, { front, id: port.id });
         }
       }
@@ -127,7 +128,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
 
 function frontsOf(port: ServicePort, protocol: 'TCP' | 'UDP'): Front[] {
   const fronts: Front[] = port.clusterIps.map((ip) => ({ protocol, ip, port: port.port, external: false }));
-  // An external address is forwarded on this host only if it is routed here. Binding it has that effect.
+  // The external address is bound on this host, so that the host accepts traffic that the network routes to it.
   for (const ip of port.externalIps) fronts.push({ protocol, ip, port: port.port, external: true });
   if (port.nodePort > 0) fronts.push({ protocol, ip: undefined, port: port.nodePort, external: true });
   return fronts;

@@ -68,7 +68,10 @@ export class BackendPool {
     }
   }
 
-  /** Returns the health before and after; undefined if the server is unknown or its health unchanged. */
+  /**
+   * Records the result of a probe. Returns the health before and after it; undefined if the server is unknown or its
+   * health unchanged.
+   */
   found(target: string, finding: Finding): { readonly before: Health; readonly after: Health } | undefined {
     const entry = this.#entries.get(target);
     if (entry === undefined) return undefined;
@@ -114,7 +117,7 @@ export class BackendPool {
   #treatment({ target, health, sources }: Entry): Treatment {
     const isLost = health === 'dead' || health === 'untrusted';
     const leaves = health === 'unready' || health === 'stopping' || sources.size === 0;
-    // Without a ready alternative, a connection that may still work is kept.
+    // While no other API server is ready, a connection that may still work is kept.
     if (!(isLost || leaves) || !this.#hasReadyBeside(target)) return 'keep';
     return isLost ? 'reset' : 'drain';
   }

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { resetSocket } from '../../../wire/connections/reset.ts';
 
 const KEEP_ALIVE_MS = 15_000;
-/** Time limit for a peer to close after the other side has closed. */
+/** Time limit for the second peer to close the connection after the first peer has closed it. */
 const HALF_CLOSED_MS = 30_000;
 
 /**
@@ -36,9 +36,11 @@ export class BalancedConnection {
   awaiting = false;
   /** Start of the client's wait or of the silence, in monotonic milliseconds. */
   sinceMs = performance.now();
-  /** The client has sent data after the first response: a TLS handshake has got that far. */
+  /**
+   * True once the client has sent data after the server's first response, so the TLS handshake has progressed that far.
+   */
   established = false;
-  /** The silence during the current wait has been reported. */
+  /** True once the server's silence during the current wait has triggered a probe. */
   reported = false;
   /** Start of the drain, in monotonic milliseconds. */
   drainingMs: number | undefined;
@@ -84,8 +86,8 @@ export class BalancedConnection {
   }
 
   /**
-   * Stops reading and returns the sockets for another process; neither has bytes in this process. Undefined if bytes
-   * are in transit or one side has ended.
+   * Stops reading and returns the sockets for another process; neither socket has unsent data in this process. Returns
+   * undefined if data is in transit or one side has ended.
    */
   detach(): { readonly client: Socket; readonly backend: Socket } | undefined {
     const both = [this.#client, this.#backend];
@@ -113,7 +115,8 @@ export class BalancedConnection {
     from.setKeepAlive(true, KEEP_ALIVE_MS);
     from.on('data', (bytes) => {
       received();
-      // After end() of this side, later data is discarded. The peer must see it as not delivered.
+      // After end(), data that a peer still sends is discarded. The peer gets no response, so it does not count the
+      // data as delivered.
       if (to.writableEnded || to.write(bytes)) return;
       from.pause();
     });

@@ -53,7 +53,7 @@ export class BalancerServer implements BalancedListener {
   readonly #maxSilent: number;
   readonly #helloMs: number;
   readonly #handshakeMs: number;
-  /** Number of connections from which on the shares of users are checked. */
+  /** Number of open connections above which the shares of local users are enforced. */
   readonly #maxOfUser: number;
   readonly #shares: UserShares;
   readonly #keeper: ListenerKeeper | undefined;
@@ -63,7 +63,7 @@ export class BalancerServer implements BalancedListener {
   /** Connections whose user is being looked up. */
   readonly #checking = new Set<Socket>();
   readonly #connecting = new Map<Socket, Race>();
-  /** Oldest first. */
+  /** Forwarded connections, oldest first. */
   readonly #connections = new Set<BalancedConnection>();
   #ticking: NodeJS.Timeout | undefined;
   port = 0;
@@ -88,7 +88,7 @@ export class BalancerServer implements BalancedListener {
         const code = error.code === 'EADDRINUSE' ? 'address-in-use' : 'listen';
         reject(new CodedError(code, `cannot listen on ${address}:${port}: ${error.message}`, { cause: error }));
       });
-      // A keeper of this host listens on the same port for a moment.
+      // For a moment, the keeper of the previous host process may listen on the same port.
       this.#server.listen({ host: address, port, ...(port === 0 ? {} : { reusePort: true }) }, () => resolve());
     });
     this.#server.removeAllListeners('error');
@@ -99,7 +99,7 @@ export class BalancerServer implements BalancedListener {
     return this;
   }
 
-  /** Continues with the listening socket of another process. */
+  /** Starts with a listening socket that another process has transferred. */
   async adopt(listening: Server): Promise<BalancedListener> {
     await new Promise<void>((resolve) => this.#server.listen(listening, () => resolve()));
     this.#server.on('error', () => {});
@@ -122,7 +122,7 @@ export class BalancerServer implements BalancedListener {
     await this.close();
   }
 
-  /** Takes a connection of another process. */
+  /** Takes over a connection that another process has transferred. */
   carry({ target, client, backend }: Carried): void {
     this.#routing.opened(target);
     this.#join(target, client, backend).established = true;
@@ -269,7 +269,7 @@ export class BalancerServer implements BalancedListener {
       watched ||= connection.watched;
     }
     if (watched) return;
-    // An idle host has no running timer.
+    // Stop the timer while no connection needs it.
     clearInterval(this.#ticking);
     this.#ticking = undefined;
   }

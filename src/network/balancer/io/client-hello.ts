@@ -1,6 +1,6 @@
 /**
- * The part of a connection before it is forwarded. A client that sends no TLS client hello costs no connection to a
- * server, which would count it like a regular client of this host.
+ * Checks a connection before it is forwarded. Clients that send no TLS client hello are not connected to an API server,
+ * because the server would count their connections like those of regular clients of this host.
  */
 import type { Socket } from 'node:net';
 import { resetSocket } from '../../../wire/connections/reset.ts';
@@ -10,7 +10,10 @@ const HEADER_BYTES = 5;
 /** Longest TLS record. Source: RFC 8446 §5.1. */
 const MAX_RECORD_BYTES = 16_384 + 256;
 
-/** Whether `bytes` contain the first record. Other protocols are left to the server, which rejects them. */
+/**
+ * Whether `bytes` contain the whole first TLS record. True for other protocols too: their connections are forwarded,
+ * and the server rejects them.
+ */
 function isComplete(bytes: Buffer): boolean {
   if (bytes.length === 0) return false;
   if (bytes[0] !== HANDSHAKE) return true;
@@ -19,8 +22,8 @@ function isComplete(bytes: Buffer): boolean {
 }
 
 /**
- * Reads the first record of a paused socket and calls `received`; the socket is then paused and its bytes are unread.
- * Resets a socket that ends before or takes longer than `limitMs` for the whole record.
+ * Reads the first record of a paused socket, puts the bytes back as unread, pauses the socket and calls `received`.
+ * Resets a socket that ends before the record is complete or needs longer than `limitMs` for it.
  */
 export function awaitClientHello(client: Socket, limitMs: number, received: () => void): void {
   let bytes: Buffer = Buffer.alloc(0);

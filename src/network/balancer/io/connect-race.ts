@@ -35,7 +35,8 @@ export function raceToConnect(routing: Routing): Race {
       return;
     }
     tried.add(target);
-    // Counted from the start of the attempt, so that simultaneous connections do not all choose the same server.
+    // The connection is counted from the start of the attempt, so that simultaneous clients do not all choose the same
+    // server.
     routing.opened(target);
     const socket = tcpConnect({ ...parseAuthority(target), allowHalfOpen: true });
     attempts.add(socket);
@@ -56,7 +57,7 @@ export function raceToConnect(routing: Routing): Race {
     socket.once('close', () => {
       clearTimeout(timeout);
       attempts.delete(socket);
-      // For the winner, the end of the connection is counted instead.
+      // The winning connection is counted as closed later, when it ends.
       if (!won) routing.closed(target);
       if (!over) attempt();
     });

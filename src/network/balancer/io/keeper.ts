@@ -85,7 +85,7 @@ function keepingOf(child: ChildProcess): Keeping {
         await send(child, { kind: 'client', target }, client);
         await send(child, { kind: 'backend', target }, backend);
       } catch {
-        // The keeper has ended, and its connections with it.
+        // The keeper has exited, so the connections that it had received are lost.
         resetSocket(client);
         resetSocket(backend);
       }
@@ -97,8 +97,8 @@ function keepingOf(child: ChildProcess): Keeping {
 }
 
 /**
- * Runs the keeper's process. `socket`: where the next host process announces itself. `learn`: called once with the
- * servers that `routing` may choose from. Resolves when all connections have ended.
+ * Runs the keeper's process. `socket`: path of the Unix socket on which the next host process reports that it listens.
+ * `learn`: called once with the servers that `routing` may choose from. Resolves when all connections have ended.
  */
 export async function runKeeper(
   socket: string,
@@ -139,7 +139,9 @@ export async function runKeeper(
   await balancer.close();
 }
 
-/** Whether a keeper runs. `relieve`: this process listens again, so the keeper must end. */
+/**
+ * Reports whether a keeper runs. With `relieve`, also reports that this process listens again, so that the keeper ends.
+ */
 export function requestKeeper(socket: string, relieve: boolean): Promise<boolean> {
   return new Promise((resolve) => {
     const client = connect(socket);

@@ -11,7 +11,10 @@ import { parseAuthority } from './authority.ts';
 
 /** If there is no response after this time, the host's reachability is tested too. */
 const LATE_MS = 200;
-/** Pause between two SYNs, and the wait after the second one. Two SYNs, so that one lost packet does not count. */
+/**
+ * Pause between two connection attempts, and wait after the second attempt. A single lost packet must not count as a
+ * failure.
+ */
 const SYN_GAP_MS = 200;
 /** Longer than the API server's own timeout for its store. */
 const ANSWER_MS = 2_500;

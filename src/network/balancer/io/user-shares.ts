@@ -1,6 +1,7 @@
 /**
- * Shares of the local users in the connections of the balancer, so that a process without root cannot take all places
- * of its host. All clients connect from loopback addresses, which they choose, so the user is the only identity.
+ * Limits the connections of each local user through the balancer, so that a process without root cannot use all
+ * connections of its host. Clients connect from loopback addresses of their choice, so only the user identifies a
+ * client.
  */
 import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
@@ -70,8 +71,8 @@ export class UserShares {
   }
 
   /**
-   * Whether the user of `client` may have one more connection to the socket's local port. Without the kernel's table
-   * every client may.
+   * Whether the user of `client` may have one more connection to the socket's local port. Every client is admitted if
+   * the kernel's table cannot be read.
    */
   admits(client: Socket): Promise<boolean> {
     return new Promise((decide) => {
@@ -96,7 +97,10 @@ export class UserShares {
     this.#reading = false;
   }
 
-  /** The table contains the clients of the batch, so each rejected one gives its place to the next. */
+  /**
+   * Decides about a batch of clients. `users` already contains them, so each rejected client is subtracted before the
+   * next one is checked.
+   */
   #decide(batch: readonly Waiting[], users: ReadonlyMap<string, number>): void {
     const counts = new Map<number, number>();
     let all = 0;

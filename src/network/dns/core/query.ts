@@ -37,7 +37,10 @@ export interface Query {
   readonly edns: Edns | undefined;
 }
 
-/** 'ignore': not a query, or too short for a response. 'malformed': the response is FORMERR. */
+/**
+ * 'ignore': not a query, so no response is sent. 'malformed': the response is FORMERR. 'unsupported': the response is
+ * NOTIMP.
+ */
 export type ParsedQuery = Query | 'ignore' | 'malformed' | 'unsupported';
 
 const u16 = (bytes: Uint8Array, at: number): number => ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);

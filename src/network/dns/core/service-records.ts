@@ -13,7 +13,7 @@ export interface RecordOptions {
   readonly ttl: number;
 }
 
-/** CoreDNS's value, the same for all SRV records of a name. */
+/** Priority and weight of every SRV record. As in CoreDNS, all SRV records of a name have the same values. */
 const PRIORITY = 0;
 const WEIGHT = 100;
 
@@ -38,13 +38,17 @@ export function serviceRecords(
 }
 
 /**
- * Most SRV records of a service. One of 10,000 ports and 100 endpoints would otherwise have two million on every host.
+ * Maximum number of SRV records of a service. Without it, a service with 10,000 ports and 100 endpoints would have two
+ * million SRV records on every host.
  */
 const MAX_SRV = 50_000;
 
 class RecordSet {
   readonly byName = new Map<string, DnsRecord[]>();
-  /** Added records as text. A name may have thousands. */
+  /**
+   * Records already added, as text. A set keeps the search for duplicates fast, because a name may have thousands of
+   * records.
+   */
   readonly #added = new Set<string>();
   #srv = 0;
 

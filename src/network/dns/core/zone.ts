@@ -24,7 +24,7 @@ export interface ZoneAnswer {
   readonly rcode: number;
   readonly answers: readonly DnsRecord[];
   readonly additionals: readonly DnsRecord[];
-  /** Only in a response without records: it limits how long the response is cached. */
+  /** SOA record, which limits how long the response is cached. Only in a response without records. */
   readonly soa: DnsRecord | undefined;
   /** Target of the final CNAME, if it must still be resolved by another server. */
   readonly alias: string | undefined;
@@ -117,8 +117,8 @@ export class ClusterZone {
   }
 
   /**
-   * Records of a name: of this zone or built in. 'elsewhere' if another server has the name; undefined if it does not
-   * exist.
+   * Records of a name in this zone or of a built-in name. 'elsewhere' if the name belongs to another server's zone;
+   * undefined if the name does not exist.
    */
   #find(name: string): readonly DnsRecord[] | 'elsewhere' | undefined {
     const { zone, ttl, serverAddresses } = this.#options;

@@ -10,8 +10,8 @@ const HEADER_BYTES = 12;
 const ROOT = '.';
 
 /**
- * Limit for chains of compression pointers (RFC 1035 §4.1.4). The library follows pointers without a limit, for each
- * name again.
+ * Maximum length of a chain of compression pointers (RFC 1035 §4.1.4). The library follows pointers without a limit and
+ * again for each name, so a small message could take long to decode.
  */
 const MAX_CHAIN = 16;
 

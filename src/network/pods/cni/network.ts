@@ -203,7 +203,8 @@ class PluginNetwork implements CniNetwork {
           if (`${record.sandboxId}.cni` !== name) throw new Error('other fields');
           this.#attachments.set(record.sandboxId, record);
         } catch (error) {
-          // A power failure interrupted the write, so no plug-in had been called yet.
+          // The record is incomplete because a power failure interrupted its write. No plug-in is called before the
+          // record is written, so there is nothing to remove.
           log.warn('unreadable pod network record dropped', { name, error: messageOf(error) });
           await rm(join(stateDirectory, name), { force: true });
         }

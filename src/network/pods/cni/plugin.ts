@@ -28,7 +28,10 @@ const TIMEOUT_MS = 120_000;
 const MAX_OUTPUT = 1024 * 1024;
 /** Maximum length of a plug-in's error message, which ends up in Events and statuses. */
 const MAX_MESSAGE = 4096;
-/** Time for remaining output after the plug-in's exit. A background process may keep the pipe open forever. */
+/**
+ * Time to read remaining output after the plug-in has exited. A background process of the plug-in may keep the pipe
+ * open forever.
+ */
 const OUTPUT_MS = 1_000;
 
 /** Returns undefined if the plug-in printed no result. Throws RuntimeError 'network' with the plug-in's message. */

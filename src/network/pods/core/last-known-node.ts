@@ -1,7 +1,7 @@
-/** Facts about Nodes that a host saves for times without an API server: those that routes and service rules need. */
+/** Parts of Nodes that a host saves for times without an API server: the fields that routes and service rules need. */
 import type { Node } from '../../../api/generated/core/v1.ts';
 
-/** Returns a copy without status reports, which change every few seconds. */
+/** Returns a copy without the status fields that change every few seconds. */
 export function lastKnownNode({ apiVersion, kind, metadata, spec, status }: Node): Node {
   const { name, uid, labels, annotations } = metadata ?? {};
   const addresses = status?.addresses;

@@ -1,7 +1,7 @@
 /**
- * Plans routes, neighbors and VXLAN entries to the pods of other nodes. A host on the same link is the next hop itself.
- * Other hosts are reached through VXLAN (RFC 7348), where each host has a MAC address that is derived from its pod
- * range, so no announcements are needed.
+ * Plans routes, neighbors and VXLAN entries to the pods of other nodes. If another host is on the same link, routes use
+ * its address as the next hop. Other hosts are reached through VXLAN (RFC 7348). Each host derives its MAC address from
+ * its pod range, so the other hosts know the address without announcements.
  */
 import { ipFamilyOf, isInNetwork } from '../../../base/addresses/addresses.ts';
 import { addressText, networkText, parseNetwork, widthOf } from '../../../base/addresses/networks.ts';
@@ -13,7 +13,10 @@ export interface Peer {
   readonly node: string;
   /** Trusted InternalIPs, the primary one first. */
   readonly addresses: readonly string[];
-  /** InternalIPs of another family without a record. They are used only as next hops for the node's own pods. */
+  /**
+   * InternalIPs of an address family in which no address of the node is proven. They are used only as next hops for the
+   * node's own pods.
+   */
   readonly unproven?: readonly string[];
   readonly podCidrs: readonly string[];
 }
@@ -68,7 +71,7 @@ function rangesOf(peer: Peer): string[] {
 
 const baseOf = (cidr: string): string => cidr.split('/')[0] ?? '';
 
-/** MAC address of the host with this pod range: locally administered, and as unique as the range. */
+/** MAC address of the tunnel of the host with this pod range: locally administered, and as unique as the range. */
 export function tunnelMac(podCidr: string): string | undefined {
   const network = parseNetwork(podCidr);
   if (network === undefined) return undefined;
@@ -100,7 +103,10 @@ function wayTo(peer: Peer, input: OverlayInput): Way | string {
   return sorted.length === 0 ? 'it has no InternalIP outside of the pod network' : `no route to ${sorted.join(', ')}`;
 }
 
-/** Only a tunnel can carry a pod range of another address family than that of the hosts. */
+/**
+ * How packets to a pod range reach the host. Only a tunnel can carry a range of another address family than that of the
+ * hosts.
+ */
 function carriageOf(way: Way, cidr: string, backend: Backend): 'direct' | 'tunnel' | undefined {
   if (way.tunneled) return 'tunnel';
   if (familyOf(baseOf(cidr)) === way.underlay) return 'direct';
@@ -197,7 +203,7 @@ function tunnelLinks(input: OverlayInput, mtus: ReadonlyMap<Family, number>): Tu
     return [
       {
         ...{ name: input.tunnelNames[underlay], underlay, mac, mtu },
-        // A device without a source address uses IPv4.
+        // The kernel creates an IPv4 device if no source address is given.
         local: underlay === 4 ? undefined : input.own.addresses.find((address) => familyOf(address) === 6),
         addresses: ranges.map((cidr) => {
           const { base, family } = parseNetwork(cidr) ?? { base: 0n, family: 4 as const };

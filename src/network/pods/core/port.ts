@@ -13,7 +13,7 @@ export interface PeerPath {
 
 /** A route in the main table, owned by this program. */
 export interface PodRoute {
-  /** In canonical form: `10.128.2.0/23`. */
+  /** In canonical form, such as `10.128.2.0/23`. */
   readonly destination: string;
   /** Undefined if the destination is unreachable. */
   readonly via: { readonly link: string; readonly gateway: string; readonly onLink: boolean } | undefined;
@@ -28,7 +28,7 @@ export interface TunnelLink {
   readonly underlay: Family;
   readonly mac: string;
   readonly mtu: number;
-  /** Source address; undefined for IPv4 devices, which use the route's. */
+  /** Source address of the outer packets; undefined for IPv4 devices, which use the source address of the route. */
   readonly local: string | undefined;
   /**
    * Addresses of the device, such as `10.128.2.0/32`: the source of packets that this host sends through the tunnel.

@@ -18,7 +18,7 @@ export interface MonitorOptions {
 }
 
 export interface Monitor {
-  /** False while the process is not running, so changes are not reported. */
+  /** False while the process is not running. Changes during this time are not reported. */
   isRunning(): boolean;
   stop(): void;
 }
@@ -49,7 +49,7 @@ export function startMonitor(options: MonitorOptions): Monitor {
       isReported = false;
       options.lines(lines);
     });
-    // For example, a full socket buffer.
+    // The program reports lost events on stderr, for example after a full socket buffer.
     monitor.stderr.on('data', () => options.missed?.());
     let ended = false;
     const again = (reason: string): void => {

@@ -40,7 +40,7 @@ export interface RouterSettings {
   readonly httpsPort: number;
   /** Port of `/metrics` on loopback; 0 disables it. */
   readonly statsPort: number;
-  /** Every connection starts with a PROXY header. */
+  /** Whether every connection must start with a PROXY header, which a load balancer in front of the router adds. */
   readonly proxyProtocol: boolean;
   readonly accessLog: boolean;
   readonly routeSelector: LabelSelector | undefined;

@@ -48,7 +48,7 @@ export async function permitCertificates(
   }
 }
 
-/** Ignores a terminating namespace. */
+/** Runs `create` and ignores the error that its namespace is terminating. */
 async function unlessDone(create: () => Promise<unknown>): Promise<void> {
   try {
     await create();

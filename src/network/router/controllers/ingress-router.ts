@@ -141,7 +141,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       httpRoutes: allHttpRoutes(),
       gateways: own,
       permits,
-      // Admission does not depend on services.
+      // Admission does not depend on services and endpoints, so none are read.
       service: (): Service | undefined => undefined,
       slices: (): readonly EndpointSlice[] => [],
       certificate,
@@ -306,7 +306,7 @@ async function writeStatus(
 }
 
 interface GatewayObjects {
-  /** Gateways of this router. */
+  /** Gateways whose class belongs to this router. */
   readonly gateways: readonly Gateway[];
   readonly routes: readonly HttpRoute[];
   gateway(key: string): Gateway | undefined;

@@ -26,10 +26,13 @@ export const endpointKey = ({ address, port }: Endpoint): string =>
 export class Balancer implements Balancing {
   readonly #random: () => number;
   readonly #inFlight = new Map<string, number>();
-  /** By route, the state of smooth weighted round robin for each pool, and its next server. */
+  /**
+   * State of the pools by route and pool: the balance of smooth weighted round robin, and the position of the next
+   * server.
+   */
   readonly #turns = new Map<string, Map<string, { left: number; next: number }>>();
   readonly #sources = new BoundedMap<string, Counts>(MAX_SOURCES);
-  /** Cookie values by server; as many as there are servers. */
+  /** Cookie values by server; a cache. */
   readonly #cookies = new BoundedMap<string, string>(MAX_SOURCES);
 
   constructor(random: () => number) {

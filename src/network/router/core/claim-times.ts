@@ -76,7 +76,10 @@ export const CLAIMS: ReadonlyMap<string, Claims> = new Map<string, Claims>([
 
 type ClaimRecord = Readonly<Record<string, unknown>>;
 
-/** Records by object. Every host of an object needs its record, and parsing one costs as much as it has hosts. */
+/**
+ * Parsed annotations by object. The record is looked up for each host of an object, and parsing takes time in
+ * proportion to the number of hosts.
+ */
 const parsedRecords = new WeakMap<KubeObject, { readonly text: string; readonly record: ClaimRecord }>();
 
 /** The object's claims and their recorded times. Records that cannot be parsed are ignored. */

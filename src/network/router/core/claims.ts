@@ -39,7 +39,9 @@ export class HostClaims {
   readonly #policy: HostPolicy;
   readonly #hosts = new Map<string, Claim>();
   readonly #wildcards = new Map<string, Claim>();
-  /** Owners of a name one label below a domain, by domain. */
+  /**
+   * Owner of the claimed names one label below a domain, by domain; namespace '' if several namespaces own such names.
+   */
   readonly #below = new Map<string, Claim>();
   readonly #paths = new Map<string, Claim>();
 
@@ -76,7 +78,8 @@ export class HostClaims {
     }
     if (wildcard === 'none') {
       if (!this.#hosts.has(host)) this.#hosts.set(host, mine);
-      // One owner is enough, because a wildcard of its namespace is checked against all hosts of other namespaces.
+      // A wildcard of the domain is permitted only if its namespace owns all these names, so only a single owner needs
+      // a name here.
       const known = this.#below.get(parent);
       if (known === undefined) this.#below.set(parent, mine);
       else if (known.namespace !== namespace) this.#below.set(parent, { namespace: '', key: known.key });

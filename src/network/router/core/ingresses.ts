@@ -80,7 +80,7 @@ export function rowsOfIngress(ingress: Ingress, source: IngressSource): Row[] {
   });
 }
 
-/** Lookup of the first entry for a host. An entry without hosts is for all of them. */
+/** Returns a function that finds the first TLS entry for a host. An entry without hosts applies to all hosts. */
 function tlsByHost(entries: readonly IngressTLS[]): (host: string) => IngressTLS | undefined {
   const byHost = new Map<string, IngressTLS>();
   const all = entries.findIndex(({ hosts = [] }) => hosts.length === 0);

@@ -99,7 +99,9 @@ export type Found =
   /** `path`: path and query for the server. */
   | { readonly kind: 'backend'; readonly backend: Backend; readonly path: string }
   | { readonly kind: 'redirect'; readonly status: number; readonly location: string }
-  /** The TLS of this host is terminated elsewhere or not at all: the request used a connection for another host. */
+  /**
+   * The request used a connection for another host, and this router does not terminate the TLS of the requested host.
+   */
   | { readonly kind: 'misdirected' }
   | { readonly kind: 'none' };
 
@@ -109,7 +111,7 @@ export type TlsFound =
    * The host's listener has no valid certificate, so the handshake is rejected instead of using another certificate.
    */
   | { readonly kind: 'refused' }
-  /** `certificate` is undefined for the default one. */
+  /** `certificate` is undefined for the default certificate. */
   | { readonly kind: 'terminate'; readonly certificate: Certificate | undefined };
 
 /** Immutable routing table; the proxy replaces it as a whole. */

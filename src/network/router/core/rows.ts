@@ -56,7 +56,7 @@ export type PortChoice = string | number | undefined;
 export interface ServiceSource {
   service(key: string): Service | undefined;
   slices(service: string): readonly EndpointSlice[];
-  /** Servers that one plan has found, by service and port, because thousands of paths may lead to one service. */
+  /** Cache of the servers of a service and port during one plan, because thousands of paths may lead to one service. */
   readonly found?: Map<string, Servers> | undefined;
 }
 

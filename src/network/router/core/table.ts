@@ -88,7 +88,10 @@ export class RoutingTable implements RoutingView {
     return NONE;
   }
 
-  /** Undefined if the row does not serve such connections; another row with the same path may. */
+  /**
+   * Returns undefined if the row does not serve the connection's kind (plain or TLS). The caller then tries the next
+   * row, which may have the same path.
+   */
   #answer({ backend, tls, insecure }: Row, facts: RequestFacts): Found | undefined {
     if (facts.secure && tls === 'none') return undefined;
     if (facts.secure && (tls === 'passthrough' || tls === 'refused')) return MISDIRECTED;
@@ -115,8 +118,8 @@ export class RoutingTable implements RoutingView {
   }
 
   /**
-   * Candidate rows: the host's own, those of wildcards from the nearest on, and those of every host. A host claimed by
-   * a namespace is only served by that namespace.
+   * Candidate rows: first the host's own rows, then those of wildcards from the longest to the shortest, then rows
+   * without a host. A host that a namespace has claimed is served only by rows of that namespace.
    */
   *#hosts(host: string): Generator<HostRows> {
     let owner = this.#ownerOf(host);

@@ -45,8 +45,8 @@ export function targetOf(request: ClientRequest, secure: boolean): Target | unde
   let url = request.url ?? '';
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url);
   if (absolute !== null) {
-    // The authority in the request target takes precedence (RFC 9112 §3.2.2). A different Host could be used for
-    // smuggling.
+    // The authority in the request target takes precedence (RFC 9112 §3.2.2). A different Host header could be used for
+    // request smuggling, so the request is rejected.
     if (absolute[1]?.toLowerCase() !== authority?.toLowerCase()) return undefined;
     authority = absolute[1];
     url = absolute[2]?.startsWith('/') ? absolute[2] : `/${absolute[2] ?? ''}`;

@@ -7,8 +7,8 @@ export type Verdict<T> =
   | { readonly kind: 'done'; readonly value: T };
 
 /**
- * Calls `done` once `read` has a verdict on the bytes so far. `done` must unshift the bytes that it does not use. The
- * socket is destroyed for a `bad` verdict or after more than `limit` bytes.
+ * Calls `done` once `read` returns a verdict on the bytes received so far. `done` must unshift the bytes that it does
+ * not use. The socket is destroyed if the verdict is `bad` or no verdict is reached within `limit` bytes.
  */
 export function firstBytes<T>(
   socket: Socket,

@@ -11,7 +11,8 @@ const HOP_BY_HOP = new Set([
   'proxy-connection',
   'proxy-authenticate',
   'proxy-authorization',
-  // CGI programs would use it as their proxy setting (https://httpoxy.org). OpenShift's router removes it too.
+  // CGI programs would use a `Proxy` header as their proxy setting (https://httpoxy.org). OpenShift's router removes it
+  // too.
   'proxy',
   'te',
   'trailer',
@@ -52,7 +53,8 @@ export function forwarded(raw: readonly string[], headers: IncomingHttpHeaders, 
     const name = raw[at] ?? '';
     const value = raw[at + 1] ?? '';
     const key = name.toLowerCase();
-    // Many servers treat an underscore as a hyphen.
+    // Many servers treat an underscore in a header name as a hyphen, so such names are compared in their form with
+    // hyphens.
     const meant = key.replaceAll('_', '-');
     if (key.startsWith(':') || HOP_BY_HOP.has(meant) || OWN.has(meant) || OWN_PORTS.has(meant) || dropped?.has(key))
       continue;

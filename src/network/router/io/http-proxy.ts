@@ -58,7 +58,7 @@ export class HttpProxy {
     if (exchange === undefined) return;
     const body = framing(request);
     if (body === undefined) {
-      // The framing of the connection can no longer be trusted.
+      // The connection is closed, because the framing of its next request cannot be trusted.
       answer(response, 400, isHttp2(request) ? [] : ['Connection', 'close']);
       return;
     }
@@ -66,7 +66,7 @@ export class HttpProxy {
     this.#attempt({ ...exchange, response }, body);
   }
 
-  /** Whether a response on the connection is outstanding. An upgrade must wait for it. */
+  /** Whether a response on the connection is outstanding. An upgrade on the connection must wait for this response. */
   isBusy(socket: Socket): boolean {
     return (this.#inFlight.get(socket) ?? 0) > 0;
   }
@@ -140,8 +140,8 @@ export class HttpProxy {
   }
 
   /**
-   * Returns true if the request waits for servers of an idled service. `again` or `failed` follows, unless `client`
-   * closes.
+   * Returns true if the request now waits for servers of an idled service. Later either `again` or `failed` is called,
+   * but neither if `client` closes first.
    */
   holdIdle(
     exchange: Omit<Exchange, 'response'>,
@@ -177,7 +177,7 @@ export class HttpProxy {
         metrics.responded(backend, 503);
         answer(response, 503, this.#closing(exchange, body.hasBody));
       };
-      // Both kinds of response have this event, but different types.
+      // The response types of HTTP/1 and HTTP/2 differ, but have the same event.
       if (this.holdIdle(exchange, response as ServerResponse, again, unavailable)) return;
       if (exchange.tried.size > 0) metrics.of(backend).connectErrors++;
       unavailable();
@@ -251,7 +251,7 @@ export class HttpProxy {
       incoming.once('error', () => response.destroy());
     });
     upstream.once('close', settled);
-    // The request contained no upgrade.
+    // The request contained no upgrade, so a response 101 is an error of the server.
     upstream.once('upgrade', (_incoming, socket) => {
       socket.destroy();
       upstream.emit('error', new Error('the server switched protocols'));
@@ -262,12 +262,13 @@ export class HttpProxy {
         response.destroy();
         return;
       }
-      // A retry is allowed only if no server has processed the request: it has no body, and a kept connection was
-      // closed meanwhile.
+      // A retry is allowed only if no server has processed the request: the request has no body, and the server had
+      // closed the kept connection in the meantime.
       const isStale = upstream.reusedSocket && !body.hasBody && !timedOut && isRepeatable(request.method);
       if (!isConnected && !timedOut) this.#attempt(exchange, body);
       else if (isStale && exchange.tried.size < ATTEMPTS) {
-        // The server may be the only one, so it is tried again. Placeholders keep the number of attempts.
+        // The route may have only this server, so the server may be chosen again. The placeholders keep the number of
+        // attempts.
         exchange.tried.delete(choice.key);
         exchange.tried.add(`stale ${exchange.tried.size}`).add(`again ${exchange.tried.size}`);
         this.#attempt(exchange, body);

@@ -24,7 +24,7 @@ export interface Http2Forwarding {
 
 export function forwardHttp2({ exchange, choice, headers, session, metrics, settled }: Http2Forwarding): void {
   const { request, response: answering, backend, path, target } = exchange;
-  // Both kinds of response have the same methods, but different types.
+  // The response types of HTTP/1 and HTTP/2 differ, but have the same methods.
   const response = answering as ServerResponse;
   const counters = metrics.of(backend);
   counters.sessions++;
@@ -40,7 +40,7 @@ export function forwardHttp2({ exchange, choice, headers, session, metrics, sett
       ...(request.headers.te === 'trailers' ? { te: 'trailers' } : {}),
     });
   } catch {
-    // The header is not allowed in HTTP/2, or the session has just ended.
+    // A header is not allowed in HTTP/2, or the session has just ended.
     settled();
     metrics.responded(backend, 502);
     answer(answering, 502, isHttp2(request) ? [] : ['Connection', 'close']);
@@ -86,7 +86,7 @@ export function forwardHttp2({ exchange, choice, headers, session, metrics, sett
   });
   response.on('drain', () => stream.resume());
   stream.on('end', () => {
-    // A response without a body may also be a reset, which `close` detects.
+    // The stream also ends when the server resets it before a response; the `close` handler detects this case.
     if (isAnswered) response.end();
   });
   stream.on('close', () => {

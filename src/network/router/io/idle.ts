@@ -31,8 +31,8 @@ export class IdleBackends {
 
   /**
    * Holds a request and calls `settled` once: with true when `isReady` returns true after a change of the routing
-   * table, with false at the timeout. The returned function cancels that. Undefined if the back end is not idle or too
-   * many requests are held.
+   * table, with false at the timeout. Returns a function that cancels the wait; undefined if the back end is not idle
+   * or too many requests are held.
    */
   hold({ id, pools }: Backend, { isReady, settled }: Pick<Held, 'isReady' | 'settled'>): (() => void) | undefined {
     const services = pools.filter(({ idled, weight }) => idled === true && weight > 0).map(({ service }) => service);

@@ -12,7 +12,7 @@ export const HEADER_TIMEOUT_MS = 10_000;
 const TICK_MS = 1_000;
 
 export class PendingConnections {
-  /** Oldest first. */
+  /** Pending connections, oldest first. */
   readonly #pending = new Map<Socket, { readonly source: string; readonly sinceMs: number }>();
   readonly #bySource = new Map<string, number>();
   readonly #nowMs: () => number;

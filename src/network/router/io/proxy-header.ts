@@ -4,7 +4,7 @@ import { canonicalAddress, textOf } from '../../../base/addresses/addresses.ts';
 export type ProxyHeader =
   | { readonly kind: 'more' }
   | { readonly kind: 'bad' }
-  /** `source` is undefined for a health check of the balancer itself. */
+  /** `source` is undefined for a health check by the load balancer itself. */
   | { readonly kind: 'header'; readonly length: number; readonly source: string | undefined };
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');

@@ -105,7 +105,8 @@ class NodeProxy implements RoutingProxy {
       upgrade(this.#proxy, this.#parts, request, client, head, false);
     });
     this.#secure = this.#secureServer(limits);
-    // Both servers get their connections from the listeners below. This event starts their timeout for slow headers.
+    // Both servers receive their connections from the listeners below, so they never listen themselves. This event
+    // starts their timer for slow request headers.
     this.#plain.emit('listening');
     this.#secure.emit('listening');
     this.#listeners = [
@@ -183,7 +184,7 @@ class NodeProxy implements RoutingProxy {
     server.on('sessionError', () => {});
     server.on('session', (session) => {
       session.on('error', () => session.destroy());
-      // The session closes when it is idle; open streams continue.
+      // `close` ends the session after its open streams have ended.
       session.setTimeout(KEEP_ALIVE_MS, () => session.close());
     });
     server.on('secureConnection', (socket: TLSSocket) => socket.on('error', () => socket.destroy()));
@@ -198,7 +199,8 @@ class NodeProxy implements RoutingProxy {
       if (this.#pending.add(socket, address)) next();
       return;
     }
-    // This is the balancer's address. Limits per source apply to the clients behind it, once their address is known.
+    // The socket's remote address is that of the load balancer. Limits per source apply to the clients behind the load
+    // balancer, once the PROXY header has named them.
     const timer = setTimeout(() => socket.destroy(), HEADER_TIMEOUT_MS);
     socket.once('close', () => clearTimeout(timer));
     firstBytes(socket, MAX_PROXY_HEADER_BYTES, proxyVerdict, ({ length, source }, bytes) => {
@@ -245,7 +247,7 @@ class NodeProxy implements RoutingProxy {
     return this.#sources.get(raw) ?? plainAddress(raw.remoteAddress);
   }
 
-  /** The TCP connection below TLS and HTTP/2, for which the client's address is stored. */
+  /** The TCP connection below TLS and HTTP/2. The client's address is stored under this connection. */
   #rawSocketOf(socket: TLSSocket): Socket {
     const below = (socket as { readonly _parent?: Socket })._parent;
     return below ?? socket;

@@ -15,7 +15,7 @@ export interface SpliceParts {
   readonly balancing: Balancing;
   readonly metrics: RouteMetrics;
   readonly idle: IdleBackends;
-  /** The backend in the current table; undefined if the name is no longer a passthrough route. */
+  /** The route's current row; undefined if the server name no longer belongs to a passthrough route. */
   current(): Backend | undefined;
 }
 
@@ -94,16 +94,16 @@ function join(client: Socket, server: Socket, head: Buffer, parts: SpliceParts, 
 }
 
 /**
- * The end of one side is passed to the other. Both close when either closes, or at most 1.25 × `idleMs` after the last
- * byte.
+ * Copies data in both directions. The end of one stream is passed to the other stream. Both streams are closed when
+ * either one closes, or at most 1.25 × `idleMs` after the last byte.
  */
 export function splice(a: Duplex, b: Socket, idleMs: number): void {
   const close = (): void => {
     a.destroy();
     b.destroy();
   };
-  // Uses the socket's own byte counters, because a listener per chunk would cost throughput. Traffic in one direction
-  // keeps both open.
+  // The socket's own byte counters are compared, because a listener per chunk would cost throughput. Traffic in only
+  // one direction also keeps both streams open.
   let seen = -1;
   let quiet = 0;
   const timer = setInterval(() => {

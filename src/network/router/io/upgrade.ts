@@ -108,7 +108,7 @@ export function upgrade(
   attempt(admitted);
 }
 
-/** The values come from parsed messages or constants, so they cannot contain CR or LF. */
+/** Text of a response head. The values come from parsed messages or constants, so they cannot contain CR or LF. */
 function headText(status: number, reason: string, headers: RawHeaders): string {
   const lines = [`HTTP/1.1 ${status} ${reason || (STATUS_CODES[status] ?? '')}`];
   for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);

@@ -37,7 +37,7 @@ export class Upstreams {
     return httpsRequest({ ...common, agent: this.#https, ...this.tlsOptions(backend) });
   }
 
-  /** Starts an upgrade on its own connection. */
+  /** Starts an upgrade on a separate connection. */
   upgrade({ backend, choice, method, path, headers }: UpstreamRequest): ClientRequest {
     const { address: host, port } = choice.endpoint;
     const common = { host, port, method, path, headers, setHost: false, agent: false as const };
@@ -58,7 +58,7 @@ export class Upstreams {
     const id = upstream.tls ? `${scheme} ${key} ${upstream.serverName} ${upstream.ca ?? ''}` : `${scheme} ${key}`;
     const known = this.#sessions.get(id);
     if (known !== undefined && !known.closed && !known.destroyed) return known;
-    // Pushed streams have no reader, and the reset of a stream without listeners would end this process.
+    // Push is disabled: pushed streams would have no listeners, and the reset of such a stream would end this process.
     const session = connectHttp2(`${scheme}://${key}`, {
       ...this.tlsOptions(backend),
       settings: { enablePush: false },

@@ -37,8 +37,8 @@ export interface NftOptions {
   readonly table: string;
   readonly family: Family;
   /**
-   * Pod range of the family. Connections to cluster IPs from other sources are masqueraded, so that responses return
-   * through this node. Undefined if all are.
+   * Pod range of the family. Connections to cluster IPs from sources outside the range are masqueraded, so that
+   * responses return through this node. If undefined, all connections to cluster IPs are masqueraded.
    */
   readonly clusterCidr: string | undefined;
   /** Ports on which the host itself listens. Traffic to them at the host's own addresses is never looked up. */

@@ -41,15 +41,18 @@ export interface ListeningPort extends ReservedPort {
 /** Checks return the reason for a rejection, or undefined if allowed. All addresses are canonical. */
 export interface Destinations {
   /**
-   * `assigned`: a load balancer assigned the address in the service's status; otherwise the service's author specified
-   * it.
+   * `assigned` is true if a load balancer assigned the address in the service's status, and false if the service's
+   * author specified the address.
    */
   externalIp(ip: string, protocol: Protocol, port: number, assigned: boolean): string | undefined;
   clusterIp(ip: string, protocol: Protocol, port: number): string | undefined;
   nodePort(protocol: Protocol, port: number): string | undefined;
   /** `service`: `namespace/name` of the service that forwards to the endpoint. */
   endpoint(ip: string, protocol: Protocol, port: number, service: string): string | undefined;
-  /** Addresses of hosts, and their reserved ports as `address protocol port`: the inputs that change at run time. */
+  /**
+   * Addresses of hosts, and reserved ports as `address protocol port`: the inputs of the checks that change at run
+   * time.
+   */
   readonly facts: ReadonlySet<string>;
 }
 
@@ -96,8 +99,8 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
       if (isOwn(ip, protocol, port)) return OWN_PORT;
       const isHost = hosts.has(ip) && !isInPool(pool, ip);
       if ((isHost || (!assigned && !isInPool(pool, ip))) && isHostPort({ protocol, port })) return HOST_PORT;
-      // Traffic for another host is forwarded to it. If it were captured here, a false report could redirect any
-      // address to pods.
+      // An address of another node is not captured, so its traffic is forwarded to that node. Otherwise a false status
+      // of a service could redirect traffic for any node to pods.
       if (assigned && isHost && !links.has(ip)) return 'an address of another node';
       if (isPod(ip) && !hosts.has(ip)) return 'an address of a pod';
       return special(ip);
@@ -116,7 +119,7 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
   };
 }
 
-/** Addresses for which the two may return different results. */
+/** Addresses for which `before` and `after` may return different results. */
 export function changedAddresses(before: Destinations, after: Destinations): ReadonlySet<string> {
   const changed = new Set<string>();
   for (const [left, right] of [

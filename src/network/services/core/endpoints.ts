@@ -41,9 +41,10 @@ interface Hints {
 }
 
 /**
- * Most pairs of a port and an endpoint that a node forwards for one family of a service. A service with 5,000 ports and
- * 100 endpoints would otherwise need half a million elements in the kernel. Above it, each port gets a share of the
- * endpoints. The same limit applies to pairs of a port and an external address, and of a port and a source range.
+ * Maximum number of pairs of a port and an endpoint that a node forwards for one family of a service. Without it, a
+ * service with 5,000 ports and 100 endpoints would need half a million elements in the kernel. Above the maximum, each
+ * port gets a share of the endpoints. The same maximum applies to pairs of a port and an external address, and to pairs
+ * of a port and a source range.
  */
 const MAX_PAIRS = 20_000;
 
@@ -61,7 +62,7 @@ export class ServiceEndpoints {
   readonly #addresses: readonly SliceAddress[];
   readonly #local: readonly SliceAddress[];
   readonly #place: Place;
-  /** Most endpoints of each port. */
+  /** Maximum number of endpoints for each port. */
   readonly #most: number;
 
   constructor(slices: readonly EndpointSlice[], family: Family, place: Place, portCount: number) {
@@ -84,7 +85,10 @@ export class ServiceEndpoints {
     return chosenOf(ready, terminating, this.#place);
   }
 
-  /** All addresses, or those of the port when there are too many: half of them may be on this node. */
+  /**
+   * Addresses for one port: all of them, or a share of them if there are too many. Up to half of a share are addresses
+   * on this node.
+   */
   #shareOf(index: number): readonly SliceAddress[] {
     const all = this.#addresses;
     if (all.length <= this.#most) return all;

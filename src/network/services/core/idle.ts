@@ -12,7 +12,7 @@ const MAX_REQUESTED = 1_024;
 /** Priority of the chain: before the NAT of connection tracking and the rejection of services without endpoints. */
 const PRIORITY = -160;
 
-/** Keys of a table: `ADDRESS . PROTOCOL . PORT` for addresses, `PROTOCOL . PORT` for node ports. */
+/** Keys in the table: `ADDRESS . PROTOCOL . PORT` for each address, and `PROTOCOL . PORT` for each node port. */
 export function idleKeys(ports: readonly ServicePort[], family: Family): string[] {
   return ports
     .filter((each) => each.family === family)

@@ -18,7 +18,7 @@ export function itemsOf(port: ServicePort, options: NftOptions, zone: number | u
   };
   const proto = port.protocol.toLowerCase();
   const external = port.nodePort > 0 || port.externalIps.length > 0;
-  // Shared chains cannot store session affinity, and cannot lead from one address to two lists of endpoints.
+  // A shared chain cannot store session affinity, and cannot select from two lists of endpoints for one address.
   const chains =
     port.affinitySeconds > 0 || (port.externalLocal && external)
       ? addOwnChains(port, options, add)
@@ -54,7 +54,7 @@ export function itemsOf(port: ServicePort, options: NftOptions, zone: number | u
 
 type Add = (place: Item['place'], key: string, value: string) => void;
 
-/** Target chain by kind of address; undefined if there is no endpoint. */
+/** Target chain for traffic to cluster IPs and for external traffic; undefined if there is no endpoint. */
 interface Chains {
   readonly internal: string | undefined;
   readonly external: string | undefined;
@@ -89,7 +89,7 @@ export function sharedChains(count: number, options: NftOptions): Item[] {
   ).flat();
 }
 
-/** Number of endpoints of a shared chain; undefined for other items. */
+/** Number of endpoints that the item, a shared chain, selects from; undefined for other items. */
 export function endpointsOfShared({ place, key }: Item): number | undefined {
   const found = place === 'chains' ? /^(?:svc|ext|port)-(\d+)$/.exec(key) : null;
   return found === null ? undefined : Number(found[1]);
@@ -182,5 +182,5 @@ function commentText(text: string): string {
   return text.replaceAll(/[^\w./:-]/g, '').slice(0, 120);
 }
 
-/** Unique chain name of an ID, whose names contain only letters, digits, `-` and `.`. */
+/** Unique name of a chain for an ID. Port names in IDs contain only letters, digits, `-` and `.`. */
 const nameOf = (id: string): string => id.replaceAll(':', '/');

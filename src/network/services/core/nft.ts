@@ -36,7 +36,8 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
     `add rule ${table} nat_postrouting meta mark and ${MASQUERADE_MARK} == 0 return`,
     `add rule ${table} nat_postrouting meta mark set meta mark xor ${MASQUERADE_MARK}`,
     `add rule ${table} nat_postrouting masquerade fully-random`,
-    // Runs after destinations are rewritten: with the policy Local the host itself reaches endpoints on other nodes.
+    // Runs after destinations are rewritten, because with the policy Local the host itself reaches endpoints on other
+    // nodes.
     ...['input', 'forward', 'output'].flatMap((hook) => [
       `add chain ${table} filter_${hook} { type filter hook ${hook} priority filter; policy accept; }`,
       `add rule ${table} filter_${hook} ct state new jump no_endpoints`,
@@ -48,8 +49,8 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
 }
 
 /**
- * Runs before connection tracking. Only the direction to the service has a zone, because responses come from the
- * endpoint's address.
+ * Chains that assign connection tracking zones, before connection tracking. Only the direction to the service gets a
+ * zone, because responses come from the address of the endpoint.
  */
 function zoneChains(table: string, ip: string): string[] {
   return ['prerouting', 'output'].flatMap((hook) => [
@@ -60,15 +61,15 @@ function zoneChains(table: string, ip: string): string[] {
 }
 
 /**
- * Program that excludes the host's own ports from an existing table of any content. A table left by an earlier process
- * must not block this one's connection to the API server, from which it learns the desired content. It adds the
+ * Program that excludes the host's own ports from an existing table of any content. A table of an earlier process must
+ * not block this process's connection to the API server, from which the desired content is read. The program adds the
  * structure of a new table and keeps existing elements.
  */
 export function guardTable({ table: name, reservedPorts, poolRanges = [], family }: NftOptions): string {
   const { ip, address, loopback } = WORDS[family];
   const table = `${ip} ${name}`;
   const verdictMap = (map: MapName, type: string): string => `add map ${table} ${map} { type ${type} : verdict; }`;
-  // The modulus in a key's type has no effect, because each rule specifies its own.
+  // The modulus here only determines the key's type. Each rule specifies its own modulus.
   const endpointMap = (map: MapName, key: string): string =>
     `add map ${table} ${map} { typeof ${key} . numgen random mod 2 : ${ip} daddr . th dport; }`;
   const reserved = new Set(reservedPorts.map(({ protocol, port }) => `${protocol.toLowerCase()} . ${port}`));
@@ -106,8 +107,8 @@ export function difference(current: NftState, desired: NftState, options: NftOpt
   const table = `${WORDS[options.family].ip} ${options.table}`;
   const lines: string[] = [];
   const sets = placeOf(current, desired, 'sets');
-  // A set's timeout cannot be changed in place (`needsReplace`). Without a size, the kernel limits a dynamic set to
-  // 65,535 members as well, but does not allocate two megabytes for them at once.
+  // A set's timeout cannot be changed in place (see `needsReplace`). No size is specified: the kernel limits a dynamic
+  // set to 65,535 members anyway, but would allocate two megabytes at once for a specified size.
   for (const [set, seconds] of sets.want)
     if (!sets.have.has(set))
       lines.push(

@@ -3,7 +3,7 @@ export class OwnedMap {
   readonly #values = new Map<string, string>();
   /** Owners by key: the only owner, or all owners with their values. */
   readonly #owners = new Map<string, string | Shared>();
-  /** Values at the last `take` of keys that have changed since. */
+  /** Values of the changed keys as of the last `take`. */
   readonly #touched = new Map<string, string | undefined>();
 
   get values(): ReadonlyMap<string, string> {

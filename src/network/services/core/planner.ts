@@ -134,16 +134,17 @@ export class ServicePlanner {
           this.#dirty.add(service);
   }
 
-  /** Addresses of this host's links, without those that the proxy binds for services. */
+  /** Sets the addresses of this host's links, without those that the proxy binds for services. */
   setHostAddresses(addresses: readonly string[]): void {
-    // Other addresses are never available to services, and each pod's link adds a link-local one.
+    // Other kinds of address are never available to services. Without this filter, the link-local address of each new
+    // pod link would trigger a plan.
     const unicast = addresses.filter((ip) => addressKind(ip) === 'unicast').sort();
     if (unicast.join(' ') === this.#hostAddresses.join(' ')) return;
     this.#hostAddresses = unicast;
     this.#destinationsChanged = true;
   }
 
-  /** Sockets of other processes of this host. */
+  /** Sets the sockets of other processes of this host. */
   setListening(ports: readonly ListeningPort[]): void {
     if (JSON.stringify(ports) === JSON.stringify(this.#listening)) return;
     this.#listening = ports;
@@ -249,8 +250,8 @@ export class ServicePlanner {
   }
 
   /**
-   * Other services are planned again only if the owner of an address and port changes. Thousands of services may share
-   * an address.
+   * Replaces the claims of a service. Other services are planned again only if the owner of an address and port
+   * changes, because thousands of services may share an address.
    */
   #replaceClaims(key: string, before: Service | undefined, after: Service | undefined): void {
     const had = before === undefined ? NONE_CLAIMED : claimsOf(key, before);
@@ -303,7 +304,7 @@ export class ServicePlanner {
 /** A service port that claims an external address. */
 interface Claimant {
   readonly id: string;
-  /** Sorts older services first. */
+  /** Sort key that orders older services first. */
   readonly age: string;
 }
 

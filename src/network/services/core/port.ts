@@ -10,7 +10,7 @@ export interface PacketFilter {
   apply(program: string): Promise<void>;
   /** Members of a set of addresses, protocols and ports, each as `ADDRESS . PROTOCOL . PORT`. */
   elements(family: 4 | 6, table: string, set: string): Promise<string[]>;
-  /** Remaining seconds of members with a timeout, by set and address. Empty without a table. */
+  /** Remaining seconds of members with a timeout, by set and address. Empty if the table does not exist. */
   timedMembers(family: 4 | 6, table: string): Promise<TimedMembers>;
   /** Chains and rules of a table without the elements of its sets; undefined if the table does not exist. */
   outline(family: 4 | 6 | 'inet', table: string): Promise<string | undefined>;
@@ -47,6 +47,6 @@ export interface HealthReport {
 
 /** Serves the health checks of load balancers. */
 export interface HealthPorts {
-  /** `report` is called at each request. */
+  /** `report` is called at each request for the result of the check. */
   listen(port: number, report: () => HealthReport): Promise<Listener>;
 }

@@ -28,7 +28,7 @@ export interface ServicePort {
   readonly restrictedIps: readonly string[];
   /** loadBalancerSourceRanges of this family. */
   readonly sourceRanges: readonly string[];
-  /** 0 for none. */
+  /** 0 if the service has no node port. */
   readonly nodePort: number;
   /** Timeout of ClientIP affinity in seconds; 0 for none. */
   readonly affinitySeconds: number;

@@ -91,7 +91,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
     for (const family of FAMILIES) {
       const ownIps = clusterIps.filter((ip) => ipFamilyOf(ip) === family);
       const externalIps = external.filter((ip) => ipFamilyOf(ip) === family);
-      // In a family without addresses of the service nothing is forwarded, including node ports.
+      // A family in which the service has no address is not forwarded, including its node ports.
       if (ownIps.length === 0 && externalIps.length === 0) continue;
       const chosen = endpoints[family].choose({ name: port.name ?? '', protocol, index }, (ip, to) =>
         allowedIp(ip, to, destinations.endpoint(ip, protocol, to, name)),
@@ -173,7 +173,7 @@ const addressesOf = (texts: readonly string[]): string[] => texts.flatMap((text)
 export const clusterIpsOf = ({ clusterIP, clusterIPs }: ServiceSpec): string[] =>
   addressesOf(clusterIPs ?? [clusterIP ?? '']);
 
-/** Undefined for every source. Invalid ranges are omitted. */
+/** Canonical ranges; undefined if every source is permitted. Invalid ranges are omitted. */
 function addressRanges(texts: readonly string[]): string[] | undefined {
   if (texts.length === 0) return undefined;
   return texts.flatMap((text) => {
@@ -188,6 +188,6 @@ function addressRanges(texts: readonly string[]): string[] | undefined {
   });
 }
 
-/** Sorts older services first. */
+/** Sort key that orders older services first. */
 export const ageText = ({ metadata: { creationTimestamp, namespace, name } = {} }: Service): string =>
   `${creationTimestamp ?? ''} ${namespace ?? ''}/${name ?? ''}`;

@@ -8,7 +8,7 @@ import type { ServicePort } from './service-port.ts';
 import { UdpZones } from './zones.ts';
 
 const NONE: readonly Item[] = [];
-/** Numbers of shared chains that are created before a service needs them. */
+/** Smallest and largest number of endpoints up to which shared chains are created before a service needs them. */
 const FIRST_SPARE = 8;
 const LAST_SPARE = 64;
 const SPARE_OWNER = '';
@@ -55,7 +55,8 @@ export class NftTable {
   }
 
   /**
-   * Returns the program that updates the table since the last program, which counts as applied; '' if nothing differs.
+   * Returns the program that changes the table since the last returned program, which the caller must have applied; ''
+   * if nothing differs.
    */
   program(): string {
     const before = new Map<Item['place'], ReadonlyMap<string, string>>();
@@ -86,8 +87,8 @@ export class NftTable {
   }
 
   /**
-   * Creates further shared chains. nft 1.0.6 cannot list the endpoint maps ("conflicting protocols specified: ip vs.
-   * th"), so a rule with a lookup in one can only be added by replacing the table.
+   * Creates shared chains for more endpoints. A chain with a lookup in an endpoint map can be added only by replacing
+   * the table, because nft 1.0.6 cannot list these maps ("conflicting protocols specified: ip vs. th").
    */
   #makeRoom(endpoints: number, chain: string): void {
     if (endpoints <= this.#spare || this.#places.get('chains')?.values.has(chain) === true) return;

@@ -3,7 +3,10 @@ import { connectionZone } from '../../../base/connection-zone.ts';
 import type { ServicePort } from './service-port.ts';
 
 const MAX_ZONE = 65_535;
-/** Limit of deleted service ports whose zone is remembered, so that a recreated one continues from there. */
+/**
+ * Maximum number of deleted service ports whose zone is remembered. A port that is created again continues with its
+ * remembered zone.
+ */
 const MAX_GONE = 4_096;
 
 interface Followed {

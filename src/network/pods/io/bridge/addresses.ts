@@ -1,9 +1,9 @@
 import { addressText, addressValue, type Network, sizeOf } from '../../../../base/addresses/networks.ts';
 
-/** The first host address: the bridge's own and the pods' gateway. */
+/** First host address of the range: the address of the bridge, which is the gateway of the pods. */
 export const gatewayOf = (network: Network): bigint => network.base + 1n;
 
-/** Maximum number of addresses to try. No host has as many pods. */
+/** Maximum number of addresses to try, more than a host can have pods. */
 const MAX_TRIED = 1n << 20n;
 
 /**
@@ -27,7 +27,7 @@ export function nextFree(network: Network, last: bigint, isUsed: (address: bigin
 const SMALLEST_WITH_RESERVE = 64n;
 const RESERVE_TRIES = 8n;
 
-/** Number of remembered former addresses. No host has more pods to restart. */
+/** Maximum number of remembered former addresses, more than a host can have pods to restart. */
 const MAX_FORMER = 1_024;
 
 /**
@@ -37,7 +37,7 @@ const MAX_FORMER = 1_024;
 export class AddressBook {
   readonly #allocated = new Set<string>();
   readonly #last = new Map<4 | 6, bigint>();
-  /** Released addresses by owner and family, and the owners by address. */
+  /** Released addresses by `owner/family`. `#formerly` contains the same addresses as a set. */
   readonly #former = new Map<string, string>();
   readonly #formerly = new Set<string>();
 

@@ -50,7 +50,8 @@ export class AttachmentFiles {
       try {
         found.push(parse(await readFile(join(this.#directory, name), 'utf8')));
       } catch (error) {
-        // A power failure interrupted the write, so the sandbox was never completed.
+        // The record is incomplete because a power failure interrupted its write. A sandbox is completed only after
+        // this write, so no sandbox uses the record.
         this.#log.warn('unreadable pod network record dropped', { name, error: messageOf(error) });
         await rm(join(this.#directory, name), { force: true });
       }

@@ -14,7 +14,7 @@ export const gatewayText = (range: Network): string => addressText(gatewayOf(ran
 export async function setUpBridge(ip: string, bridge: string, ranges: readonly Network[]): Promise<void> {
   const [first] = ranges;
   if (first === undefined) return;
-  // A fixed hardware address. Otherwise the bridge's address would change with its ports, which breaks neighbor caches.
+  // A bridge without a fixed hardware address changes its address with its ports, which invalidates neighbor caches.
   const low = Number(gatewayOf(first) & 0xffffffffn);
   const mac = ['0a', '58', ...[24, 16, 8, 0].map((shift) => ((low >>> shift) & 255).toString(16).padStart(2, '0'))];
   await command(ip, ['link', 'add', bridge, 'address', mac.join(':'), 'type', 'bridge']).catch((error: unknown) => {
@@ -38,7 +38,7 @@ export async function setUpBridge(ip: string, bridge: string, ranges: readonly N
   );
 }
 
-/** The host end of a pod's link. */
+/** Desired state of the host end of a pod's link. */
 export function desiredLink(link: string, ips: readonly string[], ranges: readonly Network[]): DesiredLink {
   return {
     name: link,

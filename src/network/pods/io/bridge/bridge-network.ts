@@ -86,18 +86,18 @@ class NftBridgeNetwork implements BridgeNetwork {
   readonly #addresses = new AddressBook();
   /** Sandboxes with reserved addresses that are not attached yet, with the ranges of these addresses. */
   readonly #unplugged = new Map<string, readonly Network[]>();
-  /** The primary family's first; empty until they are known. */
+  /** Pod ranges of this node, the primary family's range first; empty until they are known. */
   #ranges: readonly Network[] = [];
-  /** 0 means the kernel's default. */
+  /** MTU of the pods' links; 0 means the kernel's default. */
   #mtu = 0;
   #loaded: Promise<void> | undefined;
   /** Serializes changes of the filter tables, each of which applies the newest state. */
   #filtering: Promise<void> = Promise.resolve();
   readonly #unfiltered = new Set<4 | 6>();
-  /** Sandboxes whose links exist. Only these are repaired. */
+  /** Sandboxes whose links exist. Only their links are repaired. */
   readonly #plugged = new Set<string>();
   readonly #repairing = new Map<string, Promise<void>>();
-  /** Listing of each family's table after it was applied. */
+  /** Listing of each family's table after it was applied. A different listing shows a foreign change. */
   readonly #listings = new Map<4 | 6, string>();
   readonly #forwarding: Forwarding;
   #reconciling: Promise<void> | undefined;
@@ -193,7 +193,7 @@ class NftBridgeNetwork implements BridgeNetwork {
       throw new RuntimeError('network', `host port ${nameOf(inUse)} is in use by a process of this host`);
     if (pod.portMappings.length > 0 && this.#unfiltered.has(primary.family))
       throw new RuntimeError('network', 'host ports need nft, which does not work on this host');
-    // Taken before the first await, so that two attaches never choose the same addresses.
+    // The addresses are taken before the first await, so that two concurrent attaches never choose the same address.
     const ips = this.#take(ranges, pod.uid);
     const attachment: Attachment = {
       sandboxId: pod.sandboxId,
@@ -389,7 +389,7 @@ class NftBridgeNetwork implements BridgeNetwork {
       await Promise.all(running.slice(from, from + MTU_BATCH).map((each) => this.#resize(each, mtu)));
   }
 
-  /** Sets the MTU of both ends. A sandbox of an earlier version keeps its own end and discovers the path's MTU. */
+  /** Sets the MTU of both ends. A sandbox of an earlier version keeps its end's MTU and uses path MTU discovery. */
   async #resize({ link, netnsPath, sandboxId }: Attachment, mtu: number): Promise<void> {
     try {
       await command(this.#ip, ['link', 'set', link, 'mtu', String(mtu)]);
@@ -484,7 +484,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     this.#plugged.delete(attachment.sandboxId);
     await this.#repairing.get(attachment.sandboxId)?.catch(ignore('the repair reports its own errors'));
     await command(this.#ip, ['link', 'del', attachment.link]).catch((error: unknown) => {
-      // The removal of the other end's namespace may have removed the pair.
+      // The pair is already deleted when the network namespace of its other end has been removed.
       if (!/Cannot find device/.test(messageOf(error))) throw error;
     });
     await this.#files.remove(attachment.sandboxId);

@@ -15,7 +15,8 @@ export function linkName(address: string, bridge: string): string {
 }
 
 /**
- * Names of the two ends of the forwarding probe. They have the form of pod links, so rules for those match them too.
+ * Names of the two ends of the forwarding probe. They have the form of pod link names, so that rules for pod links also
+ * match the probe.
  */
 export function probeLinks(bridge: string): readonly [string, string] {
   return [linkName('255.255.255.254', bridge), linkName('255.255.255.255', bridge)];

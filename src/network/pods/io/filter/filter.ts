@@ -53,11 +53,11 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
     `  map bound_udp_zones { typeof ${ip} daddr . udp dport : ct zone; }`,
     '  set reserved_ports { type inet_proto . inet_service; }',
     '  chain host_port_lookup {',
-    // Reserved ports of the host are never forwarded to a pod, whatever the maps contain, also while no process of this
-    // program runs.
+    // Reserved ports of the host are never forwarded to a pod, whatever the maps contain. The rule also applies while
+    // no process of this program runs.
     '    meta l4proto { tcp, udp, sctp } meta l4proto . th dport @reserved_ports return',
     ...(service === '' ? [] : [`    ${ip} daddr { ${service} } return`]),
-    // The kernel does not route IPv6 loopback addresses to a link.
+    // No rule for ::1, because the kernel does not route IPv6 loopback addresses to a link.
     ...(range.family === 6 ? ['    ip6 daddr ::1 return'] : []),
     `    ${ip} saddr ${podCidr} meta mark set meta mark or ${HOST_PORT_MARK}`,
     `    meta l4proto { tcp, udp, sctp } dnat ${ip} to ${ip} daddr . meta l4proto . th dport map @bound_host_ports`,
@@ -65,7 +65,7 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
     `    meta mark set meta mark and ${(~Number(HOST_PORT_MARK) >>> 0).toString()}`,
     '  }',
     ...zoneChains(ip),
-    // Before the services' chains (dstnat, -100), because a host port belongs only to this pod.
+    // This hook runs before the hooks of services (dstnat, -100), because a host port belongs only to its pod.
     '  chain prerouting { type nat hook prerouting priority -105; fib daddr type local jump host_port_lookup; }',
     '  chain output { type nat hook output priority -105; fib daddr type local jump host_port_lookup; }',
     // Traffic of the host to a host port on its loopback leaves by the pod's link, which must accept loopback addresses
@@ -77,7 +77,7 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
       : []),
     ...podLinkGuards(range.family, cluster),
     // Machine configurations contain secrets of hosts, so pods cannot reach a machine config server, as in OpenShift.
-    // The link matches too, because a pod also has a link-local address of IPv6.
+    // The rule also matches the pod's link, because a pod can send from its IPv6 link-local address, too.
     ...['forward', 'input'].map((hook) => {
       const reject = `tcp dport { ${CONFIG_SERVER_PORTS} } reject with tcp reset`;
       const rules = `iifgroup ${POD_LINK_GROUP} ${reject}; ${ip} saddr ${podCidr} ${reject}`;
@@ -138,7 +138,7 @@ function podLinkGuards(family: 4 | 6, cluster: string): string[] {
       ? [`${pods} icmp type redirect drop`]
       : [
           `${pods} icmpv6 type { nd-router-advert, nd-redirect } drop`,
-          // Duplicate address detection and multicast reports.
+          // Allows duplicate address detection and multicast reports, which have no source address.
           `${pods} ip6 saddr :: ip6 daddr ff02::/16 accept`,
         ];
   const tunnel = `udp dport ${VXLAN_PORT}`;

@@ -58,7 +58,7 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
       await setKernel(`net/ipv6/conf/${link}/accept_ra`, '0');
       await setKernel(`net/ipv4/conf/${link}/rp_filter`, '0');
     }
-    // The source is an address of this host.
+    // The packet's source is an address of this host, which the kernel otherwise rejects on receipt.
     await setKernel(`net/ipv4/conf/${back}/accept_local`, '1');
     const width = range.family === 4 ? 32 : 128;
     await command(
@@ -149,10 +149,13 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
   };
 }
 
-/** Undefined if iptables-legacy is not in use, or none of its counters has risen. */
+/**
+ * Rule of iptables-legacy that dropped the packets of `send`. Undefined if iptables-legacy is not in use or none of its
+ * drop counters has risen.
+ */
 async function legacyRule(family: 4 | 6, send: () => Promise<void>): Promise<string | undefined> {
   const prefix = family === 4 ? 'ip' : 'ip6';
-  // Without a table in use, listing would create one.
+  // Listing a table that does not exist would create it, so stop if no table is in use.
   const tables = await readFile(`/proc/net/${prefix}_tables_names`, 'utf8').catch(() => '');
   if (tables.trim() === '') return undefined;
   const save = (): Promise<string> => command(`${prefix}tables-legacy-save`, ['-c'], '', MAX_RULES);

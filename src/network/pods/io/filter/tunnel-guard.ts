@@ -5,13 +5,13 @@ import { ownTransaction } from '../../../../base/own-transaction.ts';
 import { command } from '../command.ts';
 import { VXLAN_ID, VXLAN_PORT } from './filter.ts';
 
-/** Position and length of the identifier after the UDP header. Source: RFC 7348 §5. */
+/** Position and value of the VXLAN network identifier, counted from the UDP header. Source: RFC 7348 §5. */
 const IDENTIFIER = `@th,96,24 ${VXLAN_ID}`;
 const MAX_LISTING = 16 * 1024 * 1024;
 
 /**
- * Returns a function that applies the guard for these hosts and restores a changed table; undefined removes it. Throws
- * RuntimeError 'network'.
+ * Returns a function that restricts the VXLAN devices to frames from these hosts and restores a changed table. If the
+ * hosts are undefined, the function removes the table. Throws RuntimeError 'network'.
  */
 export function createTunnelGuard(nft: string, name: string): (hosts: readonly string[] | undefined) => Promise<void> {
   const table = `inet ${name}`;

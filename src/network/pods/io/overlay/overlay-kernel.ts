@@ -1,6 +1,6 @@
 /**
- * Routes, VXLAN devices and their entries by the tools of iproute2. Routes have this program's protocol number and
- * metric. Other routes are neither read nor replaced, and those of an earlier process are recognized.
+ * Manages routes, VXLAN devices and their entries with the tools of iproute2. This program's routes, including those of
+ * an earlier process, are recognized by protocol number and metric. Other routes are neither read nor replaced.
  */
 
 import { canonicalAddress } from '../../../../base/addresses/addresses.ts';
@@ -191,7 +191,8 @@ function linkOf(device: ListedLink, names: Readonly<Record<Family, string>>): Tu
   return {
     name: device.ifname ?? '',
     underlay: device.ifname === names[6] ? 6 : 4,
-    // A device with another identifier is not usable. An empty address makes it differ from every wanted one.
+    // A device with another identifier is not usable. The empty address differs from every desired address, so the
+    // device is replaced.
     mac: data?.id === VXLAN_ID ? (device.address ?? '') : '',
     mtu: device.mtu ?? 0,
     local: data?.local6 === undefined ? undefined : canonicalAddress(data.local6),

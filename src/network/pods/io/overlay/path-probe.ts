@@ -5,7 +5,7 @@
  */
 import { createSocket, type Socket } from 'node:dgram';
 
-/** Time for the response of a router on the way. */
+/** Time to wait for the report of a router on the path. */
 const ANSWER_MS = 400;
 const HEADERS: Readonly<Record<4 | 6, number>> = { 4: 28, 6: 48 };
 const MAX_DATAGRAM = 65_507;

@@ -147,7 +147,7 @@ interface Place {
   readonly host: string;
   http: boolean;
   https: boolean;
-  /** A listener's certificate cannot be served. */
+  /** Whether the listener's certificate cannot be served. */
   refused: boolean;
   certificate: Certificate | undefined;
   age: Age;
@@ -162,7 +162,8 @@ function ageOfPlace(
   listener: Listener,
 ): Age {
   const own = (route.spec?.hostnames ?? []).some((each) => each.toLowerCase() === host.toLowerCase());
-  // A host that results from the listener's restriction is not in the route's list, so all of its names count.
+  // A host that results from the listener's restriction is not in the route's list, so the claims of all listed names
+  // count.
   const hosts = own ? [host] : (route.spec?.hostnames ?? ['']);
   const { namespace = '' } = route.metadata ?? {};
   return youngest(

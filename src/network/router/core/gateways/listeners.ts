@@ -42,7 +42,7 @@ export const certificateProblem =
     return problem === undefined ? undefined : `secret ${namespace}/${name}: ${problem.replace(/^spec\.tls\./, '')}`;
   };
 
-/** Ports of the router, independent of the ports that its host opens for them. */
+/** Port that a listener must have, by protocol. The ports on which the host listens may differ. */
 const PORTS: Readonly<Record<string, number>> = { HTTP: 80, HTTPS: 443 };
 
 /**

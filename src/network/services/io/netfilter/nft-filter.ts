@@ -21,8 +21,8 @@ export function createNftFilter(options: NftOptions): PacketFilter {
     async probe() {
       const table = `hyperedge-probe-${process.pid}`;
       try {
-        // Features that some kernels lack: verdict maps, numgen, dnat by a map and masquerade. Only checked, never
-        // applied (-c).
+        // This program uses the features that some kernels lack: verdict maps, numgen, dnat by a map and masquerade.
+        // With -c, nft checks the program without applying it.
         await run(
           nft,
           ['-c', '-f', '-'],
