@@ -62,7 +62,7 @@ function useHistory(
         const next = await current.current(since, ended.signal);
         if (ended.signal.aborted) return;
         setHistory(next);
-        setProblem(next === undefined ? 'There are no samples yet.' : undefined);
+        setProblem(next === undefined ? 'There are no samples yet.' : next.note);
       } catch (error) {
         if (!ended.signal.aborted) setProblem(`The history cannot be read: ${messageOf(error)}`);
       }

@@ -21,6 +21,8 @@ export interface History {
   /** Seconds since 1970, ascending, at equal distances. */
   readonly times: readonly number[];
   readonly metrics: ReadonlyMap<string, HistoryMetric>;
+  /** What the values do not include, as a sentence for the user. */
+  readonly note?: string;
 }
 
 export interface HistoryRequest {
@@ -99,6 +101,26 @@ export async function readHistory(
     times: Array.from({ length: count }, (_, index) => fromSeconds + index * answer.stepSeconds),
     metrics: new Map(Object.entries(series.metrics)),
   };
+}
+
+/**
+ * Sum of the histories of several nodes, in the order of `names`. A note names the nodes whose history could not be
+ * read. Throws the first error if no history was read.
+ */
+export function sumOfNodes(
+  names: readonly string[],
+  results: readonly PromiseSettledResult<History | undefined>[],
+): History | undefined {
+  const failed = results.find((each) => each.status === 'rejected');
+  const found = results.flatMap((each) =>
+    each.status === 'fulfilled' && each.value !== undefined ? [each.value] : [],
+  );
+  if (found.length === 0 && failed !== undefined) throw failed.reason;
+  const sum = sumOf(found);
+  if (sum === undefined || failed === undefined) return sum;
+  const missing = names.filter((_, index) => results[index]?.status === 'rejected').join(', ');
+  const note = `The usage of ${missing} is not included, because the history could not be read. The capacity is that of all nodes.`;
+  return { ...sum, note };
 }
 
 /** Sums of the averages of several nodes. A time has a value if one of the nodes has a sample for it. */

@@ -13,7 +13,7 @@ import {
 import { ageText, quantityNumber, resourceText, shareText } from '../../data/format.ts';
 import { clusterHealth, nodeState } from '../../data/health.ts';
 import { answering } from '../../data/hosts/contact.ts';
-import { type History, readHistory, type Span, sumOf, USAGE_PLOTS } from '../../data/hosts/history.ts';
+import { type History, readHistory, type Span, sumOfNodes, USAGE_PLOTS } from '../../data/hosts/history.ts';
 import { alertsOf, expiriesOf, snapshotsOf } from '../../data/hosts/maintenance.ts';
 import { currentUsage, usageOfNodes } from '../../data/hosts/usage.ts';
 import { useCommand } from '../../shell/command-line.tsx';
@@ -195,12 +195,7 @@ function Usage({ nodes }: { readonly nodes: readonly Node[] }) {
     const results = await Promise.allSettled(
       names.map((name) => readHistory(api, name, { metrics: METRICS, since }, signal)),
     );
-    const failed = results.find((each) => each.status === 'rejected');
-    const found = results.flatMap((each) =>
-      each.status === 'fulfilled' && each.value !== undefined ? [each.value] : [],
-    );
-    if (found.length === 0 && failed !== undefined) throw failed.reason;
-    return sumOf(found);
+    return sumOfNodes(names, results);
   };
   return <Plots label={label} plots={USAGE_PLOTS} of={names.join()} limits={limits} read={read} />;
 }

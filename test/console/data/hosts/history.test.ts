@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { readHistory, summaryOf, sumOf, valueText } from '../../../../src/console/data/hosts/history.ts';
+import { readHistory, summaryOf, sumOf, sumOfNodes, valueText } from '../../../../src/console/data/hosts/history.ts';
 import { bareMetalHostOf, hardwareFacts, hostConfigOf } from '../../../../src/console/data/hosts/host.ts';
 import { FakeApi, json } from '../fake-api.ts';
 
@@ -10,6 +10,11 @@ const answer = (metrics: object): object => ({
   stepSeconds: 30,
   points: 3,
   series: [{ metrics }],
+});
+
+const of = (times: number[], average: (number | null)[]) => ({
+  times,
+  metrics: new Map([['cpu', { unit: 'cores', average, max: average }]]),
 });
 
 suite('usage history', () => {
@@ -45,14 +50,21 @@ suite('usage history', () => {
   });
 
   test('usage history of several nodes is the sum of what is known for each time', () => {
-    const of = (times: number[], average: (number | null)[]) => ({
-      times,
-      metrics: new Map([['cpu', { unit: 'cores', average, max: average }]]),
-    });
     const sum = sumOf([of([0, 30, 60], [1, null, 2]), of([30, 60, 90], [null, 3, 4])]);
     assert.deepEqual(sum?.times, [0, 30, 60, 90]);
     assert.deepEqual(sum?.metrics.get('cpu')?.average, [1, null, 5, 4]);
     assert.equal(sumOf([]), undefined);
+  });
+
+  test('name the nodes whose history is not in the sum', () => {
+    const history = of([0, 30], [1, 2]);
+    const value = { status: 'fulfilled', value: history } as const;
+    const failed = { status: 'rejected', reason: new Error('timed out') } as const;
+    assert.equal(sumOfNodes(['a', 'b'], [value, value])?.note, undefined);
+    const partial = sumOfNodes(['a', 'b', 'c'], [failed, value, failed]);
+    assert.match(partial?.note ?? '', /^The usage of a, c is not included/);
+    assert.deepEqual(partial?.metrics.get('cpu')?.average, [1, 2]);
+    assert.throws(() => sumOfNodes(['a', 'b'], [failed, { status: 'fulfilled', value: undefined }]), /timed out/);
   });
 
   test('values have the unit of their metric', () => {
