@@ -150,10 +150,10 @@ function requirementHolds(requirement: LabelRequirement, labels: Labels | undefi
       return !present;
     case 'in':
     case '=':
-      return value !== undefined && requirement.values.includes(value);
+      return value !== undefined && hasValue(requirement.values, value);
     case 'notin':
     case '!=':
-      return value === undefined || !requirement.values.includes(value);
+      return value === undefined || !hasValue(requirement.values, value);
     case 'gt':
     case 'lt': {
       const left = integerOf(value);
@@ -162,6 +162,19 @@ function requirementHolds(requirement: LabelRequirement, labels: Labels | undefi
       return requirement.operator === 'gt' ? left > right : left < right;
     }
   }
+}
+
+/** Binary search: one selector of a namespace's policy can have 100,000 values and is matched with every pod. */
+function hasValue(sortedValues: readonly string[], value: string): boolean {
+  let [from, to] = [0, sortedValues.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    const found = sortedValues[middle] ?? '';
+    if (found === value) return true;
+    if (found < value) from = middle + 1;
+    else to = middle;
+  }
+  return false;
 }
 
 function integerOf(text: string | undefined): bigint | undefined {

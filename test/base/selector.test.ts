@@ -109,3 +109,14 @@ test('parses and matches field selectors', () => {
     assert.throws(() => parseFieldSelector(text), { code: 'selector-invalid' }, text);
   }
 });
+
+test('finds a value among many without comparing all', () => {
+  const values = Array.from({ length: 100_000 }, (_, index) => `v${index}`);
+  const selector = labelSelectorOf({ matchExpressions: [{ key: 'a', operator: 'In', values }] });
+  for (const value of ['v0', 'v99999', 'v9', 'v500']) assert.ok(matchesLabels(selector, { a: value }), value);
+  for (const value of ['', 'v', 'v100000', 'w']) assert.ok(!matchesLabels(selector, { a: value }), value);
+  const beginMs = performance.now();
+  for (let index = 0; index < 20_000; index++) matchesLabels(selector, { a: `x${index}` });
+  // A comparison with each value takes more than a second.
+  assert.ok(performance.now() - beginMs < 500, `${performance.now() - beginMs} ms`);
+});

@@ -5,12 +5,14 @@
  */
 import type { Namespace, Pod } from '../../api/generated/core/v1.ts';
 import type { NetworkPolicy } from '../../api/generated/networking/v1.ts';
-import { MAX_POLICY_SIZE } from '../../api/kinds/network/networkpolicies/size.ts';
+import { MAX_MEMBERS, MAX_POLICY_SIZE } from '../../api/kinds/network/networkpolicies/size.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type ApplyLoop, startApplyLoop } from '../../base/concurrency/apply-loop.ts';
+import { inTurns } from '../../base/concurrency/in-turns.ts';
 import { createReadBack, type ReadBack } from '../../base/concurrency/read-back.ts';
+import type { Steps } from '../../base/concurrency/steps.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory, InformerOptions } from '../../client/types.ts';
@@ -80,12 +82,13 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   const readBack = createTableReadBack(deps);
   let isDue = false;
   const reportOversized = oversizedReport(log);
+  const turn = planningTurn(clock);
   const apply = async (): Promise<void> => {
     // With an incomplete list of pods the rules would deny permitted traffic.
     if (!isComplete) return;
     if (isDue && (await isChangedExternally(readBack, deps))) planner.reset();
     isDue = false;
-    const program = planner.program();
+    const program = await turn.plan(planner.programSteps());
     reportOversized(planner.oversized);
     if (program === '') return;
     readBack.applying();
@@ -101,7 +104,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
     set: (object: T) => void,
     remove: (key: string) => void,
   ): void => {
-    unsubscribe.push(followInformer(informer, set, remove, () => loop?.touch()));
+    unsubscribe.push(followInformer(informer, set, remove, turn.change, () => loop?.touch()));
   };
   const followPods = async (): Promise<void> => {
     if (isComplete) complete = Promise.withResolvers();
@@ -115,11 +118,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
     );
     follow(
       found,
-      (pod) => {
-        const known = policyPodOf(pod);
-        if (known === undefined) planner.deletePod(objectKey(pod));
-        else planner.setPod(known);
-      },
+      (pod) => setPod(planner, pod),
       (key) => planner.deletePod(key),
     );
     await Promise.all([namespaces.synced, found.synced]);
@@ -153,23 +152,24 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
       loop.touch();
     },
     async admit(namespace, name, ips) {
-      planner.attach(namespace, name, ips);
+      turn.change(() => planner.attach(namespace, name, ips));
       loop?.touch();
       if (!(await inTime(clock, complete.promise, FIRST_STATE_MS))) {
         log.warn('pod admitted before network policies are known', { pod: `${namespace}/${name}` });
         return;
       }
-      if (!planner.isIsolated(namespace, name) || loop === undefined) return;
+      // The addresses may still wait for the end of the planner's steps.
+      if (loop === undefined || (!turn.isPlanning && !planner.isIsolated(namespace, name))) return;
       if (await inTime(clock, loop.settled(), APPLY_MS)) return;
       throw new CodedError('network-policy', `pod ${namespace}/${name}: its network policies are not applied yet`);
     },
     release(namespace, name) {
-      planner.detach(namespace, name);
+      turn.change(() => planner.detach(namespace, name));
       loop?.touch();
     },
     async verify(damaged) {
       isDue = true;
-      if (damaged.has(`inet ${table}`)) planner.reset();
+      if (damaged.has(`inet ${table}`)) turn.change(() => planner.reset());
       loop?.touch();
       await loop?.settled();
     },
@@ -186,6 +186,45 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   };
 }
 
+function setPod(planner: PolicyPlanner, pod: Pod): void {
+  const known = policyPodOf(pod);
+  if (known === undefined) planner.deletePod(objectKey(pod));
+  else planner.setPod(known);
+}
+
+interface PlanningTurn {
+  readonly isPlanning: boolean;
+  plan(steps: Steps<string>): Promise<string>;
+  /** Calls `make`, after the last step if a program is being planned. */
+  change(make: () => void): void;
+}
+
+/** Delays changes of the planner while it plans, because it must not change between its steps. */
+function planningTurn(clock: Clock): PlanningTurn {
+  let isPlanning = false;
+  let waiting: (() => void)[] = [];
+  return {
+    get isPlanning() {
+      return isPlanning;
+    },
+    async plan(steps) {
+      isPlanning = true;
+      try {
+        return await inTurns(steps, clock);
+      } finally {
+        isPlanning = false;
+        const changes = waiting;
+        waiting = [];
+        for (const make of changes) make();
+      }
+    },
+    change(make) {
+      if (isPlanning) waiting.push(make);
+      else make();
+    },
+  };
+}
+
 /** Returns a function that logs the policies without rules when they change. */
 function oversizedReport(log: Log): (policies: ReadonlySet<string>) => void {
   let reported = '';
@@ -195,6 +234,7 @@ function oversizedReport(log: Log): (policies: ReadonlySet<string>) => void {
       log.warn('network policies of a namespace are too large; these permit nothing', {
         policies: names,
         max: MAX_POLICY_SIZE,
+        maxAddresses: MAX_MEMBERS,
       });
     reported = names;
   };
@@ -223,14 +263,15 @@ function followInformer<T extends KubeObject>(
   informer: Informer<T>,
   set: (object: T) => void,
   remove: (key: string) => void,
+  change: PlanningTurn['change'],
   touch: () => void,
 ): () => void {
   const changed = (object: T): void => {
-    set(object);
+    change(() => set(object));
     touch();
   };
   const deleted = (object: T): void => {
-    remove(objectKey(object));
+    change(() => remove(objectKey(object)));
     touch();
   };
   const unsubscribe = informer.onChange({ added: changed, updated: changed, deleted });

@@ -3,6 +3,7 @@ import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from '../../../api/generated/networking/v1.ts';
 import { MAX_POLICY_SIZE, policySize } from '../../../api/kinds/network/networkpolicies/size.ts';
 import { canonicalAddress, groupsOf, ipFamilyOf, textOf } from '../../../base/addresses/addresses.ts';
+import type { Steps } from '../../../base/concurrency/steps.ts';
 import {
   formatLabelSelector,
   type LabelSelector,
@@ -32,6 +33,8 @@ export interface PodSelection {
   /** Equal for equivalent selections. */
   readonly id: string;
   readonly namespace: string | undefined;
+  /** Equal for equivalent namespace selectors. */
+  readonly namespaceText: string;
   readonly namespaceSelector: LabelSelector;
   readonly podSelector: LabelSelector;
 }
@@ -57,6 +60,12 @@ export interface PortRange {
   readonly to: number;
 }
 
+/** A rule as the policy specifies it. Rules are compiled when a pod of this node needs them. */
+export interface RuleSource {
+  readonly peers: readonly NetworkPolicyPeer[];
+  readonly ports: readonly NetworkPolicyPort[];
+}
+
 export interface PolicyRule {
   /** Undefined for every peer. */
   readonly peers: readonly Peer[] | undefined;
@@ -70,8 +79,8 @@ export interface CompiledPolicy {
   readonly namespace: string;
   readonly podSelector: LabelSelector;
   /** Undefined if the policy does not isolate pods in this direction. */
-  readonly ingress: readonly PolicyRule[] | undefined;
-  readonly egress: readonly PolicyRule[] | undefined;
+  readonly ingress: readonly RuleSource[] | undefined;
+  readonly egress: readonly RuleSource[] | undefined;
   readonly size: number;
 }
 
@@ -106,10 +115,6 @@ export function compilePolicy({ metadata, spec }: NetworkPolicy): CompiledPolicy
   // Upstream's defaults, for objects stored without them: ingress always, egress if rules are present.
   const isolates = (type: string, otherwise: boolean): boolean =>
     types.length === 0 ? otherwise : types.some((each) => each === type);
-  const rule = (peers: readonly NetworkPolicyPeer[], ports: readonly NetworkPolicyPort[]): PolicyRule => ({
-    peers: peers.length === 0 ? undefined : peers.flatMap((peer) => peerOf(peer, namespace)),
-    ports: ports.length === 0 ? undefined : portsOf(ports),
-  });
   const size = spec === undefined ? 0 : policySize(spec);
   // The planner gives such a policy no rules, so compiling them would only take time.
   const { ingress = [], egress = [] } = size > MAX_POLICY_SIZE ? {} : (spec ?? {});
@@ -117,11 +122,26 @@ export function compilePolicy({ metadata, spec }: NetworkPolicy): CompiledPolicy
     key: `${namespace}/${metadata?.name ?? ''}`,
     namespace,
     podSelector: selectorOf(spec?.podSelector ?? {}),
-    ingress: isolates('Ingress', true) ? ingress.map(({ from = [], ports = [] }) => rule(from, ports)) : undefined,
+    ingress: isolates('Ingress', true)
+      ? ingress.map(({ from = [], ports = [] }) => ({ peers: from, ports }))
+      : undefined,
     egress: isolates('Egress', (spec?.egress ?? []).length > 0)
-      ? egress.map(({ to = [], ports = [] }) => rule(to, ports))
+      ? egress.map(({ to = [], ports = [] }) => ({ peers: to, ports }))
       : undefined,
     size,
+  };
+}
+
+/** `namespace` is the namespace of the policy. */
+export function* compileRule({ peers, ports }: RuleSource, namespace: string): Steps<PolicyRule> {
+  const compiled: Peer[] = [];
+  for (const peer of peers) {
+    compiled.push(...peerOf(peer, namespace));
+    yield;
+  }
+  return {
+    peers: peers.length === 0 ? undefined : compiled,
+    ports: ports.length === 0 ? undefined : portsOf(ports),
   };
 }
 
@@ -150,6 +170,7 @@ function peerOf({ podSelector, namespaceSelector, ipBlock }: NetworkPolicyPeer, 
       selection: {
         id: JSON.stringify([namespace ?? text(namespaces), namespace === undefined, text(pods)]),
         namespace,
+        namespaceText: text(namespaces),
         namespaceSelector: namespaces,
         podSelector: pods,
       },

@@ -1,7 +1,10 @@
 /**
  * Pods matched by peer selectors, and ports matched by named ports, updated as pods and namespaces change. Only the
- * selectors used by rules of this node are tracked.
+ * selectors used by rules of this node are tracked. One policy can have thousands of selectors that match the pods of
+ * all namespaces, so changes are only recorded, and selectors are matched in steps.
  */
+import { BoundedMap } from '../../../base/bounded-map.ts';
+import type { Steps } from '../../../base/concurrency/steps.ts';
 import { type Labels, matchesLabels } from '../../../base/selector.ts';
 import type { Family, NamedPort, PodSelection, PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
@@ -16,11 +19,16 @@ export interface TrackedSet {
 /** A selection or named port that rules refer to. */
 export interface Tracked {
   readonly sets: Readonly<Record<Family, TrackedSet>>;
-  /** The namespace of the selection; undefined if pods of every namespace are checked. */
-  readonly namespace: string | undefined;
+  /** The selected pods; undefined for a named port. */
+  readonly selection: PodSelection | undefined;
+  /** `protocol name` of a named port, otherwise empty. */
+  readonly port: string;
   /** Elements by pod key. */
   readonly members: Map<string, readonly Element[]>;
-  elementsOf(pod: PolicyPod): readonly Element[];
+  /** Number of elements of all members. */
+  size: number;
+  /** Whether all pods were matched since the set exists. */
+  isFilled: boolean;
   used: boolean;
   dropped: boolean;
 }
@@ -31,14 +39,35 @@ interface Element {
 }
 
 const ADDRESS_TYPES: Readonly<Record<Family, string>> = { 4: 'ipv4_addr', 6: 'ipv6_addr' };
+const PORT_TYPES: Readonly<Record<Family, string>> = {
+  4: 'ipv4_addr . inet_proto . inet_service',
+  6: 'ipv6_addr . inet_proto . inet_service',
+};
+/** Requirements of selectors that are matched in one step. */
+const STEP = 250;
+/** Namespace selectors whose namespaces are kept while sets are filled. */
+const MAX_KEPT = 100;
+const NO_ELEMENTS: readonly Element[] = [];
+const NO_PORTS: ReadonlyMap<string, readonly number[]> = new Map();
+
 const familyOf = (address: string): Family => (address.includes(':') ? 6 : 4);
 
 export class Memberships {
   readonly #pods: ReadonlyMap<string, PolicyPod>;
   readonly #namespaces: ReadonlyMap<string, Labels>;
   readonly #podsByNamespace = new Map<string, Set<string>>();
+  readonly #podsByPort = new Map<string, Set<string>>();
+  /** Named ports by pod key, as the sets contain them. */
+  readonly #portsByPod = new Map<string, ReadonlyMap<string, readonly number[]>>();
+  readonly #addresses = new WeakMap<PolicyPod, readonly Element[]>();
   readonly #tracked = new Map<string, Tracked>();
+  /** Selections by their namespace; undefined if pods of every namespace are matched. */
+  readonly #selections = new Map<string | undefined, Set<Tracked>>();
+  /** Namespaces of the changed pods, by pod key. */
+  readonly #changed = new Map<string, string>();
+  #matching = new BoundedMap<string, readonly string[]>(MAX_KEPT);
   #numbers = 0;
+  #size = 0;
   #collected = new Set<Tracked>();
 
   /** The caller owns both maps and reports each change after making it. */
@@ -47,74 +76,97 @@ export class Memberships {
     this.#namespaces = namespaces;
   }
 
+  /** Number of elements of all sets. */
+  get size(): number {
+    return this.#size;
+  }
+
   podChanged(key: string, namespace: string): void {
-    const inNamespace = this.#podsByNamespace.get(namespace) ?? new Set();
-    this.#podsByNamespace.set(namespace, inNamespace);
-    const pod = this.#pods.get(key);
-    if (pod === undefined) inNamespace.delete(key);
-    else inNamespace.add(key);
-    if (inNamespace.size === 0) this.#podsByNamespace.delete(namespace);
-    for (const tracked of this.#tracked.values()) {
-      if (tracked.namespace === undefined || tracked.namespace === namespace) update(tracked, key, pod);
-    }
+    change(this.#podsByNamespace, namespace, key, this.#pods.has(key));
+    this.#changed.set(key, namespace);
   }
 
   namespaceChanged(namespace: string): void {
-    for (const tracked of this.#tracked.values()) {
-      if (tracked.namespace !== undefined) continue;
-      for (const key of this.#podsByNamespace.get(namespace) ?? []) update(tracked, key, this.#pods.get(key));
-    }
+    for (const key of this.podsOf(namespace)) this.#changed.set(key, namespace);
   }
 
   podsOf(namespace: string): Iterable<string> {
     return this.#podsByNamespace.get(namespace) ?? [];
   }
 
-  /** Marks the set as used, and creates it if it does not exist. */
+  /** Matches the changed pods. Returns false if pods remain because the sets have more than `maxSize` elements. */
+  *update(maxSize: number): Steps<boolean> {
+    let work = 0;
+    for (const [key, namespace] of this.#changed) {
+      const pod = this.#pods.get(key);
+      for (const tracked of this.#portsChanged(key, pod)) {
+        this.#replace(tracked, key, this.#elementsOf(tracked, pod));
+        if (++work % STEP === 0) yield;
+      }
+      for (const group of [undefined, namespace]) {
+        for (const tracked of this.#selections.get(group) ?? []) {
+          if (tracked.isFilled) this.#replace(tracked, key, this.#elementsOf(tracked, pod));
+          work += costOf(tracked);
+          if (work < STEP) continue;
+          work = 0;
+          yield;
+        }
+      }
+      this.#changed.delete(key);
+      if (this.#size > maxSize) return this.#changed.size === 0;
+    }
+    return true;
+  }
+
+  /** Matches all pods if the set is new. Returns false if it has more than `maxSize` elements. */
+  *fill(tracked: Tracked, maxSize: number): Steps<boolean> {
+    if (tracked.isFilled) return tracked.size <= maxSize;
+    let work = 0;
+    for (const keys of yield* this.#candidates(tracked)) {
+      for (const key of keys) {
+        this.#replace(tracked, key, this.#elementsOf(tracked, this.#pods.get(key)));
+        if (tracked.size > maxSize) return false;
+        work += costOf(tracked);
+        if (work < STEP) continue;
+        work = 0;
+        yield;
+      }
+    }
+    yield;
+    tracked.isFilled = true;
+    return true;
+  }
+
+  /** Name of the set of a selection, which is created if it does not exist. */
   selection(selection: PodSelection, family: Family): string {
-    const { namespace, namespaceSelector, podSelector } = selection;
-    return this.#use(`pods ${selection.id}`, family, namespace, ADDRESS_TYPES, (pod) => {
-      const labels = this.#namespaces.get(pod.namespace);
-      const isIn =
-        namespace === undefined
-          ? labels !== undefined && matchesLabels(namespaceSelector, labels)
-          : pod.namespace === namespace;
-      if (!isIn || !matchesLabels(podSelector, pod.labels)) return [];
-      return pod.ips.map((text) => ({ family: familyOf(text), text }));
-    });
+    return this.#use(`pods ${selection.id}`, family, ADDRESS_TYPES, selection, '');
   }
 
   port({ protocol, name }: NamedPort, family: Family): string {
-    const types = {
-      4: 'ipv4_addr . inet_proto . inet_service',
-      6: 'ipv6_addr . inet_proto . inet_service',
-    };
-    return this.#use(`port ${protocol} ${name}`, family, undefined, types, (pod) => {
-      const found = pod.ports.filter((each) => each.name === name && each.protocol === protocol);
-      return pod.ips.flatMap((ip) =>
-        found.map(({ port }) => ({ family: familyOf(ip), text: `${ip} . ${protocol} . ${port}` })),
-      );
-    });
+    return this.#use(`port ${protocol} ${name}`, family, PORT_TYPES, undefined, `${protocol} ${name}`);
   }
 
   /** Starts a new round of marks, which `dropUnused` ends. */
   unmark(): void {
+    this.#matching = new BoundedMap(MAX_KEPT);
     for (const tracked of this.#tracked.values()) tracked.used = false;
   }
 
-  /** Calls `make` and returns its result with the sets that it used. */
-  collect<T>(make: () => T): { readonly made: T; readonly uses: ReadonlySet<Tracked> } {
-    this.#collected = new Set();
-    return { made: make(), uses: this.#collected };
+  /** Runs `steps` and returns their result with the sets that they used. */
+  *collect<T>(steps: Steps<T>): Steps<{ readonly made: T; readonly uses: ReadonlySet<Tracked> }> {
+    const uses = new Set<Tracked>();
+    this.#collected = uses;
+    return { made: yield* steps, uses };
   }
 
-  /** Marks sets returned by an earlier `collect`. Returns false if one of them was dropped. */
-  mark(uses: ReadonlySet<Tracked>): boolean {
-    for (const tracked of uses) {
-      if (tracked.dropped) return false;
-      tracked.used = true;
-    }
-    return true;
+  isDropped(uses: ReadonlySet<Tracked>): boolean {
+    for (const { dropped } of uses) if (dropped) return true;
+    return false;
+  }
+
+  /** Marks sets returned by `collect` as used. */
+  mark(uses: ReadonlySet<Tracked>): void {
+    for (const tracked of uses) tracked.used = true;
   }
 
   /** Drops the sets that were not used since `unmark`. */
@@ -122,7 +174,10 @@ export class Memberships {
     for (const [id, tracked] of this.#tracked) {
       if (tracked.used) continue;
       tracked.dropped = true;
+      this.#size -= tracked.size;
       this.#tracked.delete(id);
+      const { selection } = tracked;
+      if (selection !== undefined) change(this.#selections, selection.namespace, tracked, false);
     }
   }
 
@@ -133,9 +188,9 @@ export class Memberships {
   #use(
     id: string,
     family: Family,
-    namespace: string | undefined,
     types: Readonly<Record<Family, string>>,
-    elementsOf: Tracked['elementsOf'],
+    selection: PodSelection | undefined,
+    port: string,
   ): string {
     let tracked = this.#tracked.get(id);
     if (tracked === undefined) {
@@ -147,29 +202,101 @@ export class Memberships {
       });
       tracked = {
         sets: { 4: set(4), 6: set(6) },
-        namespace,
+        selection,
+        port,
         members: new Map(),
-        elementsOf,
-        used: true,
+        size: 0,
+        isFilled: false,
+        used: false,
         dropped: false,
       };
       this.#tracked.set(id, tracked);
-      const candidates = namespace === undefined ? this.#pods.keys() : this.podsOf(namespace);
-      for (const key of candidates) update(tracked, key, this.#pods.get(key));
+      if (selection !== undefined) change(this.#selections, selection.namespace, tracked, true);
     }
-    tracked.used = true;
     this.#collected.add(tracked);
     return tracked.sets[family].name;
   }
+
+  /** Keys of the pods that may be members. */
+  *#candidates({ selection, port }: Tracked): Steps<Iterable<string>[]> {
+    if (selection === undefined) return [this.#podsByPort.get(port) ?? []];
+    if (selection.namespace !== undefined) return [this.podsOf(selection.namespace)];
+    const found = this.#matching.get(selection.namespaceText) ?? (yield* this.#namespacesOf(selection));
+    this.#matching.set(selection.namespaceText, found);
+    return found.map((namespace) => this.podsOf(namespace));
+  }
+
+  *#namespacesOf({ namespaceSelector }: PodSelection): Steps<string[]> {
+    const found: string[] = [];
+    for (const namespace of this.#podsByNamespace.keys()) {
+      const labels = this.#namespaces.get(namespace);
+      if (labels !== undefined && matchesLabels(namespaceSelector, labels)) found.push(namespace);
+      yield;
+    }
+    return found;
+  }
+
+  #elementsOf({ selection, port }: Tracked, pod: PolicyPod | undefined): readonly Element[] {
+    if (pod === undefined) return NO_ELEMENTS;
+    if (selection === undefined) {
+      const [protocol] = port.split(' ');
+      const ports = this.#portsByPod.get(pod.key)?.get(port) ?? [];
+      return pod.ips.flatMap((ip) =>
+        ports.map((each) => ({ family: familyOf(ip), text: `${ip} . ${protocol} . ${each}` })),
+      );
+    }
+    if (!matchesLabels(selection.podSelector, pod.labels)) return NO_ELEMENTS;
+    if (selection.namespace === undefined) {
+      const labels = this.#namespaces.get(pod.namespace);
+      if (labels === undefined || !matchesLabels(selection.namespaceSelector, labels)) return NO_ELEMENTS;
+    }
+    // Shared by all selections of the pod.
+    const elements = this.#addresses.get(pod) ?? pod.ips.map((text) => ({ family: familyOf(text), text }));
+    this.#addresses.set(pod, elements);
+    return elements;
+  }
+
+  /** Records the named ports of a pod. Returns the sets of its former and present ports. */
+  #portsChanged(key: string, pod: PolicyPod | undefined): Tracked[] {
+    const before = this.#portsByPod.get(key) ?? NO_PORTS;
+    const after = new Map<string, number[]>();
+    for (const { protocol, name, port } of pod?.ports ?? []) {
+      const ports = after.get(`${protocol} ${name}`);
+      if (ports === undefined) after.set(`${protocol} ${name}`, [port]);
+      else ports.push(port);
+    }
+    for (const id of before.keys()) if (!after.has(id)) change(this.#podsByPort, id, key, false);
+    for (const id of after.keys()) change(this.#podsByPort, id, key, true);
+    if (after.size === 0) this.#portsByPod.delete(key);
+    else this.#portsByPod.set(key, after);
+    const ids = [...new Set([...before.keys(), ...after.keys()])];
+    return ids.flatMap((id) => this.#tracked.get(`port ${id}`) ?? []).filter(({ isFilled }) => isFilled);
+  }
+
+  #replace(tracked: Tracked, key: string, after: readonly Element[]): void {
+    const before = tracked.members.get(key) ?? NO_ELEMENTS;
+    if (before.length === 0 && after.length === 0) return;
+    // Additions come first, so that the count of an unchanged element never reaches zero.
+    for (const { family, text } of after) tracked.sets[family].content.add(text);
+    for (const { family, text } of before) tracked.sets[family].content.remove(text);
+    if (after.length === 0) tracked.members.delete(key);
+    else tracked.members.set(key, after);
+    tracked.size += after.length - before.length;
+    this.#size += after.length - before.length;
+  }
 }
 
-function update(tracked: Tracked, key: string, pod: PolicyPod | undefined): void {
-  const before = tracked.members.get(key) ?? [];
-  const after = pod === undefined ? [] : tracked.elementsOf(pod);
-  if (before.length === 0 && after.length === 0) return;
-  // Additions come first, so that the count of an unchanged element never reaches zero.
-  for (const { family, text } of after) tracked.sets[family].content.add(text);
-  for (const { family, text } of before) tracked.sets[family].content.remove(text);
-  if (after.length === 0) tracked.members.delete(key);
-  else tracked.members.set(key, after);
+function costOf({ selection }: Tracked): number {
+  if (selection === undefined) return 1;
+  return 1 + selection.podSelector.requirements.length + selection.namespaceSelector.requirements.length;
+}
+
+/** Adds a value to the set of a key, or removes it. */
+function change<K, V>(sets: Map<K, Set<V>>, key: K, value: V, isMember: boolean): void {
+  const found = sets.get(key);
+  if (!isMember) {
+    found?.delete(value);
+    if (found?.size === 0) sets.delete(key);
+  } else if (found === undefined) sets.set(key, new Set([value]));
+  else found.add(value);
 }

@@ -5,15 +5,17 @@
  * new pod adds elements and no rules. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { NetworkPolicy } from '../../../api/generated/networking/v1.ts';
-import { MAX_POLICIES, MAX_POLICY_SIZE } from '../../../api/kinds/network/networkpolicies/size.ts';
+import { MAX_MEMBERS, MAX_POLICIES, MAX_POLICY_SIZE } from '../../../api/kinds/network/networkpolicies/size.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
+import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
 import { type Labels, matchesLabels } from '../../../base/selector.ts';
 import { type CompiledPolicy, canonicalAddresses, compilePolicy, type Direction, type PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
 import { Memberships, type Tracked } from './memberships.ts';
 import { difference, type PolicyTable, replaceTable } from './program.ts';
-import { rulesOf } from './rules.ts';
+import { ruleSteps } from './rules.ts';
 
 export interface PlannerOptions {
   readonly table: string;
@@ -44,9 +46,25 @@ interface Selectors {
   readonly byLabels: BoundedMap<string, Isolation>;
 }
 
+/** Sets that the policies of a namespace use, and the number of their elements. */
+interface Usage {
+  readonly sets: Set<Tracked>;
+  size: number;
+}
+
+/** A chain without rules, because the sets of its policy would be too large. */
+interface Crowded {
+  readonly policy: string;
+  /** Number of pods of the cluster when the sets were too large. */
+  readonly pods: number;
+}
+
 const DIRECTIONS: readonly Direction[] = ['ingress', 'egress'];
 const FREE: Isolation = { ingress: undefined, egress: undefined };
 const NONE: readonly CompiledPolicy[] = [];
+const NO_RULES: readonly string[] = [];
+/** Elements by which all sets may grow before the limit of each namespace is checked again. */
+const MAX_GROWTH = 50_000;
 /** Label sets of a namespace whose policies are kept. */
 const MAX_KEPT = 1000;
 
@@ -82,6 +100,8 @@ export class PolicyPlanner {
   };
   /** Policies without rules, by namespace, because the policies of their namespace are too large together. */
   readonly #oversized = new Map<string, readonly string[]>();
+  /** Chains without rules because of the size of their sets, by namespace and chain. */
+  #crowded = new Map<string, Map<string, Crowded>>();
   readonly #selectors = new Map<string, Selectors>();
   /** Namespaces whose policies have changed since their pods were placed. */
   readonly #changed = new Set<string>();
@@ -90,6 +110,8 @@ export class PolicyPlanner {
   readonly #names = new Map<string, string>();
   #numbers = 0;
   #structureChanged = true;
+  /** Number of elements of all sets when the limit of each namespace was checked last. */
+  #checkedSize = 0;
   #chains: ReadonlyMap<string, readonly string[]> = new Map();
   #applied: { chains: PolicyTable['chains']; sets: ReadonlySet<string> } | undefined;
 
@@ -124,6 +146,8 @@ export class PolicyPlanner {
   }
 
   setPod(pod: PolicyPod): void {
+    // Most updates of a pod change fields that policies do not use.
+    if (isDeepStrictEqual(pod, this.#pods.get(pod.key))) return;
     this.#pods.set(pod.key, pod);
     this.#podChanged(pod.key, pod.namespace);
   }
@@ -152,7 +176,8 @@ export class PolicyPlanner {
   /** Policies that isolate pods but permit nothing, because the policies of their namespace are too large. */
   get oversized(): ReadonlySet<string> {
     this.#placeChanged();
-    return new Set([...this.#oversized.values()].flat());
+    const crowded = [...this.#crowded.values()].flatMap((chains) => [...chains.values()].map(({ policy }) => policy));
+    return new Set([...this.#oversized.values(), crowded].flat());
   }
 
   /** Whether rules of this node apply to the pod. */
@@ -167,20 +192,28 @@ export class PolicyPlanner {
     this.#applied = undefined;
   }
 
+  program(): string {
+    return atOnce(this.programSteps());
+  }
+
   /**
    * Returns the program that updates the table since the last program, which counts as applied; '' if nothing differs.
+   * No other method may be called before the last step.
    */
-  program(): string {
+  *programSteps(): Steps<string> {
     this.#placeChanged();
-    if (this.#structureChanged) this.#restructure();
+    yield* this.#updateSets();
     const sets = this.#memberships.sets();
     const desired: PolicyTable = { name: this.#options.table, chains: this.#chains, maps: this.#maps, sets };
     const applied = this.#applied;
     if (applied === undefined) {
-      for (const { content } of sets) content.reset();
+      for (const { content } of sets) {
+        content.reset();
+        yield;
+      }
       for (const content of Object.values(this.#maps)) content.reset();
     }
-    const text = applied === undefined ? replaceTable(desired) : difference(applied, desired);
+    const text = yield* applied === undefined ? replaceTable(desired) : difference(applied, desired);
     this.#applied = { chains: this.#chains, sets: new Set(sets.map(({ name }) => name)) };
     return text;
   }
@@ -188,6 +221,7 @@ export class PolicyPlanner {
   /** The pods are placed later, once for all changes: a list may report thousands of policies at once. */
   #policiesChanged(namespace: string): void {
     this.#selectors.delete(namespace);
+    this.#crowded.delete(namespace);
     this.#changed.add(namespace);
     this.#structureChanged = true;
   }
@@ -308,25 +342,57 @@ export class PolicyPlanner {
     return name;
   }
 
-  /** Rules of a policy for one direction. Cached per policy: an identical array means an unchanged chain. */
-  #rulesOf(policy: CompiledPolicy, direction: Direction): readonly string[] {
+  /** The sets of a chain are computed again only when the cluster has clearly fewer pods. */
+  readonly #mayFit = ({ pods }: Crowded): boolean => this.#pods.size < pods * 0.9;
+
+  /** Updates the sets for changed pods, and the chains if the structure changed or a namespace may be too large. */
+  *#updateSets(): Steps<void> {
     const memberships = this.#memberships;
-    const known = this.#rules[direction].get(policy);
-    if (known !== undefined && memberships.mark(known.uses)) return known.made;
-    const rules = memberships.collect(() =>
-      rulesOf(policy, direction, {
-        pods: (selection, family) => memberships.selection(selection, family),
-        port: (port, family) => memberships.port(port, family),
-      }),
-    );
+    for (;;) {
+      // No namespace exceeds its limit unless all of them do together.
+      const checked = Math.max(this.#checkedSize, MAX_MEMBERS);
+      const isComplete = yield* memberships.update(checked + MAX_GROWTH);
+      const mayFit = [...this.#crowded.values()].some((chains) => [...chains.values()].some(this.#mayFit));
+      if (this.#structureChanged || memberships.size > checked || mayFit) yield* this.#restructure();
+      if (isComplete) return;
+    }
+  }
+
+  /**
+   * Rules of a policy for one direction, and fills the sets that they use. Cached per policy: an identical array means
+   * an unchanged chain. Undefined if the sets of the namespace would be too large.
+   */
+  *#rulesOf(policy: CompiledPolicy, direction: Direction, usage: Usage): Steps<readonly string[] | undefined> {
+    const memberships = this.#memberships;
+    let rules = this.#rules[direction].get(policy);
+    if (rules === undefined || memberships.isDropped(rules.uses)) {
+      rules = yield* memberships.collect(
+        ruleSteps(policy, direction, {
+          pods: (selection, family) => memberships.selection(selection, family),
+          port: (port, family) => memberships.port(port, family),
+        }),
+      );
+    }
+    const added: Tracked[] = [];
+    let { size } = usage;
+    for (const tracked of rules.uses) {
+      if (usage.sets.has(tracked)) continue;
+      if (!(yield* memberships.fill(tracked, MAX_MEMBERS - size))) return undefined;
+      size += tracked.size;
+      added.push(tracked);
+    }
+    for (const tracked of added) usage.sets.add(tracked);
+    usage.size = size;
+    memberships.mark(rules.uses);
     this.#rules[direction].set(policy, rules);
     return rules.made;
   }
 
   /** Rebuilds the chains for the pods of this node. */
-  #restructure(): void {
+  *#restructure(): Steps<void> {
     const chains = new Map<string, readonly string[]>();
     const memberships = this.#memberships;
+    const wanted = new Map<string, { readonly policy: CompiledPolicy; readonly direction: Direction }>();
     memberships.unmark();
     for (const { isolation } of this.#local.values()) {
       for (const direction of DIRECTIONS) {
@@ -338,14 +404,32 @@ export class PolicyPlanner {
         for (const policy of policies) {
           const chain = this.#nameOf('p', JSON.stringify([direction, policy.key]));
           jumps.push(`jump ${chain}`);
-          if (chains.has(chain)) continue;
-          chains.set(chain, this.#rulesOf(policy, direction));
+          wanted.set(chain, { policy, direction });
         }
         const own = ['ip saddr . ip daddr @self4 accept', 'ip6 saddr . ip6 daddr @self6 accept'];
         chains.set(group, [...own, ...jumps, 'counter drop']);
+        yield;
       }
     }
+    const usages = new Map<string, Usage>();
+    const crowded = new Map<string, Map<string, Crowded>>();
+    for (const [chain, { policy, direction }] of [...wanted].sort(([, left], [, right]) =>
+      byKey(left.policy, right.policy),
+    )) {
+      const { namespace, key } = policy;
+      const usage = usages.get(namespace) ?? { sets: new Set(), size: 0 };
+      usages.set(namespace, usage);
+      let found = this.#crowded.get(namespace)?.get(chain);
+      if (found !== undefined && this.#mayFit(found)) found = undefined;
+      const rules = found === undefined ? yield* this.#rulesOf(policy, direction, usage) : undefined;
+      chains.set(chain, rules ?? NO_RULES);
+      if (rules !== undefined) continue;
+      const ofNamespace = crowded.get(namespace) ?? new Map<string, Crowded>();
+      crowded.set(namespace, ofNamespace.set(chain, found ?? { policy: key, pods: this.#pods.size }));
+    }
+    this.#crowded = crowded;
     memberships.dropUnused();
+    this.#checkedSize = memberships.size;
     // Names of deleted chains are never reused.
     const gone = [...this.#names].filter(([, name]) => !chains.has(name));
     for (const [id] of gone) this.#names.delete(id);

@@ -1,4 +1,5 @@
 /** Renders the policy table as nft programs. */
+import type { Steps } from '../../../base/concurrency/steps.ts';
 import type { ElementSet } from './element-set.ts';
 import type { TrackedSet } from './memberships.ts';
 
@@ -33,11 +34,11 @@ const BASE_CHAINS = [
  * therefore passes: "traffic to and from the node where a Pod is running is always allowed". Destinations of services
  * are rewritten before the forward hook.
  */
-export function replaceTable(desired: PolicyTable): string {
+export function* replaceTable(desired: PolicyTable): Steps<string> {
   const table = `inet ${desired.name}`;
   const lines = [`add table ${table}`, `delete table ${table}`, `add table ${table}`];
   for (const declaration of Object.values(DECLARATIONS)) lines.push(`add ${declaration.replace(' ', ` ${table} `)}`);
-  lines.push(difference({ chains: new Map(), sets: new Set() }, desired));
+  lines.push(yield* difference({ chains: new Map(), sets: new Set() }, desired));
   for (const { direction, side, priority } of BASE_CHAINS) {
     lines.push(
       `add chain ${table} ${direction} { type filter hook forward priority ${priority}; policy accept; }`,
@@ -53,10 +54,10 @@ export function replaceTable(desired: PolicyTable): string {
  * Program for the difference; '' if there is none. Referenced objects are added before their references and removed
  * after them.
  */
-export function difference(
+export function* difference(
   current: { readonly chains: PolicyTable['chains']; readonly sets: ReadonlySet<string> },
   desired: PolicyTable,
-): string {
+): Steps<string> {
   const table = `inet ${desired.name}`;
   const lines: string[] = [];
   const late: string[] = [];
@@ -69,6 +70,7 @@ export function difference(
   for (const { name, type, content } of desired.sets) {
     if (!current.sets.has(name)) lines.push(`add set ${table} ${name} { type ${type}; }`);
     change(name, content.take());
+    yield;
   }
   for (const [name, content] of Object.entries(desired.maps)) change(name, content.take());
   const changed: [string, readonly string[]][] = [];
@@ -78,8 +80,12 @@ export function difference(
     else if (old === rules || sameRules(old, rules)) continue;
     else lines.push(`flush chain ${table} ${chain}`);
     changed.push([chain, rules]);
+    yield;
   }
-  for (const [chain, rules] of changed) for (const rule of rules) lines.push(`add rule ${table} ${chain} ${rule}`);
+  for (const [chain, rules] of changed) {
+    for (const rule of rules) lines.push(`add rule ${table} ${chain} ${rule}`);
+    yield;
+  }
   lines.push(...late);
   const gone = [...current.chains.keys()].filter((chain) => !desired.chains.has(chain));
   for (const chain of gone) lines.push(`flush chain ${table} ${chain}`);

@@ -1,5 +1,16 @@
 /** Renders the rules of one policy for nft. */
-import type { Block, CompiledPolicy, Direction, Family, NamedPort, Peer, PodSelection, PortRange } from './compile.ts';
+import type { Steps } from '../../../base/concurrency/steps.ts';
+import {
+  type Block,
+  type CompiledPolicy,
+  compileRule,
+  type Direction,
+  type Family,
+  type NamedPort,
+  type Peer,
+  type PodSelection,
+  type PortRange,
+} from './compile.ts';
 
 /** Names of the sets that rules refer to. */
 export interface SetNames {
@@ -11,12 +22,13 @@ const FAMILIES: readonly Family[] = [4, 6];
 const ip = (family: Family): string => (family === 4 ? 'ip' : 'ip6');
 
 /** Each rule accepts packets. All other packets return to the chain of the pod. */
-export function rulesOf(policy: CompiledPolicy, direction: Direction, names: SetNames): string[] {
+export function* ruleSteps(policy: CompiledPolicy, direction: Direction, names: SetNames): Steps<string[]> {
   const side = direction === 'ingress' ? 'saddr' : 'daddr';
   const lines: string[] = [];
-  for (const { peers, ports } of policy[direction] ?? []) {
+  for (const source of policy[direction] ?? []) {
+    const { peers, ports } = yield* compileRule(source, policy.namespace);
     for (const family of FAMILIES) {
-      const from = peers === undefined ? [nfProto(family)] : peersOf(peers, side, family, names);
+      const from = peers === undefined ? [nfProto(family)] : yield* peersOf(peers, side, family, names);
       const to =
         ports === undefined
           ? ['']
@@ -35,18 +47,18 @@ export function rulesOf(policy: CompiledPolicy, direction: Direction, names: Set
 
 const nfProto = (family: Family): string => `meta nfproto ipv${family}`;
 
-function peersOf(peers: readonly Peer[], side: string, family: Family, names: SetNames): string[] {
+function* peersOf(peers: readonly Peer[], side: string, family: Family, names: SetNames): Steps<string[]> {
   const field = `${ip(family)} ${side}`;
   /** Blocks that share one rule, so that its cost does not grow with their number. nft merges overlapping ones. */
   const plain: string[] = [];
-  const rules = peers.flatMap((peer) => {
-    if (peer.kind === 'pods') return [`${field} @${names.pods(peer.selection, family)}`];
-    const { block } = peer;
-    if (block.family !== family) return [];
-    if (block.except.length > 0 || block.cidr.endsWith('/0')) return [blockOf(block, field)];
-    plain.push(block.cidr);
-    return [];
-  });
+  const rules: string[] = [];
+  for (const peer of peers) {
+    yield;
+    if (peer.kind === 'pods') rules.push(`${field} @${names.pods(peer.selection, family)}`);
+    else if (peer.block.family !== family) continue;
+    else if (peer.block.except.length > 0 || peer.block.cidr.endsWith('/0')) rules.push(blockOf(peer.block, field));
+    else plain.push(peer.block.cidr);
+  }
   if (plain.length === 1) rules.push(`${field} ${plain[0]}`);
   else if (plain.length > 1) rules.push(`${field} { ${[...new Set(plain)].join(', ')} }`);
   return rules;

@@ -272,3 +272,77 @@ test('limits the rules of pods whose policies differ, and keeps pods isolated by
   table.apply(planner.program());
   assert.equal(table.passes({ from: '10.0.0.1', to: '10.9.9.9', protocol: 'tcp', port: 1 }), true);
 });
+
+const inEveryNamespace = (name: string, namespace: string, count: number, key: string): NetworkPolicy => ({
+  metadata: { namespace, name },
+  spec: {
+    podSelector: {},
+    ingress: [
+      {
+        from: Array.from({ length: count }, (_, index) => ({
+          namespaceSelector: {},
+          podSelector: { matchExpressions: [{ key, operator: 'NotIn', values: [`${name}${index}`] }] },
+        })),
+      },
+    ],
+  },
+});
+
+test('matches many peers of all namespaces in short steps', () => {
+  const planner = newPlanner();
+  planner.setNamespace('a', {});
+  for (let index = 0; index < 1000; index++) {
+    const node = index === 0 ? 'n1' : 'n2';
+    report(planner, pod(`p${index}`, `app${index}`, node, `10.0.${index >> 8}.${index & 255}`));
+  }
+  const from = Array.from({ length: 5000 }, (_, index) => ({
+    namespaceSelector: {},
+    podSelector: { matchLabels: { app: `app${index}` } },
+  }));
+  planner.setPolicy({ metadata: { namespace: 'a', name: 'x' }, spec: { podSelector: {}, ingress: [{ from }] } });
+  const steps = planner.programSteps();
+  let longestMs = 0;
+  let result: IteratorResult<undefined, string>;
+  do {
+    const beginMs = performance.now();
+    result = steps.next();
+    longestMs = Math.max(longestMs, performance.now() - beginMs);
+  } while (result.done !== true);
+  assert.ok(longestMs < 200, `${longestMs} ms`);
+  const table = new Table();
+  table.apply(result.value);
+  assert.ok(table.passes({ from: '10.0.3.231', to: '10.0.0.0', protocol: 'tcp', port: 1 }));
+  assert.ok(!table.passes({ from: '10.0.3.232', to: '10.0.0.0', protocol: 'tcp', port: 1 }));
+});
+
+test('limits the addresses in the sets of a namespace as pods come and go', () => {
+  const planner = newPlanner();
+  const table = new Table();
+  for (const name of ['a', 'b']) {
+    planner.setNamespace(name, {});
+    planner.attach(name, 'x', [`10.1.0.${name === 'a' ? 1 : 2}`]);
+    report(planner, { metadata: { namespace: name, name: 'x' }, spec: { containers: [], nodeName: 'n1' } });
+  }
+  const other = (index: number): Pod => pod(`p${index}`, 'app', 'n2', `10.0.${index >> 8}.${index & 255}`);
+  for (let index = 0; index < 400; index++) report(planner, other(index));
+  planner.setPolicy(inEveryNamespace('first', 'a', 2, 'app'));
+  planner.setPolicy(inEveryNamespace('second', 'a', 500, 'app'));
+  planner.setPolicy(inEveryNamespace('third', 'b', 2, 'app'));
+  const oversized = (): string[] => {
+    table.apply(planner.program());
+    for (const to of ['10.1.0.1', '10.1.0.2'])
+      assert.ok(table.passes({ from: '10.0.0.1', to, protocol: 'tcp', port: 1 }), to);
+    return [...planner.oversized];
+  };
+  assert.deepEqual(oversized(), []);
+  for (let index = 400; index < 600; index++) report(planner, other(index));
+  assert.deepEqual(oversized(), ['a/second']);
+  assert.ok(table.sets.size < 20, `${table.sets.size} sets`);
+  planner.setPolicy(inEveryNamespace('fourth', 'a', 20_000, 'app'));
+  assert.deepEqual(oversized(), ['a/fourth', 'a/second']);
+  for (let index = 300; index < 600; index++) planner.deletePod(`a/p${index}`);
+  assert.deepEqual(oversized(), ['a/fourth']);
+  planner.deletePolicy('a/fourth');
+  assert.deepEqual(oversized(), []);
+  assert.ok(table.sets.size > 500);
+});

@@ -6,6 +6,9 @@ export const MAX_POLICY_SIZE = 20_000;
 /** Most policies with rules of a namespace that a node applies. A pod that they select needs a rule for each. */
 export const MAX_POLICIES = 2_000;
 
+/** Most addresses of pods that a node adds to the sets of a namespace's policies. */
+export const MAX_MEMBERS = 250_000;
+
 /** Number of rules and set elements of a policy on a node, without those of its pods. */
 export function policySize({ ingress = [], egress = [] }: NetworkPolicySpec): number {
   const rules = [
