@@ -1,4 +1,7 @@
-/** Dependencies of the request handlers and of the server's own controllers, as ports. Each declares those it uses. */
+/**
+ * Dependencies of the request handlers and of the server's own controllers, as ports. Each handler and controller
+ * declares the dependencies that it uses.
+ */
 
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';

@@ -79,7 +79,7 @@ export function dispatch(
 }
 
 /**
- * The error for custom resources names them. Source:
+ * Error for a verb that the kind does not support. For a custom resource, the error names the resource. Source:
  * k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
  */
 function notAllowed({ definition, group, plural }: ServedKind, verb: string): ApiError {

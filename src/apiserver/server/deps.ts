@@ -52,8 +52,8 @@ export interface ApiServerDeps {
   /** The OAuth server. Undefined: its paths are not served. */
   readonly login?: CreateLogin;
   /**
-   * Loads the files of the web console, on the first request. Returns undefined if there are none. Undefined: its paths
-   * are not public.
+   * Loads the files of the web console, on the first request. Returns undefined if there are none. Without this
+   * function, the paths of the console are not public.
    */
   readonly loadConsole?: () => ConsoleFiles | undefined;
   /** Registries for image imports. Undefined: images are imported only from the stores of the hosts. */

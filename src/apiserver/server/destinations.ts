@@ -25,7 +25,10 @@ export const KUBELET_PORT = 10250;
 /** Ports of etcd clients and peers, gossip, controllers and scheduler in `hyperedge run`. */
 const CONTROL_PLANE_PORTS = [2379, 2380, 7946, 10257, 10259];
 
-/** Rule for URLs from administrators: webhooks, token issuers, the audit sink. They may be on this host. */
+/**
+ * Rule for servers that administrators name by a URL: webhooks, token issuers, the audit sink. They may be on this
+ * host.
+ */
 export const mayBeNamed: AddressRule = (address) => {
   const kind = addressKind(address);
   return kind === 'unicast' || kind === 'loopback';
@@ -51,7 +54,7 @@ export class Destinations {
   /**
    * Rule for kubelets, which may be on this host. The node itself registers the address and port; a port of another
    * component is rejected, because requests would arrive there with this server's identity. `loopback` permits a
-   * kubelet beside a server in tests.
+   * kubelet on a loopback address, for tests.
    */
   kubelet(port: number, loopback: boolean): AddressRule {
     return this.#beside(port, loopback, false);

@@ -51,7 +51,7 @@ export interface Endpoints {
   answer(exchange: Exchange): Promise<void> | undefined;
 }
 
-/** Cluster administrators post here. */
+/** Path from which cluster administrators request a one-time link to the console, by POST. */
 export const CONSOLE_LINK_PATH = '/hyperedge/console-link';
 /** Lets relying parties cache the keys. */
 const ISSUER_CACHE_CONTROL = 'public, max-age=3600';
@@ -140,7 +140,7 @@ function versionDocument() {
     goVersion: '',
     compiler: `node ${process.version}`,
     platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
-    // Kubernetes' clients ignore it.
+    // Kubernetes' clients ignore this additional field.
     hyperedgeVersion: PRODUCT_VERSION,
   };
 }
@@ -178,7 +178,7 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
     },
   };
   const { checkEncryption } = deps;
-  // Calls inside the process use no certificate, so none can expire.
+  // Calls inside the process use no certificate, so this check always succeeds.
   const loopback: HealthCheck = { name: 'loopback-serving-certificate', check: () => {} };
   const encryption = checkEncryption === undefined ? [] : [{ name: 'kms-providers', check: checkEncryption }];
   return [
@@ -220,7 +220,8 @@ const BUILD_INFO = (() => {
 })();
 
 /**
- * Empty if the store does not report its size. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics (monitorCollector).
+ * Metric of the store's size. Empty if the store does not report its size. Source:
+ * k8s.io/apiserver/pkg/storage/etcd3/metrics (monitorCollector).
  */
 async function storeSize({ store }: EndpointsContext): Promise<string> {
   try {

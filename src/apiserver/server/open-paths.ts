@@ -6,14 +6,16 @@ import type { RequestInfo } from '../http/request-info.ts';
 import type { HttpRequest } from '../port.ts';
 import type { LoginServer } from './login-port.ts';
 
-/** Joining hosts read this before they trust the server. RBAC decides whether an anonymous client may read it. */
+/**
+ * Config map that joining hosts read before they trust the server. RBAC decides whether anonymous clients may read it.
+ */
 const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
-/** Hosts without credentials post signed offers here. RBAC decides whether an anonymous client may do so. */
+/** Path to which hosts without credentials post signed offers. RBAC decides whether anonymous clients may do so. */
 const HOST_OFFERS = '/apis/machine.hyperedge.dev/v1alpha1/hostoffers';
 /** Paths that reveal nothing about the cluster. Load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
 
-/** Whether a request without credentials is passed on to authorization, as the anonymous user. */
+/** Reports whether a request without credentials is passed on to authorization, as the anonymous user. */
 export function allowsAnonymous(info: RequestInfo, settings: IdentitySettings): boolean {
   const { anonymous = 'health', anonymousPaths = [] } = settings;
   if (anonymous === 'paths') return anonymousPaths.includes(info.path);
@@ -36,7 +38,7 @@ export class OpenPaths {
     return this.#login?.handles(path) === true || this.isPublic(path, request);
   }
 
-  /** Whether a path for which `handles` is true is a file that needs no credentials. */
+  /** Reports whether a path for which `handles` is true is a file that needs no credentials. */
   isPublic(path: string, request: HttpRequest): boolean {
     return this.#console?.handles(path) === true || this.#console?.leadsTo(path, request) === true;
   }

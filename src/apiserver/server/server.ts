@@ -213,7 +213,7 @@ class Server implements ApiServer {
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
-    // Every watch adds a listener.
+    // Every watch adds a listener. Node must not warn about their number.
     setMaxListeners(0, this.#stopping.signal);
     const { clock, random, config, log } = deps;
     const { encrypted, store, cache, objects, soleWriter } = assembleStorage(deps, this.#metrics);

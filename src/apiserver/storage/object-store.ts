@@ -29,7 +29,8 @@ export interface UpdateOptions {
 export const NO_EFFECTS: Effects = { guards: [], puts: [], deletes: [] };
 
 export type WriteResult =
-  | { readonly written: true; readonly object: CachedObject /** Of a removal. */; readonly revision?: number }
+  /** `revision`: revision of a removal. */
+  | { readonly written: true; readonly object: CachedObject; readonly revision?: number }
   /** The object has changed; `current` is its present state. */
   | { readonly written: false; readonly current: CachedObject | undefined }
   /** A guard of the effects did not hold. */

@@ -94,7 +94,7 @@ export class ServiceAllocator {
     if (spec.clusterIPs[0] !== undefined) spec.clusterIP = spec.clusterIPs[0];
     const wantsPorts = spec.type === 'NodePort' || spec.type === 'LoadBalancer';
     const allocates = spec.type === 'NodePort' || spec.allocateLoadBalancerNodePorts !== false;
-    // As upstream, only when a service gets its first node ports.
+    // As upstream, equal ports of different protocols share a node port only when a service gets its first node ports.
     const sharesNodePorts = !needsNodePort(old?.spec);
     for (const [index, port] of (spec.ports ?? []).entries()) {
       if (!wantsPorts) {
@@ -237,7 +237,10 @@ export class ServiceAllocator {
     return guards.length + deletes.length === 0 ? NO_EFFECTS : { guards, puts, deletes };
   }
 
-  /** Same content as upstream's. For IPAddresses that users create, the write pipeline sets these fields. */
+  /**
+   * IPAddress object with the same content as upstream's. For IPAddresses that users create, the write pipeline sets
+   * these fields.
+   */
   #addressObject(address: string, service: Service): Uint8Array {
     const { clock, random } = this.#options;
     const object = {
@@ -320,7 +323,7 @@ function claimsOf(service: Service): Claims {
   return { addresses, ports };
 }
 
-/** Node port of the same port with another protocol, so that both have the same number. */
+/** Node port that a port with the same number and another protocol already has, so that both get the same node port. */
 function twinPort({ port }: ServicePort, siblings: readonly ServicePort[]): number | undefined {
   return siblings.find((each) => each.port === port && (each.nodePort ?? 0) !== 0)?.nodePort;
 }

@@ -1,6 +1,7 @@
 /**
- * Proxies requests and upgrades. An upgrade is spliced after a 101 response of the backend. Any other response to it is
- * returned and both connections are closed, so that no second request can follow a failed upgrade.
+ * Proxies requests and upgrades. After a 101 response of the backend, the connections of client and backend are joined.
+ * Any other response to an upgrade is returned and both connections are closed, so that no second request can follow a
+ * failed upgrade.
  */
 import type { Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream';
@@ -94,7 +95,9 @@ export async function stream(context: ProxyContext, exchange: Exchange, info: Re
   else await passPage(answer, exchange, info, page);
 }
 
-/** Whether the request is for a kubelet's administration of its host, which logs the name of the user. */
+/**
+ * Reports whether the request is for the endpoints by which a kubelet administers its host. They log the user's name.
+ */
 const isAdministration = ({ plural, tail }: ResourceRequestInfo, { tls }: Target): boolean =>
   plural === 'nodes' && tls?.certificate !== undefined && tail.startsWith('/hyperedge/');
 
@@ -127,7 +130,8 @@ async function passPage(
 ): Promise<void> {
   const status = answer.statusCode ?? 502;
   const headers = answerHeaders(answer);
-  // A link to a page of a tenant needs no credentials then, and its scripts would have the OAuth server's origin.
+  // An anonymous client can open a tenant's page by a link. Without the sandbox, scripts of the page would have the
+  // origin of the OAuth server.
   if (user.name === ANONYMOUS.name)
     headers['content-security-policy'] = [headers['content-security-policy'] ?? [], SANDBOX].flat().join(', ');
   if (status >= 300 && status < 400 && status !== 304) {

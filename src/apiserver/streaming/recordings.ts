@@ -20,11 +20,14 @@ const LIST = object({ items: list(object({ name: text, start: text, bytes: numbe
 type Recording = Decoded<typeof LIST>['items'][number];
 const MAX_LIST_BYTES = 256 * 1024;
 const MAX_FAILURE_TEXT = 8 * 1024;
-/** Nodes whose recordings are listed. */
+/** Maximum number of nodes whose recordings are listed. */
 const MAX_NODES = 10;
 /** Longest wait for the list of a node. A node without power never answers. */
 const LIST_MS = 4_000;
-/** Names that the node gives to recordings, and more. It opens listed names only. */
+/**
+ * Pattern of file names, which includes all names that a node gives to recordings. The node opens only names that it
+ * lists.
+ */
 const FILE_NAME = /^[0-9TZ-]{1,64}\.log$/;
 
 export async function sendRecordings(
@@ -49,7 +52,7 @@ export async function sendRecordings(
   }
 }
 
-/** Successful response of a node. Throws its failure. */
+/** Returns the successful response of a node. Throws the node's failure as an ApiError. */
 async function requestOf(
   context: RigsContext,
   exchange: Exchange,
@@ -60,7 +63,7 @@ async function requestOf(
 ): Promise<IncomingMessage> {
   const path = `/rigs/${encodeURIComponent(info.name)}/recordings${file === undefined ? '' : `?file=${file}`}`;
   const target = kubeletOf(context, node, path);
-  // The user is for the log of the node. The method is one that read access to nodes/proxy does not permit.
+  // The node logs the user. POST is used, because read access to nodes/proxy does not permit it.
   const headers = { 'x-remote-user': encodeURIComponent(exchange.user.name) };
   const answer = await context.backends.request(backendRequest(target, 'POST', headers, signal), undefined);
   const { statusCode: status = 502 } = answer;
@@ -68,7 +71,10 @@ async function requestOf(
   return answer;
 }
 
-/** Sends what the nodes have, and the reasons of those that do not answer. Throws the first reason if none answers. */
+/**
+ * Sends the recordings of the nodes, and the failure of each node that does not respond. Throws the first failure if no
+ * node responds.
+ */
 async function sendList(
   context: RigsContext,
   exchange: Exchange,
@@ -92,7 +98,7 @@ async function sendList(
   });
 }
 
-/** Names without their ending have the order of time, also those of further files of a session. */
+/** File name without its extension. These names sort by time, including further files of the same session. */
 const stemOf = ({ name }: Recording): string => name.replace(/\.log$/, '');
 
 async function listOf(

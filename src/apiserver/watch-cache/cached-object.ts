@@ -54,9 +54,9 @@ function interned(json: string): Labels {
 }
 
 /**
- * Copies `value` and inserts `"resourceVersion":"N",` at the beginning of metadata. This server has written the value
- * in this order. `kept`: the copy is long-lived and gets its own memory, because a slice of Node's shared pool would
- * keep the whole pool alive.
+ * Copies `value` and inserts `"resourceVersion":"N",` at the beginning of metadata. Stored values begin with
+ * apiVersion, kind and metadata, so the first `"metadata":{` is that of the object itself. `kept`: the copy is
+ * long-lived and gets its own memory, because a slice of Node's shared pool would keep the whole pool alive.
  */
 export function spliceRevision(value: Uint8Array, revision: number, kept = false): Buffer {
   const source = Buffer.from(value.buffer, value.byteOffset, value.byteLength);

@@ -27,6 +27,6 @@ export function lowerBound(sorted: readonly CachedObject[], namespace: string, n
 
 /** Start and end index of the objects of a namespace in `sorted`. */
 export function boundsOf(sorted: readonly CachedObject[], namespace: string): readonly [number, number] {
-  // Names are ASCII, so none sorts after this.
+  // Names are ASCII, so every name sorts before '\uffff'.
   return [lowerBound(sorted, namespace, ''), lowerBound(sorted, namespace, '\uffff')];
 }

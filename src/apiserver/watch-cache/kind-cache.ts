@@ -54,7 +54,7 @@ export class KindCache {
   #lastChange = 0;
   /** Number of events received from the store. */
   received = 0;
-  /** Namespace of the last key. */
+  /** Namespace of the last key. The next keys of the same namespace share this string. */
   #namespace = '';
   #pending: CacheEvent[] = [];
   /** Objects that this server has written and whose events have not arrived yet, by `CachedObject.key`. */
@@ -69,7 +69,7 @@ export class KindCache {
     this.#subscribers = new Subscribers(options.fieldReaders);
   }
 
-  /** Revision of the last change of any object of the kind. The contents are unchanged as long as it is. */
+  /** Revision of the last change of any object of the kind. While it is unchanged, the objects are unchanged. */
   get lastChange(): number {
     return this.#lastChange;
   }
@@ -201,7 +201,7 @@ export class KindCache {
     const previous = this.get(object.namespace, object.name);
     if (previous !== undefined && previous.revision >= revision) return;
     this.#put(object);
-    // Arrays returned by `list` are copies, so this one may change in place.
+    // `list` returns copies, so `#sorted` may change in place.
     if (previous === undefined) this.#added.push(object);
     else {
       const sorted = this.#inOrder();

@@ -1,5 +1,6 @@
 /**
- * Subscribers of a kind, indexed by concern, so that the cost of an event depends only on the interested subscribers.
+ * Subscribers of a kind, indexed by the part of the kind that they need, so that the cost of an event depends only on
+ * the interested subscribers.
  */
 import type { FieldReaders } from './cached-object.ts';
 import { type CacheEvent, EventBatch } from './event-window.ts';
@@ -14,7 +15,7 @@ export interface SubscriptionScope {
 
 export interface KindSubscriber {
   readonly scope?: SubscriptionScope;
-  /** Receives events in order, without gaps within the concern. Must neither throw nor block. */
+  /** Receives events in order, without gaps within the scope. Must neither throw nor block. */
   deliver(batch: EventBatch): void;
   /** Called after the cache was reloaded because it missed events. Watches must start again. */
   reset(): void;

@@ -59,7 +59,7 @@ interface Address {
   readonly authority: string;
 }
 
-/** One request of a call; redirects cause further ones. */
+/** One request of a call. A redirect causes another request. */
 interface Hop {
   readonly address: Address;
   /** Undefined for GET requests. */

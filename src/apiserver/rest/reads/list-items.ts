@@ -30,7 +30,7 @@ function untyped(kind: ServedKind, type: Buffer, object: CachedObject): Buffer {
   const bytes = bytesAs(kind, object);
   if (bytes.length > type.length && bytes.compare(type, 0, type.length, 0, type.length) === 0)
     return bytes.subarray(type.length);
-  // Encoded by another API server with different first bytes.
+  // Another API server has encoded the object with different first bytes.
   const { apiVersion: _a, kind: _k, ...rest } = parseJson(bytes.toString('utf8')) as Record<string, unknown>;
   return Buffer.from(JSON.stringify(rest).slice(1));
 }

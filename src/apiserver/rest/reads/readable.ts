@@ -53,7 +53,7 @@ export function requireOwn(kind: ServedKind, user: UserInfo, object: CachedObjec
   if (isOwn !== undefined && object !== undefined && !isOwn(object.parse(), user)) throw errors.notFound(kind, name);
 }
 
-/** Objects of such a kind that one watch has sent, and the events due when permissions change. */
+/** Objects that one watch of a restricted kind has sent. Determines the events that a change of permissions causes. */
 export class ReadableObjects {
   readonly #context: ReadableContext;
   readonly #cache: KindCache;

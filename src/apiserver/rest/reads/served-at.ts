@@ -22,7 +22,8 @@ export function servedAt(kinds: Pick<Kinds, 'at'>, info: ResourceRequestInfo): S
   if (namespaced && !info.inNamespace) {
     const collective = info.name === '' || info.selected;
     if (collective && (info.verb === 'list' || info.verb === 'watch')) return kind;
-    // Upstream has a route for reads of built-in kinds there, but none for custom resources.
+    // Upstream routes reads of built-in kinds on this path, so other verbs get 405. It has no such route for custom
+    // resources.
     const routed = info.verb === 'create' || info.verb === 'deletecollection';
     if (collective && routed && custom === undefined) throw methodNotAllowed();
     throw noSuchResource();

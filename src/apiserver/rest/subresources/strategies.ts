@@ -1,4 +1,4 @@
-/** Write strategy of an object or of its status. Undefined if the kind has no such endpoint. */
+/** Write strategy of an object, of its status or of another subresource. Undefined if the kind has no such endpoint. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';

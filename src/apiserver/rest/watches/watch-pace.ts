@@ -1,8 +1,8 @@
 /**
  * Sends watch events in the order of their revisions. Events of one turn of the event loop are sent together at its
- * end, because a write costs both ends a system call, a TLS record and a turn, for one event as for twenty. Only a
- * watch far above the usual rate waits a few milliseconds. The watches of a connection share a queue, so that a client
- * sees the events of different kinds in the order of the changes, even while one watch is paced.
+ * end, because a write costs client and server a system call, a TLS record and a turn, whether it has one event or
+ * twenty. Only a watch far above the usual rate waits a few milliseconds. The watches of a connection share a queue, so
+ * that a client sees the events of different kinds in the order of the changes, even while one watch is paced.
  */
 import { setImmediate } from 'node:timers';
 import type { Clock } from '../../../base/clock.ts';

@@ -213,7 +213,8 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     if (this.#options.sendInitialEvents === true && this.#options.bookmarks) {
       this.#write(this.#bookmark(snapshot.revision, INITIAL_EVENTS_END));
     }
-    // Subscribes last, so that changes since the snapshot follow it; they are still in the event window.
+    // The subscription starts last, so that changes since the snapshot are sent after it. The event window still has
+    // them.
     this.#follow(snapshot.revision);
   }
 

@@ -66,7 +66,7 @@ export async function applyObject(
   const { kind } = request;
   checkApplied(document, kind);
   const applied = decodeObject(kind, document, [], request.options.validation, request.warnings, undefined, true);
-  // A configuration without name and namespace means those of the URL.
+  // A configuration without name and namespace has the name and namespace of the URL.
   if ((applied.metadata?.name ?? '') !== '' || (applied.metadata?.namespace ?? '') !== '')
     checkName(request, { ...applied, metadata: { name: request.name, ...applied.metadata } });
   const merged = (live: JsonObject | undefined, large: boolean): KubeObject | Promise<KubeObject> => {

@@ -82,7 +82,10 @@ function setDefaults({ next, owned, request }: Create): void {
   dropDuplicateOwners(next, request.warnings, { afterAdmission: false });
 }
 
-/** Runs before admission, so that the creator does not own fields that admission and the strategy set. */
+/**
+ * Records field ownership. Runs before admission, so that the creator does not own fields that admission and the
+ * strategy set.
+ */
 function own(write: Create): void | Promise<void> {
   const { context, request, next, large } = write;
   const metadata = metadataOf(next);
@@ -149,7 +152,7 @@ function generatedName(context: WriteContext, base: string): string {
 async function commit(write: Create): Promise<CachedObject> {
   const { context, request, next, large } = write;
   const metadata = metadataOf(next);
-  // As upstream's store, rejects it after admission and validation, but not in a dry run.
+  // As upstream's store, rejects a resourceVersion after admission and validation, but not in a dry run.
   if (isSet(metadata.resourceVersion) && !request.options.dryRun)
     throw new ApiError('Unknown', 'resourceVersion should not be set on objects to be created');
   delete metadata.resourceVersion;

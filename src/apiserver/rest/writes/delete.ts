@@ -115,7 +115,7 @@ async function commit(write: Delete): Promise<Attempt<Deleted>> {
     ? await context.objects.remove(place, current, allocatorOf(write)?.release(old) ?? NO_EFFECTS)
     : await context.objects.update(place, current, next, {
         large,
-        // Only the first change of a deletion may use the reserve; otherwise repeated changes could exhaust it.
+        // Only the first change of a deletion may use the disk reserve; otherwise repeated changes could exhaust it.
         reserve: old.metadata?.deletionTimestamp === undefined,
       });
   if (!result.written) return { done: false, current: 'current' in result ? result.current : current };
@@ -200,7 +200,7 @@ function graceOf(request: WriteRequest, options: DeleteOptions, object: KubeObje
   if (usual === undefined) return 0;
   const requested = options.gracePeriodSeconds;
   if (requested === undefined) return object.metadata?.deletionGracePeriodSeconds ?? usual;
-  // As upstream, a negative period means the shortest one.
+  // As upstream, a negative period means the shortest period, one second.
   return requested < 0 ? 1 : requested;
 }
 

@@ -129,7 +129,7 @@ export function decodePatched<T>(form: PatchForm, patch: JsonValue, decode: () =
   }
 }
 
-/** May change `current`. */
+/** Applies a patch. May change `current`. */
 function laid(
   form: Exclude<PatchForm, 'apply'>,
   current: JsonObject,

@@ -9,9 +9,9 @@ const SYSTEM_GROUPS = new Set(['system:nodes', 'system:masters', 'system:service
 const SYSTEM_USERS = new Set(['system:kube-controller-manager', 'system:kube-scheduler']);
 
 /**
- * Permits updates by cluster components of what the kind declares essential (statuses of pods and nodes, taints of
- * nodes, leases), and of finalizers of objects that are being deleted. `delete.ts` permits any user to mark an object
- * as deleted, once per object.
+ * Reports whether an update may use the reserve. Cluster components may update what the kind declares essential
+ * (statuses of pods and nodes, taints of nodes, leases), and the finalizers of objects that are being deleted.
+ * `delete.ts` permits any user to mark an object as deleted, once per object.
  */
 export function mayUseReserve({ user, kind, subresource }: WriteRequest, next: KubeObject): boolean {
   if (!SYSTEM_USERS.has(user.name) && !user.groups.some((group) => SYSTEM_GROUPS.has(group))) return false;

@@ -312,8 +312,9 @@ function removesItself({ finalization }: KindDefinition, next: KubeObject, old: 
 }
 
 /**
- * Compares two states. Times in managedFields do not count, but their owners do; for these an empty map differs from a
- * missing one.
+ * Reports whether two states are equal. Times in managedFields are ignored. Owners in managedFields are compared
+ * exactly: an empty map differs from a missing map. `exact`: the other fields except metadata are compared exactly,
+ * too.
  */
 function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean {
   const isSame = exact ? sameButMetadata(old, next) : semanticEqualBut(old, next, METADATA);

@@ -17,7 +17,7 @@ export interface HealthEndpoint {
 
 /** Results for /metrics/slis. Source: k8s.io/component-base/metrics/prometheus/slis. */
 export class HealthResults {
-  /** By name and type, in the form of labels. */
+  /** Results by name and type of the check. The key has the form of labels. */
   readonly #checks = new Map<string, { healthy: boolean; success: number; error: number }>();
 
   note(name: string, type: string, healthy: boolean): void {
