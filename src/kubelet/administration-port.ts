@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 
 export interface SnapshotFile {
   readonly name: string;
-  /** 0 if the name has no revision. */
+  /** Revision in the file name; 0 if the name contains none. */
   readonly revision: number;
   readonly takenAt: string;
   readonly bytes: number;
@@ -15,13 +15,15 @@ export interface SnapshotFile {
 
 export interface SnapshotReport {
   readonly directory: string;
-  /** Interval of the schedule, such as `24h`; absent if the schedule is off. */
+  /** Interval of scheduled snapshots, such as `24h`; absent if no snapshots are scheduled. */
   readonly every?: string;
-  /** Number of snapshots that the schedule keeps. */
+  /** Maximum number of scheduled snapshots; older ones are deleted. */
   readonly keep: number;
-  /** Directory of the schedule if it is another one. Its files are not served. */
+  /**
+   * Directory of scheduled snapshots if it differs from `directory`. Snapshots in this directory cannot be downloaded.
+   */
   readonly scheduledDirectory?: string;
-  /** A snapshot is being saved. */
+  /** Whether a snapshot is being saved. */
   readonly isSaving: boolean;
   /** Newest first. */
   readonly snapshots: readonly SnapshotFile[];
@@ -31,7 +33,7 @@ export interface OpenSnapshot {
   readonly name: string;
   readonly bytes: number;
   readonly content: Readable;
-  /** Frees the place of the download. */
+  /** Allows the next download to start. Must be called when this download has ended. */
   close(): void;
 }
 
@@ -40,9 +42,9 @@ export type UploadKind = 'image' | 'bundle';
 export interface Upload {
   readonly kind: UploadKind;
   readonly body: Readable;
-  /** Announced size. */
+  /** Size from the Content-Length header; undefined if the client did not send one. */
   readonly bytes: number | undefined;
-  /** Image name instead of those in the archive. */
+  /** Name of the imported image; undefined to use the names in the archive. */
   readonly name: string | undefined;
 }
 
@@ -67,31 +69,34 @@ export interface RestartReport {
   /** Names of the components that run on this host. */
   readonly components: readonly string[];
   readonly current?: ComponentRestart;
-  /** The restart that ended last since the host process has started. */
+  /** Most recent restart that has ended; absent if none has ended since the host process started. */
   readonly last?: ComponentRestart;
 }
 
 export interface StartedRestart {
   readonly restart: ComponentRestart;
-  /** Never rejects. */
+  /** Resolves with the result when the restart has succeeded or failed. Never rejects. */
   readonly ended: Promise<ComponentRestart>;
 }
 
 export interface HostAdministration {
-  /** Members of the store, and the gossip ring; for each the reason if it is unknown. */
+  /** Status of the store's members and of the gossip ring. If a status is unknown, it contains the reason. */
   store(): Promise<object>;
   snapshots(): Promise<SnapshotReport>;
-  /** Continues if the client disconnects. */
+  /** Saves a snapshot. Saving continues if the client disconnects. */
   saveSnapshot(): Promise<object>;
-  /** Bytes of the snapshot that is being saved. */
+  /** Number of bytes written so far for the snapshot that is being saved. */
   savedBytes(): Promise<number>;
   openSnapshot(name: string): Promise<OpenSnapshot>;
   uploadLimits(): Promise<UploadLimits>;
-  /** Receives the body into a private file and imports it. Aborting `signal` ends both. */
+  /** Receives the body into a private file and imports the file. Aborting `signal` ends the transfer and the import. */
   importUpload(upload: Upload, signal: AbortSignal, onReceived: () => void): Promise<object>;
   restarts(): Promise<RestartReport>;
-  /** Continues if the client disconnects. Rejects before anything is stopped. */
+  /**
+   * Starts a restart, which continues if the client disconnects. Rejects if the restart cannot start; the component
+   * then keeps running.
+   */
   restart(component: string): Promise<StartedRestart>;
-  /** Ends running work and removes its files. */
+  /** Ends running saves and uploads, and removes their temporary files. */
   stop(): Promise<void>;
 }

@@ -41,20 +41,20 @@ export interface KubeletDeps {
   readonly cgroups: CgroupFileSystem;
   /** Client of systemd when the systemd cgroup driver is used. Undefined for the cgroupfs driver. */
   readonly slices: SliceManager | undefined;
-  /** Source of machine shutdown announcements. Undefined: shutdowns are not announced. */
+  /** Source of shutdown announcements of the machine. If undefined, shutdowns are not announced to the kubelet. */
   readonly login?: LoginManager | undefined;
   readonly host: HostFacts;
   readonly files: KubeletFiles;
   readonly fileWatch: FileWatch;
   readonly hostLogs: HostLogSource;
-  /** Undefined: the host is not administered over the network. */
+  /** If undefined, this host cannot be administered over the network. */
   readonly administration?: HostAdministration;
-  /** Undefined: the checks of the host cannot be requested. */
+  /** If undefined, clients cannot request the checks of the host. */
   readonly hostDoctor?: HostDoctor | undefined;
   readonly mounts: Mounter;
   readonly volumes: VolumeDeps;
   readonly trees: Trees;
-  /** Undefined: the node offers no devices, neither from plug-ins nor its own. */
+  /** If undefined, the node offers no devices: neither devices of plug-ins nor its own fixtures. */
   readonly devices?: KubeletDevices;
   readonly listen: KubeletListen;
   readonly streaming: StreamingServer;
@@ -62,9 +62,12 @@ export interface KubeletDeps {
   readonly credentials?: CredentialProviders | undefined;
   /** Further sources of static pod manifests, beside the directory and the URL of the configuration. */
   readonly feeds?: readonly ManifestFeed[];
-  /** Undefined: no API server, static pods only. Resolves later when the credentials come from node bootstrapping. */
+  /**
+   * Access to the API server. If undefined, the kubelet runs static pods only. A promise resolves when node
+   * bootstrapping has obtained the credentials.
+   */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;
-  /** Store of pods and their objects that survives a restart of the process. Undefined: pods are not saved. */
+  /** Store of pods and their objects that survives a restart of the process. If undefined, pods are not saved. */
   readonly lastKnown?: LastKnown | undefined;
   /** Called at start and before every hourly renewal of the server's TLS context. */
   readonly servingCertificate: () => Promise<ServingCertificate>;
@@ -74,9 +77,9 @@ export interface KubeletDeps {
   readonly notReady?: () => string | undefined;
   /** Further metrics of the host for `/metrics`, in Prometheus' text format. */
   readonly moreMetrics?: () => string;
-  /** Further conditions of the host for its Node. `reported`: types of the conditions that the Node has now. */
+  /** Returns further conditions for the Node. `reported` contains the types of the conditions that the Node has now. */
   readonly conditions?: (reported: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
-  /** Undefined: no usage history is kept. */
+  /** If undefined, no usage history is kept. */
   readonly history?: HistoryDeps;
   readonly clock: Clock;
   readonly random: RandomSource;

@@ -10,7 +10,7 @@ export interface PodFiles {
   names(directory: string): Promise<readonly string[]>;
   /** Replaces the file atomically: readers see either the old or the new content. Creates its directory. */
   replace(path: string, content: string): Promise<void>;
-  /** Like `replace`, and the file is there after a power failure. */
+  /** Like `replace`, but also flushes the file to disk, so that it survives a power failure. */
   replaceDurably(path: string, content: string): Promise<void>;
   /** Creates an empty file that every user of the container may write, and its directory. */
   makeMessageFile(path: string): Promise<void>;
@@ -46,8 +46,8 @@ export interface VolumeFiles {
   /** Kind of the file that a path leads to. Undefined when it does not exist or has another kind. */
   kindOf(path: string): Promise<HostPathKind | undefined>;
   /**
-   * Makes a tree writable for a group, and new files belong to that group. Does not follow links. With the policy
-   * `OnRootMismatch`, a tree whose root already belongs to the group is left unchanged.
+   * Makes a directory tree writable for a group; new files in the tree also belong to the group. Does not follow links.
+   * With the policy `OnRootMismatch`, a tree whose root already belongs to the group is left unchanged.
    */
   ownByGroup(path: string, gid: number, policy?: string): Promise<void>;
   /**
@@ -60,10 +60,10 @@ export interface VolumeFiles {
     options: { readonly gid?: number; readonly nowMs: number },
   ): Promise<boolean>;
   /**
-   * Bind-mounts `subPath` of `volume` on `target`, which is created as file or directory to match. Links on the way to
-   * the volume are followed, links below it only if they stay inside. A missing directory is created, as upstream does.
-   * An existing mount of the same file is kept; a replaced file, such as a changed key of a config map, is mounted
-   * again.
+   * Bind-mounts `subPath` of `volume` on `target`, which is created as a file or directory to match the source.
+   * Symbolic links in the path of the volume are followed. Symbolic links inside the volume are followed only if their
+   * target is inside the volume. A missing directory is created, as upstream does. An existing mount of the same file
+   * is kept; a replaced file, such as a changed key of a config map, is mounted again.
    */
   bindSubPath(volume: string, subPath: string, target: string): Promise<void>;
 }

@@ -282,7 +282,10 @@ class NodeKubelet implements Kubelet {
     void agent.start();
   }
 
-  /** Starts after registration, because drivers are reported on the Node. */
+  /**
+   * Starts watching for volume and device plug-ins. Called after the Node is registered, because CSI drivers are
+   * reported on the Node.
+   */
   private async followPlugins({ services, volumes }: Parts): Promise<void> {
     const { plugins, pluginRegistry } = services.directories;
     for (const path of [plugins, pluginRegistry]) await services.files.pods.makeDirectory(path, 0o750);

@@ -177,7 +177,7 @@ interface Base {
   readonly cpusChanged: Listeners<void>;
 }
 
-/** Creates the services that depend on no policy of the node, such as eviction. */
+/** Creates the services that do not depend on node policies such as eviction. */
 async function createShared(
   deps: KubeletDeps,
   { info, directories, allocatable, cgroups, features, runtimeName }: Host,

@@ -66,7 +66,10 @@ export interface HostFacts {
   hosts(): Promise<string>;
 }
 
-/** Port for inotify. Calls the listener, coalesced, when the file or the directory content changes. */
+/**
+ * Port for inotify. Calls the listener after the file or the directory content has changed; several changes may cause a
+ * single call.
+ */
 export interface FileWatch {
   watch(path: string, listener: () => void): { close(): void };
 }

@@ -51,8 +51,8 @@ export class CertificateManager {
   }
 
   /**
-   * Checks immediately after a change of the trusted authorities, because the issuer of the certificate may be about to
-   * be removed.
+   * Checks the certificate immediately. Called after a change of the trusted authorities, because the issuer of the
+   * certificate may soon be removed.
    */
   checkNow(): void {
     this.#wake.abort();

@@ -81,7 +81,9 @@ export async function requestSignature(order: SignatureOrder, deps: SignatureDep
     }
   }
 
-  /** Submits a deleted request again, and retries while the server does not respond. */
+  /**
+   * Reads the request again. Submits it again if it was deleted, and returns `before` while the server is unavailable.
+   */
   async function again(before: CertificateSigningRequest): Promise<CertificateSigningRequest> {
     try {
       return await requests.get(name);

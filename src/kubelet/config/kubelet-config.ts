@@ -11,7 +11,7 @@ export interface KubeletPaths {
   readonly volumes: string;
   /** Directory of checkpoints and resource assignments. Default: the parent of `volumes`. */
   readonly state?: string;
-  /** Path that CSI drivers receive in place of `volumes`: `/var/lib/kubelet` if it leads to `volumes`. */
+  /** Path that CSI drivers receive in place of `volumes`: `/var/lib/kubelet` if that path is a link to `volumes`. */
   readonly driverRoot?: string;
   readonly podLogs: string;
   readonly containerLogs: string;
@@ -55,8 +55,8 @@ export interface KubeletConfig {
   readonly nodeLabels: Readonly<Record<string, string>>;
   readonly registerWithTaints: readonly Taint[];
   /**
-   * Ports on which this host itself listens, even if the component is stopped at the moment. No pod gets them as host
-   * ports.
+   * Ports that components of this host use, including components that are stopped at present. Pods cannot use them as
+   * host ports.
    */
   readonly reservedPorts: readonly ReservedPort[];
   readonly registerNode: boolean;
@@ -75,7 +75,7 @@ export interface KubeletConfig {
   /** Maximum number of concurrent image pulls. */
   readonly maxParallelImagePulls: number;
   readonly eviction: EvictionSettings;
-  /** Grace periods by pod priority at a machine shutdown. An empty list delays no shutdown for pods. */
+  /** Grace periods by pod priority at a machine shutdown. If the list is empty, a shutdown does not wait for pods. */
   readonly shutdownPeriods: readonly ShutdownPeriod[];
   /** Interval between checks of the eviction signals. */
   readonly evictionMonitoringMs: number;

@@ -7,7 +7,10 @@ import { NO_EDITS } from '../core/pod-plan/devices.ts';
 export interface Allocation {
   readonly podUid: Uid;
   readonly container: string;
-  /** Whether the container ends before the pod's regular containers start, which may then reuse its devices. */
+  /**
+   * Whether the container ends before the pod's regular containers start. Regular containers of the pod may then reuse
+   * its devices.
+   */
   readonly isInit: boolean;
   readonly resource: string;
   readonly ids: readonly string[];
@@ -40,7 +43,10 @@ export class Allocations {
     return held.length > 0;
   }
 
-  /** Devices of a resource that are not available to a container. */
+  /**
+   * IDs of the devices that a container cannot get because another pod, or a container that runs at the same time, has
+   * them.
+   */
   allocatedTo(resource: string, podUid: Uid, isInit: boolean): Set<string> {
     const others = this.list.filter(
       (each) => each.resource === resource && (each.podUid !== podUid || !(isInit || each.isInit)),

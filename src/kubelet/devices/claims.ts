@@ -262,10 +262,16 @@ const namesOf = ({
 const isRequested = ({ request }: Prepared, wanted: string | undefined): boolean =>
   wanted === undefined || wanted === '' || request === '' || request === wanted || request.startsWith(`${wanted}/`);
 
-/** Entry name of the claim created for the pod's extended resources. No entry of a pod has this name. */
+/**
+ * Key, instead of an entry name, of the claim for the pod's extended resources. Entries in the pod spec never have an
+ * empty name.
+ */
 const EXTENDED = '';
 
-/** Claim names of the pod by entry. A pod whose template needs no claim has no name for it. */
+/**
+ * Names of the pod's ResourceClaims by entry of `spec.resourceClaims`. An entry whose template needed no claim is
+ * absent.
+ */
 function claimNamesOf(pod: Pod): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (const claim of podClaims(pod)) {
@@ -277,7 +283,7 @@ function claimNamesOf(pod: Pod): ReadonlyMap<string, string> {
   return names;
 }
 
-/** Pod claims that the container references. */
+/** Claims that the container references, including the claim for its extended resources. */
 function claimsOf(pod: Pod, { name: containerName, resources: given }: Container): readonly ContainerClaim[] {
   const own = given?.claims ?? [];
   const mapped = extendedClaimStatus(pod)?.requestMappings ?? [];

@@ -28,7 +28,9 @@ export class DraPlugins implements PluginHandler {
     this.#options = options;
   }
 
-  /** Connection to a driver. If several plug-ins of it are registered, as during an update, the newest is used. */
+  /**
+   * Connection to a driver. If the driver has several registered plug-ins, as during an update, the newest one is used.
+   */
   plugin(driver: string): DraPluginConnection | undefined {
     return this.#plugins.findLast((each) => each.driver === driver)?.connection;
   }

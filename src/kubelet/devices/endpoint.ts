@@ -7,7 +7,7 @@ import { checkAnswer, checkDevices, checkPreferred } from './validate-plugin.ts'
 /** Source of a resource's devices: a plug-in, or this node itself. */
 export interface DeviceEndpoint {
   readonly preStartRequired: boolean;
-  /** Selects `size` of the available devices: the plug-in's preference, or the first ones. */
+  /** Selects `size` of the available devices: those that the plug-in prefers, otherwise the first ones. */
   choose(available: readonly string[], size: number): Promise<readonly string[]>;
   allocate(ids: readonly string[]): Promise<AllocateAnswer>;
   preStart(ids: readonly string[]): Promise<void>;

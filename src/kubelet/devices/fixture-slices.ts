@@ -12,7 +12,7 @@ import type { ApiClient } from '../../client/types.ts';
 import { canonicalJson } from '../core/pod-plan/hash.ts';
 import { deviceNameOf, type FixtureState, RIG_DRIVER } from './fixtures.ts';
 
-/** API limit of a slice whose devices have taints. */
+/** Maximum number of devices that the API accepts in a slice whose devices have taints. */
 const MAX_DEVICES = 64;
 const MAX_VALUE = 64;
 const RETRY_MS = 2_000;

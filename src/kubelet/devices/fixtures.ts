@@ -83,7 +83,9 @@ export class Fixtures implements OwnDriver {
     return known?.plugged === true ? known.fixture : undefined;
   }
 
-  /** Assigns the fixture of a claim. A claim with admin access shares the fixture with its holder. */
+  /**
+   * Assigns a fixture to a claim. A claim with admin access gets the fixture even if a pod or another claim uses it.
+   */
   prepare(claim: ClaimReference, { device = '', adminAccess }: AllocationResult): DeviceEdits {
     // If several fixtures have the same device name, use the first by fixture name, which is the one in the slice.
     const [known] = [...this.#known.values()]
@@ -219,7 +221,7 @@ export class Fixtures implements OwnDriver {
   }
 }
 
-/** Edits with the device node only, and its path in a variable derived from the fixture's name. */
+/** Edits that add the fixture's device node and an environment variable with its path: `RIG_<NAME>`. */
 function editsOf({ name, node, link }: Fixture): DeviceEdits {
   const variable = `RIG_${name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_')}`;
   if (node === undefined) return { ...NO_EDITS, env: link === undefined ? [] : [{ name: variable, value: link }] };

@@ -95,7 +95,7 @@ export class DeviceManager implements PluginHandler {
     this.#listed(resource, devices);
   }
 
-  /** Withdraws a resource of `publish` whose devices no container uses. */
+  /** Removes a resource that `publish` has added. The caller must ensure that no container uses its devices. */
   withdraw(resource: string): void {
     if (this.#resources.delete(resource)) this.#save();
   }
@@ -116,7 +116,10 @@ export class DeviceManager implements PluginHandler {
     return this.#allocations.list.find((each) => each.resource === resource && each.ids.includes(id))?.podUid;
   }
 
-  /** Rejection when the devices do not suffice for the pod and the other pods. Undefined when they do. */
+  /**
+   * Rejects a pod if the free devices do not suffice for the pod and for admitted pods that have no devices yet.
+   * Undefined if the devices suffice.
+   */
   rejection(pod: Pod, others: readonly Pod[]): Rejection | undefined {
     const uid = toUid(pod.metadata?.uid);
     for (const [name, requested] of podRequests(pod)) {
@@ -138,7 +141,7 @@ export class DeviceManager implements PluginHandler {
     return undefined;
   }
 
-  /** Selects and prepares devices for a container that has none yet. Rejects when this is impossible now. */
+  /** Selects and prepares devices for a container that has none yet. Rejects if too few devices are available. */
   allocate(pod: Pod, container: Container): Promise<readonly Allocation[]> {
     // Serialized, because the plug-in's preference is requested between reading and assigning the devices.
     const next = this.#queue.then(() => this.#allocate(pod, container));

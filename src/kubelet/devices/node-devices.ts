@@ -20,7 +20,9 @@ import { DeviceManager } from './manager.ts';
 import type { CdiFiles, PluginSockets, PodResources, Served } from './port.ts';
 import { SliceWiping } from './slice-wiping.ts';
 
-/** Maximum wait for the Node report before a pod is failed anyway. */
+/**
+ * Maximum wait until the Node reports an unplugged fixture as unavailable. After this time its pods fail in any case.
+ */
 const REPORT_MS = 5_000;
 const REPORT_CHECK_MS = 50;
 
@@ -30,7 +32,7 @@ export interface KubeletDevices {
   /** `/var/lib/kubelet`, where plug-ins expect the kubelet's sockets. */
   readonly root: string;
   readonly scanner: FixtureScanner;
-  /** Undefined: rigs have neither console nor power control. */
+  /** If undefined, rigs have neither console nor power control. */
   readonly rigs?: RigHost;
 }
 
@@ -168,8 +170,8 @@ export class NodeDevices {
   }
 
   /**
-   * Rejects while the container cannot get its devices. A pod fails when its device plug-in returns no device, and
-   * waits when its claims are not prepared.
+   * Returns the devices of a container; rejects while the container cannot get them. If a device plug-in cannot
+   * allocate devices, the pod fails. If a claim cannot be prepared, the pod waits and the caller tries again.
    */
   async allocate(pod: Pod, given: Container | EphemeralContainer): Promise<ContainerDevices> {
     const container = given as Container;
@@ -217,7 +219,10 @@ export class NodeDevices {
     }));
   }
 
-  /** Reports the Node before failing the pods, so that a replacement pod is not scheduled to the fixture again. */
+  /**
+   * Fails the pods that use an unplugged fixture. First waits until the Node reports the fixture as unavailable, so
+   * that a replacement pod is not scheduled to it.
+   */
   #unplugged(fixture: Fixture, uids: readonly Uid[]): void {
     const { clock, node } = this.#options;
     const deadlineMs = clock.monotonicMs() + REPORT_MS;

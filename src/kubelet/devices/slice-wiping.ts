@@ -9,7 +9,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
 
-/** Upstream's wiping delay. A driver that is being updated registers again within it. */
+/** Upstream's wiping delay. A driver that is being updated registers again within this time. */
 const DELAY_MS = 30_000;
 
 export interface SliceWipingOptions {

@@ -1,14 +1,17 @@
 /** Ports of the usage history to the host. */
 
 export interface Traffic {
-  /** Bytes since the interface exists, as seen by the host or pod that uses it. */
+  /** Bytes since the interface was created. The direction is that of the host or pod that uses the interface. */
   readonly receivedBytes: number;
   readonly sentBytes: number;
 }
 
-/** Counters and gauges of the host. Undefined: the host does not report it. */
+/** Counters and gauges of the host. A field is undefined if the host does not report the value. */
 export interface HostCounters {
-  /** Network interfaces with a device; without any, all but the loopback and those of pods. */
+  /**
+   * Traffic of interfaces with a hardware device. If there are none: of all interfaces except loopback and those of
+   * pods.
+   */
   readonly network: Traffic;
   /** Traffic of pods by address, for networks that route each address of a pod to its own interface. */
   readonly pods: ReadonlyMap<string, Traffic>;
@@ -21,19 +24,22 @@ export interface HostCounters {
   readonly isThrottled: boolean | undefined;
 }
 
-/** Seconds in which at least one task waited. Source: kernel documentation, accounting/psi. */
+/** Total seconds in which at least one task waited for the resource. Source: kernel documentation, accounting/psi. */
 export interface Pressure {
   readonly cpuSeconds: number | undefined;
   readonly memorySeconds: number | undefined;
   readonly ioSeconds: number | undefined;
 }
 
-/** Counters of the API server and the store on this host. Undefined: it does not run here or does not respond. */
+/**
+ * Counters of the API server and the store on this host. A field is undefined if the component does not run here or
+ * does not respond.
+ */
 export interface ComponentCounters {
   readonly api: { readonly requests: number /** Answered with status 5xx. */; readonly errors: number } | undefined;
   /** Flushes of the store's log, and the seconds that they took. */
   readonly store: { readonly flushes: number; readonly flushSeconds: number } | undefined;
-  /** The host has a member of the store, which did not answer. */
+  /** Whether the store member on this host did not respond. */
   readonly isStoreSilent?: boolean;
 }
 

@@ -42,12 +42,14 @@ export interface RecorderOptions extends HistoryDeps {
 }
 
 const STEP_MS = LEVELS[0].stepMs;
-/** A timer that fires early must not put the sample into the slot before. */
+/**
+ * Delay of a sample after the start of its slot, so that a timer that fires early does not sample in the previous slot.
+ */
 const MARGIN_MS = 50;
 const HOUR_MS = 3_600_000;
 const COMPONENTS_MS = 60_000;
 const MAX_FILES = 64;
-/** Pods that are read before other work of the process gets its turn. */
+/** Number of pods that are read before the round yields to other work of the process. */
 const TURN_PODS = 10;
 
 type Values = Readonly<Record<string, number | undefined>>;
@@ -75,7 +77,7 @@ export class UsageRecorder {
     this.arm();
   }
 
-  /** Saves the long series. */
+  /** Stops sampling and saves the samples of the long level. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();
@@ -112,7 +114,7 @@ export class UsageRecorder {
     });
   }
 
-  /** One round. Public for benchmarks. */
+  /** Takes one sample of the node, its slices, pods and containers. Public for benchmarks. */
   async sample(): Promise<void> {
     const { host, measure, cgroups, cgroupRoot, clock } = this.options;
     const [counters, measured, rates] = await Promise.all([
@@ -180,7 +182,9 @@ export class UsageRecorder {
     });
   }
 
-  /** Saves the period of a slot. An error is logged: the next hour saves the period again. */
+  /**
+   * Saves the period that contains a slot. An error is only logged, because the period is saved again in the next hour.
+   */
   private async save(slot: number): Promise<void> {
     const { files, log } = this.options;
     const period = periodOf(slot);
@@ -218,15 +222,16 @@ export class UsageRecorder {
     const timeMs = this.timeline.nowMs;
     this.history.advance(timeMs);
     const current = periodOf(slotOf(LONG_LEVEL, timeMs));
-    // The latest periods first: they are kept if the memory does not suffice.
+    // Restore the latest periods first, so that the oldest ones are omitted if the memory does not suffice.
     for (const file of found.toSorted((left, right) => right.period - left.period))
       if (file.period > current - LEVELS[LONG_LEVEL].periods && file.period <= current) this.history.restore(file);
   }
 }
 
 /**
- * Rates of the components, which are read less often than the rest. A reading without the counters of a component is
- * repeated in the next round, so that a component that starts or is slow does not cost a whole interval.
+ * Rates of the API server and the store, which are read less often than other metrics. If a component does not report
+ * its counters, the next round reads them again, so that a component that starts or is slow does not lose a whole
+ * interval.
  */
 class ComponentSource {
   private counters: ComponentCounters | undefined;
@@ -235,7 +240,7 @@ class ComponentSource {
 
   async rates(host: HistoryHost, nowMs: number): Promise<ComponentRates> {
     const elapsedMs = nowMs - this.atMs;
-    // Rounds are not exactly as long as their interval.
+    // Tolerate half a step, because rounds do not start at exact intervals.
     if (elapsedMs < COMPONENTS_MS - STEP_MS / 2) return this.latest;
     const counters = await host.components();
     const before = elapsedMs < 3 * COMPONENTS_MS ? this.counters : undefined;

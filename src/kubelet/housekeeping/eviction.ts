@@ -33,7 +33,6 @@ import type { PodServices } from '../pods/services.ts';
 import { collectContainers, type ImageCollector } from './garbage-collection.ts';
 import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 
-/** Services that eviction observes the node and ends pods with. */
 type EvictionServices = Pick<
   PodServices,
   | 'cgroups'
@@ -191,7 +190,7 @@ export class EvictionManager {
     services.log.warn('eviction threshold met', { signal: threshold.signal, pod: worker.pod.metadata?.name });
     worker.evict(graceSeconds(worker, threshold, services.settings.eviction.maxPodGraceSeconds), message);
     await endOf(services, worker);
-    // The pod's disk space is free now, and images that only it used can be removed.
+    // The disk space of the evicted pod is free now. Let the next check remove images that only this pod used.
     this.#reclaimedAtMs = Number.NEGATIVE_INFINITY;
     return true;
   }

@@ -42,7 +42,10 @@ export class FileOperations {
     return 'file operations of the host process do not finish; find the hung disk or file system with dmesg and findmnt';
   }
 
-  /** Wraps `read`: returns its last result while file operations are blocked. The first call waits without a limit. */
+  /**
+   * Wraps `read`: a call that takes too long returns the last result instead. Until there is a result, calls wait
+   * without a limit.
+   */
   latest<T>(read: () => Promise<T>): () => Promise<T> {
     let last: { readonly value: T } | undefined;
     let reading: Promise<T> | undefined;
@@ -59,7 +62,6 @@ export class FileOperations {
       const { value } = last;
       const timeout = Promise.withResolvers<T>();
       const timer = this.#options.clock.setTimer(BLOCKED_MS, () => timeout.resolve(value));
-      // A late failure has no caller left to handle it.
       reading.catch(ignore('a late failure has no caller left'));
       try {
         return await Promise.race([reading, timeout.promise]);

@@ -10,7 +10,6 @@ import type { PodTable } from '../pods/pod-table.ts';
 import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
 
-/** Services that the garbage collection reads and removes data with. */
 type CollectionServices = Pick<
   PodServices,
   'cgroups' | 'clock' | 'directories' | 'files' | 'host' | 'log' | 'runtime' | 'settings' | 'view' | 'volumes'
@@ -83,8 +82,8 @@ async function removeContainer(services: CollectionServices, status: ContainerSt
 }
 
 /**
- * Removes directories and cgroups of orphaned pods after every source has synced. The pod directory is removed last,
- * because it identifies the cgroups of this instance: another instance may use the same tree.
+ * Removes directories and cgroups of orphaned pods after every source has synced. The pod directory is removed last:
+ * its name shows that the pod's cgroups belong to this instance, and another instance may use the same cgroup tree.
  */
 export async function collectOrphans(
   services: CollectionServices,

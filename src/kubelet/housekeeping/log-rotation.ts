@@ -5,11 +5,11 @@ import type { LogFiles } from '../files-port.ts';
 import type { PodServices } from '../pods/services.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
 
-/** Services that log rotation uses. */
 type LogRotationServices = Pick<PodServices, 'clock' | 'files' | 'log' | 'runtime' | 'settings' | 'view'>;
 
 /**
- * Time that a container's monitor may need to reopen its log. A second request within it would truncate the new file.
+ * Time that a container's monitor may need to reopen its log. A second request within this time would truncate the new
+ * file.
  */
 const REOPEN_MS = 30_000;
 
@@ -68,7 +68,7 @@ export class LogRotation {
     const { clock, files, log } = this.#services;
     const sinceMs = this.#reopenedMs.get(container.id);
     if (sinceMs !== undefined && clock.monotonicMs() - sinceMs < REOPEN_MS) return;
-    // Without its directory the container's monitor would exit.
+    // The container's monitor would exit if the directory were missing.
     await files.pods.makeDirectory(dirname(container.logPath), 0o755);
     await this.#reopen(container);
     log.info('log of a running container was missing; reopened', { log: container.logPath });

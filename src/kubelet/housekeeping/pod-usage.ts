@@ -6,7 +6,6 @@ import type { UsageOptions } from '../../runtime/directory-removal/port.ts';
 import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
 
-/** Services that measure the disk usage of pods. */
 type PodUsageServices = Pick<PodServices, 'directories' | 'runtime' | 'trees' | 'view'>;
 
 export interface PodDiskUsage {

@@ -9,14 +9,16 @@ import type { PodWorker } from '../pods/pod-worker.ts';
 import type { PodServices } from '../pods/services.ts';
 import { diskUsage, type PodDiskUsage } from './pod-usage.ts';
 
-/** Services that measure and evict pods above their storage limits. */
 type StorageLimitServices = Pick<PodServices, 'clock' | 'directories' | 'log' | 'runtime' | 'trees' | 'view'>;
 
 /** Interval between measurements of a pod whose files are counted quickly. */
 const PERIOD_MS = 2_000;
 /** Measuring uses at most 1/DUTY of one CPU's time. */
 const DUTY = 20;
-/** Pods that take longer are measured one by one, so that their files delay no other pod's eviction. */
+/**
+ * Timeout for measuring several pods together. A pod that takes longer is measured alone, so that it does not delay the
+ * eviction of other pods.
+ */
 const QUICK_MS = 1_000;
 const SLOW_TIMEOUT_MS = 120_000;
 
@@ -37,7 +39,10 @@ export class StorageLimits {
     this.#pods = pods;
   }
 
-  /** Measures the pods that are due. Pods with many files are measured concurrently. */
+  /**
+   * Measures the pods that are due and evicts those above a limit. Pods with many files are measured one at a time in
+   * the background, and the call does not wait for them.
+   */
   async enforce(): Promise<void> {
     const limited = this.#pods
       .workers()
@@ -73,7 +78,8 @@ export class StorageLimits {
     const tookMs = nowMs - beganMs;
     for (const worker of workers) {
       const slow = failed || tookMs > QUICK_MS;
-      // The pod was measured together with other pods, so it may not be the slow one.
+      // If several pods were measured together, any of them may be the slow one: measure each of them alone without a
+      // pause.
       const pauseMs = failed && timeoutMs === QUICK_MS ? 0 : Math.max(PERIOD_MS, tookMs * DUTY);
       this.#measured.set(worker.uid, { dueAtMs: nowMs + pauseMs, slow });
       const used = usage.get(worker.uid);

@@ -3,8 +3,8 @@ import type { Container, Pod } from '../../../api/generated/core/v1.ts';
 import { amountOf, qosClassOf } from './resources.ts';
 
 /**
- * Number of exclusive CPUs; 0 if the container uses the shared ones. Only containers of Guaranteed pods that request
- * whole CPUs have any.
+ * Number of exclusive CPUs of a container; 0 if the container uses the shared CPUs. Only a container of a Guaranteed
+ * pod that requests a whole number of CPUs gets exclusive CPUs.
  */
 export function exclusiveCpus(pod: Pod, container: Container): number {
   const ownPodLevel = (pod.spec as { readonly resources?: object } | undefined)?.resources !== undefined;

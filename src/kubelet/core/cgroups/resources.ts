@@ -10,7 +10,10 @@ export { type QosClass, qosClassOf };
 
 type Side = 'requests' | 'limits';
 
-/** 0 if absent. A missing request equals the limit, as in API defaulting. */
+/**
+ * Amount of a resource: thousandths of a CPU for `cpu`, the plain value otherwise; 0 if absent. A missing request
+ * equals the limit, as in API defaulting.
+ */
 export function amountOf(container: Container, side: Side, resource: string): number {
   const resources = container.resources;
   const text = resources?.[side]?.[resource] ?? (side === 'requests' ? resources?.limits?.[resource] : undefined);
@@ -68,7 +71,7 @@ export function sharesOfMilli(milli: number): number {
   return Math.min(MAX_SHARES, Math.max(MIN_SHARES, Math.floor((milli * 1024) / 1000)));
 }
 
-/** Microseconds per period; 0 for no limit. */
+/** CPU quota in microseconds per period; 0 for no limit. */
 export function quotaOfMilli(milli: number, periodUs: number = CPU_PERIOD_US): number {
   if (milli === 0) return 0;
   return Math.max(MIN_QUOTA_US, Math.floor((milli * periodUs) / 1000));

@@ -17,7 +17,7 @@ import {
   sharesOfMilli,
 } from './resources.ts';
 
-/** Absent fields are not changed. */
+/** Limits of one cgroup. A limit whose field is absent stays as it is in the kernel. */
 export interface CgroupLimits {
   readonly cpuShares?: number;
   /** Microseconds per `cpuPeriodUs`; -1 for no limit. */
@@ -78,7 +78,7 @@ const HOST_PIDS_SHARE = 0.1;
 const LEAST_HOST_PIDS = 1_024;
 
 /**
- * Limit of processes and threads of all pods together, at least half of the machine's.
+ * Limit of processes and threads of all pods together, at least half of the machine's limit.
  *
  * @param reserved Configured reservation for the host; 0 for a tenth of the machine's limit.
  */
@@ -144,8 +144,8 @@ export function desiredTree(pods: readonly Pod[], options: TreeOptions): CgroupN
 }
 
 /**
- * Whether the pod-level limit is set, which requires a limit on every long-running container. Otherwise it would
- * restrict containers without one.
+ * Whether the pod's cgroup gets a limit: the pod has a pod-level limit, or every long-running container has a limit.
+ * Otherwise the cgroup's limit would also restrict the containers that have none.
  */
 function limited(pod: Pod, resource: string): boolean {
   if (podLevelAmount(pod, 'limits', resource) > 0) return true;

@@ -30,7 +30,10 @@ export interface EvictionState {
 export interface Assessment {
   readonly state: EvictionState;
   readonly pressures: readonly Pressure[];
-  /** Thresholds for which pods are evicted, in this order until one pod is; memory comes first. */
+  /**
+   * Met thresholds in the order in which they are processed, memory first. The caller stops after it has evicted one
+   * pod.
+   */
   readonly reclaim: readonly Threshold[];
 }
 
@@ -69,8 +72,8 @@ export const isHard = (threshold: Threshold): boolean => threshold.gracePeriodMs
 const isMemory = ({ signal }: Threshold): boolean => signal === 'memory.available';
 
 /**
- * Whether every signal exceeds its threshold by a twentieth of the capacity plus a quarter of the threshold. False
- * without observations.
+ * Whether every signal exceeds its threshold by a twentieth of the capacity or a quarter of the threshold, whichever is
+ * larger. Returns false if there are no observations.
  */
 export function isWellAboveThresholds({ thresholds }: EvictionSettings, observations: Observations): boolean {
   return (

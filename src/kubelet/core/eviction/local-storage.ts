@@ -8,9 +8,9 @@ export interface Limit {
 }
 
 export interface LocalStorage {
-  /** emptyDir volumes on disk. The kernel limits those in memory. */
+  /** emptyDir volumes on disk. emptyDir volumes in memory are absent, because the kernel enforces their limits. */
   readonly volumes: readonly { readonly name: string; readonly limit: Limit | undefined; readonly used: number }[];
-  /** Bytes that belong to no single container. */
+  /** Bytes of files that all containers of the pod share. */
   readonly shared: number;
   /** Usage of each container: writable layer and logs. */
   readonly containers: readonly { readonly name: string; readonly limit: Limit | undefined; readonly used: number }[];

@@ -44,13 +44,16 @@ export function backOffUntil(
   nowMs: number,
   limits: BackOffLimits,
 ): number | undefined {
-  // The clock was set back, so the age of the event is unknown.
+  // If the event is in the future, the clock was set back and the age of the event is unknown: do not delay the
+  // attempt.
   if (entry === undefined || nowMs < eventMs || forgotten(entry, eventMs, limits)) return undefined;
   const until = eventMs + entry.delayMs;
   return nowMs < until ? until : undefined;
 }
 
-/** The entry after one more attempt. */
+/**
+ * Entry after a further attempt: the delay doubles, or returns to the initial delay after a long time without failure.
+ */
 export function advanceBackOff(
   entry: BackOffEntry | undefined,
   eventMs: number,

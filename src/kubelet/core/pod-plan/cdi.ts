@@ -28,7 +28,7 @@ interface CdiSpec {
 
 /**
  * Edits of the devices with these qualified names. Throws an Error for an unknown name and for an unsupported edit,
- * because a container must not run without it.
+ * because the container must not run with incomplete devices.
  */
 export function cdiEdits(specs: readonly unknown[], names: readonly string[]): DeviceEdits {
   const all: DeviceEdits[] = [];

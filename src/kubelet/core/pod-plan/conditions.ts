@@ -12,7 +12,7 @@ export interface ConditionInput {
   readonly pod: Pod;
   readonly phase: PodPhase;
   readonly statuses: ContainerStatuses;
-  /** A sandbox is ready and has its address. */
+  /** Whether a sandbox is ready and has an address. */
   readonly sandboxReady: boolean;
   /** Previous conditions, including those of other owners (readiness gates). */
   readonly previous: readonly PodCondition[];

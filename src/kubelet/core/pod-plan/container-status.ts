@@ -42,7 +42,7 @@ export interface ContainerStatusInput {
    * rejected when it is created.
    */
   readonly recursiveReadOnlyMounts: boolean;
-  /** The pod has finished: containers that cannot be found are reported as lost instead of waiting. */
+  /** Whether the pod has finished. Containers that cannot be found are then reported as lost instead of waiting. */
   readonly finished: boolean;
 }
 

@@ -52,9 +52,9 @@ export interface PodPlan {
   readonly waiting: ReadonlyMap<string, WaitingReason>;
   /** Time at which to plan again without a further event. */
   readonly wakeAtMs: number | undefined;
-  /** No container runs or will run again, so the pod's volumes and cgroup can be removed. */
+  /** Whether no container runs or will run again. The pod's volumes and cgroup can then be removed. */
   readonly finished: boolean;
-  /** The pod has exceeded its activeDeadlineSeconds. */
+  /** Whether the pod has exceeded its activeDeadlineSeconds. */
   readonly deadlineExceeded: boolean;
 }
 
@@ -201,8 +201,8 @@ class Planner {
   }
 
   /**
-   * Stops containers from before a restart of all containers. Returns false if there are none, so the current round
-   * continues.
+   * Stops containers that started before the latest restart of all containers (KEP-5532). Returns false if there are
+   * none, so the current round continues.
    */
   #endRound(): boolean {
     const { old = [] } = this.#round ?? {};
@@ -276,7 +276,7 @@ class Planner {
     }
   }
 
-  /** Returns false if no container runs, is due or waits: the pod has finished. */
+  /** Returns false if the pod has finished: no container runs, is due to start, or waits for a restart. */
   #runContainers(sandbox: SandboxStatus): boolean {
     let alive = false;
     for (const container of containersOf(this.#snapshot.pod)) {

@@ -14,12 +14,15 @@ export interface ProbeTiming {
 }
 
 export interface ProbeState {
-  /** Undefined while not decided. */
+  /** Undefined until the probe has reached a threshold for the first time. */
   readonly verdict: ProbeOutcome | undefined;
   readonly last: ProbeOutcome | undefined;
   /** Number of consecutive results equal to `last`. */
   readonly run: number;
-  /** A failed liveness or startup probe is suspended until the container has been replaced. */
+  /**
+   * Whether probing is suspended. A failed liveness or startup probe is suspended until the container has been
+   * replaced.
+   */
   readonly held: boolean;
 }
 

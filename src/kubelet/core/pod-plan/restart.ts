@@ -48,7 +48,7 @@ export interface RestartRound {
   readonly old: readonly ContainerStatus[];
   /** Containers of the current round. */
   readonly current: readonly ContainerStatus[];
-  /** Some containers have not run in this round yet. */
+  /** Whether some containers have not run in this round yet. */
   readonly pending: boolean;
 }
 

@@ -47,7 +47,7 @@ export interface PodSnapshot {
   readonly backOff: ReadonlyMap<string, BackOffEntry>;
   /** Restart counts from the status in the API, for containers of which the runtime has no record. */
   readonly restartCounts: ReadonlyMap<string, number>;
-  /** Containers that the status in the API reports as started, as exited containers (see `startedContainers`). */
+  /** Containers that the API status reports as started, converted to exited containers by `startedContainers`. */
   readonly started?: readonly ContainerStatus[];
   /** The pod must terminate: it was deleted, evicted or rejected, or its manifest was removed. */
   readonly termination?: {

@@ -33,7 +33,7 @@ export interface StatusInput {
   readonly failure?: { readonly reason: string; readonly message: string };
   /** Reason for which the pod waits indefinitely. Its phase stays Pending. */
   readonly blocked?: { readonly reason: string; readonly message: string };
-  /** The pod was rejected at admission, so it never had containers. */
+  /** Whether the pod was rejected at admission, so it never had containers. */
   readonly rejected?: boolean;
   readonly resize?: ResizeState;
   readonly nowMs: number;
@@ -140,7 +140,8 @@ export function podStatus(input: StatusInput): PodStatus {
 }
 
 /**
- * Conditions of other owners from the API, such as readiness gates. A reported disruption may not be in the API yet.
+ * Conditions of other owners from the API, such as readiness gates. A DisruptionTarget condition of the last report is
+ * added if the API does not have it yet.
  */
 function foreignConditions({ status }: Pod, { conditions = [] }: PodStatus): PodCondition[] {
   const current = (status?.conditions ?? []).filter(({ type }) => !OWNED.has(type));
@@ -150,7 +151,7 @@ function foreignConditions({ status }: Pod, { conditions = [] }: PodStatus): Pod
     : [...current, disruption];
 }
 
-/** The status with the phase and reason of another one. */
+/** Returns `status` with the phase, reason and message of `other`. */
 export function withPhaseOf(other: PodStatus, status: PodStatus): PodStatus {
   const { phase: _phase, reason: _reason, message: _message, ...rest } = status;
   return { ...rest, ...(other.phase === undefined ? {} : { phase: other.phase }), ...reported(other) };

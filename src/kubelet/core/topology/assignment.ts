@@ -11,7 +11,7 @@ export interface Cpu {
   readonly numa: number;
 }
 
-/** Ascending; undefined if `available` has fewer than `count` CPUs. */
+/** Returns the selected CPU IDs in ascending order; undefined if `available` has fewer than `count` CPUs. */
 export function takeCpus(
   topology: readonly Cpu[],
   available: ReadonlySet<number>,

@@ -4,7 +4,7 @@
  */
 import { inMask } from './hints.ts';
 
-/** Reserved `memory` or `hugepages-2Mi` … of one container. */
+/** Memory reserved for one container, of a type such as `memory` or `hugepages-2Mi`. */
 export interface MemoryBlock {
   /** NUMA nodes from which the block is allocated together. */
   readonly numaAffinity: readonly number[];
@@ -19,7 +19,10 @@ export interface MemoryNode {
   readonly allocatable: Readonly<Record<string, number>>;
 }
 
-/** Free amount of a resource on the node. Blocks of several nodes are taken from the first ones with free memory. */
+/**
+ * Free amount of a resource by NUMA node. A block that spans several nodes is charged to its nodes in order, to each
+ * node at most its free amount.
+ */
 export function freeOf(
   nodes: readonly MemoryNode[],
   type: string,

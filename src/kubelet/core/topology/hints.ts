@@ -60,7 +60,7 @@ function subsets(nodes: readonly number[]): readonly number[] {
 
 export interface TopologyDecision {
   readonly admitted: boolean;
-  /** Undefined if no resource has a preference. */
+  /** NUMA nodes to use; undefined if the policy is `none` or no resource has a preference. */
   readonly hint: TopologyHint | undefined;
 }
 

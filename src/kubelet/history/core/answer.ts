@@ -5,7 +5,9 @@ import { bucketsOf, downsample, type Window } from './downsample.ts';
 import { type HistoryQuery, HistoryQueryError } from './query.ts';
 import type { Series } from './series.ts';
 
-/** Limit of buckets of all metrics of all series of a response, which has about twice as many numbers. */
+/**
+ * Maximum number of values in a response: series × metrics × buckets. Each value is two numbers, average and maximum.
+ */
 export const MAX_VALUES = 60_000;
 const MAX_LISTED = 4_000;
 

@@ -6,7 +6,7 @@ import { BLOCK_SLOTS } from './levels.ts';
 
 const BLOCKS_PER_SLAB = 512;
 export const SLAB_BYTES = BLOCKS_PER_SLAB * BLOCK_SLOTS;
-/** Identifiers of blocks have 16 bits, and those below `FIRST_ID` have another meaning. */
+/** Lowest identifier of a block. Identifiers have 16 bits; lower ones mark entries without a block (see series.ts). */
 export const FIRST_ID = 2;
 const MAX_SLABS = Math.floor((0x1_0000 - FIRST_ID) / BLOCKS_PER_SLAB);
 

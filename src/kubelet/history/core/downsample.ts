@@ -4,7 +4,7 @@ import type { Series } from './series.ts';
 import type { Segment } from './timeline.ts';
 
 export interface Buckets {
-  /** Wall clock; a whole multiple of the step. */
+  /** Start of the first bucket in wall-clock time, a whole multiple of `stepMs`. */
   readonly fromMs: number;
   readonly stepMs: number;
   readonly count: number;
@@ -16,17 +16,17 @@ export interface Values {
   readonly max: Float64Array;
 }
 
-/** Times between which each level has samples, on the timeline. */
+/** Parts of the timeline for which each level has samples. */
 export interface Window {
   readonly nowMs: number;
-  /** Beginning of this run: samples of the finer levels are not saved. */
+  /** Start of this run of the process. Finer levels have no earlier samples, because only the long level is saved. */
   readonly runStartMs: number;
-  /** Times before this one have complete slots. */
+  /** Returns the time before which all slots of the level are complete. */
   completeUntil(level: LevelIndex): number;
   readonly segments: readonly Segment[];
 }
 
-/** Buckets that cover a range with at most about `points` buckets, none shorter than a sample. */
+/** Buckets that cover a range: about `points` buckets, none of them shorter than the finest sampling interval. */
 export function bucketsOf(fromMs: number, toMs: number, points: number): Buckets {
   const raw = Math.ceil((toMs - fromMs) / points);
   const finest = LEVELS[0].stepMs;
@@ -43,8 +43,9 @@ interface Stretch {
 }
 
 /**
- * Reads each time from the coarsest level that is fine enough. Times that this level does not have any more are read
- * from a coarser one, and the latest times, whose slots are not complete, from a finer one.
+ * Divides the timeline into stretches and selects the level to read for each. Preferred is the coarsest level whose
+ * step is at most `stepMs`. Times that have expired in this level are read from coarser levels. The latest times, whose
+ * slots are not complete in this level, are read from finer levels.
  */
 function stretchesOf(window: Window, stepMs: number): readonly Stretch[] {
   const wanted: LevelIndex = stepMs >= LEVELS[2].stepMs ? 2 : stepMs >= LEVELS[1].stepMs ? 1 : 0;

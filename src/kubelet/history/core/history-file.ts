@@ -1,6 +1,6 @@
 /**
- * Content of a history file: the samples of the long level of one period. Source of the layout: a JSON header with its
- * length before it, then the codes of all blocks. Files are not trusted: every field is validated.
+ * Content of a history file: the samples of the long level of one period. Layout: the length of the header, a JSON
+ * header, and the codes of all blocks. Files are not trusted: every field is validated.
  */
 import { BLOCK_SLOTS, LONG_LEVEL, periodOf, slotOf } from './levels.ts';
 import { METRICS, SCOPES, type Scope } from './metrics.ts';
@@ -35,7 +35,7 @@ export interface HistoryFile {
 /** `metric`, 1 for a peak, smallest value, largest value, number of codes. */
 type ColumnHeader = readonly [string, 0 | 1, number, number, number];
 
-/** The samples of a period. Series without samples in it are left out. */
+/** Collects the samples of a period. Series without samples in the period are omitted. */
 export function historyFileOf(all: Iterable<Series>, period: number, timeline: SavedTimeline): HistoryFile {
   const series: SavedSeries[] = [];
   for (const each of all) {
@@ -93,7 +93,7 @@ export function decodeHistoryFile(bytes: Uint8Array): HistoryFile {
   return { period, timeline, series };
 }
 
-/** Cuts the codes of the blocks off one after the other. */
+/** Reads the codes of the blocks one after the other. */
 class Codes {
   private readonly bytes: Uint8Array;
   private at = 0;

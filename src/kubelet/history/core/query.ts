@@ -5,12 +5,12 @@ import { METRICS, type MetricSpec, SCOPES, type Scope } from './metrics.ts';
 
 export interface HistoryQuery {
   readonly scope: Scope;
-  /** Undefined: all. */
+  /** Only series of this namespace; undefined for all. `name` and `container` restrict the series in the same way. */
   readonly namespace: string | undefined;
   readonly name: string | undefined;
   readonly container: string | undefined;
   readonly metrics: readonly MetricSpec[];
-  /** Wall clock. */
+  /** Start of the range in wall-clock time. */
   readonly fromMs: number;
   readonly toMs: number;
   readonly points: number;

@@ -15,7 +15,9 @@ export interface Identity {
   readonly container: string;
 }
 
-/** Names of Kubernetes and of cgroups contain no slash and no NUL. */
+/**
+ * Key of a series in maps. NUL separates the parts, because names of Kubernetes objects and of cgroups contain no NUL.
+ */
 export const keyOf = ({ scope, namespace, name, container }: Identity): string =>
   `${scope}\0${namespace}\0${name}\0${container}`;
 
@@ -23,7 +25,10 @@ const NONE = 0;
 const CONSTANT = 1;
 const GAP = 255;
 const TOP = 254;
-/** Share of the range that is added when a value leaves it, so that a rising value does not quantize every time. */
+/**
+ * Margin, as a share of the new range, that is added when a value lies outside the range of its block. Without the
+ * margin, each sample of a rising metric would quantize the block again.
+ */
 const SLACK = 0.5;
 const FLOATS_PER_COLUMN = 2 * ENTRIES + 4;
 /** Bytes of the tables of one column. */
@@ -40,7 +45,7 @@ export interface SavedBlock {
 export class Series {
   readonly identity: Identity;
   readonly metrics: readonly MetricSpec[];
-  /** Number of columns: one per metric, and one for the peaks of each metric that has them. */
+  /** Number of columns: one per metric, and one more for each metric with peaks. */
   readonly columns: number;
   readonly bytes: number;
   /** Counters of the last round, by metric. */
@@ -108,7 +113,7 @@ export class Series {
     return isWritten;
   }
 
-  /** Value of a slot; NaN for a gap. The block must not have been expired. */
+  /** Value of a slot; NaN for a gap. The slot must be within the retention, because newer periods reuse the entries. */
   read(column: number, level: LevelIndex, slot: number): number {
     const entry = entryOf(column, level, periodOf(slot));
     const id = this.ids[entry] ?? NONE;
@@ -207,14 +212,14 @@ export class Series {
     const known = this.pool.byteAt(expanded, index);
     const low = floats[2 * entry] ?? 0;
     const high = floats[2 * entry + 1] ?? 0;
-    // A slot is written twice if a restart divided it.
+    // The slot already has a value if the process restarted during it: store the average of the old and the new value.
     const kept = known === GAP ? value : (low + ((high - low) * known) / TOP + value) / 2;
     if (kept < low || kept > high) this.widen(entry, this.pool.block(expanded), kept);
     this.pool.setByte(expanded, index, codeOf(kept, floats[2 * entry] ?? 0, floats[2 * entry + 1] ?? 0));
     return true;
   }
 
-  /** Gives a block with equal values memory of the pool. */
+  /** Moves a block of equal values into the memory pool, so that it can hold different values. */
   private expand(entry: number): boolean {
     const id = this.pool.allocate();
     if (id === NONE) return false;
@@ -252,7 +257,7 @@ export class Series {
   }
 }
 
-/** Values that are not negative have no negative lower end. */
+/** Lower end of a range: not below 0 if the value that extends the range is not negative. */
 const lowered = (low: number, value: number): number => (value >= 0 ? Math.max(0, low) : low);
 
 function codeOf(value: number, low: number, high: number): number {

@@ -2,7 +2,7 @@
  * Time axis of the usage history. It advances with the monotonic clock, so a step of the wall clock neither stretches
  * nor overlaps samples. Each run of the process is a segment with its own offset to the wall clock. The offset of the
  * current segment follows the wall clock: on a host without a battery-backed clock, samples from before the time
- * synchronization get correct times with it.
+ * synchronization get correct times when the clock is set.
  */
 import { LEVELS, LONG_LEVEL } from './levels.ts';
 
@@ -63,14 +63,17 @@ export class Timeline {
   }
 }
 
-/** If the wall clock was set back, the time since the last run is unknown, and the new run begins in the next slot. */
+/**
+ * Start of a new run on the timeline. If the wall clock was set back, or the pause is longer than the retention, the
+ * run begins in the slot after the last one.
+ */
 function resumeAt({ timeMs, wallMs }: SavedTimeline, nowMs: number): number {
   const { stepMs, retentionMs } = LEVELS[LONG_LEVEL];
   const offMs = nowMs - wallMs;
   return timeMs + (offMs >= 0 && offMs <= retentionMs ? offMs : stepMs);
 }
 
-/** Joins the neighbours that differ least, so that restarts do not add up. */
+/** Limits the number of segments, which grows with each restart: joins neighbours whose offsets differ least. */
 function reduced(segments: readonly Segment[]): readonly Segment[] {
   const kept = [...segments];
   while (kept.length > MAX_SEGMENTS) {

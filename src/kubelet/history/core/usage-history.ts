@@ -1,4 +1,4 @@
-/** All series of a host within a fixed memory budget. Times are those of the timeline. */
+/** All series of a host within a fixed memory budget. Times are those of the `Timeline`, not of the wall clock. */
 import { BlockPool, SLAB_BYTES } from './block-pool.ts';
 import type { HistoryFile } from './history-file.ts';
 import { LEVELS, type LevelIndex, LONG_LEVEL, periodOf, slotOf } from './levels.ts';
@@ -8,16 +8,19 @@ import { type Identity, keyOf, Series } from './series.ts';
 /** Bytes of tables and blocks. Objects, names and maps take up to half a megabyte more. */
 export const BUDGET_BYTES = 7_340_032;
 export const MAX_SERIES = 1_500;
-/** Rates are computed over at most this time; a longer one is a gap. */
+/** Longest time between two readings of a counter from which a rate is computed. After a longer time there is a gap. */
 const MAX_RATE_MS = 60_000;
 const MIN_RATE_MS = 1_000;
 /** Periods that are kept when memory is short: at least 60 hours of the long level, and 4 hours of the minutes. */
 const MIN_PERIODS = 3;
-/** Blocks that one search for memory makes free at least. */
+/** Number of blocks that one call of `reclaim` tries to free. */
 const RECLAIM_BLOCKS = 256;
 
 export interface Reading {
-  /** Values in the order of the metrics. Counters for rates; undefined or not finite: unknown. */
+  /**
+   * Values in the order of the metrics. For a rate, the value is the counter. A value that is undefined or not finite
+   * is unknown.
+   */
   readonly values: readonly (number | undefined)[];
   /** Instance to which the counters belong, such as a container ID. Counters of a new instance begin at 0. */
   readonly incarnation: string;
@@ -30,7 +33,7 @@ export class UsageHistory {
   private readonly known = new Map<string, Series>();
   private tableBytes = 0;
   private readonly slots: [number, number, number] = [-1, -1, -1];
-  /** No memory was found in this slot of the minutes; another search would find none either. */
+  /** Slot of the minute level in which `reclaim` found nothing to free. `reclaim` does nothing until the next slot. */
   private exhaustedIn = -1;
 
   constructor(options: { readonly budgetBytes?: number; readonly maxSeries?: number } = {}) {
@@ -55,7 +58,9 @@ export class UsageHistory {
     return this.known.get(keyOf(identity));
   }
 
-  /** Completes slots that have ended, and removes what is older than the retention. Call it before each round. */
+  /**
+   * Completes slots that have ended, and removes samples older than the retention. Must be called before each round.
+   */
   advance(timeMs: number): void {
     for (const level of [1, 2] as const) {
       const slot = slotOf(level, timeMs);
@@ -71,12 +76,12 @@ export class UsageHistory {
     this.removeExpiredSeries(timeMs);
   }
 
-  /** Completes the slots that have not ended, before the samples are saved for the last time. */
+  /** Completes the current slots early. Called before the samples are saved for the last time. */
   finish(): void {
     for (const level of [1, 2] as const) if (this.slots[level] >= 0) this.rollAll(level, this.slots[level]);
   }
 
-  /** Slots before this time are complete. */
+  /** Returns the time before which all slots of a level are complete. */
   completeUntil(level: LevelIndex): number {
     return Math.max(0, this.slots[level]) * LEVELS[level].stepMs;
   }
@@ -110,8 +115,8 @@ export class UsageHistory {
   }
 
   /**
-   * Returns the series, and creates it if there is room, with `mayRemove` also in place of ended series. Undefined if
-   * there is none.
+   * Returns the series and creates it if there is room. With `mayRemove`, the oldest ended series are removed to make
+   * room. Undefined if there is no room.
    */
   private series(identity: Identity, mayRemove = true): Series | undefined {
     const key = keyOf(identity);
@@ -120,7 +125,7 @@ export class UsageHistory {
     const bytes = Series.bytesOf(columnsOf(identity));
     const isFull = (): boolean => this.known.size >= this.maxSeries || this.bytes + bytes > this.budgetBytes;
     while (isFull() && this.known.size > 0) {
-      // Slabs are never returned, so only tables make room once the pool has grown to the budget.
+      // Slabs of the pool are never freed. Once the pool has grown to the budget, only removed tables make room.
       if (!mayRemove || !this.removeOldestEnded()) return undefined;
     }
     const series = new Series(identity, this.pool);
@@ -129,7 +134,7 @@ export class UsageHistory {
     return series;
   }
 
-  /** Adds the saved samples of a period. What does not fit is left out. */
+  /** Adds the saved samples of a period. Samples for which there is no memory are omitted. */
   restore({ period, series: saved }: HistoryFile): void {
     for (const { identity, lastSeenMs, columns } of saved) {
       const series = this.series(identity, false);
@@ -164,7 +169,7 @@ export class UsageHistory {
       if (timeMs - series.lastSeenMs > LEVELS[LONG_LEVEL].retentionMs) this.remove(key, series);
   }
 
-  /** Removes the series that ended first. Returns false if all others are live. */
+  /** Removes the series that ended first. Returns false if no series has ended. */
   private removeOldestEnded(): boolean {
     let oldest: [string, Series] | undefined;
     for (const [key, series] of this.known) {
@@ -185,7 +190,10 @@ export class UsageHistory {
     this.known.delete(key);
   }
 
-  /** Frees blocks: of ended series, then the oldest ones of secondary metrics, then the oldest ones of all metrics. */
+  /**
+   * Frees blocks: first those of ended series, then the oldest ones of secondary metrics, then the oldest ones of all
+   * metrics. Returns false if no block was freed.
+   */
   private reclaim(): boolean {
     if (this.exhaustedIn === this.slots[1]) return false;
     let freed = 0;
