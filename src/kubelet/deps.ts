@@ -63,8 +63,8 @@ export interface KubeletDeps {
   /** Further sources of static pod manifests, beside the directory and the URL of the configuration. */
   readonly feeds?: readonly ManifestFeed[];
   /**
-   * Access to the API server. If undefined, the kubelet runs static pods only. A promise resolves when node
-   * bootstrapping has obtained the credentials.
+   * Access to the API server. If undefined, the kubelet runs static pods only. With node bootstrapping, the access
+   * becomes available when the credentials have been issued.
    */
   readonly api: ApiAccess | Promise<ApiAccess> | undefined;
   /** Store of pods and their objects that survives a restart of the process. If undefined, pods are not saved. */

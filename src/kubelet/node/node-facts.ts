@@ -1,7 +1,10 @@
 import type { KubeletDeps } from '../deps.ts';
 import type { FileOperations } from '../housekeeping/file-operations.ts';
 
-/** Collects facts for the Node's status. The argument of the result: types of the conditions that the Node has now. */
+/**
+ * Returns a function that collects facts for the Node's status. Its argument contains the types of the conditions that
+ * the Node has now.
+ */
 export function nodeFacts(
   { host, config, runtime, conditions }: Pick<KubeletDeps, 'host' | 'config' | 'runtime' | 'conditions'>,
   fileOperations: FileOperations,

@@ -25,8 +25,8 @@ export interface NodeRoleLabelsOptions {
 const RETRY_MS = 2_000;
 
 /**
- * Sets missing labels and differing annotations whenever the Node is added or updated. Returns a function that stops
- * this.
+ * Sets missing labels and differing annotations whenever the Node is added or updated. Returns a function that ends the
+ * updates.
  */
 export function keepNodeRoleLabels(options: NodeRoleLabelsOptions): () => void {
   const { nodeName, labels, clock, log } = options;

@@ -115,7 +115,7 @@ export class PluginRegistrations {
     void this.#look(socket, stamp).finally(() => {
       this.#queried.delete(socket);
       if (this.#stopped) return;
-      // A newer scan sets its own timer.
+      // A newer scan has skipped this socket, so the directory is scanned again.
       if (this.#scans === scans) this.#arm();
       else this.#scan();
     });

@@ -36,8 +36,8 @@ export interface AdmissionInput {
 }
 
 /**
- * Resources checked by the kubelet. Without device plug-ins, extended resources that the node lacks are managed by the
- * cluster.
+ * Resources that the kubelet checks itself. Extended resources are not among them: the DeviceManager checks those of
+ * device plug-ins, and the cluster manages the others.
  */
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
@@ -62,7 +62,7 @@ const inCluster = (input: AdmissionInput): Rejection | undefined =>
 const OS_LABEL = 'kubernetes.io/os';
 const OPERATING_SYSTEM = 'linux';
 
-/** Rejects pods of another operating system. Validation skips many rules for them. */
+/** Rejects pods of another operating system, because API validation skips many rules for them. */
 function operatingSystem(pod: Pod): Rejection | undefined {
   const label = pod.metadata?.labels?.[OS_LABEL];
   if (label !== undefined && label !== OPERATING_SYSTEM) {

@@ -94,8 +94,8 @@ export class PodDirectories {
 }
 
 /**
- * Validates a path component from an object or manifest. A component that leaves its directory is a bug or an attack,
- * so it throws.
+ * Validates a path component from an object or manifest. Throws for a component that would leave its directory, which
+ * is a bug or an attack.
  */
 function fileName(part: string): string {
   if (part === '' || part === '.' || part === '..' || part.includes('/') || part.includes('\0')) {

@@ -26,7 +26,6 @@ import { hostsFile, podHostname } from './network-files.ts';
 import { isOfControlPlane, PodSandbox, type PodSandboxServices } from './pod-sandbox.ts';
 import type { PodServices } from './services.ts';
 
-/** Services that start and stop the containers of a pod. */
 export type PodExecutorServices = PodSandboxServices &
   NodeLimitServices &
   Pick<
@@ -332,7 +331,10 @@ export class PodExecutor {
     return own;
   }
 
-  /** Returns false when the disk is full and the file is optional for a control plane pod. */
+  /**
+   * Waits for `work`. Returns false instead of throwing if the disk is full and the pod is of the control plane, whose
+   * containers can start without the file.
+   */
   private async unlessFull(pod: Pod, work: Promise<void>): Promise<boolean> {
     try {
       await work;

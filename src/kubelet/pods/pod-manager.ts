@@ -17,7 +17,6 @@ import type { ManagedPod, PodTable } from './pod-table.ts';
 import { PodWorker, type PodWorkerServices } from './pod-worker.ts';
 import type { PodServices } from './services.ts';
 
-/** Services that admit pods and remove what deleted ones leave. */
 export type PodManagerServices = PodWorkerServices &
   Pick<PodServices, 'node' | 'services' | 'underPressure' | 'userNamespaces'>;
 
@@ -83,8 +82,8 @@ export class PodManager {
   }
 
   /**
-   * Adds a pod that was bound to this node when the API server was last reachable. Its status is not reported before
-   * the API confirms it.
+   * Adds a pod that was bound to this node when the API server was last reachable. Its status is reported only after
+   * the API has confirmed the pod.
    */
   setLastKnownPod(pod: Pod): void {
     this.table.hasLastKnownPods = true;
@@ -106,9 +105,7 @@ export class PodManager {
     this.remove(uid, Number(pod.metadata?.deletionGracePeriodSeconds ?? graceOf(pod)));
   }
 
-  /**
-   * Called after the first complete listing of a source. Ends running pods of that source which it no longer contains.
-   */
+  /** Called after the first complete listing of a source. Ends running pods that the source no longer contains. */
   sourceSynced(source: PodSource): void {
     if (source === 'api') this.table.apiHasSynced = true;
     if (this.synced.has(source)) return;

@@ -2,7 +2,6 @@ import type { Pod } from '../../api/generated/core/v1.ts';
 import { toUid } from '../../base/brand.ts';
 import type { PodServices } from './services.ts';
 
-/** Services that hold resources of an ended pod. */
 export type PodReleaseServices = Pick<
   PodServices,
   'cgroups' | 'devices' | 'directories' | 'prober' | 'runtime' | 'view' | 'volumes'

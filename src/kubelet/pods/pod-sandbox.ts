@@ -10,7 +10,6 @@ import { portMappings } from './containers/port-mappings.ts';
 import { kernelHostname, parseResolvConf, podDns } from './network-files.ts';
 import type { PodServices } from './services.ts';
 
-/** Services that prepare the environment of containers. */
 export type PodSandboxServices = Pick<
   PodServices,
   | 'cgroups'
@@ -48,14 +47,17 @@ export class PodSandbox {
     this.#fail = fail;
   }
 
-  /** Creates no sandbox when the volumes fail. */
+  /**
+   * Sets up the volumes and creates the sandbox, concurrently if the volumes are available immediately. If the volumes
+   * fail, no sandbox remains.
+   */
   async create(pod: Pod, action: Create): Promise<void> {
     const services = this.#services;
     for (const id of action.replaces) await services.runtime.stopPodSandbox(id);
     if (action.replaces.length > 0) {
       services.events.pod(pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.');
     }
-    // This directory must exist first: it identifies the owner of leftovers that are found later.
+    // Create this directory first: garbage collection recognizes leftovers of the pod by it.
     await services.files.pods
       .makeDirectory(services.directories.pod(toUid(pod.metadata?.uid)), 0o750)
       .catch((error: unknown) => {
@@ -86,7 +88,8 @@ export class PodSandbox {
       this.#volumesFailed = false;
       this.#volumesSetUpMs = clock.monotonicMs();
     } catch (error) {
-      // The next attempt sets up volumes first. No namespaces are created for a pod that waits for a config map.
+      // The next attempt sets up the volumes before the sandbox, so that a pod that waits for a config map has no
+      // namespaces.
       this.#volumesFailed = true;
       if (error instanceof VolumeError && error.exceedsAttachLimit)
         this.#fail('VolumeAttachmentLimitExceeded', `Pod was rejected: ${error.message}`);
@@ -100,7 +103,6 @@ export class PodSandbox {
     const services = this.#services;
     try {
       const cgroup = services.cgroups.ensurePod(pod);
-      // Awaited together with the sandbox below.
       cgroup.catch(ignore('awaited together with the sandbox below'));
       // The sandbox needs the cgroup now only if it starts a process itself.
       if (pod.spec?.shareProcessNamespace === true) await cgroup;
@@ -166,7 +168,7 @@ export class PodSandbox {
     };
   }
 
-  /** Undefined when the image is not present yet or not required. */
+  /** ID of the image of the pod's first container. Undefined if the image is not present yet or is the host's root. */
   async #firstImageId({ spec }: Pod): Promise<string | undefined> {
     const image = (spec?.initContainers?.[0] ?? spec?.containers[0])?.image ?? '';
     if (isHostRootImage(image)) return undefined;
@@ -185,7 +187,10 @@ export class PodSandbox {
   }
 }
 
-/** Static pods with the host's root start even if the disk is full. */
+/**
+ * Whether the pod is of the control plane: a static pod whose containers use the host's root. It starts even if the
+ * disk is full.
+ */
 export const isOfControlPlane = ({ spec }: Pod, source: PodSource): boolean =>
   mayUseHostRoot(source) &&
   [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].every(({ image }) => isHostRootImage(image ?? ''));

@@ -8,7 +8,6 @@ import type { PodExecutor } from './pod-executor.ts';
 import type { Retries } from './retries.ts';
 import type { PodServices } from './services.ts';
 
-/** Services that starts of containers use. */
 type PodStartServices = Pick<PodServices, 'clock' | 'events' | 'log' | 'view'>;
 
 export type StartAction = Extract<PodAction, { type: 'createSandbox' | 'startContainer' }>;

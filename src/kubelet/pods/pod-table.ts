@@ -65,8 +65,8 @@ export class PodTable {
   }
 
   /**
-   * Static pods and system-critical pods are never evicted. While the host is disconnected, no pod is, because no
-   * controller would replace it. Source: pkg/kubelet/types IsCriticalPod.
+   * Static pods and system-critical pods are never evicted. While the host is disconnected, no pod is evicted, because
+   * no controller would replace it. Source: pkg/kubelet/types IsCriticalPod.
    */
   isCritical({ uid, pod }: PodWorker): boolean {
     if (this.isCutOff) return true;

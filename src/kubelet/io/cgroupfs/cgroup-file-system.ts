@@ -103,7 +103,10 @@ async function killAll(directory: string): Promise<void> {
   }
 }
 
-/** Synchronous, because cgroupfs is not on a disk: a read takes microseconds, an asynchronous one ten times as long. */
+/**
+ * Reads synchronously, because cgroupfs is not on a disk: a synchronous read takes microseconds, an asynchronous read
+ * ten times as long.
+ */
 async function readOrUndefined(path: string): Promise<string | undefined> {
   try {
     return readFileSync(path, 'utf8');

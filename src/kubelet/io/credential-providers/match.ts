@@ -4,7 +4,8 @@
  */
 
 /**
- * `pattern` and `image` have the form `host[:port][/path]`; `*` matches one label of a host name or the start of one.
+ * Whether a pattern matches an image. Both have the form `host[:port][/path]`. `*` matches any characters within one
+ * label of the host name. The path of the pattern is a prefix.
  */
 export function matchesImage(pattern: string, image: string): boolean {
   const [wanted, given] = [partsOf(pattern), partsOf(image)];
@@ -34,7 +35,7 @@ function partsOf(text: string): { readonly host: string; readonly port: string; 
   };
 }
 
-/** Adds the default registry: `docker.io/library/x` for `x`. */
+/** Adds the default registry and removes tag and digest: `docker.io/library/x` for `x:1`. */
 export function registryImage(image: string): string {
   const first = image.split('/', 1)[0] ?? '';
   const named = image.includes('/') && /[.:]|^localhost$/.test(first);

@@ -53,7 +53,10 @@ async function writeOne(root: string, path: string, file: ProjectedFile, gid: nu
   await chmod(target, gid === undefined ? file.mode : file.mode | 0o040);
 }
 
-/** Visible names: only first components, so that directories inside change with `..data` as well. */
+/**
+ * Updates the visible names. Only first path components are links, so that files in directories also change with
+ * `..data`.
+ */
 async function linkNames(directory: string, payload: Payload): Promise<void> {
   const wanted = new Set([...payload.keys()].map((path) => path.split('/')[0] ?? ''));
   for (const name of await readdir(directory)) {

@@ -22,7 +22,7 @@ const KINDS: Readonly<Record<string, HostPathKind>> = {
 };
 
 export interface ForeignFilesOptions {
-  /** Whether a path is the host's own, which is accessed in this process. */
+  /** Whether a path is in the host's own directories. Such a path is accessed in this process. */
   readonly isOwn: (path: string) => boolean;
   readonly own: ForeignFiles;
   readonly mounts: Mounter;
@@ -94,7 +94,8 @@ async function kindAt(
 }
 
 /**
- * Allows one child at a time for a path that does not answer: a child in uninterruptible sleep survives its deadline.
+ * Runs child processes. If a child exceeds its deadline, no other child starts for the same path until that child has
+ * exited: a child in uninterruptible sleep survives SIGKILL.
  */
 class Children {
   readonly #blocked = new Set<string>();

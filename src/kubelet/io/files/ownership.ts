@@ -26,7 +26,7 @@ export async function ownByGroup(path: string, gid: number, policy: string | und
 const isOwnedBy = (gid: number, { gid: group, mode }: Stats): boolean => group === gid && (mode & 0o2770) === 0o2770;
 
 async function ownTree(handle: FileHandle, found: Stats, gid: number, path: string, depth: number): Promise<void> {
-  // O_PATH opens a link itself.
+  // NO_FOLLOW opens a symbolic link itself. Links are left unchanged.
   if (found.isSymbolicLink()) return;
   if (depth > MAX_DEPTH)
     throw new Error(`${path}: directories are nested deeper than ${MAX_DEPTH}; flatten the volume`);

@@ -19,7 +19,7 @@ export const podFiles: PodFiles = {
     const temporary = `${path}.new`;
     await writeFile(temporary, content, { mode: 0o644, flush: true });
     await rename(temporary, path);
-    // The entries of new directories too, up to the one that was there before.
+    // Also sync the parents of new directories, up to the first directory that existed before.
     const top = dirname(created ?? path);
     for (let directory = dirname(path); ; directory = dirname(directory)) {
       await sync(directory);

@@ -8,7 +8,7 @@ const SECTOR_BYTES = 512;
 /** Interval at which devices are searched again. */
 const DEVICES_MS = 300_000;
 const MAX_DEVICES = 64;
-/** Disks whose bytes are counted by another one, or that are no disks. */
+/** Block devices that are not counted: they are not disks, or another device counts the same bytes. */
 const NOT_DISKS = /^(?:loop|ram|zram|dm-|md|sr|nbd|fd)/;
 /** Bits of get_throttled for the present: low voltage, frequency capped, throttled. */
 const THROTTLED_NOW = 0b111;
@@ -114,7 +114,10 @@ function trafficOf(root: string, devices: ReadonlySet<string>): Pick<HostCounter
   return { network: { receivedBytes: sum('receivedBytes'), sentBytes: sum('sentBytes') }, pods };
 }
 
-/** Interface by address for routes to a single IPv4 address. Source: proc_net(5), net/route (little-endian words). */
+/**
+ * Pairs of address and interface for routes to a single IPv4 address. Source: proc_net(5), net/route (little-endian
+ * words).
+ */
 function* hostRoutes(root: string): Generator<readonly [string, string]> {
   for (const line of kernelText(join(root, 'proc/net/route')).split('\n').slice(1)) {
     const [link, destination = '', , , , , , mask] = line.split('\t');
@@ -154,7 +157,10 @@ function pressureOf(root: string): Pressure {
   return { cpuSeconds: seconds('cpu'), memorySeconds: seconds('memory'), ioSeconds: seconds('io') };
 }
 
-/** Synchronous, because procfs is not on a disk: a read takes microseconds, an asynchronous one ten times as long. */
+/**
+ * Reads synchronously, because procfs is not on a disk: a synchronous read takes microseconds, an asynchronous read ten
+ * times as long.
+ */
 function kernelText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -163,7 +169,7 @@ function kernelText(path: string): string {
   }
 }
 
-/** Reads the file of a sensor. Asynchronous, because sensors may need a bus or the firmware. */
+/** Reads the file of a sensor asynchronously, because a sensor may be behind a bus or the firmware. */
 async function textOf(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');

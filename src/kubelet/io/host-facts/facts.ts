@@ -18,7 +18,7 @@ const GO_ARCHITECTURE: Readonly<Record<string, string>> = { x64: 'amd64', arm64:
 /** The host's resolver, and the servers of systemd-resolved behind its stub. Source: systemd-resolved(8). */
 const RESOLVER_FILES = { own: '/etc/resolv.conf', behindStub: '/run/systemd/resolve/resolv.conf' };
 
-/** `root`: the host's `--root`. Hosts that share a machine get different machine ids. */
+/** `root`: the host's `--root`. Hosts with different roots on one machine get different machine IDs. */
 export function createHostFacts(options: {
   readonly root: string;
   readonly nowMs: () => number;
@@ -30,14 +30,17 @@ export function createHostFacts(options: {
     usage: async () => readUsage(options.nowMs()),
     fileSystem: readFileSystem,
     foreignFileSystem: readForeignFileSystem,
-    // Any file operation needs a thread of the pool.
+    // The operation itself does not matter: it needs a thread of the pool, like every file operation.
     touchFile: async () => void (await stat('/proc/self')),
     resolvConf: () => readResolvConf(options.resolverFiles ?? RESOLVER_FILES),
     hosts: () => text('/etc/hosts'),
   };
 }
 
-/** Pods cannot reach a stub resolver on a loopback address of the host. */
+/**
+ * Returns the host's resolv.conf. If it only names a stub resolver on a loopback address, which pods cannot reach,
+ * returns the servers behind the stub.
+ */
 async function readResolvConf({ own, behindStub }: typeof RESOLVER_FILES): Promise<string> {
   const content = await text(own);
   const servers = [...content.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, address = '']) => address);
@@ -78,7 +81,10 @@ async function readInfo(root: string): Promise<HostInfo> {
   };
 }
 
-/** Source: machine-id(5), sd_id128_get_machine_app_specific(3). */
+/**
+ * Machine ID from the host's root. A root without one gets an ID derived from the machine's ID and the path of the
+ * root. Source: machine-id(5), sd_id128_get_machine_app_specific(3).
+ */
 async function machineIdOf(root: string): Promise<string> {
   const own = (await text(join(root, 'etc/machine-id'))).trim();
   if (own !== '' || root === '/') return own;
@@ -144,7 +150,7 @@ function readForeignFileSystem(path: string): Promise<FileSystemUsage> {
   });
 }
 
-/** Values may be quoted. Source: os-release(5). */
+/** Parses `NAME=value` lines; values may be quoted. Source: os-release(5). */
 export function parseOsRelease(content: string): Readonly<Record<string, string | undefined>> {
   const values: Record<string, string> = Object.create(null);
   for (const line of content.split('\n')) {
@@ -160,7 +166,8 @@ function meminfo(content: string, field: string): number {
 }
 
 /**
- * Synchronous, because procfs is not on a disk: a read takes microseconds, an asynchronous one several times as long.
+ * Reads synchronously, because procfs is not on a disk: a synchronous read takes microseconds, an asynchronous read
+ * several times as long.
  */
 function fromKernel(path: string): string {
   try {

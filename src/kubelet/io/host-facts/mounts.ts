@@ -6,7 +6,10 @@ import type { Mounter } from '../../port.ts';
 
 const TIMEOUT_MS = 60_000;
 
-/** A child in uninterruptible sleep survives SIGKILL, so the deadline does not wait for its exit. */
+/**
+ * Runs a tool. After the timeout it rejects without waiting for the exit, because a child in uninterruptible sleep
+ * survives SIGKILL.
+ */
 function execute(tool: string, args: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = execFile(tool, args, (error) => {
@@ -59,7 +62,7 @@ async function mount(args: readonly string[], target: string): Promise<void> {
   }
 }
 
-/** In mount order: the topmost mount of a path comes last. */
+/** Mount points in the order in which they were mounted: the topmost mount of a path comes last. */
 async function mountPoints(): Promise<string[]> {
   const content = await readFile('/proc/self/mountinfo', 'utf8');
   return content

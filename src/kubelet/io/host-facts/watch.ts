@@ -10,7 +10,10 @@ import type { FileWatch } from '../../port.ts';
 const COALESCE_MS = 10;
 const POLL_MS = 1_000;
 const POLL_NAMES_MS = 100;
-/** Limits per user, which root shares with the root of every container. The same values as on OpenShift nodes. */
+/**
+ * Inotify limits per user, with the values of OpenShift nodes. The root users of all containers share the limits of the
+ * host's root.
+ */
 const LIMITS = { max_user_instances: 8_192, max_user_watches: 65_536 } as const;
 
 /** Raises the limits of inotify if they are lower. If that is not permitted, watches fall back to polling. */
@@ -89,8 +92,8 @@ function poll(
 interface PathState {
   readonly stamp: string;
   /**
-   * A second check found the same names at the same time stamp. Before it, there may be changes within one clock tick
-   * of the file system.
+   * Whether a second check found the same time stamp. Until then the names are read again, because the directory may
+   * have changed again within one clock tick of the file system.
    */
   readonly isSettled: boolean;
   /** Time stamps by name; undefined if the path is not a directory. */

@@ -31,7 +31,7 @@ export function httpGet(url: URL, headers: Readonly<Record<string, string>>, sig
         ),
       ),
     );
-    // Without a listener the request would neither fail nor end, even if its signal aborts.
+    // Without a listener for `upgrade`, the request would neither fail nor end, even if its signal aborts.
     request.once('upgrade', (response, socket) => {
       socket.on('error', () => {}).destroy();
       resolve({ code: response.statusCode ?? 0, location: undefined, body: '' });

@@ -1,4 +1,6 @@
-/** Parses upgrade requests: protocol and version; and sends plain HTTP responses to requests that cannot be served. */
+/**
+ * Determines kind and version of upgrade requests, and sends plain HTTP responses to requests that cannot be served.
+ */
 
 import type { IncomingMessage } from 'node:http';
 import { STATUS_CODES } from 'node:http';
@@ -29,8 +31,8 @@ export function upgradeKind(request: IncomingMessage): UpgradeKind | undefined {
 }
 
 /**
- * The SPDY remote-command version to use: the first version without an offer, undefined if the client offers no
- * supported version.
+ * SPDY remote-command version to use. A client without the version header gets version 1. Undefined if no version in
+ * the header is supported.
  */
 export function negotiateSpdyRemoteCommand(
   request: IncomingMessage,

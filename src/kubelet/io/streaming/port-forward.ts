@@ -4,8 +4,8 @@ import type { ByteStream } from '../../../runtime/port.ts';
 import type { Channel, WritableChannel } from '../../../wire/spdy/channel.ts';
 
 /**
- * Serves one forwarded connection to its end; never rejects. `error` is called with the reason if the connection could
- * not be made or broke.
+ * Serves one forwarded connection to its end; never rejects. If the connection could not be made or broke, the reason
+ * is written to the `error` channel.
  */
 export async function forwardConnection(
   port: number,

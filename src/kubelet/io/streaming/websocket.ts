@@ -35,7 +35,7 @@ interface Session {
 
 /**
  * Completes the handshake with the first of `protocols` that the client offers, or '' for a client without an offer.
- * Undefined if it failed; the client has then received an error response.
+ * Undefined if the handshake failed; the client has then received an error response.
  *
  * The protocol is chosen here because `ws` rejects names with a slash, such as the tunnel's. RFC 6455 requires tokens;
  * Kubernetes does not comply.

@@ -10,7 +10,9 @@ import { result, run } from './run.ts';
 const NOT_FOUND = 2;
 const PROBE_TIMEOUT_MS = 60_000;
 const MIB = 1 << 20;
-/** Signatures are in the first MiBs and in the last one. */
+/**
+ * Number of MiBs read at the start of a device. Signatures of file systems are in the first MiBs or in the last MiB.
+ */
 const FIRST_MIB = 4;
 
 /**

@@ -13,7 +13,7 @@ export interface MountPoint {
   readonly fsType: string;
   /** Options of the mount and of its file system. */
   readonly options: readonly string[];
-  /** Mounts below it propagate to other namespaces and back. */
+  /** Whether mounts below this mount propagate to other mount namespaces and back. */
   readonly isShared: boolean;
 }
 
@@ -90,8 +90,8 @@ export async function mountOf(path: string): Promise<MountPoint> {
 }
 
 /**
- * Makes the directory a shared mount if its mount is not shared (on systemd hosts the root is). A directory that
- * already contains mounts stays as it is until the next boot, because they would be hidden.
+ * Makes the directory a shared mount if its mount is not shared; the root mount of a systemd host is. A directory that
+ * already contains mounts stays as it is until the next boot, because the new mount would hide them.
  */
 export async function shareMounts(directory: string): Promise<void> {
   if ((await mountOf(directory)).isShared) return;
