@@ -4,14 +4,14 @@ import { PAGE_HEADERS } from './pages.ts';
 
 const MAX_FORM = 64 * 1024;
 
-/** One request with its parsed parts. */
+/** A request with its parsed parts, its response and its connection. */
 export interface HttpCall {
   readonly request: HttpRequest;
   readonly response: HttpResponse;
   readonly connection: ConnectionInfo;
   readonly path: string;
   readonly query: URLSearchParams;
-  /** `https://HOST` as used by the client. Undefined for a malformed Host header. */
+  /** Origin `https://HOST` with the host name that the client used. Undefined if the Host header is malformed. */
   readonly origin: string | undefined;
 }
 
@@ -70,13 +70,13 @@ export const sendError = (
   headers: Headers = {},
 ): void => sendJson(call, status, { error, error_description: description }, headers);
 
-/** Fields of a form. Undefined for another content type or a body that is too large. */
+/** Fields of the form in the body. Undefined if the body has another content type or is too large. */
 export async function readForm(call: HttpCall): Promise<URLSearchParams | undefined> {
   const body = await readBody(call, 'application/x-www-form-urlencoded');
   return body === undefined ? undefined : new URLSearchParams(body);
 }
 
-/** Text of a body. Undefined for another content type or a body that is too large. */
+/** Text of the body. Undefined if the body has another content type or is too large. */
 export async function readBody({ request }: HttpCall, wanted: string): Promise<string | undefined> {
   const type = request.headers['content-type'] ?? '';
   if (!type.toLowerCase().startsWith(wanted)) return undefined;
@@ -92,7 +92,7 @@ export async function readBody({ request }: HttpCall, wanted: string): Promise<s
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** User and secret of an `Authorization: Basic` header. */
+/** User and secret of an `Authorization: Basic` header; undefined if there is no valid one. */
 export function basicCredentials(call: HttpCall): { readonly user: string; readonly secret: string } | undefined {
   const [, encoded] = /^basic ([A-Za-z0-9+/=_-]{1,4096})$/i.exec(header(call, 'authorization') ?? '') ?? [];
   if (encoded === undefined) return undefined;

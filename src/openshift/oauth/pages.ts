@@ -1,6 +1,6 @@
 import { sha256Base64 } from '../../wire/digest.ts';
 
-/** HTML pages without scripts. */
+/** HTML pages of the OAuth server. They contain no scripts. */
 
 const STYLE =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em}label{display:block;margin:1em 0}' +
@@ -8,7 +8,10 @@ const STYLE =
   '[role=alert]{color:#a00}';
 const STYLE_HASH = sha256Base64(STYLE);
 
-/** No form-action: browsers also apply it to redirects after a form, and a login ends at the client's address. */
+/**
+ * Headers of all pages. The policy has no form-action: browsers also apply it to redirects after a form, and the
+ * redirect after a login leads to the client's address.
+ */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
@@ -39,7 +42,7 @@ export interface LoginPage {
   readonly csrf: string;
   readonly problem: string | undefined;
   readonly withPasswords: boolean;
-  /** Names of OpenID providers. */
+  /** Names of the OpenID providers. */
   readonly openId: readonly string[];
 }
 
@@ -63,7 +66,7 @@ export const messagePage = (title: string, text: string): string => page(title, 
 export const linkPage = (title: string, text: string, href: string, label: string): string =>
   page(title, `<p>${escapeHtml(text)}</p><p><a href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`);
 
-/** Confirmation page before a token is shown: opening a link must not display a token. */
+/** Page on which the user confirms before a token is displayed, so that opening a link never displays a token. */
 export const displayConfirmation = (code: string, state: string, csrf: string): string =>
   page(
     'API token',

@@ -1,36 +1,36 @@
-/** Ports of the OAuth server. Implemented in `src/openshift/oauth/io`, composed in `src/host`. */
+/** Ports of the OAuth server. They are implemented in `src/openshift/oauth/io` and connected in `src/host`. */
 
 /** Checks passwords outside the event loop. */
 export interface PasswordPort {
   /**
-   * Whether a password matches this hash: bcrypt, apr1 or {SHA}. Rejects with CodedError 'busy' when too many checks
-   * wait.
+   * Whether the password matches the hash, which is of type bcrypt, apr1 or {SHA}. Rejects with CodedError 'busy' if
+   * too many checks are waiting.
    */
   verify(password: string, hash: string): Promise<boolean>;
   stop(): Promise<void>;
 }
 
 export interface LdapQuery {
-  /** RFC 2255: `ldap[s]://host[:port]/base?attribute?scope?filter`. */
+  /** LDAP URL (RFC 2255): `ldap[s]://host[:port]/base?attribute?scope?filter`. */
   readonly url: string;
   readonly bindDn: string;
   readonly bindPassword: string;
-  /** True: no TLS. False: `ldaps`, or StartTLS with `ldap`. */
+  /** If true, TLS is not used. If false, TLS is required: an `ldaps` URL, or StartTLS with an `ldap` URL. */
   readonly insecure: boolean;
-  /** PEM of the server's certificate authorities. Undefined: public authorities. */
+  /** CA certificates (PEM) for the server. If undefined, public authorities are used. */
   readonly ca: string | undefined;
-  /** Attributes to read, beside the one used for the search. */
+  /** Attributes to read, in addition to the attribute used for the search. */
   readonly attributes: readonly string[];
 }
 
-/** `dn` and the attribute values, by lower-case attribute name. */
+/** Entry of a user: `dn`, and the values of its attributes by lower-case attribute name. */
 export interface LdapEntry {
   readonly dn: string;
   readonly values: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface LdapPort {
-  /** Entry of the user after a bind with the password. Undefined for an unknown user or a wrong password. */
+  /** Returns the entry of the user if the password is correct. Undefined for an unknown user or a wrong password. */
   authenticate(query: LdapQuery, user: string, password: string): Promise<LdapEntry | undefined>;
 }
 
@@ -41,7 +41,7 @@ export interface WebAnswer {
 
 export interface WebPort {
   /**
-   * Sends a request and returns the response of at most 1 MiB. Does not follow redirects. Rejects after ten seconds.
+   * Sends a request without following redirects. Rejects if the response exceeds 1 MiB or takes more than ten seconds.
    */
   request(
     url: string,
@@ -58,8 +58,11 @@ export interface LoginPorts {
   readonly passwords: PasswordPort;
   readonly ldap: LdapPort;
   readonly web: WebPort;
-  /** Text of a file of this host, for providers of the bootstrap file. */
+  /** Reads a text file of this host. Only providers in the bootstrap file may refer to files. */
   readFile(path: string): Promise<string>;
-  /** Whether a certificate (DER) was issued by one of these authorities (PEM), and its common name. */
+  /**
+   * Returns whether one of the authorities (PEM) has issued the certificate (DER), and the common name of the
+   * certificate.
+   */
   issuedBy(certificate: Uint8Array, authorities: string): { readonly issued: boolean; readonly commonName: string };
 }

@@ -1,6 +1,6 @@
 /**
- * OAuth server in the process of the API server: `/oauth/…`, `/login`, `/logout` and its metadata. Source:
- * openshift/oauth-server pkg/oauthserver; RFC 6749, RFC 8414.
+ * OAuth server within the API server: handles `/oauth/…`, `/login`, `/logout` and the metadata of the OAuth server.
+ * Source: openshift/oauth-server pkg/oauthserver; RFC 6749, RFC 8414.
  */
 import type { Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -64,15 +64,15 @@ export interface OAuthServerOptions {
   readonly random: RandomSource;
   /** Providers from the bootstrap file. */
   readonly identityProviders: readonly IdentityProvider[];
-  /** This server's URL, without a path. */
+  /** URL of this server, without a path. */
   readonly address: string;
-  /** Domain of routes, for the console's client. */
+  /** Domain of routes, which determines the usual host of a console with a route. */
   readonly domain: string;
-  /** Whether this server has the web console. Default: false. */
+  /** Whether this server serves the web console. Default: false. */
   readonly console?: boolean;
 }
 
-/** Context shared by the pages. */
+/** Objects that all handlers share. */
 export interface OAuthContext {
   readonly objects: LoginObjects;
   readonly ports: LoginPorts;
@@ -84,11 +84,11 @@ export interface OAuthContext {
   readonly discoveries: Discoveries;
   /** One-time links to the console. */
   readonly links: ConsoleLinks;
-  /** Requests waiting for an OpenID provider. */
+  /** Requests that wait for an OpenID provider. Their number is limited. */
   readonly openIdLogins: Set<HttpCall>;
   /** Returns 32 random bytes in base64url. */
   readonly random: () => string;
-  /** Key that signs sessions, shared by all servers. Throws before it exists. */
+  /** Key that signs sessions. All servers share it. Throws while the key does not exist yet. */
   key(): Uint8Array;
 }
 
@@ -185,7 +185,7 @@ class OAuthServer implements LoginServer {
     const admin = objects.bootstrapUser();
     if (admin === undefined) return undefined;
     const secret = links.issue({ name: BOOTSTRAP_USER, uid: admin.uid });
-    // Browsers do not send the fragment, so the secret is in no log and no Referer header.
+    // Browsers do not send the fragment of a URL, so the secret appears in no log and no Referer header.
     return { url: `${address}/console/#login=${secret}`, seconds: LINK_SECONDS };
   }
 
@@ -216,7 +216,7 @@ class OAuthServer implements LoginServer {
   async #authorize(call: HttpCall): Promise<void> {
     if (call.request.method !== 'GET') return sendError(call, 405, 'invalid_request', 'use GET', { allow: 'GET' });
     const { objects, issuer } = this.#context;
-    // The console may have been installed after this server started.
+    // The console may have been installed after this server started, so its OAuth client is updated first.
     if (call.query.get('client_id') === CONSOLE_CLIENT) await this.#ensureConsoleClient();
     const request = readRequest(call, objects);
     if (request === undefined) return;
@@ -233,7 +233,9 @@ class OAuthServer implements LoginServer {
     sendPage(call, 200, grantPage({ client: client.metadata?.name ?? '', scopes, then, csrf }), headers);
   }
 
-  /** User of the request. Undefined after a response was sent: a challenge or the login page. */
+  /**
+   * User of the request. Returns undefined after sending a response: a challenge, an error or a redirect to a login.
+   */
   async #identify(call: HttpCall, { client }: AuthorizeRequest): Promise<LoginUser | undefined> {
     const context = this.#context;
     const known = sessionUser(call, context.key(), context.objects, context.clock.nowMs());
@@ -274,7 +276,7 @@ class OAuthServer implements LoginServer {
     return undefined;
   }
 
-  /** Checks Basic credentials of clients that send X-CSRF-Token, which a page of another site cannot send. */
+  /** Checks Basic credentials. The client must send X-CSRF-Token, a header that pages of other sites cannot send. */
   async #challenge(call: HttpCall): Promise<LoginUser | undefined> {
     if ((header(call, 'x-csrf-token') ?? '') === '') {
       const warning = '199 hyperedge "A non-empty X-CSRF-Token header is required to receive basic-auth challenges"';
@@ -297,7 +299,7 @@ class OAuthServer implements LoginServer {
     return undefined;
   }
 
-  /** Handles the user's decision about the scopes of a client. */
+  /** Handles the form in which the user approves or rejects the scopes of a client. */
   async #approve(call: HttpCall): Promise<void> {
     const { objects, issuer, key, clock } = this.#context;
     const form = call.request.method === 'POST' ? await readForm(call) : undefined;
@@ -316,7 +318,7 @@ class OAuthServer implements LoginServer {
     await grant(call, request, user, issuer);
   }
 
-  /** Redirects the browser through a login to the page that shows a token. */
+  /** Redirects the browser to a login, which ends at the page that displays a token. */
   #requestToken(call: HttpCall): void {
     const query = new URLSearchParams({
       client_id: BROWSER_CLIENT,

@@ -1,5 +1,5 @@
 /**
- * Identity providers with the fields of the OAuth kind in `config.openshift.io/v1`. Source: openshift/api config/v1
+ * Identity providers, with the fields of the kind OAuth in `config.openshift.io/v1`. Source: openshift/api config/v1
  * types_oauth.go.
  */
 
@@ -8,12 +8,12 @@ export type MappingMethod = 'claim' | 'lookup' | 'add' | 'generate';
 /** Identity that a provider reports for a login. */
 export interface LoginIdentity {
   readonly provider: string;
-  /** Unique and stable at the provider. */
+  /** Identifier of the user at the provider. It is unique and never changes. */
   readonly id: string;
   readonly preferredUserName: string;
   readonly fullName: string;
   readonly extra: Readonly<Record<string, string>>;
-  /** Groups that the provider reports. Undefined when it reports none. */
+  /** Groups of the user; undefined if the provider reports none. */
   readonly groups?: readonly string[];
 }
 
@@ -26,9 +26,9 @@ export interface IdentityProvider {
   readonly mappingMethod?: string;
   readonly type?: string;
   readonly htpasswd?: {
-    /** Secret in openshift-config with the key htpasswd. */
+    /** Secret in openshift-config. Its key `htpasswd` contains the file. */
     readonly fileData?: Named;
-    /** File of this host. Only accepted in the bootstrap file. */
+    /** Path of a file on this host. Only accepted in the bootstrap file. */
     readonly file?: string;
   };
   readonly ldap?: {

@@ -1,6 +1,6 @@
 /**
- * `/oauth/authorize`: validates a request, identifies its user and responds with a code or a token. Source: RFC 6749,
- * sections 4.1 and 4.2; RFC 7636; openshift/oauth-server pkg/osinserver and pkg/oauth/handlers.
+ * Handles `/oauth/authorize`: validates a request, identifies its user and responds with a code or a token. Source: RFC
+ * 6749, sections 4.1 and 4.2; RFC 7636; openshift/oauth-server pkg/osinserver and pkg/oauth/handlers.
  */
 
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
@@ -34,7 +34,7 @@ export interface AuthorizeRequest {
   readonly challenge: string;
 }
 
-/** Returns the request, or undefined after an error response was sent. */
+/** Parses the request. If it is invalid, sends an error response and returns undefined. */
 export function readRequest(call: HttpCall, objects: LoginObjects, query = call.query): AuthorizeRequest | undefined {
   const value = (name: string): string => query.get(name) ?? '';
   const repeated = SINGLE.find((name) => query.getAll(name).length > 1);
@@ -49,7 +49,7 @@ export function readRequest(call: HttpCall, objects: LoginObjects, query = call.
   }
   const target = acceptedRedirect(client, query.get('redirect_uri'), ownRedirects(client, call.origin));
   if (target === undefined) {
-    // Never redirect here: the address does not belong to the client.
+    // Respond directly instead of redirecting, because the address in the request does not belong to the client.
     sendError(call, 400, 'invalid_request', 'redirect_uri: is not registered for the client');
     return undefined;
   }
@@ -74,7 +74,8 @@ export function readRequest(call: HttpCall, objects: LoginObjects, query = call.
     refuse(call, { ...request, type: type === 'token' ? 'token' : 'code' }, error, description);
   if (type !== 'code' && type !== 'token')
     return fail('unsupported_response_type', 'response_type: is neither code nor token');
-  // A token in the fragment reaches any page served by the redirect's host, without the client's secret or PKCE.
+  // A token in the fragment of the URL reaches every page of the redirect's host. Neither the client's secret nor PKCE
+  // protects it.
   if (type === 'token' && client.metadata?.name !== CHALLENGING_CLIENT)
     return fail('unauthorized_client', `response_type: token is for ${CHALLENGING_CLIENT}; use code`);
   if (!request.scopes.every((each) => isScope(each) && mayRequest(client, each)))
@@ -87,7 +88,8 @@ export function readRequest(call: HttpCall, objects: LoginObjects, query = call.
 }
 
 /**
- * A client without a secret must use PKCE to prove that it sent the request. The method `plain` would prove nothing.
+ * Problem with the PKCE challenge; undefined if there is none. A client without a secret must use PKCE to prove later
+ * that it sent this request. The method `plain` is rejected, because it proves nothing.
  */
 function challengeProblem(client: OAuthClient, challenge: string, method: string): string | undefined {
   if (challenge === '' && method === '')
@@ -112,7 +114,7 @@ function mayRequest({ scopeRestrictions = [] }: OAuthClient, scope: string): boo
   });
 }
 
-/** Responds with an error through the redirect. */
+/** Redirects to the client with an error. */
 export function refuse(call: HttpCall, request: AuthorizeRequest, error: string, description: string): undefined {
   answer(call, request, { error, error_description: description });
   return undefined;
@@ -151,12 +153,13 @@ export async function recordConsent(objects: LoginObjects, request: AuthorizeReq
   await objects.update<OAuthClientAuthorization>(AUTHORIZATIONS, name, (current) => ({
     ...current,
     ...common,
-    // The stored grant may belong to an earlier user of the same name.
+    // The stored grant may belong to an earlier user with the same name, so its scopes are kept only if the UID
+    // matches.
     scopes: [...new Set([...(current.userUID === user.uid ? (current.scopes ?? []) : []), ...request.scopes])],
   }));
 }
 
-/** Responds with the code or token that the client requested. */
+/** Redirects to the client with the code or token that it requested. */
 export async function grant(
   call: HttpCall,
   request: AuthorizeRequest,

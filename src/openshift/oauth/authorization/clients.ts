@@ -12,23 +12,26 @@ export const CONSOLE_CLIENT = 'console';
 export const BROWSER_CLIENT = 'openshift-browser-client';
 export const CHALLENGING_CLIENT = 'openshift-challenging-client';
 
-/** Redirect paths of this server's own clients, valid for every name of this server. */
+/** Redirect paths of the clients that are part of this server. They are valid for every host name of this server. */
 const OWN_PATHS: ReadonlyMap<string, string> = new Map([
   [BROWSER_CLIENT, '/oauth/token/display'],
   [CHALLENGING_CLIENT, '/oauth/token/implicit'],
   [CONSOLE_CLIENT, '/console/callback'],
 ]);
 
-/** Redirect of this server's own console. */
+/** Redirect URI of the console that this server serves. */
 export const consoleCallback = (origin: string): string => `${origin}/console/callback`;
 
-/** Redirect of the request's own server, accepted in addition to the registered redirects. */
+/** Redirect URI for the host name in the request. It is accepted in addition to the registered redirect URIs. */
 export function ownRedirects(client: OAuthClient, origin: string | undefined): readonly string[] {
   const path = OWN_PATHS.get(client.metadata?.name ?? '');
   return path === undefined || origin === undefined ? [] : [`${origin}${path}`];
 }
 
-/** `address`: this server's URL. `secret`: secret of the browser client when it is created. */
+/**
+ * Clients with the redirect URIs of this server. `address`: URL of this server. `secret`: secret for a new browser
+ * client.
+ */
 function defaultClients(address: string, secret: string): readonly OAuthClient[] {
   return [
     {
@@ -51,7 +54,9 @@ function defaultClients(address: string, secret: string): readonly OAuthClient[]
   ];
 }
 
-/** Route of the console. `isOwn`: it leads to the console of the API servers. Undefined without a route. */
+/**
+ * Route of the console; undefined if there is none. `isOwn`: whether the route leads to the console of the API servers.
+ */
 function consoleRoute(objects: LoginObjects): { readonly host: string; readonly isOwn: boolean } | undefined {
   const route = objects.get<Route>(ROUTES, CONSOLE_NAME, CONSOLE_NAMESPACE);
   const host = route?.spec?.host ?? '';
@@ -59,15 +64,15 @@ function consoleRoute(objects: LoginObjects): { readonly host: string; readonly 
 }
 
 /**
- * Whether a request to exchange a code is from this server's own console. It has no secret, because its code is public;
- * the proof key is required instead.
+ * Whether a request to exchange a code is from the console that this server serves. This console has no secret, because
+ * its code is public. It must send a PKCE verifier instead.
  */
 export const isOwnConsole = (id: string, secret: string, redirect: string, origin: string | undefined): boolean =>
   id === CONSOLE_CLIENT && secret === '' && origin !== undefined && redirect === consoleCallback(origin);
 
 export interface ConsoleClientOptions {
   readonly domain: string;
-  /** This server's URL. */
+  /** URL of this server. */
   readonly address: string;
   /** Whether this server serves the console itself. */
   readonly isServed: boolean;
@@ -75,9 +80,9 @@ export interface ConsoleClientOptions {
 }
 
 /**
- * Maintains the client of the console: for the one that this server has, and for one with a route. Redirects of a
- * console that does not exist any more are removed, because their host may get another owner. The secret is for a
- * console with pods; this server's own console has none and must send a proof key.
+ * Maintains the OAuth client of the console, for the console that this server serves and for a console behind a route.
+ * Redirect URIs of a console that no longer exists are removed, because another owner may get their host. The secret is
+ * for a console that runs in pods; the console that this server serves has none and must send a PKCE verifier.
  */
 export async function ensureConsoleClient(objects: LoginObjects, options: ConsoleClientOptions): Promise<void> {
   const { newSecret } = options;
@@ -105,7 +110,7 @@ export async function ensureConsoleClient(objects: LoginObjects, options: Consol
   await objects.freshen();
 }
 
-/** Redirects that the client must have. `present`: those that it has; undefined if there is no client. */
+/** Redirect URIs that the client must have. `present`: its current ones; undefined if the client does not exist. */
 function consoleRedirects(
   present: readonly string[] | undefined,
   route: ReturnType<typeof consoleRoute>,
@@ -114,13 +119,13 @@ function consoleRedirects(
   const usual = `https://${consoleHost(domain)}`;
   const byRoute = isServed && route?.isOwn === true ? consoleCallback(`https://${route.host}`) : undefined;
   const stale = [
-    // Earlier releases created this redirect for a host without an owner.
+    // Earlier releases created this redirect URI even if no route owned its host.
     ...(route === undefined && present?.length === 1 ? [`${usual}/auth/callback`] : []),
     ...(isServed ? [] : [consoleCallback(address)]),
     ...(byRoute === consoleCallback(usual) ? [] : [consoleCallback(usual)]),
   ];
   const kept = present?.filter((each) => !stale.includes(each)) ?? [];
-  // The redirect of this server's own console is accepted for each of its names (`ownRedirects`).
+  // For the server's own console, one URI suffices: `ownRedirects` accepts every other host name of the server.
   const first = [
     ...(route === undefined || route.isOwn ? [] : [`https://${route.host}/auth/callback`]),
     ...(isServed ? [consoleCallback(address)] : []),
@@ -129,7 +134,7 @@ function consoleRedirects(
   return [...new Set(wanted)];
 }
 
-/** Creates missing clients, and adds this server's redirects to those of the other servers. */
+/** Creates missing clients. Adds the redirect URIs of this server to clients that other servers have created. */
 export async function ensureClients(objects: LoginObjects, address: string, newSecret: () => string): Promise<void> {
   await objects.freshen();
   for (const client of defaultClients(address, newSecret())) {

@@ -1,4 +1,4 @@
-/** `/oauth/token`: exchanges a code once for a token. Source: RFC 6749, section 4.1.3; RFC 7636, section 4.6. */
+/** Handles `/oauth/token`: exchanges a code for a token. Source: RFC 6749, section 4.1.3; RFC 7636, section 4.6. */
 
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
 import type { Log } from '../../../base/log.ts';
@@ -25,7 +25,7 @@ export interface ExchangeDeps {
   nowMs(): number;
 }
 
-/** Returns undefined when the code is invalid, expired, used or issued for another client. */
+/** Exchanges a code. Returns undefined if the code is invalid, expired, already used or issued for another client. */
 export async function exchangeCode(
   { objects, issuer, log, nowMs }: ExchangeDeps,
   { client, code, redirect, verifier }: CodeUse,
@@ -35,7 +35,7 @@ export async function exchangeCode(
   const stored = objects.get<OAuthAuthorizeToken>(AUTHORIZE_TOKENS, name);
   const { clientName, userName = '', userUID = '', scopes = [], redirectURI = '', expiresIn = 0 } = stored ?? {};
   if (stored !== undefined && clientName !== client.metadata?.name) return undefined;
-  // If two requests use one code, the one that fails to delete it is a replay.
+  // Of two requests with the same code, only one deletes the stored code. The other request is a replay.
   if (stored === undefined || !(await objects.remove(AUTHORIZE_TOKENS, name))) {
     const revoked = await issuer.revokeTokensOf(name);
     if (revoked > 0) log.warn('authorization code replayed, tokens revoked', { tokens: revoked });
@@ -48,7 +48,10 @@ export async function exchangeCode(
   return { ...(await issuer.issueToken(grant, name)), scopes };
 }
 
-/** A verifier without a challenge is a downgrade attack (RFC 9700, section 2.1.1). */
+/**
+ * Whether the verifier matches the challenge. A verifier without a challenge is a downgrade attack (RFC 9700, section
+ * 2.1.1).
+ */
 function provesPossession(challenge: string, verifier: string): boolean {
   if (challenge === '') return verifier === '';
   return VERIFIER.test(verifier) && sameText(sha256Base64url(verifier), challenge);
@@ -63,7 +66,7 @@ export async function answerToken(call: HttpCall, deps: ExchangeDeps): Promise<v
   if (repeated !== undefined) return sendError(call, 400, 'invalid_request', 'a parameter is given more than once');
   const value = (name: string): string => form.get(name) ?? '';
   const basic = basicCredentials(call);
-  // RFC 6749, section 2.3.1: both values are form-encoded.
+  // The client ID and the secret are form-encoded (RFC 6749, section 2.3.1).
   const decoded = (text: string): string => new URLSearchParams(`v=${text}`).get('v') ?? '';
   const id = basic === undefined ? value('client_id') : decoded(basic.user);
   const secret = basic === undefined ? value('client_secret') : decoded(basic.secret);

@@ -1,11 +1,11 @@
-/** Valid targets after a login: redirects of clients, and paths of this server. */
+/** Validates the targets of redirects after a login: redirect URIs of clients, and paths of this server. */
 import type { OAuthClient } from '../kinds/oauth/types.ts';
 
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
-/** Placeholder origin for resolving a relative path (RFC 2606). */
+/** Placeholder origin with which a relative path is resolved (RFC 2606). */
 const SELF = 'https://self.invalid';
 
-/** Returns a relative path of this server, or `/` for anything else. */
+/** Returns `path` if it is a relative path of this server; otherwise `/`. */
 export function safePath(path: string | null | undefined): string {
   if (typeof path !== 'string' || !path.startsWith('/') || /^\/[/\\]/.test(path) || /[\\\p{Cc}]/u.test(path))
     return '/';
@@ -15,8 +15,8 @@ export function safePath(path: string | null | undefined): string {
 }
 
 /**
- * Redirect of a request if the client registered the same URI. A loopback address may have any port (RFC 8252, section
- * 7.3). `own`: further paths of this server that the client may use.
+ * Redirect URI of a request if the client has registered it; otherwise undefined. For a loopback address, the port may
+ * differ (RFC 8252, section 7.3). `own`: URIs of this server that are accepted in addition.
  */
 export function acceptedRedirect(
   client: OAuthClient,

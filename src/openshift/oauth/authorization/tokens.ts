@@ -1,4 +1,4 @@
-/** Codes and access tokens: generated from 32 random bytes and stored by their hashes. */
+/** Issues codes and access tokens. Each is generated from 32 random bytes and stored under its hash. */
 
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
 import type { RandomSource } from '../../../base/clock.ts';
@@ -17,7 +17,9 @@ export const AUTHORIZE_TOKENS = 'oauthauthorizetokens.oauth.openshift.io';
 const DAY_SECONDS = 86_400;
 const CODE_SECONDS = 300;
 const MAX_REPLAYED = 1024;
-/** Maximum number of objects of one user. No quota limits how many a session can request. */
+/**
+ * Maximum number of objects per user. A limit is required because a session can request any number of codes and tokens.
+ */
 const MOST_OF_USER = { [AUTHORIZE_TOKENS]: 32, [ACCESS_TOKENS]: 1_000 } as const;
 
 export interface Grant {
@@ -36,7 +38,7 @@ export class TokenIssuer {
   readonly #objects: LoginObjects;
   readonly #random: RandomSource;
   readonly #configuration: () => OAuthConfiguration;
-  /** Codes that were used a second time while their token was being created. */
+  /** Codes that were used again while their token was being created. The token is then revoked after its creation. */
   readonly #replayed = new Set<string>();
 
   constructor(objects: LoginObjects, random: RandomSource, configuration: () => OAuthConfiguration) {
@@ -61,7 +63,7 @@ export class TokenIssuer {
     return code;
   }
 
-  /** `code`: name of the authorize token that it is exchanged for. */
+  /** Creates an access token. `code`: name of the authorize token for which it is exchanged, if any. */
   async issueToken(grant: Grant, code?: string): Promise<IssuedToken> {
     const { client } = grant;
     const { tokenConfig = {} } = this.#configuration();
@@ -83,7 +85,7 @@ export class TokenIssuer {
     return { token, expiresIn };
   }
 
-  /** Deletes the tokens issued for a code that was used a second time (RFC 6749, section 4.1.2). */
+  /** Deletes the tokens that were issued for a code, because the code was used again (RFC 6749, section 4.1.2). */
   async revokeTokensOf(code: string): Promise<number> {
     if (this.#replayed.size >= MAX_REPLAYED) this.#replayed.clear();
     this.#replayed.add(code);
@@ -94,7 +96,9 @@ export class TokenIssuer {
     return issued.length;
   }
 
-  /** Deletes the oldest objects of a user who has reached the maximum number. */
+  /**
+   * Deletes the oldest objects of the user if the user has reached the maximum number, so that one more can be created.
+   */
   async #makeRoom(resource: keyof typeof MOST_OF_USER, user: string): Promise<void> {
     const own = this.#objects.list<OAuthAccessToken>(resource).filter(({ userName }) => userName === user);
     if (own.length < MOST_OF_USER[resource]) return;

@@ -1,4 +1,4 @@
-/** OpenShift settings: `openshift` of the bootstrap file and of the master's configuration. */
+/** Section `openshift` of the bootstrap file and of the master's configuration file. */
 
 import { boolean, type Field, object, oneOf, type Parsed, string } from '../../../wire/strict-yaml.ts';
 import type { IdentityProvider } from '../index.ts';
@@ -11,7 +11,9 @@ const DNS_NAME = {
 const PROVIDER_KINDS = ['htpasswd', 'ldap', 'openID', 'requestHeader'] as const;
 const PROVIDER_FIELDS: readonly string[] = ['name', 'mappingMethod', 'type', ...PROVIDER_KINDS];
 
-/** Like `spec.identityProviders` of the OAuth named cluster, with files of the host instead of objects. */
+/**
+ * Field like `spec.identityProviders` of the OAuth object `cluster`. It refers to files of the host instead of objects.
+ */
 const identityProvidersField = (): Field<readonly IdentityProvider[]> => ({
   schema: {
     type: 'array',
@@ -42,7 +44,7 @@ const identityProvidersField = (): Field<readonly IdentityProvider[]> => ({
 export const PROFILES = ['kubernetes', 'okd'] as const;
 export type Profile = (typeof PROFILES)[number];
 
-/** Fields in both files. `domain` is for routes without a host. */
+/** Fields of the section `openshift` in both files. `domain` is the domain for routes without a host. */
 export const openshiftField = () =>
   object({
     profile: oneOf(...PROFILES),
@@ -54,23 +56,23 @@ export const openshiftField = () =>
 type OpenShiftFile = Parsed<{ openshift: ReturnType<typeof openshiftField> }, 'openshift'>['openshift'];
 
 export interface OpenShiftSettings {
-  /** `okd`: security context constraints are enforced, and users may request projects. */
+  /** Profile of the cluster. With `okd`, security context constraints are enforced, and users may request projects. */
   readonly profile: Profile;
-  /** Routes without a host get NAME-NAMESPACE.DOMAIN. */
+  /** Domain of routes. A route without a host gets the host NAME-NAMESPACE.DOMAIN. */
   readonly domain: string;
-  /** Routes with `wildcardPolicy: Subdomain` are admitted. */
+  /** Whether routes with `wildcardPolicy: Subdomain` are admitted. */
   readonly wildcardRoutes?: true;
-  /** Added to those of the OAuth named cluster. */
+  /** Identity providers that are used in addition to those of the OAuth object `cluster`. */
   readonly identityProviders?: readonly IdentityProvider[];
 }
 
 const DEFAULT_DOMAIN = 'apps.cluster.local';
 
-/** `learnt`: the profile of the cluster, used if the file names none. */
+/** Settings with defaults. `learnt`: profile of the cluster, which applies if the file does not set a profile. */
 export const openshiftOf = (file: OpenShiftFile | undefined, learnt?: Profile): OpenShiftSettings => ({
   profile: file?.profile ?? learnt ?? 'kubernetes',
   domain: file?.domain ?? DEFAULT_DOMAIN,
-  // Omitted by default, because earlier releases reject fields that they do not support.
+  // The field is omitted if it has its default, because earlier releases reject fields that they do not know.
   ...(file?.wildcardRoutes === true ? { wildcardRoutes: true } : {}),
   ...(file?.identityProviders === undefined ? {} : { identityProviders: file.identityProviders }),
 });

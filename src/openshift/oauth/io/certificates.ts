@@ -2,7 +2,10 @@ import { X509Certificate } from 'node:crypto';
 
 const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Whether one of the authorities has signed the certificate, and its common name. */
+/**
+ * Returns whether one of the authorities (PEM) has signed the certificate (DER), and the common name of the
+ * certificate.
+ */
 export function issuedBy(
   certificate: Uint8Array,
   authorities: string,

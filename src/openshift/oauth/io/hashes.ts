@@ -5,7 +5,7 @@ import { compareSync } from 'bcryptjs';
 const ITOA64 = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ROUNDS = 1000;
 const DIGEST = 16;
-/** Order of the digest's bytes in the encoded hash, in groups of three. */
+/** Order in which apr1 encodes the bytes of the digest, in groups of three. */
 const ORDER = [
   [0, 6, 12],
   [1, 7, 13],
@@ -13,10 +13,10 @@ const ORDER = [
   [3, 9, 15],
   [4, 10, 5],
 ] as const;
-/** Higher costs take minutes. */
+/** Maximum cost of a bcrypt hash. Verifying a hash with a higher cost takes minutes. */
 const MAX_BCRYPT_COST = 15;
 
-/** Whether the password matches; false for unsupported kinds of hash. Blocks its thread. */
+/** Whether the password matches the hash. Returns false for unsupported kinds of hashes. Blocks the calling thread. */
 export function matches(password: string, hash: string): boolean {
   const [, cost] = /^\$2[abxy]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(hash) ?? [];
   if (cost !== undefined)

@@ -1,30 +1,30 @@
 /**
- * Validates LDAP messages before the library parses them: a string longer than its message would make the library loop
- * until memory is exhausted. Source: RFC 4511 §4.1.1 to §4.5.3 and §5.1 (definite lengths only).
+ * Validates LDAP messages before the LDAP library parses them. The library would loop and exhaust the memory if a
+ * string is longer than its message. Source: RFC 4511 §4.1.1 to §4.5.3 and §5.1 (definite lengths only).
  */
 interface Element {
   readonly tag: number;
-  /** Positions of the content. */
+  /** Positions of the first byte of the content and of the byte after the content. */
   readonly start: number;
   readonly end: number;
 }
 
-/** The result of a search for one user is far smaller. */
+/** Maximum size of a message. The result of a search for one user is far smaller. */
 const MAX_MESSAGE = 1 << 20;
 const TAG = { integer: 0x02, string: 0x04, enumerated: 0x0a, sequence: 0x30, set: 0x31 } as const;
 const RESULTS = new Set([0x61, 0x65, 0x78]);
 const ENTRY = 0x64;
 const REFERENCE = 0x73;
 const REFERRAL = 0xa3;
-/** Optional elements of results: SASL credentials, and name and value of an extended response. */
+/** Optional elements of a result: referral, SASL credentials, and the name and value of an extended response. */
 const MORE = new Set([REFERRAL, 0x87, 0x8a, 0x8b]);
 
 export class LdapFrames {
   #rest: Buffer = Buffer.alloc(0);
 
   /**
-   * Returns complete messages. Controls are removed, because no request uses them. Throws an Error for an invalid
-   * message.
+   * Adds received bytes and returns the messages that are now complete, without their controls, which no request uses.
+   * Throws an Error if a message is invalid.
    */
   push(chunk: Buffer): Buffer[] {
     let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
@@ -44,7 +44,7 @@ export class LdapFrames {
 
 const bad = (): Error => new Error('the server sent an invalid LDAP message');
 
-/** Returns undefined if the header is incomplete. */
+/** Parses the header of an element; undefined if the header is incomplete. */
 function headerAt(bytes: Buffer, at: number, limit: number): Element | undefined {
   if (limit - at < 2) return undefined;
   const tag = bytes[at] as number;

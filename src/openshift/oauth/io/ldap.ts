@@ -1,6 +1,7 @@
 /**
- * Verifies passwords with an LDAP server: searches the user, then binds as the entry with the password. The user name
- * is a value of the search, never a part of a filter's text. Source: RFC 4511, RFC 4516 (LDAP URLs).
+ * Verifies passwords with an LDAP server: searches for the user's entry, and then binds as this entry with the
+ * password. The user name is passed as a value, never as part of the text of a filter. Source: RFC 4511, RFC 4516 (LDAP
+ * URLs).
  */
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -11,11 +12,11 @@ import { LdapFrames } from './ldap-frames.ts';
 
 const TIMEOUT_MS = 10_000;
 const TOTAL_MS = 30_000;
-/** Limits of the answers to one login, which are usually far smaller. */
+/** Limits of all responses during one login. Typical responses are far smaller. */
 const MAX_BYTES = 4 << 20;
 const MAX_MESSAGES = 200;
 const SCOPES = ['base', 'one', 'sub'] as const;
-/** Name for a bind in place of an unknown user, so that the response time does not reveal whether a user exists. */
+/** Name for a bind if the user is unknown. Without this bind, the response time would reveal whether a user exists. */
 const NO_ENTRY = 'cn=no-such-entry-of-this-directory';
 
 interface LdapUrl {
@@ -26,7 +27,7 @@ interface LdapUrl {
   readonly filter: string;
 }
 
-/** Throws an Error with the reason. */
+/** Parses an LDAP URL. Throws an Error with the reason if the URL is invalid. */
 export function parseLdapUrl(text: string): LdapUrl {
   const [, server, base = '', attribute = '', scope = '', filter = ''] =
     /^(ldaps?:\/\/[^/?]+)(?:\/([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?(?:\?([^?]*))?$/i.exec(text) ?? [];
@@ -48,7 +49,7 @@ export interface LdapLimits {
   readonly totalMs?: number;
 }
 
-/** The sockets of one login, with limits that the library lacks. */
+/** Sockets of one login. Enforces limits that the library does not have. */
 class LoginSockets {
   readonly #totalMs: number;
   readonly #sockets = new Set<Socket>();
@@ -63,7 +64,7 @@ class LoginSockets {
     this.#failure.promise.catch(ignore('a failure after the end of the login has no effect'));
   }
 
-  /** Passes only complete, validated messages to the library. */
+  /** Intercepts received data, so that the library gets only complete and validated messages. */
   judged<S extends Socket>(socket: S): S {
     this.#sockets.add(socket);
     const frames = new LdapFrames();
@@ -88,7 +89,7 @@ class LoginSockets {
     return socket;
   }
 
-  /** Rejects when a limit is exceeded, even if the library waits. */
+  /** Waits for `work`, but rejects as soon as a limit is exceeded, even if the library still waits. */
   async within<T>(work: Promise<T>): Promise<T> {
     try {
       return await Promise.race([work, this.#failure.promise]);
@@ -144,7 +145,7 @@ async function authenticate(
       sizeLimit: 2,
       timeLimit: TIMEOUT_MS / 1000,
     });
-    // If two entries match, the user is ambiguous and rejected. A bind without a name would be anonymous.
+    // If two entries match, the user is ambiguous, so the login fails. An empty name would result in an anonymous bind.
     const [first] = searchEntries;
     const entry = searchEntries.length === 1 && first?.dn !== '' ? first : undefined;
     const dn = entry?.dn ?? NO_ENTRY;
@@ -164,7 +165,10 @@ async function authenticate(
   }
 }
 
-/** Name or address to verify after StartTLS. Without it, Node.js verifies an address as `localhost`. */
+/**
+ * Options with the name or address that the certificate must have after StartTLS. Node.js would otherwise verify an IP
+ * address as `localhost`.
+ */
 function identityOf(server: string): { readonly host: string; readonly servername?: string } {
   const host = new URL(server).hostname.replace(/^\[(.*)\]$/, '$1');
   return isIP(host) === 0 ? { host, servername: host } : { host };

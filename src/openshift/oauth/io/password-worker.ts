@@ -1,4 +1,4 @@
-/** Hashes passwords in its own thread, because one hash takes a tenth of a second or more. */
+/** Thread that hashes passwords. Hashing one password takes 0.1 seconds or more. */
 import { parentPort } from 'node:worker_threads';
 import { hashSync } from 'bcryptjs';
 import { matches } from './hashes.ts';

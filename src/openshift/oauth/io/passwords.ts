@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { CodedError } from '../../../base/errors.ts';
 import type { PasswordPort } from '../port.ts';
 
-/** Further requests would wait for seconds, so they are rejected. */
+/** Maximum number of waiting requests. Further requests are rejected, because they would wait for seconds. */
 const MAX_WAITING = 64;
 const IDLE_MS = 60_000;
 
@@ -11,7 +11,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** A worker thread for hashes that ends after a minute without work. */
+/** Runs hashes in a worker thread, which ends after a minute without work. */
 export class PasswordThread implements PasswordPort {
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -22,7 +22,7 @@ export class PasswordThread implements PasswordPort {
     return (await this.#order({ password, hash })) === true;
   }
 
-  /** Returns a bcrypt hash. */
+  /** Hashes a password with bcrypt. */
   async hash(password: string): Promise<string> {
     return String(await this.#order({ password }));
   }
@@ -74,7 +74,7 @@ export class PasswordThread implements PasswordPort {
   }
 }
 
-/** Returns a bcrypt hash. For short-lived processes. */
+/** Hashes a password with bcrypt, in a thread that is stopped afterwards. Meant for short-lived processes. */
 export async function hashPassword(password: string): Promise<string> {
   const thread = new PasswordThread();
   try {

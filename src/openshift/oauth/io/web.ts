@@ -6,7 +6,7 @@ import type { WebPort } from '../port.ts';
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1 << 20;
 
-/** Requests to identity providers. */
+/** Sends requests to identity providers, through the configured proxy if there is one. */
 export const createWeb = (outbound: OutboundSettings): WebPort => ({
   async request(url, { method, headers, body, ca }) {
     const dispatcher = new OutboundDispatcher(outbound, {

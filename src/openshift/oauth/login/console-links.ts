@@ -1,7 +1,7 @@
 /**
- * One-time links of `hyperedge console`. Secrets are 32 random bytes. Only their hashes are kept, in the memory of the
- * API server that issued the link, so a link works at that server only and ends with its process. Uses monotonic time:
- * a clock that is set back does not extend a link.
+ * One-time links of `hyperedge console`. The secret of a link has 32 random bytes. The API server that issues a link
+ * keeps only a hash of the secret, in memory. Therefore the link works only at this server, and only until its process
+ * ends. Expiry uses monotonic time, so that setting back the clock does not extend a link.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { LoginUser } from '../providers/mapping.ts';
@@ -21,13 +21,13 @@ export class ConsoleLinks {
   readonly #nowMs: () => number;
   #links: readonly Link[] = [];
 
-  /** `random` returns 32 bytes in base64url, `nowMs` monotonic time. */
+  /** `random` returns 32 random bytes in base64url. `nowMs` returns the monotonic time. */
   constructor(random: () => string, nowMs: () => number) {
     this.#random = random;
     this.#nowMs = nowMs;
   }
 
-  /** Returns the secret of a new link. The oldest link ends if there are too many. */
+  /** Creates a link and returns its secret. If there are too many links, the oldest link becomes invalid. */
   issue(user: LoginUser): string {
     const secret = this.#random();
     const link = { hash: hashOf(secret), user, untilMs: this.#nowMs() + LINK_SECONDS * 1000 };
@@ -35,11 +35,11 @@ export class ConsoleLinks {
     return secret;
   }
 
-  /** User of a link that is neither used nor expired. The link is used by this call. */
+  /** Returns the user of a link and invalidates the link. Returns undefined if the link is unknown, used or expired. */
   redeem(secret: string): LoginUser | undefined {
     if (!SECRET.test(secret)) return undefined;
     const hash = hashOf(secret);
-    // All links are compared, so that the time does not depend on the one that matches.
+    // Compare all links, so that the duration does not depend on which link matches.
     const matching = this.#live().filter((link) => timingSafeEqual(link.hash, hash));
     this.#links = this.#live().filter((link) => !matching.includes(link));
     return matching[0]?.user;

@@ -1,6 +1,6 @@
 /**
- * Login of the web console: redemption of one-time links, extension of the session while a tab is open, and logout.
- * Pages of other sites cannot send these requests: each needs a token or a header that requires a CORS preflight.
+ * Login of the web console: redeems one-time links, extends the session while a tab is open, and logs out. Pages of
+ * other sites cannot send these requests, because each requires a token or a header that triggers a CORS preflight.
  */
 import { decodeJson, object, text } from '../../../base/decode.ts';
 import { CONSOLE_CLIENT } from '../authorization/clients.ts';
@@ -11,12 +11,12 @@ import type { OAuthContext } from '../server.ts';
 import { cookie, SESSION } from './cookies.ts';
 import { currentUser, sessionCookie } from './session.ts';
 
-/** Name under which failed redemptions are limited, besides the source. No user has it. */
+/** User name for which failed redemptions are counted, in addition to the source. No user has this name. */
 const LIMITED_AS = 'console:link';
 const FULL = 'user:full';
 const LINK = object({ secret: text });
 
-/** Handlers by path. */
+/** Handlers of the console's login, by path. */
 export const consolePaths = (context: OAuthContext): readonly [string, (call: HttpCall) => Promise<void>][] => [
   ['/oauth/console/redeem', (call) => redeem(context, call)],
   ['/oauth/console/renew', (call) => renew(context, call)],
@@ -52,19 +52,19 @@ async function secretOf(call: HttpCall): Promise<string> {
   }
 }
 
-/** Extends the session of a user whose console shows that it has a token with all rights of the user. */
+/** Extends the session of a user. The console must send a token with the scope `user:full`. */
 async function renew(context: OAuthContext, call: HttpCall): Promise<void> {
   if (!isOwnPost(call)) return;
   const { objects, clock, key } = context;
   const { clientName, scopes = [], userName: name = '', userUID: uid = '' } = tokenOf(context, call) ?? {};
   const user = { name, uid };
-  // A token for less than all rights must not lead to a session, which has all of them.
+  // A session has all rights of the user, so a token with fewer rights must not extend it.
   if (clientName !== CONSOLE_CLIENT || !scopes.includes(FULL) || !currentUser(objects, user))
     return sendError(call, 401, 'access_denied', 'the token is no valid token of the console');
   send(call, 204, noStore(sessionCookie(key(), user, clock.nowMs())), '');
 }
 
-/** Deletes the token; `ends`: also the session of the browser. */
+/** Deletes the token of the request and, if `ends` is true, also the session of the browser. */
 async function revoke(context: OAuthContext, call: HttpCall, ends: boolean): Promise<void> {
   if (!isOwnPost(call)) return;
   const token = tokenOf(context, call);
@@ -79,7 +79,7 @@ const noStore = (setCookie?: string) => ({
   ...(setCookie === undefined ? {} : { 'set-cookie': setCookie }),
 });
 
-/** The access token of the Authorization header, unless it has expired. */
+/** Access token of the Authorization header; undefined if it is unknown or has expired. */
 function tokenOf({ objects, clock }: OAuthContext, call: HttpCall): OAuthAccessToken | undefined {
   const [, secret] = /^bearer (sha256~[A-Za-z0-9_-]{43})$/i.exec(header(call, 'authorization') ?? '') ?? [];
   if (secret === undefined) return undefined;
@@ -91,8 +91,9 @@ function tokenOf({ objects, clock }: OAuthContext, call: HttpCall): OAuthAccessT
 }
 
 /**
- * Rejects other methods, and requests of pages of other sites: browsers send their origin, and send neither the
- * Authorization header nor `x-csrf-token` to another site without its consent.
+ * Whether the request is a POST of the console of this server; otherwise sends an error. Browsers send the origin of
+ * the page, and send neither the Authorization header nor `x-csrf-token` to another site without the consent of that
+ * site.
  */
 function isOwnPost(call: HttpCall): boolean {
   const origin = header(call, 'origin');

@@ -1,9 +1,11 @@
-/** Signed values in cookies and in the OpenID Connect state. Every server of the cluster has the key. */
+/** Signs values in cookies and in the state of OpenID Connect. All servers of the cluster share the key. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { isValid, type Schema } from '../../../base/decode.ts';
 
-/** The prefix prevents other hosts of the domain, such as routes, from setting the cookie (RFC 6265bis §4.1.3.2). */
+/**
+ * The prefix `__Host-` prevents that other hosts of the domain, such as routes, set the cookie (RFC 6265bis §4.1.3.2).
+ */
 export const SESSION = '__Host-ssn';
 export const CSRF = '__Host-csrf';
 
@@ -15,7 +17,10 @@ export function sign(key: Uint8Array, purpose: string, value: object): string {
   return `${body}.${mac(key, purpose, body).toString('base64url')}`;
 }
 
-/** Returns undefined unless the text was signed with this key for this purpose and fits the schema. */
+/**
+ * Decodes a signed value. Returns undefined unless `text` was signed with this key for this purpose and fits the
+ * schema.
+ */
 export function verify<T>(
   key: Uint8Array,
   purpose: string,
@@ -31,7 +36,7 @@ export function verify<T>(
   return isValid(schema, value) ? value : undefined;
 }
 
-/** Value of the first cookie with that name. */
+/** Value of the first cookie with this name; undefined if there is none. */
 export function cookieOf(header: string | undefined, name: string): string | undefined {
   for (const part of header?.split(';') ?? []) {
     const equals = part.indexOf('=');
@@ -40,11 +45,11 @@ export function cookieOf(header: string | undefined, name: string): string | und
   return undefined;
 }
 
-/** SameSite=Lax, because an OpenID provider returns the browser by a redirect from another site. */
+/** Set-Cookie header. SameSite is Lax, because an OpenID provider redirects the browser back from another site. */
 export const cookie = (name: string, value: string): string =>
   `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax${value === '' ? '; Max-Age=0' : ''}`;
 
-/** Compares texts in constant time. */
+/** Compares texts in constant time. Empty texts are never equal. */
 export function sameText(a: string, b: string): boolean {
   const left = createHmac('sha256', 'compare').update(a).digest();
   return timingSafeEqual(left, createHmac('sha256', 'compare').update(b).digest()) && a !== '';

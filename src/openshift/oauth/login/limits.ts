@@ -1,12 +1,13 @@
 /**
- * Limits for failed logins, by source and by user. Uses monotonic time, so clock changes do not affect a limit. A user
- * limit applies to the pair of source and user, so that no other source is locked out.
+ * Limits failed logins, per source address and per pair of source and user. A limit per user alone would let an
+ * attacker lock the user out from other sources. Uses monotonic time, so that changes of the clock do not affect the
+ * limits.
  */
 
 import { peerNetwork } from '../../../base/addresses/addresses.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 
-/** `burst`: failures allowed at once. `seconds`: time until one more is allowed. */
+/** `burst`: number of failures that are allowed at once. `seconds`: time until one more failure is allowed. */
 const SOURCE = { burst: 40, seconds: 2 };
 const PAIR = { burst: 10, seconds: 6 };
 const MAX_KEYS = 10_000;
@@ -20,12 +21,12 @@ export class FailureLimits {
   readonly #nowMs: () => number;
   readonly #buckets = new BoundedMap<string, Bucket>(MAX_KEYS);
 
-  /** `nowMs` returns monotonic time. */
+  /** `nowMs` returns the monotonic time. */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  /** Seconds until the next attempt is allowed, or 0. */
+  /** Seconds until the next attempt is allowed; 0 if it is allowed now. */
   waitSeconds(source: string, user: string): number {
     return Math.max(this.#wait(sourceKey(source), SOURCE), this.#wait(pairKey(source, user), PAIR));
   }
@@ -35,13 +36,13 @@ export class FailureLimits {
     this.#count(pairKey(source, user), PAIR.seconds);
   }
 
-  /** Reverts the failure that was counted for a now successful attempt, so it does not count for its source. */
+  /** Removes the failure that was counted before a successful attempt, and all failures of this source and user. */
   succeeded(source: string, user: string): void {
     this.#release(sourceKey(source), SOURCE.seconds);
     this.#buckets.delete(pairKey(source, user));
   }
 
-  /** Reverts the failure that was counted for an attempt that could not be checked. */
+  /** Removes the failure that was counted before an attempt whose password could not be checked. */
   unchecked(source: string, user: string): void {
     this.#release(sourceKey(source), SOURCE.seconds);
     this.#release(pairKey(source, user), PAIR.seconds);

@@ -1,4 +1,6 @@
-/** Password check with limits, and the pages `/login`, `/login/PROVIDER`, `/oauth2callback/PROVIDER` and `/logout`. */
+/**
+ * Checks passwords within limits, and handles `/login`, `/login/PROVIDER`, `/oauth2callback/PROVIDER` and `/logout`.
+ */
 import { messageOf } from '../../../base/errors.ts';
 import { safePath } from '../authorization/redirects.ts';
 import { type HttpCall, readForm, redirect, sendPage } from '../http.ts';
@@ -20,7 +22,7 @@ type Outcome =
 const MAX_CREDENTIAL = 1024;
 const MAX_OPENID_LOGINS = 32;
 
-/** Checks a password within the limits of its source and user. */
+/** Checks a password unless the source or the user has reached the limit of failures. */
 export async function checkPassword(
   context: OAuthContext & { readonly limits: FailureLimits },
   call: HttpCall,
@@ -32,7 +34,7 @@ export async function checkPassword(
   const waitSeconds = limits.waitSeconds(source, username);
   if (waitSeconds > 0) return { waitSeconds };
   if (username.length > MAX_CREDENTIAL || password.length > MAX_CREDENTIAL) return { failed: true };
-  // Count the failure first, so that concurrent attempts are limited too.
+  // Count a failure before the check, so that concurrent attempts are limited too.
   limits.failed(source, username);
   try {
     const user = await providers.checkPassword(username, password);
@@ -92,7 +94,7 @@ export async function handleOpenId(context: OAuthContext, call: HttpCall, step: 
   const provider = providerAt(context, call.path);
   if (provider === undefined || call.origin === undefined || call.request.method !== 'GET')
     return sendPage(call, 404, messagePage('Not found', 'There is no such identity provider.'));
-  // Each request may wait for the provider, so their number is limited.
+  // Each request may wait for the provider, so the number of concurrent requests is limited.
   if (context.openIdLogins.size >= MAX_OPENID_LOGINS) {
     call.response.setHeader('retry-after', '5');
     return sendPage(call, 503, messagePage('Log in', 'Too many logins at once. Try again.'));

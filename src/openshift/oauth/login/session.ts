@@ -1,4 +1,4 @@
-/** Browser sessions of logged-in users, and form tokens against cross-site requests. */
+/** Browser sessions of users, and form tokens that prevent cross-site requests. */
 
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
 import { number, object, own, text } from '../../../base/decode.ts';
@@ -19,7 +19,7 @@ const SESSION_SCHEMA = own<Session>(object({ name: text, untilMs: number }));
 export const sessionCookie = (key: Uint8Array, user: LoginUser, nowMs: number): string =>
   cookie(SESSION, sign(key, SESSION, { ...user, untilMs: nowMs + SESSION_MS } satisfies Session));
 
-/** User of the session, if the user still exists. */
+/** User of the session; undefined if there is no valid session or the user no longer exists. */
 export function sessionUser(
   call: HttpCall,
   key: Uint8Array,
@@ -27,13 +27,13 @@ export function sessionUser(
   nowMs: number,
 ): LoginUser | undefined {
   const session = verify(key, SESSION, cookieOf(header(call, 'cookie'), SESSION), SESSION_SCHEMA);
-  // A session from the future was created before the clock was set back.
+  // An end that is too far in the future means that the clock has been set back since the session was created.
   if (session === undefined || session.untilMs < nowMs || session.untilMs > nowMs + SESSION_MS) return undefined;
   const { name, uid } = session;
   return currentUser(objects, { name, uid }) ? { name, uid } : undefined;
 }
 
-/** Whether the user still exists with this UID. */
+/** Whether a user with this name and UID still exists. */
 export function currentUser(objects: LoginObjects, { name, uid }: LoginUser): boolean {
   const current =
     name === BOOTSTRAP_USER
@@ -42,7 +42,7 @@ export function currentUser(objects: LoginObjects, { name, uid }: LoginUser): bo
   return current !== undefined && current === uid;
 }
 
-/** Form token of the browser, and the cookie to set if it has none. */
+/** Form token of the browser. If the browser has none, `headers` sets the cookie with a new token. */
 export function formToken(
   call: HttpCall,
   random: () => string,
@@ -53,6 +53,6 @@ export function formToken(
   return { csrf, headers: { 'set-cookie': cookie(CSRF, csrf) } };
 }
 
-/** Whether the form was served to this browser. */
+/** Whether the form was served to this browser: its token equals the token in the cookie. */
 export const isOwnForm = (call: HttpCall, form: URLSearchParams): boolean =>
   sameText(form.get('csrf') ?? '', cookieOf(header(call, 'cookie'), CSRF) ?? '');

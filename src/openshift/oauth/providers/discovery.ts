@@ -1,6 +1,6 @@
 /**
- * Discovery documents of OpenID providers, cached because anonymous users can start logins. Source: OpenID Connect
- * Discovery 1.0.
+ * Reads discovery documents of OpenID providers. They are cached, because anonymous users can trigger logins. Source:
+ * OpenID Connect Discovery 1.0.
  */
 
 import { BoundedMap } from '../../../base/bounded-map.ts';
@@ -32,7 +32,7 @@ export class Discoveries {
     this.#clock = clock;
   }
 
-  /** Rejects with an Error that describes the fault; failures are not cached. `ca`: PEM. */
+  /** Returns the document. Rejects with an Error that describes the fault; failures are not cached. `ca` is in PEM. */
   get(issuer: string, ca: string | undefined): Promise<Discovery> {
     const key = `${issuer}\n${ca ?? ''}`;
     const nowMs = this.#clock.monotonicMs();
@@ -52,7 +52,7 @@ export class Discoveries {
     const answer = await this.#web.request(url, { method: 'GET', headers: {}, ca });
     if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
     const document = decodeJson(own<Partial<Discovery>>(fields), answer.text, url);
-    // Section 4.3 requires exactly the requested issuer URL.
+    // The issuer must be equal to the requested URL (section 4.3).
     if (document.issuer !== issuer) throw new Error(`${url}: issuer is ${JSON.stringify(document.issuer)}`);
     for (const name of ENDPOINTS)
       if (!isTrusted(document[name]))
@@ -61,7 +61,7 @@ export class Discoveries {
   }
 }
 
-/** Requires TLS over the network, because unencrypted keys and tokens cannot be trusted. */
+/** Whether the URL uses TLS or a loopback address. Keys and tokens that are sent unencrypted cannot be trusted. */
 function isTrusted(text: unknown): boolean {
   if (typeof text !== 'string' || !URL.canParse(text)) return false;
   const { protocol, hostname, username } = new URL(text);

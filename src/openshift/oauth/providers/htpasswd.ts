@@ -1,11 +1,11 @@
-/** `htpasswd` files with one `user:hash` per line. */
+/** Parses `htpasswd` files, which have one `user:hash` per line. */
 
-/** Hash without a password. It is verified for an unknown user when the file is empty. */
+/** Hash that no password matches. If the file is empty, it is verified instead, so that the response takes as long. */
 const NO_HASH = '$2b$10$abcdefghijklmnopqrstuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu';
 
 export interface Htpasswd {
   readonly hashes: ReadonlyMap<string, string>;
-  /** Hash that takes longest to verify. */
+  /** The hash that takes longest to verify. It is verified for unknown users. */
   readonly costliest: string;
 }
 
@@ -28,7 +28,7 @@ function cost(hash: string): number {
   return hash.startsWith('$apr1$') ? 1 : 0;
 }
 
-/** Value of the first attribute that has one, otherwise ''. */
+/** Value of the first attribute that has a non-empty value; otherwise ''. */
 export function firstValue(attributes: readonly string[], read: (attribute: string) => string | undefined): string {
   for (const attribute of attributes) {
     const value = read(attribute);

@@ -9,7 +9,7 @@ const USERS = 'users.user.openshift.io';
 const IDENTITIES = 'identities.user.openshift.io';
 const MAX_GENERATED = 100;
 
-/** The login is valid but must not be mapped to a user. The message is for the log. */
+/** Thrown if a login is valid but must not be mapped to a user. The message is for the log only. */
 export class MappingError extends Error {}
 
 export interface LoginUser {
@@ -17,13 +17,13 @@ export interface LoginUser {
   readonly uid: string;
 }
 
-/** Object names become parts of paths, so other names are rejected. */
+/** Encodes text that is unsuitable for object names, because names become parts of URL paths. */
 const objectPart = (text: string): string =>
   /^[^/%:\p{Cc}]{1,200}$/u.test(text) && text !== '.' && text !== '..'
     ? text
     : Buffer.from(text).toString('base64url').slice(0, 220);
 
-/** User of a login. Rejects with MappingError. */
+/** Finds or creates the user of a login. Rejects with MappingError if the mapping method does not allow the login. */
 export async function mapToUser(
   objects: LoginObjects,
   login: LoginIdentity,
@@ -45,7 +45,7 @@ export async function mapToUser(
       extra: { ...login.extra },
     });
   } catch (error) {
-    // The same identity is logging in at another server at the same time.
+    // The same identity logs in at another server at the same time, and that server has created the object.
     if (!isApiError(error, 'AlreadyExists')) throw error;
   }
   return user;

@@ -1,6 +1,6 @@
 /**
- * Logins at an OpenID provider with the authorization code flow. Source: OpenID Connect Core 1.0, section 3.1; RFC
- * 7636.
+ * Logs users in through an OpenID provider with the authorization code flow. Source: OpenID Connect Core 1.0, section
+ * 3.1; RFC 7636.
  */
 
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
@@ -25,7 +25,7 @@ import { firstValue } from './htpasswd.ts';
 
 const COOKIE = '__Host-openid';
 const MAX_WAIT_MS = 600_000;
-/** The clock of a host without a real-time clock may be minutes off. */
+/** Tolerance for token times, because the clock of a host without a real-time clock may be off by minutes. */
 const CLOCK_TOLERANCE_SECONDS = 300;
 
 const PENDING = object({
@@ -54,7 +54,7 @@ export interface OpenIdDeps {
 const callback = (call: HttpCall, name: string): string =>
   `${call.origin ?? ''}/oauth2callback/${encodeURIComponent(name)}`;
 
-/** Redirects the browser to the provider. */
+/** Starts a login: redirects the browser to the provider. */
 export async function beginOpenId(
   call: HttpCall,
   provider: IdentityProvider,
@@ -82,7 +82,9 @@ export async function beginOpenId(
   redirect(call, url.href, { 'set-cookie': cookie(COOKIE, sign(deps.key, COOKIE, pending)) });
 }
 
-/** Returns the identity from the provider's callback. Rejects with an Error that describes the fault. */
+/**
+ * Finishes a login: returns the identity from the provider's callback. Rejects with an Error that describes the fault.
+ */
 export async function finishOpenId(
   call: HttpCall,
   provider: IdentityProvider,
@@ -127,7 +129,7 @@ export async function finishOpenId(
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
     requiredClaims: ['sub', 'exp'],
   });
-  // Section 3.1.3.7: rejects a token for several clients or with another authorized party.
+  // A token for several clients, or with another authorized party, must be rejected (section 3.1.3.7).
   const { azp, aud } = payload;
   if ((azp !== undefined || (Array.isArray(aud) && aud.length > 1)) && azp !== openID.clientID)
     throw new Error('id_token: azp is another client');

@@ -1,5 +1,6 @@
 /**
- * Password check against the configured providers, in order. Source: openshift/oauth-server pkg/authenticator/password.
+ * Checks passwords with the configured providers in their order. Source: openshift/oauth-server
+ * pkg/authenticator/password.
  */
 import type { Secret } from '../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -33,7 +34,7 @@ export class Providers {
     this.#deps = deps;
   }
 
-  /** `spec` of the OAuth object `cluster`. Empty when the kind is not served. */
+  /** `spec` of the OAuth object `cluster`. Empty if the kind is not served or the object does not exist. */
   get configuration(): OAuthConfiguration {
     const stored = this.#deps.objects.get<KubeObject & { spec?: OAuthConfiguration }>(
       'oauths.config.openshift.io',
@@ -42,9 +43,9 @@ export class Providers {
     return stored?.spec ?? {};
   }
 
-  /** Providers of the cluster, followed by those of the bootstrap file with other names. */
+  /** Providers of the OAuth object, and then those of the bootstrap file whose names are not used yet. */
   get all(): readonly IdentityProvider[] {
-    // Only the bootstrap file may reference files of the host.
+    // Only the bootstrap file may refer to files of the host, so references in the object are removed.
     const stored = (this.configuration.identityProviders ?? []).map(withoutFiles);
     const names = new Set(stored.map(({ name }) => name));
     return [...stored, ...this.#deps.configured.filter(({ name }) => !names.has(name))];
@@ -57,10 +58,12 @@ export class Providers {
     );
   }
 
-  /** Returns undefined for an unknown user and for a wrong password, after the same amount of work. */
+  /**
+   * Returns the user. Returns undefined for an unknown user and for a wrong password, after the same amount of work.
+   */
   async checkPassword(username: string, password: string): Promise<LoginUser | undefined> {
     const { objects, ports, log } = this.#deps;
-    // An LDAP server treats an empty password as an anonymous bind.
+    // An empty password is rejected, because an LDAP server treats it as an anonymous bind.
     if (username === '' || password === '') return undefined;
     await objects.freshen();
     if (username === BOOTSTRAP_LOGIN) {
@@ -85,7 +88,7 @@ export class Providers {
     return undefined;
   }
 
-  /** Rejects with MappingError. */
+  /** Maps an identity to its user. Rejects with MappingError. */
   async userOf(provider: IdentityProvider, identity: LoginIdentity): Promise<LoginUser> {
     const { mappingMethod = 'claim' } = provider;
     const method = METHODS.find((each) => each === mappingMethod);
@@ -117,7 +120,7 @@ export class Providers {
     const text = await this.text('secrets', htpasswd?.fileData, htpasswd?.file, 'htpasswd');
     const { hashes, costliest } = parseHtpasswd(text ?? '');
     const hash = hashes.get(username);
-    // Checking an unknown user takes as long as a known one.
+    // For an unknown user, verify another hash, so that the check takes as long as for a known user.
     const good = await ports.passwords.verify(password, hash ?? costliest);
     if (hash === undefined || !good) return undefined;
     return { provider: name, id: username, preferredUserName: username, fullName: '', extra: {} };
@@ -156,7 +159,8 @@ export class Providers {
   }
 
   /**
-   * Value of a key of a Secret or ConfigMap in openshift-config, or of a file of the host, without a trailing newline.
+   * Reads a value from a key of a Secret or ConfigMap in openshift-config, or from a file of the host. A final newline
+   * is removed.
    */
   async text(
     plural: 'secrets' | 'configmaps',
@@ -176,7 +180,7 @@ export class Providers {
   }
 }
 
-/** Common name in the first component of a distinguished name, if it has one. */
+/** Common name in the first component of a distinguished name; empty list if the component is not a common name. */
 const commonName = (dn: string): string[] => {
   const [, name] = /^cn=([^,+\\]+)/i.exec(dn) ?? [];
   return name === undefined ? [] : [name.trim()];

@@ -1,6 +1,6 @@
 /**
- * Logins verified by an authenticating proxy, which presents a certificate and sends the user in a header. Source:
- * openshift/oauth-server pkg/authenticator/request/headerrequest.
+ * Accepts logins from an authenticating proxy. The proxy presents a client certificate and sends the user name in a
+ * header. Source: openshift/oauth-server pkg/authenticator/request/headerrequest.
  */
 
 import { type HttpCall, header } from '../http.ts';
@@ -9,8 +9,8 @@ import type { IdentityProvider, LoginIdentity } from '../types.ts';
 import { firstValue } from './htpasswd.ts';
 
 /**
- * Returns undefined for a request that is not from the proxy. TLS verifies the certificate, so its issuer must be one
- * of the server's client authorities and one of the provider's.
+ * Identity in a request of the proxy; undefined if the request is not from the proxy. The certificate must be issued by
+ * an authority of the provider. TLS has verified it, so its authority must also be a client authority of the server.
  */
 export function fromProxy(
   call: HttpCall,
@@ -38,8 +38,8 @@ export function fromProxy(
 }
 
 /**
- * URL to which clients are redirected to return through the proxy. `${url}` and `${query}` are replaced by those of
- * this request.
+ * URL at which a client reaches the proxy, which forwards the request back to this server. `${url}` and `${query}` in
+ * the template are replaced by those of this request.
  */
 export function proxyUrl(template: string, call: HttpCall): string {
   const query = call.query.toString();

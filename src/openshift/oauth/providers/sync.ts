@@ -1,4 +1,4 @@
-/** Creates Group objects for groups that a provider reports. Source: openshift/oauth-server pkg/groupmapper. */
+/** Maintains Group objects for the groups that a provider reports. Source: openshift/oauth-server pkg/groupmapper. */
 
 import { isApiError } from '../../../api/meta/status.ts';
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
@@ -8,7 +8,7 @@ const GROUPS = 'groups.user.openshift.io';
 const SYNCED = 'synced';
 const MAX_GROUPS = 200;
 
-/** Adds the user to these groups, and removes the user from other groups synchronized from the same provider. */
+/** Adds the user to `groups`, and removes the user from the other groups that were created for this provider. */
 export async function syncGroups(
   objects: LoginObjects,
   provider: string,
@@ -32,7 +32,7 @@ export async function syncGroups(
       }
     }
     await objects.update<Group>(GROUPS, name, (current) =>
-      // Groups that an administrator created are not changed.
+      // Groups that an administrator has created are not changed.
       current.metadata?.annotations?.[annotation] === SYNCED
         ? { ...current, users: [...new Set([...(current.users ?? []), user])] }
         : current,

@@ -1,7 +1,7 @@
 /** Types of oauth.openshift.io/v1. Source: openshift/api oauth/v1 of release 4.10. */
 import type { KubeObject } from '../../../../api/meta/object.ts';
 
-/** Annotation of an access token: the token expires after this many seconds without use. */
+/** Annotation of an access token: number of seconds without use after which the token expires. */
 export const INACTIVITY_SECONDS = 'hyperedge.io/oauth-inactivity-seconds';
 
 export interface ScopeRestriction {
@@ -22,7 +22,7 @@ export interface OAuthClient extends KubeObject {
 
 interface Issued extends KubeObject {
   clientName?: string;
-  /** Seconds since creation; 0 means that it never expires. */
+  /** Lifetime in seconds since the creation; 0 means that it never expires. */
   expiresIn?: number;
   scopes?: string[];
   redirectURI?: string;
@@ -34,7 +34,9 @@ interface Issued extends KubeObject {
 export interface OAuthAccessToken extends Issued {
   authorizeToken?: string;
   refreshToken?: string;
-  /** Seconds since creation; increased while the token is in use. */
+  /**
+   * Seconds since the creation after which the token expires due to inactivity. Increased while the token is in use.
+   */
   inactivityTimeoutSeconds?: number;
 }
 

@@ -3,7 +3,7 @@ import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts
 import { isSet } from '../../../../api/meta/validation.ts';
 import type { OAuthAccessToken, OAuthAuthorizeToken, OAuthClient, OAuthClientAuthorization } from './types.ts';
 
-/** Token names: `sha256~` and the hash in unpadded base64url. */
+/** Pattern of token names: `sha256~` and the hash in base64url without padding. */
 const TOKEN_NAME = /^sha256~[A-Za-z0-9_-]{43}$/;
 const MIN_INACTIVITY_SECONDS = 300;
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
@@ -45,7 +45,7 @@ export const validateAuthorizeToken = (token: OAuthAuthorizeToken): FieldError[]
 
 function issuedProblems(token: OAuthAccessToken | OAuthAuthorizeToken): FieldError[] {
   const errors: FieldError[] = [];
-  // An invalid name may be the secret token itself, so the error does not repeat it.
+  // The error does not repeat an invalid name, because the name may be the secret token itself.
   if (!TOKEN_NAME.test(token.metadata?.name ?? ''))
     errors.push(fieldError.invalid('metadata.name', '<redacted>', 'must have the prefix sha256~ and be a hash'));
   for (const field of ['clientName', 'userName', 'userUID'] as const)
@@ -53,7 +53,7 @@ function issuedProblems(token: OAuthAccessToken | OAuthAuthorizeToken): FieldErr
   return [...errors, ...scopeProblems(token.scopes)];
 }
 
-/** The properties of a token are immutable; only inactivityTimeoutSeconds may increase. */
+/** Validates an update of a token: all properties are immutable, except that inactivityTimeoutSeconds may increase. */
 export function validateTokenUpdate(token: OAuthAccessToken, old: OAuthAccessToken): FieldError[] {
   const fields = ['clientName', 'userName', 'userUID', 'expiresIn', 'authorizeToken'] as const;
   const errors = fields.flatMap((field) =>

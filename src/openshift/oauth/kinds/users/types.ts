@@ -4,7 +4,7 @@ import type { KubeObject } from '../../../../api/meta/object.ts';
 
 export interface User extends KubeObject {
   fullName?: string;
-  /** Identity names in the form `PROVIDER:NAME`. */
+  /** Names of the user's Identity objects, in the form `PROVIDER:NAME`. */
   identities?: string[] | null;
   groups?: string[] | null;
 }

@@ -3,7 +3,7 @@ import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts
 import { isSet } from '../../../../api/meta/validation.ts';
 import type { Group, Identity, User, UserIdentityMapping } from './types.ts';
 
-/** User and group names are used in bindings and URL paths. `~` is an alias for the calling user. */
+/** Problem with a user or group name, which is used in role bindings and URL paths. `~` stands for the calling user. */
 function nameProblem(name: string): string | undefined {
   if (name === '~') return 'may not equal "~"';
   if (name.includes(':')) return 'may not contain ":"';
