@@ -1,27 +1,27 @@
-/** Ports of the machine controllers to hosts and the store. */
+/** Port of the machine controllers to hosts and to the store. */
 
 import type { HostHardware } from './kinds/machine-types.ts';
 import type { SshAddress } from './kinds/ssh-address.ts';
 
 export interface SshTarget {
   readonly address: SshAddress;
-  /** PEM or OpenSSH text. */
+  /** Private key in PEM or OpenSSH format. */
   readonly privateKey: string;
-  /** `ssh-ed25519 AAAA…`: the only host key that is accepted. */
+  /** The only host key that is accepted, as `ssh-ed25519 AAAA…`. */
   readonly hostKey: string;
 }
 
 export interface JoinRequest {
   readonly roles: readonly string[];
-  /** Name of the host and of its future Node. */
+  /** Name of the host, and of the Node that it will register. */
   readonly nodeName: string;
 }
 
 export interface SealedJoin {
-  /** Base64, decrypted with the host's private key. */
+  /** Encrypted join token in base64. The host decrypts it with its private key. */
   readonly sealed: string;
   readonly tokenId: string;
-  /** RFC 3339. */
+  /** Time at which the token expires (RFC 3339). */
   readonly expires: string;
 }
 
@@ -32,14 +32,17 @@ export interface StoreMemberState {
 }
 
 export interface MachineProvisioner {
-  /** A join token for the roles, encrypted for an X25519 public key. */
+  /** Creates a join token for the roles, encrypted for an X25519 public key. */
   seal(request: JoinRequest, sealingKey: string): Promise<SealedJoin>;
-  /** Deletes a token. Succeeds when it does not exist. */
+  /** Deletes a join token. Succeeds if the token does not exist. */
   revoke(tokenId: string): Promise<void>;
-  /** Throws CodedErrors that name the address. */
+  /** Reads the hardware of the host. Throws CodedErrors that name the address. */
   inspect(target: SshTarget): Promise<HostHardware>;
   install(target: SshTarget, request: JoinRequest): Promise<void>;
-  /** Removes the host from the cluster and stops it. `purge` deletes its data. */
+  /**
+   * Removes the host from the cluster and stops it. If `purge` is true, also deletes the data of the cluster on the
+   * host.
+   */
   reset(target: SshTarget, purge: boolean): Promise<void>;
   members(): Promise<readonly StoreMemberState[]>;
   removeMember(name: string): Promise<void>;

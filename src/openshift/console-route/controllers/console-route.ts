@@ -1,4 +1,7 @@
-/** Maintains the route of the API server's console under the profile `okd`. Plan in openshift/console-route/core. */
+/**
+ * Maintains the route of the API servers' console in the profile `okd`. The plan is made in
+ * openshift/console-route/core.
+ */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import type { ResourceClient } from '../../../client/types.ts';
@@ -17,7 +20,7 @@ export const consoleRouteController: ControllerSpec = {
   uses: ['router', 'rootCaPem'],
   prepare: (handle) => {
     const facts = handle.use('router');
-    // An API server of another installation has its own router.
+    // Without the built-in router, no route is created. Another installation's API server has a router of its own.
     if (facts === undefined) return () => {};
     const caPem = handle.use('rootCaPem');
     const services = handle.informer(resources.services);

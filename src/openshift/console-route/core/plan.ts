@@ -1,6 +1,6 @@
 /**
- * Objects that make the API server's console reachable by a route. They have a label of their own, so a console that an
- * administrator has installed in the same namespace stays unchanged.
+ * Plans the objects through which a route leads to the console of the API servers. The objects have their own label, so
+ * that a console that an administrator has installed in the same namespace is not changed.
  */
 import type { Endpoints, Service } from '../../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
@@ -14,13 +14,13 @@ const PORT_NAME = 'https';
 const HTTPS_PORT = 443;
 
 export interface ConsoleFacts {
-  /** Whether there must be a route. */
+  /** Whether the route must exist. */
   readonly isWanted: boolean;
-  /** Domain of routes. */
+  /** Domain of routes, from which the host of the route is derived. */
   readonly domain: string;
-  /** Authorities of the API servers' certificates, as PEM text. */
+  /** CA certificates (PEM) that verify the certificates of the API servers. */
   readonly caPem: string;
-  /** Endpoints of the service `default/kubernetes`: all API servers. */
+  /** Endpoints of the service `default/kubernetes`, which are all API servers. */
   readonly servers: Endpoints | undefined;
 }
 
@@ -41,12 +41,12 @@ export interface ConsolePlan {
   readonly route?: Step<Route> | undefined;
 }
 
-/** Default host of the route `console` in namespace `openshift-console`. */
+/** Default host of the route `console` in the namespace `openshift-console`. */
 export const consoleHost = (domain: string): string => `${CONSOLE_NAME}-${CONSOLE_NAMESPACE}.${domain}`;
 
 const isOwn = (object: KubeObject): boolean => object.metadata?.labels?.[MANAGED_LABEL] === 'true';
 
-/** Steps for the objects that differ from the facts. Empty if the objects belong to another console. */
+/** Steps for the objects that differ from the facts. Empty if the present objects belong to another console. */
 export function planConsole(present: ConsoleObjects, facts: ConsoleFacts): ConsolePlan {
   const { service, slice, route } = present;
   const found = [service, slice, route].filter((each) => each !== undefined);
@@ -61,7 +61,7 @@ export function planConsole(present: ConsoleObjects, facts: ConsoleFacts): Conso
   const port = facts.servers?.subsets?.[0]?.ports?.[0]?.port;
   const addresses = (facts.servers?.subsets ?? []).flatMap((each) => each.addresses ?? []).map(({ ip }) => ip);
   const [first] = addresses;
-  // A control plane without announced API servers has no console that a router could reach.
+  // Without API servers in the Endpoints object, a router could not reach the console.
   if (port === undefined || first === undefined) return {};
   return {
     service: stepTo(service, serviceOf(port)),
@@ -76,7 +76,7 @@ const metadata = (labels: Readonly<Record<string, string>> = {}) => ({
   labels: { [MANAGED_LABEL]: 'true', ...labels },
 });
 
-/** Headless, because only routers use it. */
+/** Service for the router, which connects to the endpoints directly, so the service needs no cluster IP. */
 const serviceOf = (port: number): Service => ({
   apiVersion: 'v1',
   kind: 'Service',
@@ -99,7 +99,10 @@ const sliceOf = (addresses: readonly string[], port: number): EndpointSlice => (
   ports: [{ name: PORT_NAME, port, protocol: 'TCP' }],
 });
 
-/** The router terminates TLS with its own certificate and verifies the API servers' certificates. */
+/**
+ * Route whose TLS is terminated by the router with its own certificate. The router verifies the API servers'
+ * certificates.
+ */
 const routeOf = ({ domain, caPem }: ConsoleFacts): Route => ({
   apiVersion: 'route.openshift.io/v1',
   kind: 'Route',
@@ -116,14 +119,17 @@ const routeOf = ({ domain, caPem }: ConsoleFacts): Route => ({
   },
 });
 
-/** Creates `wanted`, or patches its fields other than the metadata. Undefined if they are present. */
+/**
+ * Step that creates `wanted`, or patches its fields except the metadata. Undefined if the present object has these
+ * fields.
+ */
 function stepTo<T extends KubeObject>(present: T | undefined, wanted: T): Step<T> | undefined {
   if (present === undefined) return { kind: 'create', object: wanted };
   const { metadata: _, ...change } = wanted;
   return covers(present, change) ? undefined : { kind: 'patch', change };
 }
 
-/** Whether `present` has all fields of `wanted`. Lists must have the same length. */
+/** Whether `present` has all fields of `wanted` with the same values. Lists must have the same length. */
 function covers(present: unknown, wanted: unknown): boolean {
   if (typeof wanted !== 'object' || wanted === null) return present === wanted;
   if (typeof present !== 'object' || present === null) return false;

@@ -1,5 +1,5 @@
 /**
- * Resolves the images of an image stream's tags when the stream changes, repeatedly while an image is missing, and
+ * Resolves the images of tags in image streams: when the stream changes, at intervals while an image is missing, and
  * periodically if the tag requests it. Source: openshift/openshift-controller-manager pkg/image/controller (scheduled
  * import).
  */
@@ -11,12 +11,15 @@ import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.
 import { scheduledTags, tagsToImport } from '../core/index.ts';
 import type { ImageStream, TagReference } from '../kinds/imagestreams/types.ts';
 
-/** Retry interval. Hosts report images after they have pulled them. */
+/** Retry interval while an image is missing. Hosts report an image after they have pulled it. */
 const AGAIN_MS = 15_000;
-/** Upstream's `scheduledImageImportMinimumIntervalSeconds`. */
+/** Interval of periodic imports. It equals upstream's `scheduledImageImportMinimumIntervalSeconds`. */
 const SCHEDULED_MS = 15 * 60_000;
 
-/** Tags that refer to streams of other namespaces are resolved with the user's permissions when the tag is written. */
+/**
+ * Whether the controller may resolve the tag. A tag that refers to a stream in another namespace is resolved when a
+ * user writes it, with the permissions of this user.
+ */
 const isOpen = ({ from }: TagReference, own: string | undefined): boolean =>
   from?.kind === 'DockerImage' || !from?.namespace || from.namespace === own || from.namespace === 'openshift';
 
@@ -42,7 +45,7 @@ export const imageStreamImportController: ControllerSpec = {
         if (isDue) retried.set(key, nowMs);
         queue.addAfter(key, AGAIN_MS);
       }, 2);
-      /** Due times of the scheduled tags, by stream. */
+      /** Times at which scheduled tags are due, by key of the stream. */
       const due = new Map<string, number>();
       const scheduled = scope.queue(async (key) => {
         const stream = streams.get(key);

@@ -1,4 +1,6 @@
-/** Updates workloads that follow tags of image streams by annotation. Plan in openshift/image-streams/core. */
+/**
+ * Updates workloads whose annotation follows tags of image streams. The plan is made in openshift/image-streams/core.
+ */
 
 import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';

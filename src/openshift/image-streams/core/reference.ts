@@ -1,14 +1,14 @@
 /**
- * Names of images and of tags of image streams. Source: distribution's reference grammar; openshift/library-go
+ * Parses names of images and names of image stream tags. Source: distribution's reference grammar; openshift/library-go
  * pkg/image/reference.
  */
 
 export interface PullSpec {
-  /** `docker.io/library/x`. */
+  /** Complete name of the repository, for example `docker.io/library/x`. */
   readonly repository: string;
   readonly tag: string;
   readonly digest: string | undefined;
-  /** Complete name with tag or digest, as hosts report it. */
+  /** Complete name with tag or digest, as hosts report their images. */
   readonly name: string;
 }
 
@@ -18,7 +18,7 @@ const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const MAX_LENGTH = 400;
 
-/** Undefined if the text is no image name. */
+/** Parses an image name; undefined if it is invalid. */
 export function parsePullSpec(text: string): PullSpec | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const plain = text.replace(/^docker:\/\//, '');
@@ -39,7 +39,7 @@ export function parsePullSpec(text: string): PullSpec | undefined {
   return { repository: whole, tag, digest, name: digest === undefined ? `${whole}:${tag}` : `${whole}@${digest}` };
 }
 
-/** Parses `stream:tag`. The tag may be missing if `defaultTag` is set. */
+/** Parses `stream:tag`. The tag may be omitted if `defaultTag` is set. Undefined if the name is invalid. */
 export function splitTagName(
   name: string,
   defaultTag?: string,

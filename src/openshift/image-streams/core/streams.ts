@@ -1,17 +1,17 @@
 /**
- * Tags of an image stream and their changes. Objects are modified in place. Source: openshift/library-go
+ * Reads and changes the tags of an image stream. Objects are modified in place. Source: openshift/library-go
  * pkg/image/imageutil.
  */
 import { transitionTime } from '../../../api/meta/conditions.ts';
 import type { ImageStream, TagEvent, TagReference } from '../kinds/imagestreams/types.ts';
 
 export interface FoundImage {
-  /** `sha256:…` */
+  /** Digest of the image, `sha256:…`. */
   readonly image: string;
   readonly pullSpec: string;
 }
 
-/** The same as upstream. */
+/** Maximum number of images in the history of a tag. It is the same in upstream. */
 const MAX_HISTORY = 50;
 
 export function latestEvent(stream: ImageStream | undefined, tag: string): TagEvent | undefined {
@@ -22,7 +22,10 @@ export function specTag(stream: ImageStream | undefined, tag: string): TagRefere
   return (stream?.spec?.tags ?? []).find((each) => each.name === tag);
 }
 
-/** Records `found` as the latest image of the tag. Returns true if it was another one before. `now` is RFC 3339. */
+/**
+ * Records `found` as the latest image of the tag. Returns true if the tag had another image before. `now` is an RFC
+ * 3339 time.
+ */
 export function recordImage(
   stream: ImageStream,
   tag: string,
@@ -67,14 +70,14 @@ function historyOf(stream: ImageStream, tag: string) {
   return added as NonNullable<NonNullable<ImageStream['status']>['tags']>[number];
 }
 
-/** Sets the tag in the spec. The write sets its generation. */
+/** Adds or replaces the tag in the spec. The server sets the generation of the tag when the stream is written. */
 export function setSpecTag(stream: ImageStream, tag: TagReference): void {
   stream.spec ??= {};
   const others = (stream.spec.tags ?? []).filter((each) => each.name !== tag.name);
   stream.spec.tags = [...others, tag].toSorted((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1));
 }
 
-/** Returns false if the tag does not exist. */
+/** Removes the tag from spec and status. Returns false if the tag does not exist. */
 export function removeTag(stream: ImageStream, tag: string): boolean {
   const before = [stream.spec?.tags ?? [], stream.status?.tags ?? []] as const;
   const spec = before[0].filter((each) => each.name !== tag);
@@ -84,7 +87,7 @@ export function removeTag(stream: ImageStream, tag: string): boolean {
   return spec.length < before[0].length || status.length < before[1].length;
 }
 
-/** All tags of spec and status, sorted. */
+/** Names of all tags in spec and status, sorted. */
 export function tagNames(stream: ImageStream): string[] {
   const names = [
     ...(stream.spec?.tags ?? []).map(({ name = '' }) => name),
@@ -93,14 +96,14 @@ export function tagNames(stream: ImageStream): string[] {
   return [...new Set(names)].filter((name) => name !== '').sort();
 }
 
-/** Tags that are re-imported periodically. */
+/** Tags that are imported again periodically. */
 export const scheduledTags = (stream: ImageStream): TagReference[] =>
   (stream.spec?.tags ?? []).filter(
     ({ from, reference, importPolicy }) =>
       from?.kind === 'DockerImage' && reference !== true && importPolicy?.scheduled === true,
   );
 
-/** Tags to import: those not imported since they changed, and those whose import failed (`again`). */
+/** Tags to import: tags that have changed since their last import, and tags whose last import has failed (`again`). */
 export function tagsToImport(stream: ImageStream): { readonly tag: TagReference; readonly again: boolean }[] {
   return (stream.spec?.tags ?? []).flatMap((tag): { readonly tag: TagReference; readonly again: boolean }[] => {
     if (tag.from === undefined || tag.reference === true) return [];

@@ -1,6 +1,6 @@
 /**
- * Annotation with which workloads follow tags of image streams. Source: openshift/library-go pkg/image/trigger; OKD's
- * documentation "Triggering updates on image stream changes".
+ * Handles the annotation with which workloads follow tags of image streams. Source: openshift/library-go
+ * pkg/image/trigger; OKD's documentation "Triggering updates on image stream changes".
  */
 import type { JsonValue, KubeObject } from '../../../api/meta/object.ts';
 
@@ -9,20 +9,20 @@ const MAX_TRIGGERS = 100;
 
 export interface Trigger {
   readonly namespace: string | undefined;
-  /** `stream:tag` */
+  /** Name of the tag, `stream:tag`. */
   readonly name: string;
   readonly container: {
     readonly list: 'containers' | 'initContainers';
     readonly name?: string;
     readonly index?: number;
   };
-  /** Fields that lead to the pod spec. */
+  /** Names of the fields that lead to the pod spec. */
   readonly path: readonly string[];
 }
 
 const FIELD = /^([\w.]+)\.(containers|initContainers)\[(?:(\d{1,3})|\?\(@\.name==["']([^"']{1,63})["']\))\]\.image$/;
 
-/** Active triggers. Paused and invalid ones are omitted. */
+/** Valid triggers in the annotation of the object. Paused and invalid triggers are omitted. */
 export function triggersOf(object: KubeObject): Trigger[] {
   const text = object.metadata?.annotations?.[TRIGGERS];
   if (text === undefined || text === '') return [];
@@ -61,8 +61,8 @@ function triggerOf(value: unknown): Trigger | undefined {
 }
 
 /**
- * Returns the object with the images of its triggers; undefined if unchanged. `pullSpec` returns the latest image of a
- * tag.
+ * Returns a copy of the object with the latest images of its triggers; undefined if nothing changes. `pullSpec` returns
+ * the latest image of a tag.
  */
 export function planTriggers<T extends KubeObject>(
   object: T,

@@ -1,4 +1,4 @@
-/** Status of the hosts in the inventory. Plan in openshift/machines/core/bare-metal-host.ts. */
+/** Maintains the status of BareMetalHosts. The plan is made in openshift/machines/core/bare-metal-host.ts. */
 
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { objectKey } from '../../../api/meta/object.ts';
@@ -31,7 +31,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
 
   return (scope) => {
     if (provisioner === undefined) return;
-    /** Returns undefined when the host does not need inspection or cannot be inspected. */
+    /** Inspects the host over SSH. Returns undefined if no inspection is required or possible. */
     const inspect = async (host: BareMetalHost): Promise<Inspection | undefined> => {
       const { spec, status, metadata } = host;
       const isFree = spec?.consumerRef === undefined && metadata?.deletionTimestamp === undefined;
@@ -62,7 +62,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       if (nextMs !== undefined) queue.addAfter(key, Math.max(0, nextMs - nowMs));
       if (inspection?.error !== undefined) queue.addAfter(key, RETRY_MS);
       if (semanticEqual(status, host.status)) return;
-      // For an offered host this is the time of its last report.
+      // If the host has offered itself, lastUpdated is the time of its last report, which must be kept.
       const lastUpdated = isOffered(host) ? host.status?.lastUpdated : timestamp(nowMs);
       const next = { ...status, ...(lastUpdated === undefined ? {} : { lastUpdated }) };
       await ignoreNotFound(() => client.update({ ...host, status: next }, { subresource: 'status' }));

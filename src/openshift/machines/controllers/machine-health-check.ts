@@ -1,4 +1,4 @@
-/** Deletes machines whose Nodes are unhealthy. Plan in openshift/machines/core/health-check.ts. */
+/** Deletes machines whose Nodes are unhealthy. The plan is made in openshift/machines/core/health-check.ts. */
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
@@ -22,7 +22,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const client = handle.writer(resources.machines);
 
   return (scope) => {
-    /** Reported reasons, by check and machine. */
+    /** Last reported reason for each machine, by key of the check and the machine. A reason is reported only once. */
     const reported = new Map<string, string>();
     const queue = scope.queue(async (key) => {
       const check = checks.get(key);

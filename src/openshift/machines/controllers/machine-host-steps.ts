@@ -1,4 +1,4 @@
-/** Steps of a machine's plan that act on its host. */
+/** Executes steps of a machine's plan that concern its host. */
 
 import { resources } from '../../../api/resources.ts';
 import { decodeJson, object, type Schema, text as string } from '../../../base/decode.ts';
@@ -19,14 +19,17 @@ import {
 import { sshAddressOf } from '../kinds/ssh-address.ts';
 import type { MachineProvisioner, SealedJoin, SshTarget } from '../machines-port.ts';
 
-/** A token that expires sooner is replaced. */
+/** Minimum remaining lifetime of a sealed token. A token that expires sooner is replaced. */
 const RENEW_MS = 5 * 60_000;
 
 export interface HostSteps {
   claim(host: BareMetalHost, machine: Machine): Promise<void>;
-  /** Resolves with a phase if the step determines it. */
+  /**
+   * Seals a join token for a host that has offered itself, or installs the host over SSH. Resolves with the machine's
+   * new phase if the phase changes immediately.
+   */
   provision(host: BareMetalHost, machine: Machine): Promise<MachinePhase | undefined>;
-  /** Revokes the token that was sealed for the host. */
+  /** Revokes the join token that was sealed for the host. */
   withdraw(host: BareMetalHost): Promise<void>;
   wipe(host: BareMetalHost): Promise<void>;
   release(host: BareMetalHost): Promise<void>;
@@ -44,7 +47,7 @@ export function createHostSteps(handle: ControllerHandle, provisioner: MachinePr
       uid: metadata?.uid ?? '',
     };
     const finalizers = [...new Set([...(host.metadata?.finalizers ?? []), HOST_FINALIZER])];
-    // Conditional on the version that was planned with, so that only one of two machines gets the host.
+    // The update fails if the host has changed since planning, so that only one of two machines can claim the host.
     await hosts.update({ ...host, metadata: { ...host.metadata, finalizers }, spec: { ...host.spec, consumerRef } });
   };
 
@@ -116,7 +119,9 @@ function sealedOf(host: BareMetalHost): SealedJoin | undefined {
   }
 }
 
-/** Throws CodedError 'bad-credentials' naming the secret and the key. */
+/**
+ * Address and keys for connecting to the host. Throws CodedError 'bad-credentials' that names the Secret and the key.
+ */
 export async function sshTarget(handle: ControllerHandle, host: BareMetalHost): Promise<SshTarget> {
   const { bmc } = host.spec ?? {};
   const address = sshAddressOf(bmc?.address ?? '');

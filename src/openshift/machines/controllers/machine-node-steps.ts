@@ -1,4 +1,4 @@
-/** Steps of a machine's plan that act on its Node and pods. */
+/** Executes steps of a machine's plan that concern its Node and pods. */
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
@@ -9,7 +9,7 @@ import { nodePatch } from '../core/link.ts';
 import type { BareMetalHost, Machine } from '../kinds/machine-types.ts';
 
 export interface NodeSteps {
-  /** Sets labels, taints and the identity of the machine. */
+  /** Writes the labels, taints and annotations that the Node must have according to its machine. */
   link(node: Node, machine: Machine, host: BareMetalHost | undefined): Promise<void>;
   cordon(node: Node): Promise<void>;
   evict(pods: readonly Pod[]): Promise<void>;
@@ -34,7 +34,7 @@ export function createNodeSteps(handle: ControllerHandle): NodeSteps {
       try {
         await pods.createSubresource(name, namespace, 'eviction', eviction);
       } catch (error) {
-        // 429: a PodDisruptionBudget currently rejects the eviction.
+        // An eviction that a PodDisruptionBudget rejects now (429) is repeated by a later step.
         if (!isApiError(error, 'NotFound') && !isApiError(error, 'TooManyRequests'))
           handle.log.warn('pod not evicted', { pod: `${namespace}/${name}`, error: messageOf(error) });
       }

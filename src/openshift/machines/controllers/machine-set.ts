@@ -1,4 +1,4 @@
-/** Maintains the number of machines of each set. Plan in openshift/machines/core/machine-set.ts. */
+/** Maintains the number of machines of each MachineSet. The plan is made in openshift/machines/core/machine-set.ts. */
 
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { objectKey } from '../../../api/meta/object.ts';
@@ -55,7 +55,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const namespace = set.metadata?.namespace ?? '';
       const node = (name: string) => nodes.get(name);
       let plan = planMachineSet({ set, machines: machines.list(namespace), node }, context);
-      // Each machine takes a host, so changes are planned on a live list. Machines are few.
+      // If machines are to be created or deleted, plan again with machines listed from the server, because each new
+      // machine claims a host. The list is short.
       if (plan.create > 0 || plan.delete.length > 0) {
         const { items } = await client.list({ namespace });
         plan = planMachineSet({ set, machines: items, node }, context);

@@ -17,11 +17,11 @@ import { createHostSteps } from './machine-host-steps.ts';
 import { createNodeSteps } from './machine-node-steps.ts';
 
 export interface MachineSteps {
-  /** Writes the claimed host into the machine. */
+  /** Writes the provider ID and the name of the claimed host into the machine. */
   identify(machine: Machine, host: BareMetalHost): Promise<void>;
-  /** Resolves with a phase if the step determines it. */
+  /** Executes a step. Resolves with the machine's new phase if the phase changes immediately. */
   execute(step: MachineStep, machine: Machine, host: BareMetalHost | undefined): Promise<MachinePhase | undefined>;
-  /** Whether the step connects to the host. Its failures are counted. */
+  /** Whether the step connects to the host over SSH. The controller counts failures of such steps. */
   isRemote(step: MachineStep): boolean;
 }
 

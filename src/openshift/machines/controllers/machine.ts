@@ -1,4 +1,7 @@
-/** Machines claim hosts, install them and release them. Plan in openshift/machines/core/machine.ts. */
+/**
+ * Reconciles machines: they claim hosts, install them and release them. The plan is made in
+ * openshift/machines/core/machine.ts.
+ */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { objectKey } from '../../../api/meta/object.ts';
@@ -82,7 +85,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         const delayMs = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** (attempts - 1));
         failures.set(key, { attempts, message: messageOf(error), retryAtMs: handle.plan().nowMs + delayMs });
         handle.recorder.event(machine, 'Warning', 'FailedProvision', messageOf(error));
-        // Run again immediately, so that the reason becomes a condition.
+        // Plan again immediately, so that the error is written to a condition of the machine.
         queue.add(key);
       }
     }, WORKERS);
@@ -151,7 +154,7 @@ function lookups(hosts: Informer<BareMetalHost>, nodes: Informer<Node>): Lookups
     const { uid, namespace } = machine.metadata ?? {};
     return hosts.list(namespace ?? '').find(({ spec }) => spec?.consumerRef?.uid === uid);
   };
-  /** The Node of a host has the host's name and its machine-id, if the host has reported one. */
+  /** Node of the machine. It has the name of the host and, if the host has reported a machine-id, also this ID. */
   const nodeOf = (machine: Machine, host: BareMetalHost | undefined): Node | undefined => {
     const { name, uid } = machine.status?.nodeRef ?? {};
     if (host === undefined) {
@@ -165,7 +168,7 @@ function lookups(hosts: Informer<BareMetalHost>, nodes: Informer<Node>): Lookups
   return { hostOf, nodeOf };
 }
 
-/** Fields without heartbeats. */
+/** Fields of a Node that affect its machine. Heartbeats are not included, so they trigger no work. */
 const linkFacts = ({ metadata, spec, status }: Node): unknown => [
   metadata?.labels,
   metadata?.annotations,

@@ -1,4 +1,4 @@
-/** Hosts of the inventory: whether a machine may claim them, and their status. */
+/** Hosts of the inventory: decides whether a machine may claim a host, and computes the status of hosts. */
 
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { timeMs } from '../../../base/times.ts';
@@ -12,9 +12,12 @@ import {
   REPORTED_ANNOTATION,
 } from '../kinds/machine-types.ts';
 
-/** A host that offers itself counts as offline after this silence; it normally reports several times within it. */
+/**
+ * Time without a report after which a host that has offered itself counts as offline. Hosts report several times within
+ * it.
+ */
 export const SILENT_MS = 150_000;
-/** An offer that was never approved is deleted after this silence. */
+/** Time without a report after which an offer that was never approved is deleted. */
 export const FORGOTTEN_MS = 15 * 60_000;
 
 export const isOffered = (host: BareMetalHost): boolean =>
@@ -23,7 +26,7 @@ export const isOffered = (host: BareMetalHost): boolean =>
 export const reportsBlank = (host: BareMetalHost): boolean =>
   host.metadata?.annotations?.[REPORTED_ANNOTATION] === 'blank';
 
-/** The status may be missing because the first report is written after the object. */
+/** Time of the last report. Until the first report is written to the status, it is the creation time of the object. */
 const lastSeenMs = ({ metadata, status }: BareMetalHost): number =>
   timeMs(status?.lastUpdated ?? metadata?.creationTimestamp);
 
@@ -48,7 +51,7 @@ export function refusalToClaim(
   return undefined;
 }
 
-/** The host to claim: the first one by name, so that the choice is deterministic. */
+/** Host that the machine claims: the first claimable host by name, so that the choice is deterministic. */
 export function hostToClaim(
   hosts: readonly BareMetalHost[],
   provider: ProviderSpec | undefined,
@@ -59,7 +62,7 @@ export function hostToClaim(
     .sort((left, right) => ((left.metadata?.name ?? '') < (right.metadata?.name ?? '') ? -1 : 1))[0];
 }
 
-/** Summary of the reasons, such as `2 hosts: 1 claimed, 1 not online`. */
+/** Summarizes why no host can be claimed, for example `2 hosts: 1 claimed, 1 not online`. */
 export function whyNone(hosts: readonly BareMetalHost[], provider: ProviderSpec | undefined, nowMs: number): string {
   const counts = new Map<string, number>();
   for (const host of hosts) {
@@ -72,13 +75,13 @@ export function whyNone(hosts: readonly BareMetalHost[], provider: ProviderSpec 
 
 export interface HostPlan {
   readonly status: HostStatus;
-  /** The host offered itself, was never approved and has been silent for too long; it is deleted. */
+  /** Whether the object must be deleted, because the host's offer was never approved and the host no longer reports. */
   readonly forget: boolean;
-  /** Time until the plan may change without a further event. */
+  /** Milliseconds until the plan may change without an event; undefined if only an event can change it. */
   readonly nextMs: number | undefined;
 }
 
-/** Result of the inspection over SSH; undefined if it was not tried yet. */
+/** Result of an inspection over SSH. */
 export interface Inspection {
   readonly status: Pick<HostStatus, 'hardware' | 'goodCredentials'>;
   readonly error: string | undefined;
@@ -123,7 +126,7 @@ function offered(
 ): HostPlan {
   const seenMs = lastSeenMs(host);
   if (!reportsBlank(host)) {
-    // The wipe instruction stays in place until the host has reported that it is blank.
+    // The host stays in the state deprovisioning, which instructs it to wipe itself, until it reports that it is blank.
     if (host.status?.provisioning?.state === 'deprovisioning')
       return failed('deprovisioning', 'provisioning error', 'the host has not reported that it is wiped');
     return failed(
@@ -140,7 +143,7 @@ function offered(
 
 function claimedState(host: BareMetalHost, consumer: Machine | undefined): HostState {
   if (host.metadata?.deletionTimestamp !== undefined) return 'deleting';
-  // The machine controller requests the wipe.
+  // The machine controller has requested the wipe by setting this state.
   if (host.status?.provisioning?.state === 'deprovisioning') return 'deprovisioning';
   const phase = consumer?.status?.phase;
   return phase === 'Provisioned' || phase === 'Running' || phase === 'Deleting' ? 'provisioned' : 'provisioning';

@@ -1,4 +1,4 @@
-/** Conditions of machines: one per type. The transition time only changes with the status. */
+/** Conditions of machines, one per type. The transition time changes only if the status of the condition changes. */
 
 import { transitionTime } from '../../../api/meta/conditions.ts';
 import { timestamp } from '../../../base/times.ts';
@@ -18,7 +18,7 @@ export const isFalse = (type: string, reason: string, message: string, severity 
   ...{ type, status: 'False', severity, reason, message },
 });
 
-/** Sorted by type, as OpenShift's setter does. */
+/** Conditions after an observation, sorted by type as OpenShift sorts them. */
 export function withConditions(
   before: readonly MachineCondition[] | undefined,
   observed: readonly Observed[],

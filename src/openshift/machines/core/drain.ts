@@ -1,12 +1,14 @@
-/** Pods to evict from a node that is drained. Source: k8s.io/kubectl/pkg/drain with --ignore-daemonsets --force. */
+/** Selects the pods to evict from a node. Source: k8s.io/kubectl/pkg/drain with --ignore-daemonsets --force. */
 
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { timeMs } from '../../../base/times.ts';
 
-/** Deleted pods on an unreachable node never terminate, so they are skipped after this time. */
+/**
+ * Time after which a deleted pod on an unreachable node is skipped, because no kubelet can complete its termination.
+ */
 const UNREACHABLE_GRACE_MS = 60_000;
 
-/** Pods that still have to be evicted or have not terminated. */
+/** Pods that must still be evicted, or that have been evicted but not terminated. */
 export function podsToDrain(pods: readonly Pod[], nodeReady: boolean, nowMs: number): Pod[] {
   return pods.filter(({ metadata, status }) => {
     if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;

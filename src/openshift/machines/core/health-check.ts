@@ -1,5 +1,5 @@
 /**
- * Machine health checks: the unhealthy machines, and whether they may be deleted. Source:
+ * Plans machine health checks: finds unhealthy machines, and decides whether they may be deleted. Source:
  * openshift/machine-api-operator pkg/controller/machinehealthcheck.
  */
 
@@ -20,7 +20,7 @@ import { isFalse, isTrue, withConditions } from './conditions.ts';
 
 export interface HealthSnapshot {
   readonly check: MachineHealthCheck;
-  /** Machines of the namespace. */
+  /** Machines in the namespace of the check. */
   readonly machines: readonly Machine[];
   node(name: string): Node | undefined;
 }
@@ -28,10 +28,10 @@ export interface HealthSnapshot {
 export interface HealthPlan {
   /** Machines to delete. */
   readonly remediate: readonly { readonly machine: Machine; readonly why: string }[];
-  /** Unhealthy machines that are not remediated. */
+  /** Unhealthy machines that must not be deleted, with the reason. */
   readonly skipped: readonly { readonly machine: Machine; readonly why: string }[];
   readonly status: MachineHealthCheckStatus;
-  /** Time until a healthy machine may become unhealthy without a further event. */
+  /** Milliseconds until a machine may become unhealthy without an event; undefined if there is no such time. */
   readonly nextMs: number | undefined;
 }
 
@@ -39,9 +39,9 @@ const DEFAULT_STARTUP = '10m';
 
 interface Verdict {
   readonly machine: Machine;
-  /** Undefined if the machine is healthy or not unhealthy for long enough. */
+  /** Reason to remediate the machine. Undefined if it is healthy, or has not been unhealthy for long enough. */
   readonly why: string | undefined;
-  /** No unhealthy condition is present now. */
+  /** Whether the Node has no unhealthy condition now. */
   readonly healthy: boolean;
   readonly nextMs: number | undefined;
 }
@@ -82,7 +82,7 @@ export function planHealthCheck({ check, machines, node }: HealthSnapshot, conte
 }
 
 /**
- * Reason against remediation: a machine without a machine set would not be replaced, and a master requires an
+ * Reason why the machine must not be deleted, if any: only a MachineSet would replace it, and masters require an
  * administrator.
  */
 function refusalOf(machine: Machine): string | undefined {

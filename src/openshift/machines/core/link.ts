@@ -1,5 +1,5 @@
 /**
- * Labels, taints and annotations that a Node receives from its machine. Source: openshift/machine-api-operator
+ * Computes the labels, taints and annotations that a Node gets from its machine. Source: openshift/machine-api-operator
  * pkg/controller/nodelink.
  */
 import type { Node, Taint } from '../../../api/generated/core/v1.ts';
@@ -8,7 +8,8 @@ import { type BareMetalHost, MACHINE_ANNOTATION, type Machine } from '../kinds/m
 const POOL_PREFIX = 'node-role.kubernetes.io/';
 
 /**
- * Merge patch for the Node; undefined if nothing is missing. Values changed on the Node are reset, as upstream does.
+ * Merge patch for the Node; undefined if the Node is up to date. As in upstream, values that were changed on the Node
+ * are reset to those of the machine.
  */
 export function nodePatch(node: Node, machine: Machine, host: BareMetalHost | undefined): object | undefined {
   const { name, namespace } = machine.metadata ?? {};
@@ -31,7 +32,7 @@ export function nodePatch(node: Node, machine: Machine, host: BareMetalHost | un
     return undefined;
   return {
     metadata: {
-      // A merge patch replaces the whole list of taints.
+      // A merge patch replaces the whole list of taints, so the patch must fail if the Node has changed since.
       resourceVersion: node.metadata?.resourceVersion,
       ...(labels === undefined ? {} : { labels }),
       ...(annotations === undefined ? {} : { annotations }),

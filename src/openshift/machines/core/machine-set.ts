@@ -1,6 +1,6 @@
 /**
- * Machine sets: the machines to adopt, create and delete, and the status. Source: openshift/machine-api-operator
- * pkg/controller/machineset, its delete policies.
+ * Plans a MachineSet: the machines to adopt, create and delete, and the status. Source: openshift/machine-api-operator
+ * pkg/controller/machineset with its delete policies.
  */
 
 import type { Node } from '../../../api/generated/core/v1.ts';
@@ -12,7 +12,7 @@ import { DELETE_ANNOTATION, type Machine, type MachineSet, type MachineSetStatus
 
 export interface MachineSetSnapshot {
   readonly set: MachineSet;
-  /** Machines of the namespace. */
+  /** Machines in the namespace of the set. */
   readonly machines: readonly Machine[];
   node(name: string): Node | undefined;
 }
@@ -23,11 +23,11 @@ export interface MachineSetPlan {
   readonly create: number;
   readonly delete: readonly Machine[];
   readonly status: MachineSetStatus;
-  /** Time until a machine becomes available without a further event. */
+  /** Milliseconds until a machine becomes available without an event; undefined if there is no such time. */
   readonly nextMs: number | undefined;
 }
 
-/** Limit of machines created in one pass. Hosts are few, and every machine claims one. */
+/** Maximum number of machines that one reconciliation creates. Every machine claims a host, and hosts are few. */
 const MOST_AT_ONCE = 32;
 
 export function planMachineSet({ set, machines, node }: MachineSetSnapshot, context: PlanContext): MachineSetPlan {
@@ -40,7 +40,7 @@ export function planMachineSet({ set, machines, node }: MachineSetSnapshot, cont
   if (set.metadata?.deletionTimestamp !== undefined) return nothing;
   const live = claimed.filter(({ metadata }) => metadata?.deletionTimestamp === undefined);
   const missing = (set.spec?.replicas ?? 1) - live.length;
-  // A machine that is being deleted keeps its host until the host is wiped; its replacement claims another one.
+  // A machine that is being deleted keeps its host until the host is wiped, so its replacement claims another host.
   const surplus =
     missing < 0 ? inOrderOfDeletion(live, set.spec?.deletePolicy ?? 'Random', context).slice(0, -missing) : [];
   return {
@@ -50,7 +50,10 @@ export function planMachineSet({ set, machines, node }: MachineSetSnapshot, cont
   };
 }
 
-/** Order of deletion: annotated machines, failed ones, those without a Node, then as the policy specifies. */
+/**
+ * Sorts machines by deletion order: first annotated machines, then failed ones, then machines without a Node, and the
+ * others as the policy specifies.
+ */
 export function inOrderOfDeletion(
   machines: readonly Machine[],
   policy: string,

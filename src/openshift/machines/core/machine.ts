@@ -1,8 +1,8 @@
 /**
- * Life cycle of a machine: it claims a host, has it installed and is linked with its Node. When it is deleted, the Node
- * is drained and the host wiped and released. Each plan performs one step; the next step follows from the state
- * observed then. Source of phases, conditions and hooks: openshift/machine-api-operator pkg/controller/machine of
- * release 4.10.
+ * Life cycle of a machine. A machine claims a host, installs it, and is linked to the host's Node. When the machine is
+ * deleted, the Node is drained, and the host is wiped and released. Each plan contains at most one step; the next step
+ * is planned from the state after it. Source of phases, conditions and hooks: openshift/machine-api-operator
+ * pkg/controller/machine of release 4.10.
  */
 
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
@@ -23,36 +23,36 @@ import { quorumRefusal, type StoreMember } from './quorum.ts';
 
 export interface MachineSnapshot {
   readonly machine: Machine;
-  /** Hosts of the namespace. */
+  /** Hosts in the namespace of the machine. */
   readonly hosts: readonly BareMetalHost[];
-  /** The host whose consumer is the machine. */
+  /** Host that the machine has claimed: its consumerRef refers to the machine. */
   readonly host: BareMetalHost | undefined;
   readonly node: Node | undefined;
-  /** Pods of that Node; only set while the machine is being deleted. */
+  /** Pods on the Node. Only set while the machine is being deleted. */
   readonly pods: readonly Pod[];
-  /** Members of the store; only set while a master is being deleted. 'unknown': the store did not respond. */
+  /** Members of the store. Only set while a master is being deleted. 'unknown' means that the store did not respond. */
   readonly members: readonly StoreMember[] | 'unknown' | undefined;
-  /** Result of the last failed attempt of a step over SSH. */
+  /** Failure of the last attempt of a step over SSH; undefined if it succeeded. */
   readonly failure: StepFailure | undefined;
 }
 
 export interface StepFailure {
   readonly attempts: number;
   readonly message: string;
-  /** The step is not retried before this time. */
+  /** Time before which the step is not tried again. */
   readonly retryAtMs: number;
 }
 
 export type MachineStep =
   | { readonly do: 'claim'; readonly host: BareMetalHost }
-  /** Provides the host with its join configuration, or installs it over SSH. */
+  /** Provides the host with its sealed join token, or installs the host over SSH. */
   | { readonly do: 'provision'; readonly host: BareMetalHost }
-  /** Sets the labels, the taints and the identity of the machine on the Node. */
+  /** Writes the labels, taints and annotations of the machine to the Node. */
   | { readonly do: 'link'; readonly node: Node }
   | { readonly do: 'cordon'; readonly node: Node }
   | { readonly do: 'evict'; readonly pods: readonly Pod[] }
   | { readonly do: 'wipe'; readonly host: BareMetalHost }
-  /** Removes the store member of a host that does not respond. */
+  /** Removes the host's member from the store. */
   | { readonly do: 'removeMember'; readonly name: string }
   | { readonly do: 'deleteNode'; readonly node: Node }
   | { readonly do: 'release'; readonly host: BareMetalHost }
@@ -61,14 +61,14 @@ export type MachineStep =
 export interface MachinePlan {
   readonly status: MachineStatus;
   readonly step: MachineStep | undefined;
-  /** Time until the next check without a further event. */
+  /** Milliseconds until the next check if no event occurs; undefined if no check is required. */
   readonly againMs: number | undefined;
 }
 
-/** Number of attempts to install over SSH before the machine fails. */
+/** Maximum number of attempts to install a host over SSH. After that, the machine fails. */
 export const MOST_ATTEMPTS = 5;
 const POLL_MS = 5_000;
-/** Interval of looking for a free host. A host that was wiped for reuse reports itself after about this time. */
+/** Interval for checking whether a host has become free. A host that was wiped reports again after about this time. */
 const SLOW_POLL_MS = 30_000;
 
 export function planMachine(snapshot: MachineSnapshot, nowMs: number): MachinePlan {
@@ -86,7 +86,7 @@ interface Outcome {
 }
 
 const EXISTS = isTrue('InstanceExists');
-/** Condition whether the host could be installed, which is only set after an installation over SSH has failed. */
+/** Condition for the installation over SSH. It is only added after an attempt has failed. */
 const CREATED = isTrue('MachineCreation');
 const DRAINABLE = isTrue('Drainable');
 const TERMINABLE = isTrue('Terminable');
@@ -94,7 +94,7 @@ const TERMINABLE = isTrue('Terminable');
 function planLife({ machine, hosts, host, node, failure }: MachineSnapshot, nowMs: number): Outcome {
   const holds = hookConditions(machine);
   const { errorReason, errorMessage, phase } = machine.status ?? {};
-  // As upstream, a failed machine never recovers; it is deleted and replaced.
+  // A failed machine never recovers, as in upstream. An administrator or a health check replaces it.
   if (phase === 'Failed') {
     const error = { reason: errorReason ?? 'Unknown', message: errorMessage ?? '' };
     return { phase: 'Failed', conditions: holds, error };
@@ -169,7 +169,7 @@ function planEnd(snapshot: MachineSnapshot, nowMs: number): Outcome {
   return { phase: 'Deleting', conditions: [...before, TERMINABLE], ...endStep(snapshot, nowMs) };
 }
 
-/** Next step of a drain; undefined if no pod is left to drain. */
+/** Next step of draining the Node; undefined if the drain is complete or not required. */
 function drainStep({ machine, node, pods }: MachineSnapshot, nowMs: number): Outcome | undefined {
   if (node === undefined || machine.metadata?.annotations?.[EXCLUDE_DRAIN_ANNOTATION] !== undefined) return undefined;
   const phase = 'Deleting';
@@ -183,7 +183,10 @@ function drainStep({ machine, node, pods }: MachineSnapshot, nowMs: number): Out
   return { phase, conditions, step: { do: 'evict', pods: left }, againMs: POLL_MS };
 }
 
-/** The host is wiped before the Node is deleted, because its kubelet would register the Node again. */
+/**
+ * Next step after the drain. The host is wiped before its Node is deleted, because the kubelet would otherwise register
+ * the Node again.
+ */
 function endStep({ host, node, members, failure }: MachineSnapshot, nowMs: number): Pick<Outcome, 'step' | 'againMs'> {
   const name = host?.metadata?.name ?? node?.metadata?.name ?? '';
   const isMember = Array.isArray(members) && members.some((each) => each.name === name);
@@ -199,7 +202,7 @@ function endStep({ host, node, members, failure }: MachineSnapshot, nowMs: numbe
     const isWiped = isOffered(host) ? reportsBlank(host) : failure === undefined;
     if (!isWiped && answers)
       return isOffered(host) ? { againMs: POLL_MS } : { step: { do: 'wipe', host }, againMs: POLL_MS };
-    // The host is wiped when it reports next; see refusalToClaim.
+    // The host is wiped or does not respond. A host that is not wiped cannot be claimed; see refusalToClaim.
   }
   if (isMember) return { step: { do: 'removeMember', name }, againMs: POLL_MS };
   if (node !== undefined) return { step: { do: 'deleteNode', node }, againMs: POLL_MS };
@@ -246,7 +249,8 @@ function statusOf({ machine, host, node }: MachineSnapshot, outcome: Outcome, no
     conditions: withConditions(before.conditions, outcome.conditions, nowMs),
   };
   if (semanticEqual(next, before)) return before;
-  // Time of the last change of phase, as upstream: time-outs of health checks start there.
+  // lastUpdated is the time at which the phase last changed, as in upstream. Timeouts of health checks begin at this
+  // time.
   return {
     ...next,
     lastUpdated: next.phase === before.phase ? (before.lastUpdated ?? timestamp(nowMs)) : timestamp(nowMs),

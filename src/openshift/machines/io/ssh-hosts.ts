@@ -1,4 +1,4 @@
-/** Hosts over SSH: OpenSSH's ssh(1) and scp(1), with one accepted host key. */
+/** Connects to hosts with OpenSSH's ssh(1) and scp(1). Only one given host key is accepted. */
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,8 +7,8 @@ import type { SshTarget } from '../machines-port.ts';
 
 export interface SshSession {
   /**
-   * Runs a command in the remote shell; it must be a constant of this program. Resolves with its output. Throws
-   * CodedError 'ssh' with the address and the last line of the error output.
+   * Runs a command in the remote shell and resolves with its output. The command must be a constant of this program.
+   * Throws CodedError 'ssh' with the address and the last line of the error output.
    */
   run(command: string, options?: { readonly input?: string; readonly timeoutMs?: number }): Promise<string>;
   /** Copies a local file to the host. */
@@ -21,7 +21,7 @@ const COMMAND_MS = 60_000;
 const COPY_MS = 600_000;
 const MAX_OUTPUT = 1 << 20;
 
-/** `directory`: tmpfs directory for the key during the session. */
+/** Prepares a session. `directory`: directory on a tmpfs that stores the private key during the session. */
 export async function openSsh({ address, privateKey, hostKey }: SshTarget, directory: string): Promise<SshSession> {
   const own = await mkdtemp(join(directory, 'ssh-'));
   const identity = join(own, 'identity');
@@ -31,7 +31,7 @@ export async function openSsh({ address, privateKey, hostKey }: SshTarget, direc
   try {
     await chmod(own, 0o700);
     await writeFile(identity, privateKey, { mode: 0o600 });
-    // An alias, so that the key is found for every spelling of the address.
+    // The known_hosts file uses an alias as host name, so that the key is found for every spelling of the address.
     await writeFile(known, `pinned ${hostKey}\n`, { mode: 0o600 });
   } catch (error) {
     await close();
@@ -86,7 +86,7 @@ function program(file: string, args: readonly string[], at: string, timeout: num
           : last.replaceAll(/\p{C}/gu, ' ') || error.message;
       reject(new CodedError('ssh', `${at}: ${why.slice(0, 500)}`));
     });
-    // A closed connection is reported by the exit code.
+    // If the connection closes, the exit code reports it, so the write error is ignored.
     child.stdin?.on('error', () => {});
     child.stdin?.end(input ?? '');
   });

@@ -1,5 +1,6 @@
 /**
- * Types of machines, machine sets, health checks, bare-metal hosts and host offers, with the fields that are used here.
+ * Types of machines, MachineSets, health checks, BareMetalHosts and host offers, with the fields that this cluster
+ * uses.
  */
 import type { NodeAddress, ObjectReference, Taint } from '../../../api/generated/core/v1.ts';
 import type { LabelSelector } from '../../../api/generated/meta/v1.ts';
@@ -18,19 +19,19 @@ export const MACHINE_FINALIZER = 'machine.machine.openshift.io';
 export const HOST_FINALIZER = 'baremetalhost.metal3.io';
 /** Node annotation: `namespace/name` of the Machine. */
 export const MACHINE_ANNOTATION = 'machine.openshift.io/machine';
-/** Machine annotation: delete this machine first when its set scales down. */
+/** Machine annotation: the MachineSet deletes this machine first when it scales down. */
 export const DELETE_ANNOTATION = 'machine.openshift.io/delete-machine';
-/** Machine annotation: do not drain its Node. */
+/** Machine annotation: the machine's Node is not drained before the machine is deleted. */
 export const EXCLUDE_DRAIN_ANNOTATION = 'machine.openshift.io/exclude-node-draining';
-/** Machine annotation: `namespace/name` of its BareMetalHost. */
+/** Machine annotation: `namespace/name` of the BareMetalHost that the machine has claimed. */
 export const HOST_ANNOTATION = 'metal3.io/BareMetalHost';
 export const ROLE_LABEL = 'machine.openshift.io/cluster-api-machine-role';
 export const STATE_ANNOTATION = 'machine.openshift.io/instance-state';
-/** BareMetalHost annotations: public keys and machine-id of the host that offered itself. */
+/** BareMetalHost annotations: public keys and machine-id that the host has sent in its offer. */
 export const OFFER_ANNOTATION = `${OFFER_GROUP}/offer-key`;
 export const SEALING_ANNOTATION = `${OFFER_GROUP}/sealing-key`;
 export const MACHINE_ID_ANNOTATION = `${OFFER_GROUP}/machine-id`;
-/** BareMetalHost annotation: source address of the offer; for IPv6 its /64 prefix. */
+/** BareMetalHost annotation: address from which the offer was sent; for IPv6 only the /64 prefix. */
 export const SOURCE_ANNOTATION = `${OFFER_GROUP}/offered-from`;
 /** BareMetalHost annotation: join credentials, encrypted for the host's sealing key. */
 export const SEALED_ANNOTATION = `${OFFER_GROUP}/sealed-join`;
@@ -47,11 +48,11 @@ export const DELETE_POLICIES = ['Random', 'Newest', 'Oldest'] as const;
 export interface ProviderSpec {
   apiVersion?: string;
   kind?: string;
-  /** Selects the hosts that the machine may claim. Default: all. */
+  /** Selects the hosts that the machine may claim. Default: all hosts. */
   hostSelector?: LabelSelector;
-  /** Default: node. */
+  /** Roles of the host in the cluster. Default: node. */
   roles?: string[];
-  /** Machine config pool, set as a label of the Node. Default: derived from the roles. */
+  /** Machine config pool of the Node, which is set as a label. Default: derived from the roles. */
   pool?: string;
 }
 
@@ -196,15 +197,15 @@ export interface HostStatus {
   poweredOn?: boolean;
 }
 
-/** Offer of a blank host. It is unauthenticated, but signed with the host's own key. */
+/** Offer of a blank host. The client is not authenticated, but the offer is signed with the key of the host. */
 export interface HostOffer extends KubeObject {
   spec?: {
     name?: string;
     machineID?: string;
-    /** Ed25519 and X25519 public keys: base64url of 32 bytes. */
+    /** Public keys of the host: 32 bytes in base64url. The signing key is for Ed25519, the sealing key for X25519. */
     signingKey?: string;
     sealingKey?: string;
-    /** `blank`: not in a cluster. `joined`: running as a node. */
+    /** State of the host. `blank`: it is in no cluster. `joined`: it runs as a node. */
     state?: string;
     hardware?: HostHardware;
     /** Ed25519 signature of `offerText` in base64url. */
@@ -216,16 +217,16 @@ export interface HostOffer extends KubeObject {
 export interface HostOfferStatus {
   phase?: OfferPhase;
   host?: string;
-  /** Set while the phase is Claimed. */
+  /** Sealed join token. Set while the phase is Claimed. */
   sealedJoin?: string;
   machine?: string;
-  /** How the host's data is cleaned when the host is released. */
+  /** How the host must clean its data when it is released. */
   cleaning?: string;
 }
 
 export type OfferPhase = 'Waiting' | 'Claimed' | 'Joined' | 'Released';
 
-/** Text that the signature of an offer covers. */
+/** Text that is signed in an offer. */
 export function offerText({
   name,
   machineID,
@@ -237,7 +238,7 @@ export function offerText({
   return JSON.stringify(['hostoffer/v1', name, machineID, signingKey, sealingKey, state, sorted(hardware)]);
 }
 
-/** Sorts keys, because their order may change between host and server. */
+/** Sorts the keys of objects, because their order may differ between host and server. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value ?? null;

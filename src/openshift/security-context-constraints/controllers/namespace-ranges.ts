@@ -1,5 +1,5 @@
 /**
- * Assigns each namespace a block of user IDs and an SELinux level for its pods, in both profiles. Plans in
+ * Assigns each namespace a block of user IDs and an SELinux level for its pods, in both profiles. The plan is made in
  * openshift/security-context-constraints/core.
  */
 import type { Namespace } from '../../../api/generated/core/v1.ts';
@@ -22,14 +22,14 @@ export const namespaceSecurityController: ControllerSpec = {
     const client = handle.writer(resources.namespaces);
     const record = handle.writer(resources.rangeAllocations);
     return (scope) => {
-      /** Blocks by namespace, including those that this copy does not show yet. */
+      /** Blocks by name of the namespace, including blocks that the informer's copies do not show yet. */
       const blocks = new Map<string, number>();
       const note = (namespace: Namespace): void => {
         const block = blockOf(namespace);
         if (block !== undefined) blocks.set(nameOf(namespace), block);
       };
       for (const namespace of namespaces.list()) note(namespace);
-      // Serialized, because each plan must see the block of the previous one.
+      // One worker only, because each plan must include the block that the previous plan has assigned.
       const queue = scope.queue(async (name) => {
         const namespace = namespaces.get(name);
         if (namespace === undefined) return;
@@ -56,7 +56,10 @@ export const namespaceSecurityController: ControllerSpec = {
   },
 };
 
-/** Written before the namespace, so that the record always contains every used block. */
+/**
+ * Writes the RangeAllocation. Called before the namespace is written, so that the RangeAllocation contains every used
+ * block.
+ */
 async function writeRecord(client: ResourceClient<RangeAllocation>, used: ReadonlySet<number>): Promise<void> {
   const stored = await client.get(SCC_UID).catch((error: unknown) => {
     if (isApiError(error, 'NotFound')) return undefined;

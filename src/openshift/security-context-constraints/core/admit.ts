@@ -1,6 +1,6 @@
 /**
- * Selects the security context constraints that admit a pod, and applies them. Source: openshift/apiserver-library-go
- * pkg/securitycontextconstraints/sccadmission.
+ * Selects the security context constraints (SCC) that admit a pod, and applies them. Source:
+ * openshift/apiserver-library-go pkg/securitycontextconstraints/sccadmission.
  */
 import type { Container, Pod, PodSpec } from '../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
@@ -10,26 +10,26 @@ import { containerErrors, fillContainer } from './container-context.ts';
 import { type NamespaceValues, withNamespaceValues } from './namespace-values.ts';
 import { fillPod, podErrors } from './pod-context.ts';
 
-/** Annotation with the name of the constraints that admitted a pod. */
+/** Annotation with the name of the SCC that has admitted the pod. */
 export const SCC_ANNOTATION = 'openshift.io/scc';
 
 /**
- * Parts that the constraints may modify: the whole new pod, its new debuggers (ephemeral containers), or nothing, so
- * that the pod must comply as it is.
+ * Parts of the pod that an SCC may modify. `pod`: the whole pod, because it is new. `debuggers`: only the new ephemeral
+ * containers. `nothing`: the pod must comply as it is.
  */
 export type Scope = 'pod' | 'debuggers' | 'nothing';
 
 export type Verdict =
   | { readonly name: string; readonly pod: Pod }
-  /** Reasons why no constraints admit the pod, in the order of the constraints. */
+  /** Reasons why each SCC rejects the pod, in the order in which the SCCs were tried. */
   | { readonly errors: readonly FieldError[] };
 
 const LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 
 /**
- * Tries `constraints` in order, the one named `hint` first. It yields each one before trying it. The caller responds
- * with the namespace of the pod, or undefined if neither the requester nor the pod's service account may use the
- * constraints.
+ * Tries the SCCs in order, beginning with the SCC named `hint`. Yields each SCC before trying it. The caller must pass
+ * the values of the pod's namespace to `next()`, or undefined if neither the requester nor the pod's service account
+ * may use the SCC.
  */
 export function* admitPod(
   pod: Pod,
@@ -55,13 +55,13 @@ export function* admitPod(
   return { errors };
 }
 
-/** Formats errors as `[a, b]`, or a single error without brackets, like upstream's aggregates. */
+/** Formats errors like upstream's aggregates: `[a, b]`, or a single error without brackets. */
 export function errorsText(errors: readonly FieldError[]): string {
   const texts = [...new Set(errors.map(({ field, message }) => `${field}: ${message}`))];
   return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
 }
 
-/** Whether all fields that constraints check are unchanged. */
+/** Whether all fields that SCCs check are equal in both pods. */
 export function isSameToConstraints(pod: Pod, old: Pod): boolean {
   return semanticEqual(pod.spec, old.spec) && semanticEqual(seccompAnnotations(pod), seccompAnnotations(old));
 }

@@ -1,6 +1,6 @@
 /**
- * Defaults and checks of constraints for each container. Fields of the pod apply if the container has none. Source:
- * openshift/apiserver-library-go pkg/securitycontextconstraints/{user,capabilities,sccmatching}.
+ * Applies the defaults and checks of an SCC to each container. If a container does not set a field, the field of the
+ * pod applies. Source: openshift/apiserver-library-go pkg/securitycontextconstraints/{user,capabilities,sccmatching}.
  */
 import type { Container, Pod, SecurityContext } from '../../../api/generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
@@ -13,7 +13,7 @@ const ALL_CAPABILITIES = '*';
 
 type Capabilities = NonNullable<SecurityContext['capabilities']>;
 
-/** Sets defaults of missing fields. Modifies `container`. */
+/** Sets missing fields to the defaults of the SCC. Modifies `container`. */
 export function fillContainer(scc: SecurityContextConstraints, pod: Pod, container: Container): void {
   const ofPod = pod.spec?.securityContext ?? {};
   const context: SecurityContext = container.securityContext ?? {};
@@ -27,7 +27,7 @@ export function fillContainer(scc: SecurityContextConstraints, pod: Pod, contain
   if (scc.readOnlyRootFilesystem === true) context.readOnlyRootFilesystem ??= true;
   const profile = profileField(pod.metadata?.annotations?.[`${SECCOMP_CONTAINER}${container.name}`] ?? '');
   if (profile !== undefined) context.seccompProfile ??= profile;
-  // The API rejects `false` for privileged containers and for those with CAP_SYS_ADMIN.
+  // The API rejects allowPrivilegeEscalation=false for containers that are privileged or have CAP_SYS_ADMIN.
   const isPrivileged = context.privileged === true || (context.capabilities?.add ?? []).includes('CAP_SYS_ADMIN');
   const byDefault = scc.defaultAllowPrivilegeEscalation;
   if (byDefault !== undefined && !isPrivileged) context.allowPrivilegeEscalation ??= byDefault;
@@ -103,7 +103,7 @@ function privilegeErrors(scc: SecurityContextConstraints, context: SecurityConte
   return found;
 }
 
-/** Capabilities of a container with those that the constraint adds and drops; undefined if unchanged. */
+/** Capabilities of a container including those that the SCC adds and drops; undefined if nothing changes. */
 function filledCapabilities(scc: SecurityContextConstraints, own: Capabilities | undefined): Capabilities | undefined {
   const [add, drop] = [own?.add ?? [], own?.drop ?? []];
   const adds = new Set([...add, ...(scc.defaultAddCapabilities ?? []).filter((each) => !drop.includes(each))]);

@@ -1,6 +1,7 @@
 /**
- * Initial constraints of every cluster. Source: openshift/cluster-kube-apiserver-operator
- * bindata/bootkube/scc-manifests of release 4.12, which creates missing ones and does not modify edited ones.
+ * SCCs that every cluster initially has. Source: openshift/cluster-kube-apiserver-operator
+ * bindata/bootkube/scc-manifests of release 4.12. As in upstream, missing SCCs are created and edited SCCs are not
+ * modified.
  */
 import type { SecurityContextConstraints } from '../kinds/securitycontextconstraints/types.ts';
 
@@ -45,7 +46,7 @@ function constraints(name: string, about: string, settings: Settings): SecurityC
   };
 }
 
-/** Common settings of the `v2` constraints. */
+/** Settings that all SCCs with the suffix `v2` have in common. */
 const HARDENED: Settings = {
   allowPrivilegeEscalation: false,
   allowedCapabilities: ['NET_BIND_SERVICE'],

@@ -1,6 +1,7 @@
 /**
- * UID ranges and SELinux levels of namespaces: one block of 10,000 UIDs per namespace, starting at 1,000,000,000.
- * Source: openshift/cluster-policy-controller pkg/security/controller, openshift/library-go pkg/security/{uid,mcs}.
+ * Allocates UID ranges and SELinux levels to namespaces. Each namespace gets a block of 10,000 UIDs; the first block
+ * starts at 1,000,000,000. Source: openshift/cluster-policy-controller pkg/security/controller, openshift/library-go
+ * pkg/security/{uid,mcs}.
  */
 import type { Namespace } from '../../../api/generated/core/v1.ts';
 import { MCS, SUPPLEMENTAL_GROUPS, UID_RANGE } from '../../../api/kinds/cluster/namespaces/security.ts';
@@ -12,7 +13,7 @@ const LAST_UID = 1_999_999_999;
 const BLOCK_SIZE = 10_000;
 const BLOCKS = (LAST_UID - FIRST_UID + 1) / BLOCK_SIZE;
 export const RANGE = `${FIRST_UID}-${LAST_UID}/${BLOCK_SIZE}`;
-/** Distance between the levels of consecutive namespaces. */
+/** Distance between the SELinux levels of consecutive blocks. */
 const LEVELS_PER_BLOCK = 5;
 const BITS = 8;
 
@@ -21,12 +22,12 @@ export type AllocationPlan =
   | { readonly kind: 'annotate'; readonly block: number; readonly annotations: Readonly<Record<string, string>> }
   | { readonly kind: 'full' };
 
-/** Whether the namespace lacks its UID range, groups or level. */
+/** Whether the namespace lacks its UID range, its supplemental groups or its SELinux level. */
 export function lacksAllocation({ metadata }: Namespace): boolean {
   return [UID_RANGE, SUPPLEMENTAL_GROUPS, MCS].some((key) => metadata?.annotations?.[key] === undefined);
 }
 
-/** Block of a namespace; undefined if it has none or one outside the range. */
+/** Block of the namespace; undefined if it has none, or if its UID range is not one of the blocks. */
 export function blockOf({ metadata }: Namespace): number | undefined {
   const match = /^(\d{10})\/10000$/.exec(metadata?.annotations?.[UID_RANGE] ?? '');
   const offset = Number(match?.[1] ?? Number.NaN) - FIRST_UID;
@@ -34,9 +35,9 @@ export function blockOf({ metadata }: Namespace): number | undefined {
 }
 
 /**
- * Plans the missing annotations. Existing values are kept.
+ * Plans the annotations that the namespace lacks. Annotations that it has are kept.
  *
- * @param used Blocks in use.
+ * @param used Blocks of other namespaces.
  */
 export function planAllocation(namespace: Namespace, used: ReadonlySet<number>): AllocationPlan {
   if (!lacksAllocation(namespace) || namespace.metadata?.deletionTimestamp !== undefined) return { kind: 'keep' };
@@ -54,7 +55,7 @@ function firstFree(used: ReadonlySet<number>): number | undefined {
   return undefined;
 }
 
-/** SELinux level of a block. Category pairs have the order c1,c0  c2,c0  c2,c1  c3,c0 … */
+/** SELinux level of a block. The category pairs are ordered c1,c0 c2,c0 c2,c1 c3,c0 and so on. */
 function level(block: number): string {
   const index = block * LEVELS_PER_BLOCK;
   const pairs = (category: number): number => (category * (category - 1)) / 2;
@@ -63,7 +64,7 @@ function level(block: number): string {
   return `s0:c${high},c${index - pairs(high)}`;
 }
 
-/** Allocation record: one bit per block in use, as the bytes of a big-endian number. */
+/** Allocation record with one bit for each block in use, stored as the bytes of a big-endian number. */
 export function allocationOf(used: ReadonlySet<number>, stored?: RangeAllocation): RangeAllocation {
   let highest = -1;
   for (const block of used) highest = Math.max(highest, block);

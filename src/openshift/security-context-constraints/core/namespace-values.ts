@@ -1,6 +1,6 @@
 /**
- * UIDs, groups and SELinux levels allocated to a namespace, which constraints without their own values use. Source:
- * openshift/apiserver-library-go pkg/securitycontextconstraints/sccmatching.
+ * UIDs, groups and SELinux level that are allocated to a namespace. An SCC that does not set its own values uses them.
+ * Source: openshift/apiserver-library-go pkg/securitycontextconstraints/sccmatching.
  */
 import { MCS, SUPPLEMENTAL_GROUPS, UID_RANGE } from '../../../api/kinds/cluster/namespaces/security.ts';
 import type { IdRange, SecurityContextConstraints } from '../kinds/securitycontextconstraints/types.ts';
@@ -13,7 +13,7 @@ export interface NamespaceValues {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Parses `START/SIZE` or `START-END`; undefined for other texts and IDs out of range. */
+/** Parses `START/SIZE` or `START-END`; undefined if the text is invalid or an ID is too large. */
 export function parseBlock(text: string): { readonly min: number; readonly max: number } | undefined {
   const match = /^(\d{1,10})([/-])(\d{1,10})$/.exec(text.trim());
   if (match === null) return undefined;
@@ -22,7 +22,7 @@ export function parseBlock(text: string): { readonly min: number; readonly max: 
   return max < min || max > MAX_ID ? undefined : { min, max };
 }
 
-/** Whether the constraints use any value of the namespace. */
+/** Whether the SCC uses any value of the namespace. */
 export function needsNamespace(scc: SecurityContextConstraints): boolean {
   return needsUsers(scc) || needsLevel(scc) || needsGroups(scc.fsGroup) || needsGroups(scc.supplementalGroups);
 }
@@ -36,7 +36,7 @@ const needsLevel = ({ seLinuxContext }: SecurityContextConstraints): boolean =>
 const needsGroups = (strategy: { readonly type?: string; readonly ranges?: readonly IdRange[] } | undefined): boolean =>
   strategy?.type === 'MustRunAs' && (strategy.ranges ?? []).length === 0;
 
-/** Returns the constraints with the values of the namespace, or an error if a value is missing. */
+/** Returns the SCC with the values of the namespace, or an error message if the namespace lacks a value. */
 export function withNamespaceValues(
   scc: SecurityContextConstraints,
   { name, annotations }: NamespaceValues,
@@ -66,7 +66,7 @@ export function withNamespaceValues(
   const needsAny = needsGroups(scc.fsGroup) || needsGroups(scc.supplementalGroups);
   if (needsAny && (first === undefined || ranges.length < blocks.length))
     return missing('group', problem(SUPPLEMENTAL_GROUPS, groups));
-  // Volumes get only the first group.
+  // Volumes use only the first group of the namespace.
   if (needsGroups(scc.fsGroup) && first !== undefined)
     resolved.fsGroup = { ...scc.fsGroup, ranges: [{ min: first.min, max: first.min }] };
   if (needsGroups(scc.supplementalGroups)) resolved.supplementalGroups = { ...scc.supplementalGroups, ranges };

@@ -1,11 +1,11 @@
 /**
- * Order in which constraints are tried: priority, then restrictiveness, then name. Source:
+ * Order in which SCCs are tried: by priority, then by restrictiveness, then by name. Source:
  * openshift/apiserver-library-go pkg/securitycontextconstraints/util/sort.
  */
 import type { SecurityContextConstraints } from '../kinds/securitycontextconstraints/types.ts';
 import { ALL_VOLUMES, HOST_PATH, NO_VOLUMES } from '../kinds/securitycontextconstraints/volumes.ts';
 
-/** Each permission has more points than all lower ones together. */
+/** Points of each permission. Each permission has more points than all permissions below it together. */
 const POINTS = {
   privileged: 1_600_000,
   hostPorts: 800_000,
@@ -22,7 +22,7 @@ const STRATEGY_POINTS: ReadonlyMap<string, number> = new Map([
 const CAPABILITIES = { base: 5_000, add: 300, allow: 10, allowAll: 4_000, drop: -50, dropAll: -3_000, max: 9_999 };
 const TRIVIAL_VOLUMES = new Set(['secret', 'configMap', 'emptyDir', 'downwardAPI', 'projected', NO_VOLUMES]);
 
-/** Points of a set of constraints; fewer points mean fewer permissions. */
+/** Points of an SCC. Fewer points mean fewer permissions. */
 export function restrictivenessPoints(scc: SecurityContextConstraints): number {
   const strategy = (type: string | undefined): number => STRATEGY_POINTS.get(type ?? '') ?? 0;
   return (

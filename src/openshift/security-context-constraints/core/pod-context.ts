@@ -1,5 +1,5 @@
 /**
- * Defaults and checks of constraints at pod level. Source: openshift/apiserver-library-go
+ * Applies the defaults and checks of an SCC to the fields of the pod. Source: openshift/apiserver-library-go
  * pkg/securitycontextconstraints/{group,selinux,sysctl,sccmatching}.
  */
 import type { Pod, PodSecurityContext, PodSpec, SELinuxOptions, Volume } from '../../../api/generated/core/v1.ts';
@@ -9,7 +9,7 @@ import type { GroupStrategy, SecurityContextConstraints } from '../kinds/securit
 import { ALL_VOLUMES, FLEX_VOLUME } from '../kinds/securitycontextconstraints/volumes.ts';
 import { defaultProfile, podProfile, profileErrors, profileField } from './seccomp.ts';
 
-/** Sysctls that are namespaced and isolated per pod. Source: k8s.io/kubernetes/pkg/kubelet/sysctl. */
+/** Safe sysctls, which are namespaced and isolated per pod. Source: k8s.io/kubernetes/pkg/kubelet/sysctl. */
 const SAFE_SYSCTLS = new Set([
   'kernel.shm_rmid_forced',
   'net.ipv4.ip_local_port_range',
@@ -24,7 +24,7 @@ const SAFE_SYSCTLS = new Set([
   'net.ipv4.tcp_syncookies',
   'net.ipv4.tcp_wmem',
 ]);
-/** Types whose field in a volume has another name. */
+/** Volume types in SCCs by name of their field in a volume, for types whose name differs from the field. */
 const VOLUME_FIELDS: ReadonlyMap<string, string> = new Map([
   ['cephfs', 'cephFS'],
   ['storageos', 'storageOS'],
@@ -32,7 +32,7 @@ const VOLUME_FIELDS: ReadonlyMap<string, string> = new Map([
 ]);
 const ROOT_CA_MAP = 'kube-root-ca.crt';
 
-/** Sets defaults of missing fields. Modifies `pod`. */
+/** Sets missing fields to the defaults of the SCC. Modifies `pod`. */
 export function fillPod(scc: SecurityContextConstraints, pod: Pod): void {
   const { spec } = pod;
   if (spec === undefined) return;
@@ -94,7 +94,7 @@ export function selinuxErrors(
   return found;
 }
 
-/** Sorts the categories, whose order has no meaning: `s0:c1,c0` equals `s0:c0,c1`. */
+/** Sorts the categories of an SELinux level. Their order has no meaning: `s0:c1,c0` equals `s0:c0,c1`. */
 function sortedLevel(level: string): string {
   const colon = level.indexOf(':');
   if (colon < 0) return level;
@@ -108,7 +108,7 @@ function sortedLevel(level: string): string {
 function groupErrors(strategy: GroupStrategy | undefined, groups: readonly number[], path: string): FieldError[] {
   if (strategy?.type !== 'MustRunAs') return [];
   const ranges = strategy.ranges ?? [];
-  /** Upstream's message contains the value in Go syntax. */
+  /** Value as upstream's message shows it, in the syntax of Go. */
   const shown = `[]int64{${groups.join(', ')}}`;
   const invalid = (detail: string): FieldError => ({
     type: 'FieldValueInvalid',
@@ -126,7 +126,7 @@ function sysctlErrors(
   { sysctls = [] }: PodSecurityContext,
   path: string,
 ): FieldError[] {
-  // Both separators denote the same sysctl.
+  // A sysctl may be written with dots or slashes.
   const plain = (name: string): string => name.replaceAll('/', '.');
   const matches = (patterns: readonly string[], name: string): boolean =>
     patterns
@@ -154,14 +154,17 @@ function volumeErrors(scc: SecurityContextConstraints, volumes: readonly Volume[
   });
 }
 
-/** A volume without a source is an emptyDir. */
+/** Type of the volume. A volume without a source is an emptyDir. */
 function volumeType(volume: Volume): string {
   const field = Object.entries(volume).find(([key, value]) => key !== 'name' && value !== undefined && value !== null);
   const name = field?.[0] ?? 'emptyDir';
   return VOLUME_FIELDS.get(name) ?? name;
 }
 
-/** Whether the volume is the projected service account token, which counts as a secret. */
+/**
+ * Whether the volume contains only the service account token and its usual companions. Such a volume counts as a
+ * secret.
+ */
 function isToken({ projected }: Volume): boolean {
   const sources = projected?.sources ?? [];
   return (

@@ -1,5 +1,5 @@
 /**
- * Seccomp profiles of pods: fields, the older annotations, and the profile names in constraints. Source:
+ * Seccomp profiles of pods, which are set by fields or by older annotations, and the profile names in SCCs. Source:
  * openshift/apiserver-library-go pkg/securitycontextconstraints/seccomp.
  */
 import type { Container, Pod, SeccompProfile } from '../../../api/generated/core/v1.ts';
@@ -11,7 +11,7 @@ const DOCKER_DEFAULT = 'docker/default';
 const LOCALHOST = 'localhost/';
 const ANY = '*';
 
-/** Default profile: the first one that is no wildcard. */
+/** Profile that a pod gets by default: the first allowed profile that is not a wildcard; '' if there is none. */
 export function defaultProfile(allowed: readonly string[]): string {
   return allowed.find((name) => name !== ANY) ?? '';
 }
@@ -41,7 +41,7 @@ function profileName(profile: SeccompProfile | undefined): string | undefined {
   }
 }
 
-/** Field for a profile name; undefined for an invalid name. */
+/** Seccomp field for a profile name; undefined if the name is invalid. */
 export function profileField(name: string): SeccompProfile | undefined {
   if (name === 'unconfined') return { type: 'Unconfined' };
   if (name === RUNTIME_DEFAULT || name === DOCKER_DEFAULT) return { type: 'RuntimeDefault' };

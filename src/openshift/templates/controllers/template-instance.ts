@@ -1,6 +1,6 @@
 /**
- * Creates the objects of template instances as their requesters, and deletes them with the instance. Source:
- * openshift/openshift-controller-manager pkg/template/controller.
+ * Creates the objects of template instances with the permissions of their requesters, and deletes them with the
+ * instance. Source: openshift/openshift-controller-manager pkg/template/controller.
  */
 
 import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta/object.ts';
@@ -18,7 +18,7 @@ import {
 } from '../kinds/templateinstances/index.ts';
 import type { Template } from '../kinds/templates/index.ts';
 
-/** Instance for which an object was created, so that a second attempt finds the objects of the first. */
+/** Label with the UID of the instance for which the object was created, so that a retry recognizes existing objects. */
 const OWNER = 'template.openshift.io/template-instance-owner';
 
 export const templateInstanceController: ControllerSpec = {
@@ -61,7 +61,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
     const kinds = await kindsOf();
     const placed = (processed.objects ?? []).map((object) => place(object as KubeObject, namespace, kinds));
-    // All objects are admitted in a dry run before the first is created, so that a rejection leaves no objects behind.
+    // A dry run for all objects precedes the first create, so that a rejected object leaves no other objects behind.
     for (const each of placed) await create(each, send, uid, '?dryRun=All');
     const refs: ObjectRef[] = [];
     for (const each of placed) refs.push(refOf(await create(each, send, uid, '')));
@@ -79,7 +79,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       try {
         await send('DELETE', path, { ...options, ...preconditions });
       } catch (error) {
-        // Objects that were deleted or replaced, or that the requester may no longer delete, are left unchanged.
+        // Objects that no longer exist, were replaced, or may not be deleted by the requester are left unchanged.
         if (!['NotFound', 'Conflict', 'Forbidden'].some((reason) => isApiError(error, reason as 'NotFound')))
           throw error;
       }
@@ -106,7 +106,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         objects = (await instantiate(instance, send)).map((ref) => ({ ref }));
         condition = { type: 'Ready', status: 'True', lastTransitionTime: now(), reason: 'Created', message: '' };
       } catch (error) {
-        // Rejections by the server are final. Other errors are retried.
+        // A rejection by the server is final. Other errors are retried.
         if (!(error instanceof ApiError) || error.httpCode >= 500 || error.httpCode === 429) throw error;
         const message = messageOf(error);
         condition = {
@@ -168,7 +168,7 @@ function refOf({ apiVersion, kind, metadata }: KubeObject): ObjectRef {
   };
 }
 
-/** The template with the parameter values from the secret. */
+/** Template of the instance, with the parameter values from the instance's Secret. */
 async function withSecret({ metadata, spec }: TemplateInstance, send: Send): Promise<Template> {
   const template = spec?.template ?? {};
   const name = spec?.secret?.name;

@@ -1,17 +1,21 @@
 /**
- * Values of parameters with `generate: expression`: text in which `[CLASS]{COUNT}` is replaced by COUNT random
- * characters. A class contains ranges (`a-z`, `0-9`), single characters, `\w` (letters, digits, `_`), `\d` (digits),
- * `\a` (letters and digits) and `\A` (punctuation). Source: OpenShift's templates, "Generating parameter values".
+ * Generates values of parameters with `generate: expression`. In the expression, each `[CLASS]{COUNT}` is replaced by
+ * COUNT random characters. A class contains ranges (`a-z`, `0-9`), single characters, `\w` (letters, digits, `_`), `\d`
+ * (digits), `\a` (letters and digits) and `\A` (punctuation). Source: OpenShift's templates, "Generating parameter
+ * values".
  */
 
-/** A uniform number in [0, 1). */
+/** Returns a random number, uniformly distributed in [0, 1). */
 export type Random = () => number;
 
-/** Limit of one class, as upstream. */
+/** Maximum COUNT of a class. It is the same in upstream. */
 const MAX_COUNT = 255;
-/** Limit of the whole value. */
+/** Maximum length of a generated value. */
 const MAX_LENGTH = 4096;
-/** Limit of all generated values of a template. Typical passwords and keys need a few hundred characters. */
+/**
+ * Maximum length of all generated values of a template. Typical passwords and keys have a few hundred characters
+ * together.
+ */
 export const MAX_GENERATED = 64 * 1024;
 
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';
@@ -26,14 +30,14 @@ const CLASSES: ReadonlyMap<string, string> = new Map([
 ]);
 const TERM = /\[([a-zA-Z0-9\-\\]+)\]\{(\d+)\}/g;
 
-/** The value, or why there is none. */
+/** Generated value, or the reason why the expression is invalid. */
 export type Generated = { readonly value: string } | { readonly problem: string };
 
-/** Work that the expressions of one template may still take: characters to read and to generate. */
+/** Number of characters that the expressions of one template may still read and generate. */
 export class ExpressionBudget {
   #left = MAX_GENERATED;
 
-  /** Takes characters from the budget of a template. Returns false if it is used up. */
+  /** Subtracts characters from the budget. Returns false if the budget is exhausted. */
   spend(characters: number): boolean {
     this.#left -= characters;
     return this.#left >= 0;
@@ -69,7 +73,7 @@ export function generateValue(expression: string, random: Random, budget = new E
   return value.length > MAX_LENGTH ? { problem: `the value must have at most ${MAX_LENGTH} characters` } : { value };
 }
 
-/** The characters of a class, each once, in the order of ASCII. */
+/** Characters of a class without duplicates, in ASCII order. */
 function alphabetOf(characterClass: string): string | { readonly problem: string } {
   const characters = new Set<string>();
   for (let at = 0; at < characterClass.length; at++) {
@@ -93,7 +97,9 @@ function alphabetOf(characterClass: string): string | { readonly problem: string
   return [...characters].sort().join('');
 }
 
-/** Whether two characters form a range: both are letters of one case or digits, in order. */
+/**
+ * Whether the characters form a range: both are lower-case letters, upper-case letters or digits, in ascending order.
+ */
 function isRange(first: string, last: string): boolean {
   const isOneSort = [LOWER, LOWER.toUpperCase(), DIGITS].some((sort) => sort.includes(first) && sort.includes(last));
   return isOneSort && first <= last;

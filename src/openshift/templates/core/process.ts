@@ -1,7 +1,7 @@
 /**
- * Processes a template: generates and validates parameters, replaces references to them, adds labels. Pure; randomness
- * is an argument. Source: openshift/library-go pkg/template/templateprocessing, OpenShift's documentation "Writing
- * templates".
+ * Processes a template: generates and validates parameters, replaces references to them, and adds labels. Random
+ * numbers are passed as an argument. Source: openshift/library-go pkg/template/templateprocessing, OpenShift's
+ * documentation "Writing templates".
  */
 
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
@@ -11,7 +11,7 @@ import { anything, decodeJson, own } from '../../../base/decode.ts';
 import { type TemplateParameter, validateParameters } from '../kinds/templates/index.ts';
 import { ExpressionBudget, type Generated, generateValue, type Random } from './expression.ts';
 
-/** Processed fields of a Template. */
+/** Fields of a Template that are processed. */
 export interface TemplateBody {
   message?: string;
   objects?: readonly JsonObject[];
@@ -28,20 +28,20 @@ export interface ProcessedTemplate {
 }
 
 export const MAX_OBJECTS = 1_000;
-/** Limit of the total length of all strings in the objects, which may be returned as one object. */
+/** Maximum length of all strings in the objects together, because the response may contain all objects. */
 export const MAX_CHARACTERS = 3 * 1024 * 1024;
 const MAX_DEPTH = 100;
 
 const REFERENCE = /\$\{([a-zA-Z0-9_]+)\}/g;
 const TYPED_REFERENCE = /^\$\{\{([a-zA-Z0-9_]+)\}\}$/;
 
-/** Field paths of errors refer to the template. */
+/** Result of processing. The field paths of errors refer to the template. */
 type Result = { readonly processed: ProcessedTemplate } | { readonly errors: readonly FieldError[] };
 
 export const processTemplate = (template: TemplateBody, random: Random): Result =>
   atOnce(templateSteps(template, random));
 
-/** Like `processTemplate`, as a generator that yields after each parameter and object. */
+/** Does the work of `processTemplate` as a generator, which yields after each parameter and object. */
 export function* templateSteps(template: TemplateBody, random: Random): Steps<Result> {
   const objects = template.objects ?? [];
   if (objects.length > MAX_OBJECTS) return { errors: [fieldError.tooMany('objects', objects.length, MAX_OBJECTS)] };
@@ -79,7 +79,7 @@ function* withValues(
   return { parameters: complete, errors };
 }
 
-/** Appends errors of the parameter to `errors`. */
+/** Parameter with its given or generated value. Errors are appended to `errors`. */
 function withValue(
   parameter: TemplateParameter,
   index: number,
@@ -116,7 +116,7 @@ class Refused extends Error {
   }
 }
 
-/** Replaces references. The total output is limited. */
+/** Replaces references to parameters. The total length of the output is limited. */
 class Substitution {
   readonly #values: ReadonlyMap<string, string>;
   #produced = 0;
@@ -132,7 +132,7 @@ class Substitution {
     const result = this.#value(withoutLiteralNamespace(object), at, 0) as JsonObject;
     const entries = Object.entries(labels ?? {});
     if (entries.length === 0) return result;
-    // Counted for every object, because each gets a copy of the labels.
+    // The labels count for every object, because each object gets a copy of them.
     this.#spend(
       entries.reduce((sum, [key, value]) => sum + key.length + value.length, 0),
       at,
@@ -148,7 +148,7 @@ class Substitution {
     );
   }
 
-  /** Unknown references are not replaced. */
+  /** Replaces the references in a text. References to unknown parameters are kept. */
   text(text: string, at: string): string {
     let length = text.length;
     if (!text.includes('${')) {
@@ -175,7 +175,10 @@ class Substitution {
     return Object.fromEntries(entries);
   }
 
-  /** Value of a text that consists only of `${{NAME}}`: parsed as JSON, or the text itself if it is no valid JSON. */
+  /**
+   * Value of a text that consists only of `${{NAME}}`: the parameter parsed as JSON, or its text if it is not valid
+   * JSON.
+   */
   #typed(text: string, at: string): JsonValue {
     const name = TYPED_REFERENCE.exec(text)?.[1];
     const value = name === undefined ? undefined : this.#values.get(name);
@@ -200,8 +203,8 @@ const isObject = (value: JsonValue | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * Removes a literal namespace, so that the object is created where the template is processed. A namespace with a
- * parameter reference is kept.
+ * Removes a namespace without parameter references, so that the object is created in the namespace of the instance or
+ * request.
  */
 function withoutLiteralNamespace(object: JsonObject): JsonObject {
   const { metadata } = object;

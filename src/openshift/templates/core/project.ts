@@ -1,5 +1,5 @@
 /**
- * Objects that a project request creates. Source: openshift/openshift-apiserver
+ * Computes the objects that a project request creates. Source: openshift/openshift-apiserver
  * pkg/project/apiserver/registry/projectrequest/delegated.
  */
 import type { JsonObject } from '../../../api/meta/object.ts';
@@ -8,14 +8,14 @@ import { processTemplate, type TemplateBody } from './process.ts';
 const FORBIDDEN_NAMES = ['openshift', 'kubernetes', 'kube'];
 const FORBIDDEN_PREFIXES = ['openshift-', 'kubernetes-', 'kube-'];
 
-/** Reason why a project of this name cannot be requested; undefined if it can. */
+/** Reason why a project with this name cannot be requested; undefined if it can. */
 export function nameRefusal(name: string): string | undefined {
   if (FORBIDDEN_NAMES.includes(name)) return `cannot request a project with the name ${JSON.stringify(name)}`;
   const prefix = FORBIDDEN_PREFIXES.find((each) => name.startsWith(each));
   return prefix === undefined ? undefined : `cannot request a project starting with ${JSON.stringify(prefix)}`;
 }
 
-/** Parameters of the template, with OpenShift's names. */
+/** Parameters of the project template. The names are the same as in OpenShift. */
 export interface ProjectParameters {
   readonly PROJECT_NAME: string;
   readonly PROJECT_DISPLAYNAME: string;
@@ -24,10 +24,10 @@ export interface ProjectParameters {
   readonly PROJECT_REQUESTING_USER: string;
 }
 
-/** Reference to a parameter in a text. */
+/** Reference to a parameter, as it is written in a text. */
 const parameter = (name: keyof ProjectParameters): string => `$\{${name}}`;
 
-/** Default without a configured template: the project, with its requester as administrator. */
+/** Objects of the default template: the project, and a role binding that makes its requester an administrator. */
 const DEFAULT_OBJECTS: readonly JsonObject[] = [
   {
     apiVersion: 'project.openshift.io/v1',
@@ -59,7 +59,10 @@ export interface ProjectObjects {
 const isProject = ({ apiVersion, kind }: JsonObject): boolean =>
   kind === 'Project' && apiVersion === 'project.openshift.io/v1';
 
-/** Returns a text if the template is invalid. `random` returns a number uniform in [0, 1) for generated values. */
+/**
+ * Computes the objects, or returns an error message if the template is invalid. `random` returns a number uniformly
+ * distributed in [0, 1).
+ */
 export function projectObjects(
   template: TemplateBody | undefined,
   parameters: ProjectParameters,

@@ -1,5 +1,6 @@
 /**
- * Images, created by hosts for their local image stores and by imports from registries. Source: openshift/api image/v1.
+ * Images. Hosts create them for the images in their local stores, and imports from registries create them. Source:
+ * openshift/api image/v1.
  */
 
 import { fieldError } from '../../../../api/meta/field-error.ts';

@@ -36,8 +36,8 @@ function validateTags(tags: readonly TagReference[]): FieldError[] {
 }
 
 /**
- * Sets the generation of changed tags to the stream's next generation. A tag whose image has an older generation must
- * be imported again.
+ * Sets the generation of each changed tag to the next generation of the stream. If the latest image of a tag has an
+ * older generation than the tag, the tag must be imported again.
  */
 export function numberTags(stream: ImageStream, old: ImageStream | undefined): void {
   const before = new Map((old?.spec?.tags ?? []).map((tag) => [tag.name, tag]));
@@ -68,7 +68,7 @@ function setDefaults({ spec }: ImageStream): void {
   }
 }
 
-/** Tag names, most recently changed first. */
+/** Tag names for a table column. Tags that have changed most recently come first. */
 function tagsText({ spec, status }: ImageStream): string {
   const latest = ({ items = [] }: TagHistory): string => items[0]?.created ?? '';
   const known = (status?.tags ?? []).toSorted((a, b) => (latest(a) < latest(b) ? 1 : -1)).map(({ tag = '' }) => tag);

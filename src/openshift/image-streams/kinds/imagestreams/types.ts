@@ -1,4 +1,4 @@
-/** image.openshift.io/v1 ImageStream and its views. Source: openshift/api image/v1 of release 4.10. */
+/** Types of ImageStream in image.openshift.io/v1 and of its views. Source: openshift/api image/v1 of release 4.10. */
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import type { ObjectRef } from '../../../templates/kinds/templateinstances/index.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The BareMetalHost kind: hosts of the hardware inventory. Source: metal3-io/baremetal-operator apis/metal3.io/v1alpha1
- * of release 4.10.
+ * Kind BareMetalHost: hosts of the hardware inventory. Source: metal3-io/baremetal-operator apis/metal3.io/v1alpha1 of
+ * release 4.10.
  */
 
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
@@ -49,7 +49,6 @@ export const bareMetalHosts: KindDefinition<BareMetalHost> = {
   shortNames: ['bmh', 'bmhost'],
   verbs: ALL_VERBS,
   schemaName: `io.metal3.${HOST_VERSION}.BareMetalHost`,
-  // The host's Node will have the same name.
   skeleton: { spec: {}, status: {} },
   returnsDeleted: 'undocumented',
   storagePrefix: `${HOST_GROUP}/baremetalhosts`,

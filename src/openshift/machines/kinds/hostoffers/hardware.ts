@@ -1,8 +1,8 @@
-/** Validation of the hardware facts that a blank host reports about itself. All sizes are bounded. */
+/** Validation of the hardware facts that a blank host reports about itself. All sizes are limited. */
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 
 const MAX_TEXT = 128;
-/** Control and format characters, including bidirectional overrides and Unicode line separators. */
+/** Control and format characters, including bidirectional overrides, and Unicode line and paragraph separators. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 const MAX_NICS = 32;
 const MAX_DISKS = 64;
@@ -23,7 +23,7 @@ const HARDWARE: Shape = {
   firmware: { bios: TEXTS('date vendor version') },
 };
 
-/** Checks the types, sizes and ranges of all fields. Unknown fields are errors. */
+/** Validates the types, sizes and ranges of all fields. Unknown fields are rejected. */
 export function validateHardware(value: unknown, path: string): FieldError[] {
   return value === undefined ? [] : check(value, HARDWARE, path);
 }

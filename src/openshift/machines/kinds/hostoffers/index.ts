@@ -1,4 +1,6 @@
-/** Offers of blank hosts. They come from unauthenticated clients and are never stored, so every field is bounded. */
+/**
+ * Offers of blank hosts. Unauthenticated clients send them, so every field has a size limit. Offers are never stored.
+ */
 
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 import { nameColumn } from '../../../../api/printing/columns.ts';

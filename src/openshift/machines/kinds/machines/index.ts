@@ -26,7 +26,7 @@ const PROVIDER_FIELDS = ['apiVersion', 'kind', 'metadata', 'hostSelector', 'role
 const TAINT_EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 const MAX_HOOKS = 16;
 
-/** Sets the type of the provider spec and the role labels, as upstream's defaulting webhook does. */
+/** Sets the type of the provider spec and the role labels, as the defaulting webhook of upstream does. */
 export function setMachineDefaults(spec: MachineSpec | undefined): void {
   const value = spec?.providerSpec?.value;
   if (!isRecord(value)) return;
@@ -35,7 +35,7 @@ export function setMachineDefaults(spec: MachineSpec | undefined): void {
   value.roles ??= ['node'];
 }
 
-/** Validates the spec of a machine or of a MachineSet's template. `path` is `spec` or `spec.template.spec`. */
+/** Validates the spec of a machine, or of the template of a MachineSet. `path` is `spec` or `spec.template.spec`. */
 export function validateMachineSpec(spec: MachineSpec | undefined, path: string): FieldError[] {
   return [
     ...validateProvider(spec?.providerSpec?.value, `${path}.providerSpec.value`),
@@ -65,7 +65,7 @@ function validateProvider(value: ProviderSpec | undefined, path: string): FieldE
   ];
 }
 
-/** The provider spec is arbitrary JSON, so its types are checked here. */
+/** Validates hostSelector. Its types must be checked too, because the provider spec is arbitrary JSON. */
 function selectorErrors({ hostSelector }: ProviderSpec, path: string): FieldError[] {
   const { matchLabels = {}, matchExpressions = [], ...rest } = isRecord(hostSelector) ? hostSelector : { other: '' };
   const isMap = isRecord(matchLabels) && Object.values(matchLabels).every((each) => typeof each === 'string');
@@ -115,7 +115,9 @@ function validateHooks(hooks: readonly LifecycleHook[] | undefined, path: string
   return errors;
 }
 
-/** During deletion, lifecycle hooks can only be removed, because their phase may already have passed. */
+/**
+ * While a machine is being deleted, lifecycle hooks cannot be added, because the phase that they block may have passed.
+ */
 function validateUpdate(machine: Machine, old: Machine): FieldError[] {
   if (machine.metadata?.deletionTimestamp === undefined) return [];
   return (['preDrain', 'preTerminate'] as const).flatMap((kind) => {

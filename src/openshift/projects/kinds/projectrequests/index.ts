@@ -1,6 +1,6 @@
 /**
- * Project requests. A create is answered with the new project; nothing is stored. Source: openshift/api project/v1;
- * openshift/openshift-apiserver pkg/project/apis/project/validation.
+ * Project requests. The response to a create is the new project; the request itself is not stored. Source:
+ * openshift/api project/v1; openshift/openshift-apiserver pkg/project/apis/project/validation.
  */
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
@@ -12,7 +12,10 @@ export interface ProjectRequest extends KubeObject {
   description?: string;
 }
 
-/** OpenShift's minimum. Shorter names are ambiguous in names that are derived from the project's. */
+/**
+ * Minimum length, as in OpenShift. With shorter names, names that are derived from the project's name would be
+ * ambiguous.
+ */
 const MIN_NAME_LENGTH = 2;
 const MAX_NAME_LENGTH = 63;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.

@@ -1,7 +1,7 @@
 /**
- * Pod security policies. They are stored and shown so that old charts and scripts still work, but they have no effect;
- * upstream removed them in 1.25. Source: k8s.io/kubernetes/pkg/registry/policy/podsecuritypolicy of the last release
- * with this kind.
+ * Pod security policies. They are stored and displayed so that old charts and scripts work, but they have no effect.
+ * Upstream removed the kind in 1.25. Source: k8s.io/kubernetes/pkg/registry/policy/podsecuritypolicy of the last
+ * release with this kind.
  */
 import { column, nameColumn } from '../../../../api/printing/columns.ts';
 import type { KindDefinition } from '../../../../api/registry/definition.ts';

@@ -1,6 +1,6 @@
 /**
- * Reviews of pods against security context constraints. They are answered and never stored. Source: openshift/api
- * security/v1, openshift/openshift-apiserver pkg/security/apis/security/validation.
+ * Reviews of pods against security context constraints. The API server returns the result and never stores a review.
+ * Source: openshift/api security/v1, openshift/openshift-apiserver pkg/security/apis/security/validation.
  */
 import type { ObjectReference, PodTemplateSpec } from '../../../../api/generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';

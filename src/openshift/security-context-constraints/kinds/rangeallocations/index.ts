@@ -1,4 +1,6 @@
-/** Range allocations: which blocks of the UID range are assigned to namespaces. Source: openshift/api security/v1. */
+/**
+ * Range allocations, which record the blocks of the UID range that namespaces use. Source: openshift/api security/v1.
+ */
 import type { KubeObject } from '../../../../api/meta/object.ts';
 import { nameColumn } from '../../../../api/printing/columns.ts';
 import type { KindDefinition } from '../../../../api/registry/definition.ts';

@@ -9,12 +9,12 @@ import type { SecurityContextConstraints } from './types.ts';
 import { validateConstraints } from './validation.ts';
 import { ALL_VOLUMES, HOST_PATH, NO_VOLUMES, VOLUME_TYPES } from './volumes.ts';
 
-/** Text of `oc get scc` for an unset value. */
+/** Text that `oc get scc` shows for a value that is not set. */
 const NO_VALUE = '<no value>';
 
 /**
- * Sets defaults. allowHostDirVolumePlugin decides about `hostPath`: with `false`, the volume type `*` is replaced by
- * all other types. Source: openshift/apiserver-library-go, SetDefaults_SCC.
+ * Sets defaults. allowHostDirVolumePlugin decides whether `hostPath` is allowed: if it is false, the volume type `*` is
+ * replaced by all other types. Source: openshift/apiserver-library-go, SetDefaults_SCC.
  */
 function setDefaults(scc: SecurityContextConstraints): void {
   for (const field of ['fsGroup', 'supplementalGroups'] as const) {

@@ -2,7 +2,7 @@
 import type { SELinuxOptions } from '../../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
 
-/** Inclusive range. */
+/** Range of IDs that includes `min` and `max`. */
 export interface IdRange {
   min?: number;
   max?: number;

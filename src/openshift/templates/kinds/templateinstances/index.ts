@@ -36,7 +36,7 @@ export interface TemplateInstance extends KubeObject {
   status?: { conditions?: TemplateInstanceCondition[]; objects?: { ref?: ObjectRef }[] };
 }
 
-/** Keeps a deleted instance until the objects that it created are deleted. */
+/** Finalizer that keeps a deleted instance until the objects that it has created are deleted. */
 export const INSTANCE_FINALIZER = 'template.openshift.io/finalizer';
 
 const { strategy, statusStrategy } = specStatusStrategies<TemplateInstance>({
@@ -44,8 +44,8 @@ const { strategy, statusStrategy } = specStatusStrategies<TemplateInstance>({
   prepareForCreate(instance, { user }) {
     instance.spec = {
       ...instance.spec,
-      // Objects are created with the permissions of the instance's creator, so the requester is always the
-      // authenticated user.
+      // Objects are created with the permissions of the requester. Therefore the requester is always the authenticated
+      // user, not a value of the client.
       requester: {
         username: user.name,
         ...(user.uid === undefined ? {} : { uid: user.uid }),

@@ -1,6 +1,6 @@
 /**
- * Templates, and template processing, which is answered and never stored. Source: openshift/openshift-apiserver
- * pkg/template; columns of `oc get templates`.
+ * Kind Template, and processing of templates. The API server returns the processed template and does not store it.
+ * Source: openshift/openshift-apiserver pkg/template; columns of `oc get templates`.
  */
 import type { FieldError } from '../../../../api/meta/field-error.ts';
 import { fieldError } from '../../../../api/meta/field-error.ts';
@@ -29,7 +29,7 @@ export interface Template extends KubeObject {
 const NAME = /^[a-zA-Z0-9_]+$/;
 const MAX_DESCRIPTION = 80;
 
-/** Validates names of parameters. Errors that only occur during processing do not prevent storing a template. */
+/** Validates the names of parameters. A template with errors that only occur during processing can be stored. */
 export function validateParameters(parameters: readonly TemplateParameter[], at = 'parameters'): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set<string>();
@@ -82,7 +82,7 @@ export const templates: KindDefinition<Template> = {
   ],
 };
 
-/** The response to a create is the template with processed objects. */
+/** Kind for processing. The response to a create is the template with its processed objects. */
 export const processedTemplates: KindDefinition<Template> = {
   ...names,
   plural: 'processedtemplates',
