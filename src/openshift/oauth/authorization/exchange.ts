@@ -35,7 +35,7 @@ export async function exchangeCode(
   const stored = objects.get<OAuthAuthorizeToken>(AUTHORIZE_TOKENS, name);
   const { clientName, userName = '', userUID = '', scopes = [], redirectURI = '', expiresIn = 0 } = stored ?? {};
   if (stored !== undefined && clientName !== client.metadata?.name) return undefined;
-  // Of two requests with the same code, only one deletes the stored code. The other request is a replay.
+  // If two requests use the same code, only one can delete the stored code. The other request is a replay.
   if (stored === undefined || !(await objects.remove(AUTHORIZE_TOKENS, name))) {
     const revoked = await issuer.revokeTokensOf(name);
     if (revoked > 0) log.warn('authorization code replayed, tokens revoked', { tokens: revoked });
