@@ -45,7 +45,10 @@ export async function carryOutClaim<O extends KubeObject, T extends KubeObject>(
   return claim.claimed.filter((object) => !lost.has(object));
 }
 
-/** Returns false when the object was deleted or replaced by another of the same name. It must not be changed then. */
+/**
+ * Patches the owner references of an object. Returns false, without a change, when the object was deleted or replaced
+ * by another object of the same name.
+ */
 async function patchOwner<T extends KubeObject>(client: ResourceClient<T>, object: T, body: unknown): Promise<boolean> {
   try {
     await client.patch(object.metadata?.name ?? '', object.metadata?.namespace, 'strategic', body);

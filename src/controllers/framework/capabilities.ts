@@ -19,11 +19,11 @@ import { collectionPathOf, type Discovery, discover } from './discovery.ts';
 export interface Capabilities {
   readonly signer: CertificateSigner;
   readonly rootCaPem: string;
-  /** Cluster data published for joining hosts. Undefined: no host can join. */
+  /** Cluster data that is published for joining hosts. If undefined, no host can join. */
   readonly clusterFacts: ControllersDeps['clusterFacts'];
   /** Address of a node's host in the gossip ring; undefined if it is not a member or there is no ring. */
   readonly ringAddress: (nodeName: string) => string | undefined;
-  /** Undefined when there is no router. */
+  /** Undefined when another installation serves the routes. */
   readonly router: RouterFacts | undefined;
   /** Merges fragments of machine configurations, and hashes them. */
   readonly machineConfig: MachineConfigFacts;

@@ -12,7 +12,10 @@ import type { ClusterFacts } from '../identity/cluster-info/plan.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;
-  /** Shared with the scheduler in the same process. The component that starts first starts it. */
+  /**
+   * Informers that the scheduler in the same process shares. Each informer is started by the first component that
+   * starts.
+   */
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;
   /** Elector for the Lease `kube-system/kube-controller-manager` (see `CONTROLLERS_LEASE`). */
@@ -25,7 +28,7 @@ export interface ControllersDeps {
   readonly signServiceAccountToken: (claims: Readonly<Record<string, string>>) => string;
   /** PEM bundle published as `kube-root-ca.crt` in each namespace. */
   readonly rootCaPem: string;
-  /** Cluster data published for joining hosts. Undefined: no host can join. */
+  /** Cluster data that is published for joining hosts. If undefined, no host can join. */
   readonly clusterFacts?: ClusterFacts;
   /** Address of a node's host in the gossip ring. Undefined without a ring. */
   readonly ringAddress?: (nodeName: string) => string | undefined;

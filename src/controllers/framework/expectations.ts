@@ -1,10 +1,14 @@
 /**
- * Tracks requested changes that have not appeared in the informer yet. A controller must not count objects until they
- * have, or it would create pods twice. Source: upstream's ControllerExpectations and UIDTrackingControllerExpectations.
+ * Tracks requested changes that have not appeared in the informer yet. Until these changes appear, a controller must
+ * not count objects, or it would create pods twice. Source: upstream's ControllerExpectations and
+ * UIDTrackingControllerExpectations.
  */
 import type { Clock } from '../../base/clock.ts';
 
-/** Timeout of an expectation: an event was missed, and counting again repairs it. Upstream's value. */
+/**
+ * Time after which an expectation expires: its event was missed, and the controller counts the objects again.
+ * Upstream's value.
+ */
 const TIMEOUT_MS = 5 * 60_000;
 
 interface Expected {
@@ -42,7 +46,7 @@ export class Expectations {
     this.#byKey.set(key, { creations, deletions: new Set(deletions), sinceMs: this.#clock.monotonicMs() });
   }
 
-  /** Call when a creation was observed or has failed. */
+  /** Must be called when a creation was observed or has failed. */
   creationObserved(key: string, count = 1): void {
     const expected = this.#byKey.get(key);
     if (expected !== undefined) expected.creations -= count;

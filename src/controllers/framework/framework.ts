@@ -49,7 +49,10 @@ export interface ControllerHandle {
   readonly options: ControllersOptions;
   readonly log: Log;
   informer<T extends KubeObject>(type: ResourceType<T>, options?: InformerOptions): Informer<T>;
-  /** Adds an index to a shared informer. Throws if another controller has added another one under the same name. */
+  /**
+   * Adds an index to a shared informer. Throws if another controller has added a different function under the same
+   * name.
+   */
   addIndex<T extends KubeObject>(informer: Informer<T>, name: string, valuesOf: (object: T) => readonly string[]): void;
   writer<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
   use<K extends keyof Capabilities>(name: K): Capabilities[K];
@@ -99,7 +102,9 @@ export function createHandle(
   };
 }
 
-/** All controllers share one recorder with its queue and correlation, each with its own source name. */
+/**
+ * Recorder with the source name of one controller. All controllers share the queue and the correlation of one recorder.
+ */
 function namedRecorder(recorder: EventRecorder, component: string): EventRecorder {
   return {
     event: (object, type, reason, message, about) =>

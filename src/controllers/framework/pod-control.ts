@@ -7,7 +7,7 @@ import type { EventRecorder, ResourceClient } from '../../client/types.ts';
 
 export interface PodControl {
   create(owner: KubeObject, pod: Pod): Promise<void>;
-  /** Resolves false when the pod no longer exists, so that no watch event follows. */
+  /** Resolves with false when the pod no longer exists. In this case no watch event follows. */
   delete(owner: KubeObject, pod: Pod): Promise<boolean>;
 }
 

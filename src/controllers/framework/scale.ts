@@ -14,7 +14,7 @@ export type Scale = KubeObject & {
   readonly status?: { readonly replicas?: number; readonly selector?: string };
 };
 
-/** Owner references are user input. They become part of a path only in this form. */
+/** Formats of an owner reference's fields that may become part of a path, because owner references are user input. */
 const API_VERSION = /^(?:[a-z0-9.-]{1,253}\/)?v[a-z0-9]{1,62}$/;
 const NAME = /^(?!\.{1,2}$)[^/%]{1,253}$/;
 

@@ -24,10 +24,11 @@ export interface RevisionOwner {
 export interface RevisionPlan {
   /** Revision of the current template. */
   readonly latest: ControllerRevision;
-  /** All others, oldest first. */
+  /** All other revisions, oldest first. */
   readonly old: readonly ControllerRevision[];
   /**
-   * `create`: `latest` does not exist yet. `update`: its template was used before, and its number becomes the newest.
+   * `create`: `latest` does not exist yet. `update`: the template was used before, and its existing revision gets the
+   * highest number.
    */
   readonly change: 'create' | 'update' | undefined;
 }
@@ -73,7 +74,7 @@ function newRevision(owner: RevisionOwner, data: object, revision: number): Cont
   };
 }
 
-/** The oldest revisions beyond the limit that no pod uses. A negative limit keeps all. */
+/** The oldest revisions beyond the limit that no pod uses. A negative limit keeps all revisions. */
 export function obsoleteRevisions(
   old: readonly ControllerRevision[],
   limit: number,

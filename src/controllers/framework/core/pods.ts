@@ -83,7 +83,7 @@ function compareForDeletion(a: Ranked, b: Ranked, nowMs: number): number {
     magnitude(timeMs(a.pod.metadata?.creationTimestamp), nowMs) -
     magnitude(timeMs(b.pod.metadata?.creationTimestamp), nowMs);
   if (created !== 0) return created;
-  // Within one order of magnitude, upstream's choice is arbitrary (by UID). It only must be deterministic.
+  // Upstream orders pods of one order of magnitude by UID. This order has no meaning, but must be deterministic.
   return (a.pod.metadata?.uid ?? '') < (b.pod.metadata?.uid ?? '') ? -1 : 1;
 }
 

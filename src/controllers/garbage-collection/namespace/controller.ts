@@ -28,7 +28,10 @@ import { ContentSurvey } from './survey.ts';
 
 /** Interval for checking objects that finalizers block, because no watched event announces their removal. */
 const RECHECK_MS = 5_000;
-/** Maximum number of namespaces that wait for their content at the same time. They share its survey. */
+/**
+ * Maximum number of namespaces that are handled at the same time. Namespaces that wait for the list of their content
+ * share one survey.
+ */
 const NAMESPACES = 500;
 /** Maximum number of kinds that are deleted at the same time, over all namespaces. */
 const PARALLEL = 16;

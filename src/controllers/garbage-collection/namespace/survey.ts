@@ -25,12 +25,12 @@ export interface SurveyDeps {
 
 /** Maximum number of concurrent lists. */
 const PARALLEL = 8;
-/** Minimum time between the starts of two surveys, in which namespaces gather. */
+/** Minimum time between the starts of two surveys. Namespaces that arrive in this time share the next survey. */
 const INTERVAL_MS = 500;
 const PAGE = 500;
-/** Number of namespaces from which lists over all namespaces cost less. */
+/** Number of namespaces from which one list over all namespaces costs less than one list per namespace. */
 const MANY = 8;
-/** Cost of a full page, in lists of one namespace. */
+/** Cost of a full page of a list over all namespaces. The unit is the cost of a list in one namespace. */
 const PAGE_COST = 4;
 
 interface Batch {
@@ -60,7 +60,7 @@ export class ContentSurvey {
 
   async #run(): Promise<void> {
     this.#running = true;
-    // Namespaces of the same turn share the first survey.
+    // Namespaces that are added in the same turn of the event loop share the first survey.
     await Promise.resolve();
     while (this.#next !== undefined) {
       await this.#pause();
@@ -99,7 +99,8 @@ export class ContentSurvey {
         for (const name of await this.#namespacesWith(kind, namespaces)) found.get(name)?.add(kind);
       }),
     );
-    // Failed lists would otherwise be deletions after the end of the term.
+    // Kinds whose list failed are deleted later. The end of the term makes lists fail too, so no result is returned
+    // then.
     this.#deps.signal.throwIfAborted();
     return new Map([...found].map(([name, present]) => [name, { kinds: present, discoveryErrors: errors }]));
   }
@@ -120,7 +121,10 @@ export class ContentSurvey {
     return present;
   }
 
-  /** Adds the namespaces of all objects. False if the list failed or is too long, so that namespaces are missing. */
+  /**
+   * Adds the namespaces of all objects to `present`. Returns false if the list failed or is too long, so that
+   * namespaces are missing.
+   */
   async #listAll(kind: DiscoveredKind, batch: number, present: Set<string>): Promise<boolean> {
     const objects = this.#deps.client(kind);
     const options = { limit: PAGE, metadataOnly: true, signal: this.#deps.signal };
@@ -137,7 +141,10 @@ export class ContentSurvey {
     return true;
   }
 
-  /** False if the list failed: the deletion then reports the error. */
+  /**
+   * Whether the namespace has no object of the kind. False if the list failed; the later deletion then reports the
+   * error.
+   */
   async #isEmpty(kind: DiscoveredKind, namespace: string): Promise<boolean> {
     try {
       const options = { namespace, limit: 1, metadataOnly: true, signal: this.#deps.signal };

@@ -47,7 +47,7 @@ export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.certificateSigningRequests,
 ];
 
-/** Reads and deletes every kind that the server lists, which is known only at run time. */
+/** Reads and deletes objects of every kind that the server lists. The kinds are known only at run time. */
 export const garbageCollectorController: ControllerSpec = {
   name: 'garbage-collector',
   reads: WHOLE_COPIES,
@@ -114,7 +114,9 @@ class Collector {
     if (discovery.errors.length > 0) this.#rediscover(10 * REDISCOVER_MS);
   }
 
-  /** Shares complete copies of other controllers. All other kinds are held as metadata only. */
+  /**
+   * Informer of a kind: the complete copy of other controllers if there is one, otherwise a copy of the metadata only.
+   */
   #informerOf(kind: DiscoveredKind): Informer<KubeObject> {
     const shared = WHOLE_COPIES.find((each) => each.group === kind.group && each.plural === kind.plural);
     if (shared !== undefined) return this.#handle.informer<KubeObject>(shared);
@@ -297,7 +299,7 @@ class Collector {
     await this.#patch(node.at, owner, { finalizers: withoutFinalizer(owner, ORPHAN_FINALIZER) });
   }
 
-  /** Conditional on the version that was read. A conflict requires a new check. */
+  /** Patches an object, conditional on the version that was read. After a conflict the object is checked again. */
   async #patch(
     at: Coordinates,
     object: KubeObject,
@@ -343,14 +345,14 @@ class Collector {
 }
 
 /**
- * Includes namespace and name: a reference from the wrong namespace must not mark the owner as absent for valid
- * references.
+ * Key of a cached absent owner. Includes namespace and name, because a reference from the wrong namespace must not mark
+ * the owner as absent for valid references.
  */
 function absenceKey(uid: Uid, kind: string, namespace: string, name: string): string {
   return `${uid}/${kind}/${namespace}/${name}`;
 }
 
-/** Events are excluded: they expire, are numerous and own nothing. */
+/** Whether objects of the kind are collected. Events are not: they expire, are numerous and own nothing. */
 function isCollectable(kind: DiscoveredKind): boolean {
   if (kind.plural === 'events') return false;
   return ['list', 'watch', 'delete', 'get'].every((verb) => kind.verbs.has(verb));

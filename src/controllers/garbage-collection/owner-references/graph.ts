@@ -105,7 +105,7 @@ export class OwnershipGraph {
     return suspects;
   }
 
-  /** Records that an object was deleted, or that a virtual one does not exist. */
+  /** Records that an object was deleted, or that the object of a virtual node does not exist. */
   remove(uid: Uid): Suspects {
     const suspects = { delete: new Set<Uid>(), orphan: new Set<Uid>() };
     const node = this.#nodes.get(uid);

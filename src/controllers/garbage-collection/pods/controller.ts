@@ -9,7 +9,10 @@ import { timestamp } from '../../../base/times.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
 import { type PodRemoval, planPodGc, unknownNodes } from './plan.ts';
 
-/** Upstream's period and quarantine. Pods must not be deleted because a node has not been observed yet. */
+/**
+ * Upstream's interval of checks, and the time that a node must be absent before its pods are deleted. A node without an
+ * object may just not have been observed yet.
+ */
 const PERIOD_MS = 20_000;
 const QUARANTINE_MS = 40_000;
 

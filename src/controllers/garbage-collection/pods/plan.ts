@@ -67,7 +67,7 @@ function isOutOfService(node: Node): boolean {
   return !isReady && node.spec?.taints?.some((taint) => taint.key === OUT_OF_SERVICE) === true;
 }
 
-/** Names of nodes in pods that do not exist. */
+/** Names of nodes that pods reference, but that do not exist. */
 export function unknownNodes(pods: readonly Pod[], nodes: ReadonlyMap<string, Node>): Set<string> {
   const unknown = new Set<string>();
   for (const pod of pods) {

@@ -38,7 +38,9 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const save = async (migration: StorageVersionMigration): Promise<StorageVersionMigration> =>
     client.update(migration, { subresource: 'status' });
 
-  /** Objects that other clients write or delete in the meantime need no migration. */
+  /**
+   * Writes all objects of a kind again. Objects that other clients write or delete in the meantime need no migration.
+   */
   const rewrite = async (kind: DiscoveredKind, signal: AbortSignal): Promise<void> => {
     const objects = handle.use('anyKind').client(kind);
     let next: string | undefined;

@@ -22,7 +22,7 @@ const hasCondition = ({ status }: StorageVersionMigration, type: MigrationState)
 export const isOver = (migration: StorageVersionMigration): boolean =>
   hasCondition(migration, 'Succeeded') || hasCondition(migration, 'Failed');
 
-/** Status with this state as its newest condition. A final state ends Running. */
+/** Status with this state as its newest condition. A final state sets the condition Running to False. */
 export function withState(
   migration: StorageVersionMigration,
   state: MigrationState,

@@ -28,8 +28,8 @@ export function apiServersOf(endpoints: Endpoints | undefined, publicUrl: string
 }
 
 /**
- * Returns the map to create or update; undefined if it is up to date. The kubeconfig keeps a server that is still in
- * the endpoints.
+ * Returns the map to create or update; undefined if it is up to date. The kubeconfig keeps its server while the
+ * endpoints contain that server.
  */
 export function planClusterInfo(
   present: ConfigMap | undefined,
@@ -51,7 +51,10 @@ export function planClusterInfo(
   return withData(present, INFO_MAP, { ...present?.data, kubeconfig });
 }
 
-/** Authorities with which clients inside of the cluster verify kubelets. OpenShift's name of the map. */
+/**
+ * Config map with the authorities that verify kubelets' serving certificates, for clients in the cluster. OpenShift
+ * uses the same name.
+ */
 export const KUBELET_CA_MAP = { namespace: 'kube-public', name: 'kubelet-serving-ca' } as const;
 
 export const KUBELET_CA_KEY = 'ca-bundle.crt';

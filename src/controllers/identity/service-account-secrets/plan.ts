@@ -13,7 +13,7 @@ const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
 const NO_REGISTRIES = 'e30=';
 
 export interface AccountSecretsPlan {
-  /** Created before the account lists them. They may already exist. */
+  /** Secrets to create before the account lists them. Some of them may already exist. */
   readonly secrets: readonly Secret[];
   readonly account: ServiceAccount;
 }

@@ -44,7 +44,7 @@ export const tokenSecretController: ControllerSpec = {
       let account = accounts.get(`${namespace}/${name}`);
       let plan = planTokenSecret(secret, account, facts);
       if (plan.kind === 'delete') {
-        // Read live before a deletion, because the local copy may be behind.
+        // The account is read live before a deletion, because the local copy may be behind.
         account = await current(accountClient, name, namespace);
         plan = planTokenSecret(secret, account, facts);
       }

@@ -130,8 +130,9 @@ function injection<T extends KubeObject>(informer: Informer<T>, write: (object: 
 }
 
 /**
- * Config maps are written often, also by tenants. Therefore their contents are watched only under the published name,
- * and for all others this controller uses the garbage collector's watch of the metadata.
+ * Injection into config maps. Config maps are written often, also by tenants. Therefore only those with the published
+ * name are watched with their contents. For all other config maps, the garbage collector's watch of their metadata is
+ * used.
  */
 function configMaps(handle: ControllerHandle): Injection {
   const bundle = handle.use('rootCaPem');
@@ -168,7 +169,7 @@ function configMaps(handle: ControllerHandle): Injection {
   };
 }
 
-/** Conversion webhooks of definitions of custom resources. */
+/** Injection into the conversion webhooks of custom resource definitions. */
 function conversions(handle: ControllerHandle): Injection {
   const caBundle = encodeBase64(handle.use('rootCaPem'));
   const client = handle.writer(resources.customResourceDefinitions);
@@ -180,7 +181,7 @@ function conversions(handle: ControllerHandle): Injection {
   });
 }
 
-/** Schemas can be large and are not needed here. */
+/** Definition without its versions, whose schemas can be large and are not needed here. */
 const withoutVersions = (definition: CustomResourceDefinition): CustomResourceDefinition => ({
   ...definition,
   spec: { ...definition.spec, versions: [] },

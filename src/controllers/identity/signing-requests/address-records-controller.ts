@@ -22,7 +22,7 @@ export const addressRecordsController: ControllerSpec = {
     const problems = new Map<string, string>();
     return (scope) => {
       const queue = scope.queue(sync);
-      // A record of a node decides which addresses are free for the others.
+      // Checks every node, because the record of one node determines which addresses other nodes may have.
       const wakeAll = (): void => {
         for (const { metadata } of nodes.list()) queue.add(metadata?.name ?? '');
       };

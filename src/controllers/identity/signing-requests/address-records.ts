@@ -39,7 +39,8 @@ export function planAddressRecord(
   const facts: ServingEvidence = {
     ...evidence,
     inventory: [...evidence.inventory, ...(approved === undefined && ringAddress !== undefined ? [ringAddress] : [])],
-    // Only the host of that API server can connect from its address.
+    // An API server's own host is the only one that can connect from its address, so this address does not block the
+    // node.
     apiServers: evidence.apiServers.filter((each) => each !== source),
   };
   const objections = reported.map((ip) => namesRejection(node, { dnsNames: [], ipAddresses: [ip] }, facts));
@@ -48,7 +49,7 @@ export function planAddressRecord(
     const names = (approved ?? []).filter((each) => canonicalAddress(each) === undefined);
     return { record: [...names, ...proven].join(','), problem: undefined };
   }
-  // The host of a master records its own addresses.
+  // A connection over loopback proves no address. The host of a master records its own addresses.
   if (source === undefined || addressKind(source) === 'loopback') return NOTHING;
   return { record: approved === undefined ? '' : undefined, problem: objections[0] };
 }

@@ -19,7 +19,9 @@ export interface ApprovalSnapshot {
   readonly facts: CertificateRequestFacts;
   /** Node named by the request, if it exists. */
   readonly node: Node | undefined;
-  /** For `system:bootstrap:<id>`: expiration time of the token from its secret; `'gone'` without a secret. */
+  /**
+   * For `system:bootstrap:<id>`: expiration time of the token from its secret; `'gone'` if the secret does not exist.
+   */
   readonly tokenEndsAtMs: number | 'gone' | undefined;
   readonly evidence: ServingEvidence;
 }
@@ -70,7 +72,8 @@ function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan 
 }
 
 /**
- * The key proves that the request comes from the host with the last certificate, not from an older copy of the host.
+ * Plans the approval of a request that was authenticated with an expired certificate. The certificate's key proves that
+ * the request comes from the host with the node's last certificate, not from an older copy of the host.
  */
 function approveExpired({ request, node }: ApprovalSnapshot): ApprovalPlan {
   if (node === undefined) return { kind: 'ignore', why: 'the node is deleted; it has to join again' };

@@ -48,8 +48,8 @@ export const csrApprovingController: ControllerSpec = {
         if (isPending(request)) queue.add(nameOf(request));
       };
       scope.onChange(requests, { added: wake, updated: wake });
-      // A serving request may arrive before its Node or a declared address, a bootstrap request before the condition
-      // NotReady.
+      // Changes of nodes queue all requests: a serving request may arrive before its Node or before a declared address,
+      // and a bootstrap request may arrive before its Node has become NotReady.
       const wakeAll = (): void => {
         for (const request of requests.list()) wake(request);
       };

@@ -31,7 +31,7 @@ export function servingEvidence(
     handle.use('router')?.domain,
   ].filter((domain) => domain !== undefined);
 
-  /** Objects of a kind. Empty when a server without the OpenShift groups does not serve it. */
+  /** Objects of a kind; empty when the server does not serve the kind, because it lacks the OpenShift groups. */
   async function all<T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> {
     try {
       return (await handle.writer(type).list()).items;
@@ -41,7 +41,7 @@ export function servingEvidence(
     }
   }
 
-  /** Addresses under which the machine controllers connect to the node's hosts. */
+  /** Addresses under which the machine controllers connect to the node's host. */
   async function inventoryOf(nodeName: string): Promise<string[]> {
     const machines = (await all(resources.machines)).filter(({ status }) => status?.nodeRef?.name === nodeName);
     if (machines.length === 0) return [];

@@ -31,7 +31,8 @@ function prepareSlices(handle: ControllerHandle): ControllerRun {
 
   return (scope) => {
     /**
-     * Written versions that were not observed yet, by slice key. A plan on an older copy would write the same again.
+     * Versions of written slices that were not observed yet, by service key and slice key. A plan based on an older
+     * copy would repeat the writes.
      */
     const unseen = new Map<string, Map<string, bigint>>();
     const writtenAt = new Map<string, number>();
@@ -93,8 +94,8 @@ function prepareSlices(handle: ControllerHandle): ControllerRun {
     }
 
     /**
-     * Whether the copy lacks this controller's writes. Limited in time, because a write whose object was deleted is
-     * never observed.
+     * Whether the local copy still lacks this controller's writes. False after CATCH_UP_MS, because a write whose
+     * object was deleted in the meantime is never observed.
      */
     function isBehind(serviceKey: string): boolean {
       if (!unseen.has(serviceKey)) return false;

@@ -129,7 +129,7 @@ function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<
       continue;
     }
     for (const port of ports) inUse.set(port, `service ${key}`);
-    // While no node is ready, the addresses are kept, because only the reports are missing.
+    // While no node is ready, services keep their addresses: probably only the reports of the nodes are missing.
     if (nodes.length === 0) plans.set(key, { addresses: undefined, problem: 'no node is ready' });
     else plans.set(key, nodeAddresses(service, free, owned, input));
   }

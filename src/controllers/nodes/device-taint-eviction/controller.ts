@@ -44,7 +44,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
   };
 
-  /** Pods that only the taint of this rule evicts. */
+  /** Pods that the taint of this rule evicts and no other taint does. */
   const pending = (rule: DeviceTaintRule): readonly Pod[] => {
     const plain = slices.list().map((slice) => ({
       ...slice,

@@ -67,7 +67,8 @@ export class CidrPool {
 
   /**
    * Allocates the next free network, round robin, so that a network just released is not reused at once. A node that
-   * already has one gets the same, because the cached Node may be outdated. Returns undefined if none is free.
+   * already has a network gets the same network, because the cached Node may be outdated. Returns undefined if no
+   * network is free.
    */
   allocate(node: NodeName): string | undefined {
     for (const [index, owner] of this.#owners) if (owner === node) return this.#format(index);

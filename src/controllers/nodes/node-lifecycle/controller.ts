@@ -76,7 +76,7 @@ class NodeLifecycleController extends ControllerTerm {
       deleted: (node) => {
         this.#health.delete(node.metadata?.name ?? '');
         this.#lastReady.delete(node.metadata?.name ?? '');
-        // Whether the other nodes report may decide about taints of all nodes.
+        // Every node is checked again, because the taints of a node depend on how many other nodes report.
         this.#wakeAll();
       },
     });

@@ -65,7 +65,8 @@ export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
     const earlier = failedBefore(known, members);
     known = members;
     for (const name of failed) void mark(name, renewTimeOf(name), 1);
-    // A host may run without gossip. An earlier death is confirmed only if its lease is not renewed in the meantime.
+    // A host that was dead before the start of this process may run without gossip. Its node is marked only if its
+    // lease is not renewed in the meantime.
     for (const name of earlier) {
       const renewTime = renewTimeOf(name);
       clock.setTimer(LEASE_RENEWAL_MS, () => void mark(name, renewTime ?? renewTimeOf(name), 1));

@@ -12,8 +12,9 @@ export interface RingMemberState {
 }
 
 /**
- * Members that were declared dead between two views. Empty while this host reaches none of several other members,
- * because then it is partitioned itself. A master that is partitioned with a minority of the masters cannot write.
+ * Members that were declared dead between two views. Empty while several other members exist and this host reaches none
+ * of them, because then this host itself is partitioned. A partition with a minority of the masters needs no check,
+ * because its writes fail.
  */
 export function newlyFailed(before: readonly RingMemberState[], now: readonly RingMemberState[]): string[] {
   if (isCutOff(now)) return [];

@@ -59,7 +59,7 @@ export function heartbeatOverdueInMs(health: NodeHealth, times: HealthTimes, mon
 const WATCHED = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'];
 const NEVER = { reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' };
 const STOPPED = { reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' };
-/** Used while the lease has not expired yet, so no pod is evicted. */
+/** Condition text for nodes whose lease has not expired yet. No pod is evicted from such a node. */
 export const FAILED_IN_RING = { reason: STOPPED.reason, message: 'The gossip ring reports that the host failed.' };
 
 /** Conditions of a node whose kubelet has stopped reporting; undefined if already set. */

@@ -26,7 +26,7 @@ export interface TaintInput {
   readonly node: Node;
   /**
    * Whether NoExecute taints, which evict pods, may be added now. If a whole zone stops reporting, the fault is
-   * probably on this side, and no pod must be evicted.
+   * probably in the network of this host, and no pod must be evicted.
    */
   readonly mayEvict: boolean;
   readonly nowMs: number;

@@ -89,7 +89,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     });
   };
 
-  /** Reads a pod live that is missing in the informer, because it may be newer. */
+  /** Reads a pod live if the informer lacks it, because the pod may be newer than the informer's copy. */
   async function live(name: string, namespace: string): Promise<Pod | undefined> {
     try {
       return await podClient.get(name, namespace);
@@ -152,7 +152,10 @@ function consumersOf({ metadata, status }: ResourceClaim): string[] {
   return [...new Set([...reserved, ...owners])];
 }
 
-/** Created claims that the informer has not shown yet, by UID of the pod. Without them a pod could get two claims. */
+/**
+ * Created claims that the informer has not shown yet, by UID of the pod. Without this record a pod could get two
+ * claims.
+ */
 class CreatedClaims {
   readonly #byPod = new Map<string, readonly ResourceClaim[]>();
 
@@ -164,7 +167,7 @@ class CreatedClaims {
     this.#byPod.set(pod, [...this.of(pod), claim]);
   }
 
-  /** Call when the informer shows the claim or its deletion. */
+  /** Must be called when the informer shows the claim or its deletion. */
   seen({ metadata }: ResourceClaim): void {
     for (const { uid } of metadata?.ownerReferences ?? []) {
       const left = this.of(uid).filter((each) => each.metadata?.uid !== metadata?.uid);

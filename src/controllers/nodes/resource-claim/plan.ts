@@ -122,7 +122,7 @@ export function planClaim(claim: ResourceClaim, pod: (name: string) => Pod | und
   const isProtected = metadata?.finalizers?.includes(CLAIM_FINALIZER) === true;
   const deallocate = valid.length === 0 && isProtected;
   if (valid.length < reservedFor.length) return { kind: 'release', reservedFor: valid, deallocate };
-  // A finalizer without an allocation may be the scheduler's, which is about to allocate.
+  // The scheduler adds the finalizer before it allocates, so a claim with a finalizer but no allocation is kept.
   if (deallocate && metadata?.deletionTimestamp !== undefined)
     return { kind: 'release', reservedFor: valid, deallocate };
   if (valid.length > 0 || metadata?.deletionTimestamp !== undefined) return { kind: 'keep' };

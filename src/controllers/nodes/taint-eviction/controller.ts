@@ -32,8 +32,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
 
   return (scope) => {
     /**
-     * Time at which each taint was first observed, by node. Measured here, because the wall clock may change. A new
-     * leader restarts the periods, as upstream does.
+     * Time at which this process first observed each taint, by node. The taint's own time is not used, because the wall
+     * clock may change. A new leader restarts the periods, as upstream does.
      */
     const seenAt = new Map<string, Map<string, number>>();
     const queue = scope.queue(sync, 4);

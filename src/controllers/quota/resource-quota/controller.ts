@@ -21,8 +21,8 @@ const RESYNC_MS = 5 * 60_000;
 const REDISCOVER_MS = 30_000;
 const DEFINITION_DELAY_MS = 500;
 /**
- * Usage is lowered only if the API server has not changed the quota for this time: by then its reservations were either
- * stored and observed, or returned.
+ * Usage is lowered only if the API server has not changed the quota for this time. By then, each object for which the
+ * API server had reserved usage is either stored and observed, or its reservation was returned.
  */
 const QUIET_MS = 1_000;
 
@@ -57,9 +57,9 @@ class QuotaController {
   readonly #scope: RunScope;
   readonly #quotas: Informer<ResourceQuota>;
   readonly #queue: WorkQueue;
-  /** Monotonic time of the last write by another client. */
+  /** Monotonic time of the last write by another client, by key of the quota. */
   readonly #touched = new Map<string, number>();
-  /** Version that this controller wrote last. */
+  /** Version that this controller wrote last, by key of the quota. */
   readonly #written = new Map<string, string>();
   readonly #counted = new Map<string, Informer<KubeObject>>();
   #kinds = new Map<string, DiscoveredKind>();
@@ -126,7 +126,7 @@ class QuotaController {
       }
       copies.set(countName(kind), copy);
     }
-    // The quota may have changed while the copies were created.
+    // The quota may have changed while the informers of the counted kinds were created.
     const quota = this.#quotas.get(key);
     if (quota === undefined) return;
     const namespace = quota.metadata?.namespace ?? '';
@@ -162,7 +162,7 @@ class QuotaController {
       return undefined;
     }
     const whole = WHOLE_COPIES.find((each) => each.group === kind.group && each.plural === kind.plural);
-    // Requested each time, because a stopped informer is replaced by a new one.
+    // The informer is requested at each call, because a stopped informer is replaced by a new one.
     const informer =
       whole === undefined ? this.#handle.use('anyKind').informer(kind) : this.#handle.informer<KubeObject>(whole);
     if (this.#counted.get(name) !== informer) {

@@ -40,7 +40,7 @@ export class AttachedVolumes {
   readonly #nodeClient: ResourceClient<Node>;
   /** VolumeAttachments read or created by this term and not yet in the local copy, by name. */
   readonly #made = new Map<string, MadeAttachment>();
-  /** Nodes of in-tree volumes, by unique name. */
+  /** Nodes to which in-tree volumes are attached, by unique name of the volume. */
   readonly #inTree = new Map<string, Set<NodeName>>();
   /** Monotonic time since which no pod of the node has needed the volume. */
   readonly #unneededSinceMs = new Map<string, number>();
@@ -170,7 +170,7 @@ export class AttachedVolumes {
     return [...ofDrivers, ...inTree];
   }
 
-  /** Records the attachment before further planning for the volume. */
+  /** Attaches the volume. The attachment is recorded before further planning for the volume. */
   async attach(unique: string, nodeName: NodeName, persistentVolumeName: string): Promise<void> {
     if (isInTreeName(unique)) {
       this.#inTreeNodes(unique).add(nodeName);
@@ -215,7 +215,8 @@ export class AttachedVolumes {
       const { name = '', uid } = metadata ?? {};
       const preconditions = uid === undefined ? {} : { preconditions: { uid } };
       await ignoreNotFound(() => this.#attachmentClient.delete(name, undefined, preconditions));
-      // The local copy still shows the volume as attached for a while.
+      // The attachment is recorded as being deleted, because the local copy still shows the volume as attached for a
+      // while.
       const deletionTimestamp = metadata?.deletionTimestamp ?? metadata?.creationTimestamp ?? '';
       const attachment = { ...each, metadata: { ...metadata, deletionTimestamp } };
       this.#made.set(name, { attachment, atMs: this.#clock.monotonicMs() });
@@ -223,7 +224,7 @@ export class AttachedVolumes {
     return true;
   }
 
-  /** Whether the Node lists its attachments. */
+  /** Whether `volumesAttached` of the Node lists exactly its attachments. */
   isPublished(nodeName: NodeName): boolean {
     const node = this.#nodes.get(nodeName);
     return node === undefined || isSame(node, this.#listOf(nodeName));
@@ -293,7 +294,7 @@ export class AttachedVolumes {
     return this.#current(this.#attachments.byIndex('node', nodeName)).filter(({ spec }) => spec.nodeName === nodeName);
   }
 
-  /** Attachments of the local copy, merged with those that it does not contain yet. */
+  /** Attachments of the local copy, updated with those that this term has read or written since. */
   #current(copied: readonly VolumeAttachment[]): VolumeAttachment[] {
     const made = [...this.#made.values()].map(({ attachment }) => attachment);
     return [...copied.filter(({ metadata }) => !this.#made.has(metadata?.name ?? '')), ...made];

@@ -12,7 +12,7 @@ export interface VolumeView {
   /** Name of the PersistentVolume, or of the volume in the pod. */
   readonly name: string;
   readonly isForOneNode: boolean;
-  /** In order of pod creation. */
+  /** Nodes with pods that need the volume, in order of pod creation. */
   readonly wanted: readonly WantedNode[];
   readonly held: readonly HeldNode[];
 }
@@ -33,7 +33,7 @@ export interface HeldNode {
   readonly isMounted: boolean;
   readonly isHealthy: boolean;
   readonly isOutOfService: boolean;
-  /** Time since the last pod on the node that needs the volume, within this leadership term of the controller. */
+  /** Time since the last pod on the node that needed the volume, counted within this leadership term. */
   readonly unneededMs: number;
   /** The volume is in the node's `volumesAttached`. */
   readonly isListed: boolean;
@@ -51,7 +51,7 @@ export interface AttachEvent {
 export interface VolumePlan {
   readonly attach: readonly NodeName[];
   readonly detach: readonly Detachment[];
-  /** Nodes that no pod needs to have the volume, but from which it is not detached yet. */
+  /** Nodes on which no pod needs the volume, but from which the volume is not detached yet. */
   readonly waiting: readonly NodeName[];
   readonly events: readonly AttachEvent[];
 }

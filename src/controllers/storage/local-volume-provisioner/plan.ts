@@ -37,7 +37,7 @@ export function planLocalClaim(
   node: (name: string) => Node | undefined,
 ): ClaimPlan {
   const { metadata, spec } = claim;
-  // The binder sets this annotation to request a volume after no existing one matched.
+  // The binder sets this annotation when no existing volume matches, to request a new volume from the provisioner.
   if (annotationOf(claim, STORAGE_PROVISIONER) !== LOCAL_PROVISIONER || storageClass === undefined) return KEEP;
   if (metadata?.deletionTimestamp !== undefined || (spec?.volumeName ?? '') !== '') return KEEP;
   const className = storageClass.metadata?.name ?? '';

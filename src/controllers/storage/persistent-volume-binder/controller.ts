@@ -11,7 +11,7 @@ import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { indexByClaim, podsWithClaim } from '../../framework/owner-indices.ts';
 import { type BinderPlan, type BinderStep, planClaim, planVolume } from './plan.ts';
 
-/** A binding takes four writes. More rounds mean that another client reverts them. */
+/** Maximum number of writes per sync. A binding takes four writes; if more are needed, another client reverts them. */
 const MAX_STEPS = 8;
 
 export const volumeBinderController: ControllerSpec = {
@@ -81,7 +81,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     );
   }
 
-  /** Writes and plans again with the result, until no write is left. */
+  /** Performs the planned write and plans again with its result, until no write is left. */
   async function carryOut<T extends PersistentVolume | PersistentVolumeClaim>(
     copies: Copies,
     first: T,

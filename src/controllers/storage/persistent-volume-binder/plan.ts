@@ -119,7 +119,8 @@ function planBoundClaim(claim: PersistentVolumeClaim, view: ClaimView): BinderPl
 }
 
 /**
- * The volume references the claim before the claim references the volume, so that two claims can never get one volume.
+ * Binds a claim to a volume. The volume references the claim before the claim references the volume, so that two claims
+ * never get the same volume.
  */
 function bind(claim: PersistentVolumeClaim, volume: PersistentVolume): BinderPlan {
   const { name = '', namespace = '', uid = '' } = claim.metadata ?? {};
@@ -181,14 +182,17 @@ export function planVolume(volume: PersistentVolume, claim: PersistentVolumeClai
   if (claim === undefined || claim.metadata?.uid !== claimRef.uid) return reclaim(volume);
   const bound = claim.spec?.volumeName ?? '';
   if (bound === volume.metadata?.name) return volumePhase(volume, 'Bound');
-  // The claim's plan completes the binding.
+  // The plan of the claim completes the binding, so the volume is not changed here.
   if (bound === '') return NOTHING;
   const isDynamic = annotationOf(volume, PROVISIONED_BY) !== undefined;
   if (isDynamic && volume.spec?.persistentVolumeReclaimPolicy === 'Delete') return reclaim(volume);
   return { step: { kind: 'volume', object: unbound(volume) } };
 }
 
-/** Removes a binding. A reservation by the user is kept, without the UID of the claim that got another volume. */
+/**
+ * Removes a binding. If a user reserved the volume for a claim, the reservation remains without the UID of the claim,
+ * which was bound to another volume.
+ */
 function unbound(volume: PersistentVolume): PersistentVolume {
   const { claimRef, ...spec } = volume.spec ?? {};
   if (annotationOf(volume, BOUND_BY_CONTROLLER) === undefined) {
@@ -200,8 +204,8 @@ function unbound(volume: PersistentVolume): PersistentVolume {
 }
 
 /**
- * Reclaims a volume. Provisioned volumes are deleted by their provisioner; volumes without one cannot be deleted or
- * recycled.
+ * Reclaims a volume. Provisioned volumes are deleted by their provisioner; volumes without a provisioner cannot be
+ * deleted or recycled.
  */
 function reclaim(volume: PersistentVolume): BinderPlan {
   const phase = volume.status?.phase;

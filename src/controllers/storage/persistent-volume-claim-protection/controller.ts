@@ -28,7 +28,8 @@ export const claimProtectionController: ControllerSpec = {
         const plan = planClaim(claim, podsWithClaim(pods, key));
         if (plan === 'keep') return;
         if (plan === 'remove') {
-          // A pod may have just been scheduled to a node. Removing its volume would lose data.
+          // The pods are read live, because a pod may have just been scheduled to a node. Removing its claim would lose
+          // data.
           const { items } = await podClient.list({ namespace: claim.metadata?.namespace ?? '' });
           if (planClaim(claim, items) === 'keep') return;
         }

@@ -5,7 +5,8 @@ import { controllerOf } from '../../framework/core/ownership.ts';
 import { type ProtectionPlan, planFinalizer } from '../../framework/core/protection-finalizer.ts';
 
 /**
- * Whether a pod holds a claim. Only pods on a node do: others can no longer start to use a claim that is being deleted.
+ * Whether a pod holds a claim. Pods without a node hold no claim, because they cannot start any more while the claim is
+ * being deleted.
  */
 export function usesClaim(pod: Pod, claim: PersistentVolumeClaim): boolean {
   if ((pod.spec?.nodeName ?? '') === '') return false;

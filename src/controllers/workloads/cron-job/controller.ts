@@ -64,7 +64,7 @@ class CronJobController extends ControllerTerm {
     const cronJob = this.#access.cronJobs.get(key);
     if (cronJob === undefined) return;
     const jobs = await this.#jobsOf(cronJob);
-    // Only read when a CronJob exists: the first time zone lookup of a process takes 8 MB.
+    // The zone is read only when a CronJob exists, because the first lookup of a time zone in a process takes 8 MB.
     this.#localZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
     const plan = planCronJob({ cronJob, jobs, localZone: this.#localZone }, this.handle.plan());
     for (const event of plan.events) this.handle.recorder.event(cronJob, event.type, event.reason, event.message);
@@ -72,7 +72,7 @@ class CronJobController extends ControllerTerm {
     const started = plan.create === undefined ? undefined : await this.#create(cronJob, plan.create);
     await this.#writeStatus(cronJob, started === undefined ? plan.status : withStarted(plan.status, started));
     if (plan.recheckAfterMs !== undefined) this.queue.addAfter(key, plan.recheckAfterMs);
-    // Runs last, so that a finished job that cannot be deleted does not delay the next start.
+    // Finished jobs are deleted last, so that a job that cannot be deleted does not delay the next start.
     await attemptAll(plan.clean, (job) => this.#delete(cronJob, job));
   }
 
@@ -98,7 +98,8 @@ class CronJobController extends ControllerTerm {
   }
 
   /**
-   * Returns undefined when the namespace is terminating. Returns the existing job when an earlier attempt created it.
+   * Creates a job. Returns undefined when the namespace is terminating, and the existing job when an earlier attempt
+   * created it.
    */
   async #create(cronJob: CronJob, job: Job): Promise<Job | undefined> {
     try {

@@ -27,7 +27,7 @@ export interface CronSnapshot {
 export interface CronPlan {
   /** Finished jobs beyond the history limits. */
   readonly clean: readonly Job[];
-  /** Active jobs that the new one replaces. */
+  /** Active jobs that the new job replaces. */
   readonly replace: readonly Job[];
   readonly create: Job | undefined;
   /** A created job is added to `active` with `withStarted`. */
@@ -98,7 +98,9 @@ function dueTime(cronJob: CronJob, schedule: Schedule, nowMs: number, events: Pl
   return due?.atMs;
 }
 
-/** The name contains the scheduled time, so that two controllers cannot start the same run twice. */
+/**
+ * The job for a scheduled time. Its name contains the time, so that two controllers cannot start the same run twice.
+ */
 function newJob(cronJob: CronJob, dueMs: number): Job {
   const template = cronJob.spec?.jobTemplate;
   const { name = '', namespace = '' } = cronJob.metadata ?? {};

@@ -74,7 +74,7 @@ function durationMs(text: string): number {
 
 interface Field {
   readonly values: ReadonlySet<number>;
-  /** The field is `*` or `?`. If this holds for the day or the weekday, only the other one counts. */
+  /** The field is `*` or `?`. If this holds for either the day or the weekday, only the other field counts. */
   readonly any: boolean;
 }
 
@@ -177,7 +177,7 @@ export function lastTime(
   const count = Math.floor((nowMs - first) / between) + 1;
   if (schedule.everyMs !== undefined) return { atMs: first + (count - 1) * between, count };
   // Binary search, so that the cost after a long pause does not grow with the missed times. `hi` is never before the
-  // last.
+  // last time.
   let last = second;
   for (let hi = nowMs; ; ) {
     const following = schedule.next(last);

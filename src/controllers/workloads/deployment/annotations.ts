@@ -41,7 +41,7 @@ const MAX_REVISION = 2n ** 63n - 1n;
 function revisionFrom(text: string | undefined): bigint {
   if (text === undefined || !/^\d{1,19}$/.test(text)) return 0n;
   const revision = BigInt(text);
-  // The largest revision could not be incremented.
+  // The largest 64-bit number is not accepted as a revision, because it could not be incremented.
   return revision < MAX_REVISION ? revision : 0n;
 }
 

@@ -122,7 +122,8 @@ class DeploymentController extends ControllerTerm {
       owners: this.#access.deploymentClient,
       objects: this.#access.replicaSetClient,
     });
-    // Adopted objects have a newer version now, and its event queues this key again.
+    // The watch events of the adopted or released objects queue this key again. The next sync then plans with their new
+    // versions.
     if (claim.adopt.length > 0 || claim.release.length > 0) return;
     const podsBySet = new Map(
       owned.map((set) => [set.metadata?.uid ?? '', controlledBy(this.#access.pods, set.metadata?.uid ?? '')]),
@@ -158,8 +159,8 @@ class DeploymentController extends ControllerTerm {
   }
 
   /**
-   * Either the local copy is behind and the set already belongs to the deployment, or another template has the same
-   * hash.
+   * Called when a replica set of the new name exists. Either the local copy is behind and the set already belongs to
+   * the deployment, or another template has the same hash.
    */
   async #resolveCollision(deployment: Deployment, set: ReplicaSet): Promise<boolean> {
     const existing = await this.#access.replicaSetClient.get(set.metadata?.name ?? '', set.metadata?.namespace);
@@ -175,7 +176,8 @@ class DeploymentController extends ControllerTerm {
   }
 
   /**
-   * Writes revision and status together: through the status endpoint the annotation does not increase the generation.
+   * Writes the revision annotation and the status together through the status endpoint, where an annotation does not
+   * increase the generation.
    */
   async #writeDeployment(deployment: Deployment, plan: DeploymentPlan): Promise<void> {
     if (plan.revision === undefined && plan.status === undefined) return;

@@ -106,7 +106,10 @@ class DisruptionController extends ControllerTerm {
     };
   }
 
-  /** Conditional on the version that the plan used, so that an eviction counted in the meantime is not reverted. */
+  /**
+   * Writes the status, conditional on the version that the plan used, so that an eviction counted in the meantime is
+   * not reverted.
+   */
   async #write(budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus | undefined): Promise<void> {
     if (status === undefined) return;
     try {
@@ -179,7 +182,9 @@ class DisruptionController extends ControllerTerm {
     if (plan.recheckAfterMs !== undefined) this.queue.addAfter(objectKey(budget), plan.recheckAfterMs);
   }
 
-  /** `didRequest`: some of the scales are not covered by a watch. Throws `Uncountable`. */
+  /**
+   * `didRequest`: some of the scales were read by a request, so no watch reports their changes. Throws `Uncountable`.
+   */
   async #scalesFor(
     budget: PodDisruptionBudget,
     selected: readonly Pod[],
@@ -263,7 +268,7 @@ function isSelected(budget: PodDisruptionBudget, pod: Pod): boolean {
   try {
     return matchesLabels(labelSelectorOf(budget.spec?.selector), pod.metadata?.labels);
   } catch {
-    // The status of such a budget was already set when it was written.
+    // The selector is invalid, which the sync after the budget's last change has reported in the budget's status.
     return false;
   }
 }

@@ -171,7 +171,7 @@ function metricSelector(metric: Identifier, separator: string): string {
   return `${separator}metricLabelSelector=${enc(formatLabelSelector(labelSelectorOf(metric.selector)))}`;
 }
 
-/** Go's duration format. Servers use hours, minutes and seconds only. */
+/** Parses a window in Go's duration format, of which servers use hours, minutes and seconds only. */
 function windowMs(text: string | undefined): number {
   const match = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?$/.exec(text ?? '');
   if (match === null || text === '' || text === undefined) return DEFAULT_WINDOW_MS;

@@ -219,7 +219,7 @@ function statusOf(spec: MetricSpec, current: MetricValueStatus): MetricStatus {
 
 function tolerancesOf(behavior: { scaleUp?: HPAScalingRules; scaleDown?: HPAScalingRules } | undefined): Tolerances {
   const read = (rules: HPAScalingRules | undefined): number => {
-    // A field of 1.33 that the published types lack.
+    // `tolerance` is a field of release 1.33, which the published types lack.
     const quantity = tryParseQuantity((rules as { readonly tolerance?: unknown } | undefined)?.tolerance);
     return quantity === undefined ? TOLERANCE : quantityMilliValue(quantity) / 1000;
   };

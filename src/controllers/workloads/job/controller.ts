@@ -28,7 +28,10 @@ export const jobController: ControllerSpec = {
 const OWN_NAME = 'kubernetes.io/job-controller';
 /** Delay that combines a burst of pod changes into one plan for their job. */
 const BATCH_MS = 100;
-/** Maximum rounds per sync: finalizers, counters and the final condition depend on each other's writes. */
+/**
+ * Maximum number of plans per sync. Each plan depends on the writes of the previous one: finalizers, counters and the
+ * final condition.
+ */
 const MAX_ROUNDS = 4;
 /** Maximum number of concurrent requests of one job. */
 const PARALLEL_PATCHES = 32;
@@ -57,7 +60,7 @@ interface Memory {
   backoff: Backoff;
   /** The job as last written. The informer's copy may be older and must not be used for counting. */
   written: Job | undefined;
-  /** Pods whose finalizers were removed, until the watch shows it. */
+  /** Pods whose finalizers were removed, until the watch shows the removal. */
   readonly untracked: Set<string>;
 }
 
@@ -177,12 +180,14 @@ class JobController extends ControllerTerm {
     if ((observed.spec?.managedBy ?? OWN_NAME) !== OWN_NAME) return;
     const memory = this.#memoryOf(key, observed);
     let job = newer(observed, memory.written);
-    // Adopted and released pods have a newer version now, and its event queues this key again.
+    // The watch events of the adopted or released pods queue this key again. The next sync then plans with their new
+    // versions.
     if (await this.#claim(job)) return;
     let failure: unknown;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const settled = this.#expectations.settled(key);
-      // Read without an await in between, because `untracked` covers exactly what this copy of the pods lacks.
+      // No await may separate the read from the plan, because `untracked` covers exactly the removals that this copy
+      // lacks.
       const pods = this.#podsOf(job);
       const plan = planJob({ job, pods, untracked: memory.untracked, settled }, memory.backoff, this.handle.plan());
       if (round === 0) failure = await this.#carryOut(key, job, plan);

@@ -47,7 +47,10 @@ function failureOf(progress: JobProgress, nowMs: number): Outcome | undefined {
   return undefined;
 }
 
-/** Restarts of containers in their pod count as failures of the job. */
+/**
+ * Whether containers have restarted more often than the job's limit. With OnFailure, restarts of a container within its
+ * pod count as failures of the job.
+ */
 function hasRestartedTooOften({ job, active }: JobProgress): boolean {
   if (job.spec?.template.spec?.restartPolicy !== 'OnFailure') return false;
   let restarts = 0;
@@ -88,7 +91,7 @@ function successOf(progress: JobProgress): Outcome | undefined {
 export function deadlineInMs(job: Job, nowMs: number): number | undefined {
   const seconds = job.spec?.activeDeadlineSeconds;
   const { startTime } = job.status ?? {};
-  // The start time of a resumed job is from before its suspension until the plan has set it.
+  // Until the plan of a resumed job sets a new start time, the status contains the one from before the suspension.
   if (seconds === undefined || startTime === undefined || isSuspended(job) || holds(job, 'Suspended')) return undefined;
   return Math.max(0, timeMs(startTime) + seconds * 1000 - nowMs);
 }

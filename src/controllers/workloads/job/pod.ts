@@ -84,8 +84,8 @@ export function replacesOnlyFailed(job: Job): boolean {
 }
 
 /**
- * Whether the pod counts as failed. Pods being deleted do if they are replaced at once, because they may never reach
- * the phase.
+ * Whether the pod counts as failed. A pod that is being deleted counts as failed if it is replaced at once, because it
+ * may never reach the phase Failed.
  */
 export function isPodFailed(pod: Pod, job: Job): boolean {
   if (pod.status?.phase === 'Failed') return true;

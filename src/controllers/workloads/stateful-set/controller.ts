@@ -164,7 +164,7 @@ class StatefulSetController extends ControllerTerm {
   /** Returns the first error. In an ordered set, later actions wait for earlier ones. */
   async #carryOut(set: StatefulSet, actions: readonly StatefulAction[]): Promise<unknown> {
     if (set.spec?.podManagementPolicy === 'Parallel') {
-      // A pod is deleted only after the owners of its claims are set, because nothing would connect them later.
+      // Owner references of claims are written before pods are deleted, because no later plan would write them.
       const isOwner = ({ type }: StatefulAction): boolean => type === 'own';
       for (const phase of [actions.filter(isOwner), actions.filter((action) => !isOwner(action))]) {
         const results = await Promise.allSettled(phase.map((action) => this.#act(set, action)));
@@ -235,7 +235,7 @@ class StatefulSetController extends ControllerTerm {
       await this.#access.podClient.create(pod);
       this.#record(set, 'SuccessfulCreate', `${about} successful`);
     } catch (error) {
-      // The copy is behind, or a foreign pod has the name. The set is queued again when that pod ends.
+      // The local copy is behind, or a pod of another owner has the name. The set is queued again when that pod ends.
       if (isApiError(error, 'AlreadyExists')) return this.#onNameConflict(set, pod, error);
       if (!isNamespaceTerminating(error)) {
         this.#record(set, 'FailedCreate', `${about} failed error: ${messageOf(error)}`);

@@ -22,7 +22,7 @@ export interface StatefulSnapshot {
 }
 
 export type StatefulAction =
-  /** `pod` is undefined if it exists and only its claims are missing. */
+  /** `pod` is undefined if the pod exists and only its claims are missing. */
   | {
       readonly type: 'create';
       readonly name: string;
@@ -191,7 +191,7 @@ function planOwners(
   }
 }
 
-/** Pods below the partition are created from the current revision instead of the update revision. */
+/** Pod of an ordinal. Pods below the partition are created from the current revision instead of the update revision. */
 function newPod({ set, history }: StatefulSnapshot, ordinal: number): Pod {
   const { updateStrategy, ordinals } = set.spec ?? {};
   const boundary = (ordinals?.start ?? 0) + (updateStrategy?.rollingUpdate?.partition ?? 0);

@@ -54,7 +54,7 @@ function matches(
   return reference.apiVersion === apiVersion && reference.kind === kind && reference.name === metadata?.name;
 }
 
-/** Whether an earlier pod of the same name owns the claim. It is about to be deleted and must not be used. */
+/** Whether an earlier pod of the same name owns the claim. Such a claim is about to be deleted and must not be used. */
 export function isStaleClaim(claim: PersistentVolumeClaim, pod: string, uid: string | undefined): boolean {
   return (claim.metadata?.ownerReferences ?? []).some(
     (reference) => reference.kind === 'Pod' && reference.name === pod && reference.uid !== uid,
