@@ -137,7 +137,7 @@ function imageList(images: readonly ImageStatus[]): ContainerImage[] {
     .slice(0, MAX_IMAGES)
     .map((image) => ({
       names: [...image.repoDigests, ...image.repoTags].slice(0, MAX_NAMES_PER_IMAGE),
-      // The API omits zero sizes. Reporting one would look like a change every time.
+      // The API omits a size of zero, so a reported zero would count as a change in every comparison.
       ...(image.sizeBytes === 0 ? {} : { sizeBytes: image.sizeBytes }),
     }));
 }

@@ -26,7 +26,6 @@ import { Retries } from './retries.ts';
 import type { PodServices } from './services.ts';
 import { VolumeRefresh, type VolumeRefreshServices } from './volume-refresh.ts';
 
-/** Services of a pod worker and of the parts that it creates for its pod. */
 export type PodWorkerServices = PodExecutorServices &
   PodReleaseServices &
   PodResizeServices &
@@ -378,7 +377,7 @@ export class PodWorker {
   private report(snapshot: PodSnapshot, plan: PodPlan): void {
     const { services } = this;
     const resize = this.resize.stateOf(snapshot.pod);
-    // Wait for the results of new probes, so that the status includes them.
+    // Read the verdicts again, because `probe` may have added probes, whose first verdicts belong in the status.
     const verdicts = services.prober.verdictsFor(snapshot.containers.map((status) => status.id));
     this.lastStatus = podStatus({
       snapshot: { ...snapshot, verdicts },
@@ -412,7 +411,10 @@ export class PodWorker {
     services.statuses.set(uid, status);
   }
 
-  /** Releases what the next pod may need before this pod's volumes have been released. */
+  /**
+   * Releases CPUs, memory and devices early, because another pod may need them before this pod's volumes have been
+   * released.
+   */
   private endContainers(): void {
     if (this.containersEnded) return;
     this.containersEnded = true;
@@ -491,7 +493,7 @@ export class PodWorker {
   }
 }
 
-/** Time since the start that an earlier kubelet reported; 0 for a start in the future of the clock. */
+/** Age of a pod that an earlier kubelet started; 0 for a new pod, and for a start time in the future. */
 const ageMs = ({ status }: Pod, nowMs: number): number =>
   Math.max(0, nowMs - (Date.parse(status?.startTime ?? '') || nowMs));
 

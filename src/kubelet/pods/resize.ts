@@ -12,7 +12,6 @@ import { resourceShortage } from './admission.ts';
 import { containerResources } from './containers/container-config.ts';
 import type { PodServices } from './services.ts';
 
-/** Services that resize running containers. */
 export type PodResizeServices = Pick<
   PodServices,
   'allocatable' | 'cgroups' | 'containers' | 'events' | 'hostInfo' | 'otherPods' | 'runtime' | 'settings'
@@ -30,7 +29,7 @@ export class PodResize {
   private readonly host: ResizeHost;
   private readonly allotted = new Map<string, Resources>();
   private current: ResizeState | undefined;
-  /** Pods returned by `allottedPod` with fewer resources than requested. */
+  /** Pods returned by `allottedPod` whose resources differ from the requested ones. */
   private readonly behind = new WeakSet<Pod>();
 
   constructor(pod: Pod, host: ResizeHost) {
@@ -105,8 +104,8 @@ export class PodResize {
       return;
     }
     try {
-      // When growing, the pod's limits must be raised first. When shrinking, they can only follow, so this first
-      // attempt fails.
+      // The pod's limits must be raised before those of its containers. Limits that shrink can only be lowered after
+      // those of the containers, so this first attempt may fail.
       await services.cgroups.ensurePod(pod).catch(ignore('limits that shrink are applied below'));
       for (const container of pending) await this.apply(pod, container, running);
       await services.cgroups.ensurePod(pod);

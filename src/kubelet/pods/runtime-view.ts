@@ -17,7 +17,7 @@ const RETRY_MS = 500;
 
 /**
  * Cache of the runtime's sandboxes and containers by pod UID. A notification of the runtime triggers a new list;
- * notifications during a list cause one more. Listeners receive the UIDs of changed pods.
+ * notifications during a list cause one more list. Listeners receive the UIDs of changed pods.
  */
 export class RuntimeView {
   private readonly runtime: Runtime;

@@ -20,7 +20,7 @@ interface Entry {
   dirty: boolean;
   failures: number;
   timer: Timer | undefined;
-  /** Delays statuses of a starting pod until it fires, to combine them with the next change. */
+  /** Timer that delays the statuses of a starting pod, so that they are combined with the next change. */
   start: Timer | undefined;
   /**
    * Text of the status that the API rejected. The same status is not sent again before the monotonic time `untilMs`.
@@ -73,7 +73,7 @@ export class StatusManager {
     const entry = this.entry(uid);
     entry.status = status;
     const { metadata, status: known } = entry.target ?? {};
-    // After a power failure the API still shows the pod as running.
+    // After a power failure, the API may still show the pod as running. Such a status is not delayed.
     const isFirst = known?.phase === undefined || known.phase === 'Pending';
     if (!isFirst || !isStarting(status) || metadata?.deletionTimestamp !== undefined) this.kick(uid);
     else entry.start ??= this.clock.setTimer(START_MS, () => this.kick(uid));
@@ -109,7 +109,10 @@ export class StatusManager {
       await new Promise<void>((resolve) => this.clock.setTimer(WRITTEN_POLL_MS, resolve));
   }
 
-  /** Stops all writes to the API, including pending ones: pods stopped by a stopping host are not terminated. */
+  /**
+   * Stops all writes to the API, including pending ones: pods that a stopping host stops must not be reported as
+   * terminated.
+   */
   stop(): void {
     this.client = undefined;
     for (const uid of [...this.entries.keys()]) this.forget(uid);

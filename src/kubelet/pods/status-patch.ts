@@ -24,7 +24,8 @@ export function statusPatch(from: PodStatus, to: PodStatus): Record<string, unkn
   for (const [field, value] of Object.entries(to)) {
     const before = from[field as keyof PodStatus];
     if (canonicalJson(before) === canonicalJson(value)) continue;
-    // Immutable. A killed pod without a manifest would report BestEffort, and the API refuses the whole status.
+    // The QoS class is immutable. An orphaned pod, whose spec is unknown, would report BestEffort, and the API would
+    // refuse the whole status.
     if (field === 'qosClass' && before !== undefined) continue;
     if (field === 'conditions') {
       const changed = changedConditions(from.conditions ?? [], value as PodCondition[]);

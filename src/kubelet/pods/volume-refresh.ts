@@ -5,7 +5,6 @@ import { messageOf } from '../../base/errors.ts';
 import { readySandboxes } from '../core/pod-plan/snapshot.ts';
 import type { PodServices } from './services.ts';
 
-/** Services that update projected files. */
 export type VolumeRefreshServices = Pick<
   PodServices,
   'addresses' | 'clock' | 'events' | 'log' | 'tokens' | 'view' | 'volumes'
@@ -29,7 +28,10 @@ export class VolumeRefresh {
     this.#onDue = onDue;
   }
 
-  /** Does nothing until the sandbox runs. Returns false on failure and stays due. */
+  /**
+   * Writes the projected files again. Does nothing until the sandbox runs. On failure, returns false and leaves `due`
+   * set.
+   */
   async run(pod: Pod): Promise<boolean> {
     const services = this.#services;
     const ready = readySandboxes(services.view.get(this.#uid).sandboxes)[0];

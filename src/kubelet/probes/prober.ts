@@ -45,9 +45,9 @@ export interface ProberOptions {
 }
 
 /**
- * A probe over the network ends at its timeout. If it ended this much later, this process did not run in time, and an
- * answer may wait unread: the failure is no evidence about the container. On a starved host, restarts for such failures
- * would add to the load.
+ * A probe over the network ends at its timeout. If the probe ends later than its timeout by this time, this process did
+ * not run in time, and the answer may be unread. Such a failure is ignored: on an overloaded host, restarts of
+ * containers would add to the load.
  */
 const LATE_MS = 500;
 const CAPITALISED = { liveness: 'Liveness', readiness: 'Readiness', startup: 'Startup' } as const;

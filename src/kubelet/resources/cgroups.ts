@@ -27,7 +27,7 @@ export interface CgroupUsage {
   readonly throttledNanoSeconds?: number;
 }
 
-/** Undefined: the kernel does not report it for this cgroup. */
+/** Disk traffic and pressure of a cgroup. A field is undefined if the kernel does not report it for this cgroup. */
 export interface CgroupActivity {
   readonly diskReadBytes: number | undefined;
   readonly diskWrittenBytes: number | undefined;
@@ -45,7 +45,7 @@ export class PodCgroups {
   private readonly log: Log;
   private hierarchies: readonly Hierarchy[] = [];
   private options: TreeOptions | undefined;
-  /** Whether the kernel reports the pressure of cgroups. Found out at the top level. */
+  /** Whether the kernel reports the pressure of cgroups. Determined by reading the kubepods cgroup. */
   private hasPressure = true;
   /** Values last written to the levels above the pods. */
   private readonly levels = new Map<string, string>();
@@ -96,7 +96,10 @@ export class PodCgroups {
     await this.apply([podNode(pod, this.treeOptions())]);
   }
 
-  /** Removes the pod's cgroup at every level: the QoS class of a pod that only the runtime still has is unknown. */
+  /**
+   * Removes the pod's cgroup below every QoS class, because the QoS class is unknown if only the runtime still has the
+   * pod.
+   */
   async removePod(uid: Uid): Promise<void> {
     for (const found of await this.list()) {
       if (found.uid === uid) await this.removePath(found.path);

@@ -19,7 +19,7 @@ import type { MachineTopology } from '../port.ts';
 import { type Entries, readCpuState, readMemoryState, writeCpuState, writeMemoryState } from './checkpoint.ts';
 import type { ResourcePolicies } from './policies.ts';
 
-/** Allowed CPUs and NUMA nodes in cpuset(7) format. Undefined: not restricted. */
+/** Allowed CPUs and NUMA nodes in cpuset(7) format. A field is undefined if there is no restriction. */
 export interface Placement {
   readonly cpus: string | undefined;
   readonly mems: string | undefined;
@@ -88,7 +88,10 @@ export class ContainerManager {
     return this.#static || this.#pinned;
   }
 
-  /** Reads the checkpoints. A checkpoint of another policy or an unreadable one is renamed with a warning. */
+  /**
+   * Reads the checkpoints. A checkpoint that is unreadable or of another policy is ignored with a warning and
+   * overwritten.
+   */
   async start(): Promise<void> {
     if (this.#static) this.#cpus = (await this.#load(CPU_STATE, 'static', readCpuState)) ?? new Map();
     if (this.#pinned) this.#blocks = (await this.#load(MEMORY_STATE, 'Static', readMemoryState)) ?? new Map();

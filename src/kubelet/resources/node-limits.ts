@@ -6,7 +6,6 @@ import type { NodeLimits } from '../pods/containers/container-config.ts';
 import { isSystemCritical } from '../pods/critical.ts';
 import type { PodServices } from '../pods/services.ts';
 
-/** Services that limits of containers are computed from. */
 export type NodeLimitServices = Pick<PodServices, 'allocatable' | 'cgroups' | 'containers' | 'hostInfo' | 'settings'>;
 
 export function nodeLimits(services: NodeLimitServices, pod: Pod, container: Pick<Container, 'name'>): NodeLimits {

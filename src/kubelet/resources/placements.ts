@@ -9,7 +9,6 @@ import type { PodTable } from '../pods/pod-table.ts';
 import type { PodServices } from '../pods/services.ts';
 import { nodeLimits } from './node-limits.ts';
 
-/** Services that keep containers on their CPUs. */
 type PlacementServices = Pick<
   PodServices,
   'allocatable' | 'cgroups' | 'containers' | 'hostInfo' | 'log' | 'runtime' | 'settings' | 'view'
@@ -28,7 +27,7 @@ export class Placements {
     this.#pods = pods;
   }
 
-  /** Schedules a run. Changes during a run cause one more. */
+  /** Starts a run in the background. A call during a run causes one more run. */
   kick(): void {
     this.apply().catch((error: unknown) =>
       this.#services.log.warn('CPUs of containers not updated', { error: messageOf(error) }),

@@ -4,7 +4,8 @@ import type { TopologyPolicy } from '../core/topology/hints.ts';
 export interface ResourcePolicies {
   readonly cpuManager: 'none' | 'static';
   /**
-   * CPUs that no container uses exclusively, as a list. '' reserves as many as the reserved `cpu` amount, rounded up.
+   * List of CPUs that no container uses exclusively. If '', as many CPUs as the reserved `cpu` amount, rounded up, are
+   * reserved.
    */
   readonly reservedCpus: string;
   readonly topologyManager: TopologyPolicy;
@@ -13,7 +14,7 @@ export interface ResourcePolicies {
   /** Bytes per NUMA node that the memory manager does not assign. */
   readonly reservedMemory: ReadonlyMap<number, number>;
   readonly swapBehavior: 'NoSwap' | 'LimitedSwap';
-  /** Factor above 0 and up to 1. Undefined: `memory.min` and `memory.high` are not set. */
+  /** Factor above 0 and up to 1. If undefined, `memory.min` and `memory.high` are not set. */
   readonly memoryThrottlingFactor: number | undefined;
 }
 

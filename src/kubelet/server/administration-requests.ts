@@ -1,7 +1,7 @@
 /**
  * Requests below `/hyperedge/`: state of the store, snapshots, uploads, and restarts of components. Reading the state
  * requires `get` on nodes/proxy. Everything else requires `create`, which also permits commands in every container of
- * the host, so it gives no further rights. Work that takes long answers with one JSON object a line; the last has
+ * the host, so it gives no further rights. Long work is answered with one JSON object per line; the last object has
  * `result` or `error`.
  */
 import type { Clock } from '../../base/clock.ts';
@@ -15,9 +15,9 @@ import { NO_SNIFF, sendFile, sendPrivateJson } from './send-file.ts';
 
 /** Interval of progress lines. They also keep proxies from closing a connection as idle. */
 const LINE_MS = 1_000;
-/** An upload without progress for this time is ended, because it occupies the only place. */
+/** Time after which an upload without progress is ended, because there is only one upload at a time. */
 const STALL_MS = 60_000;
-/** Bytes that an upload must receive in this time. A client without power closes no connection. */
+/** Number of bytes that must arrive within `STALL_MS`. A client that lost power never closes its connection. */
 const MIN_UPLOAD_BYTES = 64 * 1024;
 const MAX_NAME = 512;
 const STATUS: Readonly<Record<string, number>> = {
@@ -91,13 +91,16 @@ export class AdministrationRequests {
 
   async #save(host: HostAdministration, response: KubeletResponse, signal: AbortSignal): Promise<void> {
     const saved = host.saveSnapshot();
-    // A refusal is answered with its status, before the first line.
+    // Wait briefly before the first line, so that a refusal is sent as an HTTP status.
     await Promise.race([saved, this.#sleep(LINE_MS / 4)]);
     const stage = async (): Promise<object> => ({ stage: 'saving', bytes: await host.savedBytes() });
     await this.#lines(response, saved, stage, signal);
   }
 
-  /** The first line has the ID of the restart, with which its outcome is found after a broken connection. */
+  /**
+   * Restarts a component. The first line has the ID of the restart, with which the client finds the outcome if the
+   * connection breaks.
+   */
   async #restart(
     host: HostAdministration,
     query: URLSearchParams,
@@ -165,7 +168,10 @@ export class AdministrationRequests {
     return () => timer.cancel();
   }
 
-  /** Sends a line at intervals until `work` is settled, and its outcome as the last. `atOnce`: also one before. */
+  /**
+   * Sends a progress line at intervals until `work` is settled, then a last line with the outcome. With `atOnce`, the
+   * first progress line is sent immediately.
+   */
   async #lines(
     response: KubeletResponse,
     work: Promise<object>,

@@ -95,7 +95,10 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
   }
 }
 
-/** Removes the logs before the last lines. Returns the offset of those lines in the first remaining log. */
+/**
+ * Closes and removes the logs that precede the last `lines` lines. Returns the offset of those lines in the first
+ * remaining log.
+ */
 async function skipToTail(logs: OpenLog[], lines: number | undefined): Promise<number> {
   if (lines === undefined) return 0;
   let left = lines;

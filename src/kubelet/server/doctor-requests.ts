@@ -10,11 +10,11 @@ import { HttpError } from './http-error.ts';
 import type { KubeletResponse } from './port.ts';
 
 export const DOCTOR_DEADLINE_MS = 60_000;
-/** Time for which a result is kept, a failure too, so that repeated requests do not start processes. */
+/** Time for which a result or failure is kept, so that repeated requests do not start processes. */
 export const DOCTOR_KEPT_MS = 15_000;
 
 export interface DoctorRequestsOptions {
-  /** Undefined: this kubelet runs no checks of its host. */
+  /** If undefined, this kubelet runs no checks of its host. */
   readonly doctor: HostDoctor | undefined;
   readonly clock: Clock;
   readonly log: Log;

@@ -4,7 +4,7 @@ import type { UsageRecorder } from '../history/recorder.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletResponse } from './port.ts';
 
-/** Time after which other work of the process gets its turn. */
+/** Time after which the response yields to other work of the process. */
 const TURN_MS = 5;
 
 /** Sends the response in pieces. Throws HttpError 400 with the invalid parameter, and 404 without a history. */

@@ -25,7 +25,7 @@ export interface ContainerConfigInput extends NodeLimits {
   readonly mounts: readonly Mount[];
   readonly devices: ContainerConfig['devices'];
   readonly pidNamespaceOf: string | undefined;
-  /** Whether the container uses the host's root as its image. Only some pod sources may. */
+  /** Whether the container uses the host's root as its image, which only some pod sources may do. */
   readonly hostRoot: boolean;
   /** Whether containers without a seccomp profile use the runtime's default one. */
   readonly seccompDefault: boolean;
@@ -92,9 +92,9 @@ export interface NodeLimits {
   readonly placement?: Placement;
   /** Resource names of the huge page sizes that the machine supports. */
   readonly hugePages?: readonly string[];
-  /** Swap that pods may use on cgroup v2; 0 means none. Undefined: swap is not limited. */
+  /** Swap that pods may use on cgroup v2; 0 means none. If undefined, swap is not limited. */
   readonly swapBytes?: number;
-  /** Memory protection on cgroup v2. Undefined: requests do not protect memory. */
+  /** Memory protection on cgroup v2. If undefined, requests do not protect memory. */
   readonly memoryQos?: MemoryQos;
 }
 

@@ -43,7 +43,7 @@ export class ExpansionBudget {
 
 /**
  * Replaces `$(NAME)` by the variable's value; unknown references stay. `$$` becomes a dollar sign. Runs in linear time;
- * parts of the result are charged to `budget` before they are stored. Throws when it is exceeded.
+ * parts of the result are charged to `budget` before they are stored. Throws when the budget is exceeded.
  */
 export function expand(text: string, lookup: (name: string) => string | undefined, budget: ExpansionBudget): string {
   const parts: string[] = [];

@@ -12,7 +12,7 @@ export const FIELD_NOT_SUPPORTED = 'PodFieldNotSupported';
 interface Rule {
   /** Path below the pod's or the container's spec. `[]` matches every item. */
   readonly field: string;
-  /** Whether the value is supported. Default: only an empty value is. */
+  /** Whether the value is supported. Without this function, only an empty value is supported. */
   readonly unless?: (value: unknown, place: Place) => boolean;
 }
 
