@@ -23,7 +23,7 @@ export async function compactStore(
       if (!(error instanceof CodedError) || !/has been compacted/.test(error.message)) throw error;
     });
     const members: CompactedMember[] = [];
-    // One after the other, so that a majority always serves.
+    // The members are defragmented one after the other, so that a majority always serves.
     for (const { name, clientUrls } of await admin.members(true)) {
       if (clientUrls.length === 0) continue;
       const member = access.open(clientUrls);

@@ -1,8 +1,8 @@
 /**
- * Fallback of a damaged store without other members, and of one that this build cannot read after an update was rolled
- * back: restores the newest intact snapshot of this host, or the one before the update. The snapshot is prepared beside
- * the store and renamed into place, so that a power failure leaves either the old or the new store. The damaged
- * database is kept.
+ * Fallback for a store that is damaged and has no other members, or that this build cannot read because an update was
+ * rolled back. Restores the newest intact snapshot of this host or, after a rollback, the snapshot taken before the
+ * update. The snapshot is prepared beside the store and renamed into place, so that a power failure leaves either the
+ * old or the new store. The damaged database is kept.
  */
 
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
@@ -32,8 +32,8 @@ export interface FallbackOptions {
 }
 
 /**
- * Added to the revision. Larger than the number of revisions that a store writes between two snapshots. Source: etcd's
- * disaster recovery guide.
+ * Number added to the restored revision. It is larger than the number of revisions that a store writes between two
+ * snapshots. Source: etcd's disaster recovery guide.
  */
 const BUMP = 1_000_000_000;
 /**
@@ -46,9 +46,9 @@ const RESTORING = 'restoring';
 /** Directory of a complete restore that has not replaced the store yet. */
 const READY = 'restored';
 const DATABASE = 'revisions.db';
-/** History of fallbacks, for the next one. */
+/** File with the history of fallbacks, which the next fallback reads. */
 const HISTORY = 'went-back.json';
-/** Message for the administrator; removing the file acknowledges it. */
+/** File with a message for the administrator. Removing the file acknowledges the message. */
 const MARKER = 'WENT-BACK';
 const CONDITION = 'StoreRestored';
 
@@ -104,7 +104,8 @@ async function restoredFrom(
     await rm(restoring, { recursive: true, force: true });
     try {
       if (snapshot.problem !== '') throw new CodedError('corrupt', snapshot.problem);
-      // This snapshot may be older than one that was restored before.
+      // Clients may have seen revisions above this snapshot, so the new revisions must start above the highest used
+      // revision.
       const bumpRevision = Math.max(0, usedUpTo - snapshot.revision) + BUMP;
       const { revision } = await restoreSnapshot(
         snapshot.file,

@@ -110,7 +110,7 @@ function reportOf(
   return { ...known, state: 'ok', ...counts, version, errors };
 }
 
-/** Member with this name or ID. Throws CodedError 'not-found' that lists the existing ones. */
+/** Member with this name or ID. Throws CodedError 'not-found' with a list of the existing members. */
 export function memberNamed<T extends Pick<EtcdMember, 'id' | 'name'>>(members: readonly T[], wanted: string): T {
   const id = wanted.toLowerCase().replace(/^0x/, '');
   const byName = members.filter((member) => member.name === wanted);

@@ -33,7 +33,7 @@ export interface EtcdLease {
   readonly remainingSeconds: number;
 }
 
-/** End of the log of a member of this project. Other stores do not implement the call. */
+/** Position of the last entry in a member's log. etcd does not implement the call. */
 export interface EtcdLogEnd {
   readonly memberId: string;
   readonly name: string;

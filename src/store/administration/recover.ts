@@ -56,7 +56,9 @@ interface Range {
   readonly to: number;
 }
 
-/** Long enough for a loaded host, because an unreachable member may be given up. */
+/**
+ * Timeout of a request. It is long enough for a loaded host, because recovery gives up the members that do not respond.
+ */
 const CALL_MS = 5000;
 const RESTART_MS = 30_000;
 const POLL_MS = 200;
@@ -174,7 +176,7 @@ async function survivor(member: Here['members'][number], here: Here, { open }: R
   }
 }
 
-/** Whether it is one of etcd's authentication and authorization errors. */
+/** Whether `error` is one of etcd's authentication and authorization errors. */
 function isRefusal(error: unknown): boolean {
   return /user name is empty|authentication failed|permission denied|invalid auth token/.test(messageOf(error));
 }

@@ -20,7 +20,7 @@ export interface RestoreTarget {
   readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrls: readonly string[] }>;
   readonly token: string;
   /**
-   * Whether the token is a default. Then a suffix is added, so that the new cluster's ID differs from the original's.
+   * Whether the token is a default. If so, a suffix is added, so that the new cluster's ID differs from the original's.
    */
   readonly anyToken: boolean;
 }

@@ -32,7 +32,7 @@ const RETRY_MS = 3_600_000;
 export interface ScheduledSnapshots {
   /** Reads the schedule again. */
   reload(): Promise<void>;
-  /** Ends a snapshot that is being saved. */
+  /** Stops the schedule and aborts a snapshot that is being saved. */
   stop(): Promise<void>;
 }
 
@@ -49,8 +49,8 @@ export interface ScheduleOptions {
 }
 
 /**
- * Saves snapshots on schedule; one that is overdue at the start is saved after `firstMs`. If the schedule cannot be
- * read, the error is logged and no snapshot is saved.
+ * Saves snapshots on schedule. A snapshot that is overdue at the start is saved after `firstMs`. If the schedule cannot
+ * be read, the error is logged and no snapshot is saved.
  */
 export function scheduleSnapshots(options: ScheduleOptions): ScheduledSnapshots {
   const { read, files, clock, log, take, firstMs = FIRST_MS } = options;
@@ -83,7 +83,7 @@ export function scheduleSnapshots(options: ScheduleOptions): ScheduledSnapshots 
       }
       retryAt = now + Math.min(everyMs, RETRY_MS);
       const outcome = await take(schedule, stopping.signal);
-      // An unchanged store writes no newer file from which to count.
+      // If the store is unchanged, no newer snapshot file is written, so the next interval starts now.
       retryAt = now + everyMs;
       log.v(2, 'snapshot', { outcome });
       arm(everyMs);

@@ -5,7 +5,7 @@ export interface RevisionRow {
   readonly revision: number;
   readonly idx: number;
   readonly term: number;
-  /** As text, because a lease id may exceed the safe integer range. */
+  /** Lease ID as text, because it may exceed the safe integer range. */
   readonly lease: string | null;
   readonly crc: number;
   readonly events: Buffer;
@@ -29,7 +29,7 @@ export interface Statements {
   readonly from: Database.Statement<[number], RevisionRow>;
   readonly entriesFrom: Database.Statement<[number], EntryRow>;
   readonly someEntries: Database.Statement<[number], EntryRow>;
-  /** Newest first. */
+  /** Positions of all rows, newest first. */
   readonly places: Database.Statement<[], Place>;
   readonly lastEntry: Database.Statement<[], Pick<EntryRow, 'idx'>>;
   readonly remove: Database.Statement<[number]>;

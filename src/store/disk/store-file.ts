@@ -1,4 +1,4 @@
-/** The SQLite file behind the log. Synchronous, because it runs on a worker thread. */
+/** The SQLite file behind the log. Most methods are synchronous, because they run on a worker thread. */
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { splitEvents } from '../core/messages/event.ts';
@@ -32,7 +32,7 @@ export class StoreFile {
   readonly #statements: Statements;
   readonly #state: StateTables;
   readonly #inTransaction: (bodies: readonly CommitBody[], sequence: number) => void;
-  /** Index of each revision's row, as far back as the log reaches. */
+  /** Maps log indexes above the log's base to the revisions of their rows. */
   readonly #map: LogMap;
   #lastIndex: number;
   readonly space: FileSpace;
@@ -108,7 +108,7 @@ export class StoreFile {
     return id === 0 ? undefined : id;
   }
 
-  /** Sequence number of the last record that is in this file. */
+  /** Sequence number of the last journal record that this file contains. */
   get sequence(): number {
     return this.#number(JOURNAL_SEQUENCE);
   }
@@ -168,7 +168,7 @@ export class StoreFile {
     return pack(found);
   }
 
-  /** Commits batches in order. `sequence` is the number of the last one. */
+  /** Commits batches in order. `sequence` is the sequence number of the last batch. */
   commit(bodies: readonly CommitBody[], sequence: number): void {
     this.#inTransaction(bodies, sequence);
   }
@@ -218,7 +218,7 @@ export class StoreFile {
     return changeSchema(this.#db, level);
   }
 
-  /** The copy is created with a private mode. */
+  /** Copies the file to `path`. Only the owner may read the copy. */
   async copyTo(path: string): Promise<void> {
     createPrivate(path);
     await this.#db.backup(path);
@@ -230,7 +230,7 @@ export class StoreFile {
       this.#db.pragma('locking_mode = NORMAL');
       this.#db.pragma('journal_mode = DELETE');
     } catch (error) {
-      // A remaining journal is empty and unused.
+      // SQLite could not remove its journal. The remaining journal is empty and unused.
       if (!(error instanceof Database.SqliteError)) throw error;
     }
     this.#db.close();

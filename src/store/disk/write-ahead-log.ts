@@ -1,7 +1,7 @@
 /**
- * Distinguishes a write-ahead log that a power failure tore, which is normal, from one that the disk damaged. SQLite
- * reads a log up to the first bad frame and silently ignores the rest. That is right for a commit that was still being
- * written, but loses acknowledged commits if more frames follow. Format:
+ * Distinguishes a write-ahead log that a power failure tore, which is normal, from a write-ahead log that the disk
+ * damaged. SQLite reads a log up to the first bad frame and silently ignores the rest. This behaviour is correct for a
+ * commit that was still being written, but loses acknowledged commits if more frames follow. Format:
  * https://www.sqlite.org/fileformat2.html#the_write_ahead_log
  */
 import { readFileSync } from 'node:fs';
@@ -13,8 +13,8 @@ const FRAME_HEADER_BYTES = 24;
 const MAGIC = 0x377f_0682;
 
 /**
- * Must be called before SQLite opens the log, because closing empties it. Throws CodedError 'corrupt' with file,
- * position and fix.
+ * Must be called before SQLite opens the log, because SQLite empties the log when it closes the database. Throws
+ * CodedError 'corrupt' with file, position and fix.
  */
 export function checkWriteAheadLog(path: string): void {
   const log = read(path);

@@ -1,8 +1,8 @@
 import type { AppliedChanges, LeaseRecord } from '../disk/port.ts';
 
 /**
- * Collects changes by applied entries that are not on disk yet: those of leases, auth and membership, but not those of
- * keys.
+ * Changes of leases, auth and membership that applied entries made and that are not on disk yet. Changes of keys are
+ * not collected, because the log itself stores them.
  */
 export class AppliedState {
   #leases = new Map<bigint, LeaseRecord | undefined>();

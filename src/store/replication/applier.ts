@@ -1,4 +1,4 @@
-/** Applies committed entries: the leader's own proposals, and those of other leaders. */
+/** Applies committed entries: proposals of this member as the leader, and proposals of other leaders. */
 
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -44,7 +44,7 @@ export class Applier {
   readonly #deps: ApplierDeps;
   /** Own revisions that are applied and not visible yet. */
   readonly #settle: Pending[] = [];
-  /** Revision of the last applied entry that created one. */
+  /** Newest revision that an applied entry created. */
   revision = 0;
   /** Bytes of entries applied since the applied index was last written. */
   bytes = 0;
@@ -76,7 +76,7 @@ export class Applier {
         if (published > 0) this.#publish(published);
         published = 0;
         if (entry.kind === 'data' && proposer.pending > 0) proposer.lose();
-        // Proposed here before this member lost leadership.
+        // Proposals that this member made before it lost leadership.
         const lost = proposer.undecided.committed(entry.index, entry.term);
         if (entry.kind === 'data') this.#applyForeign(entry, lost);
         else if (entry.kind === 'conf') this.#applyConf(entry.index, entry.change, conf);
@@ -113,7 +113,10 @@ export class Applier {
     }
   }
 
-  /** `lost`: this member's proposals that became this entry. */
+  /**
+   * Applies an entry that is not a pending proposal of this leader. `lost`: proposals that this member made before it
+   * lost leadership and that became this entry.
+   */
   #applyForeign(entry: Entry, lost: readonly Pending[]): void {
     const { view, leases, applied, onPublish } = this.#deps;
     const stored = toStored(entry);
@@ -124,7 +127,7 @@ export class Applier {
         if (command.type === 'checkpoint') leases.adoptRemaining(command.leases);
         for (const pending of lost) pending.resolve();
       } catch (error) {
-        // Rejected in the same way on every member.
+        // Every member rejects the command in the same way.
         if (!(error instanceof MvccError)) throw error;
         for (const pending of lost) pending.reject(error);
       }

@@ -9,7 +9,7 @@ export interface CommitsDeps {
   readonly onFull: () => void;
   /** Called with the duration of a disk commit in milliseconds. */
   readonly onWritten: (ms: number) => void;
-  /** Ends the wait for free space. */
+  /** Whether the store is stopping, which ends the wait for free space. */
   readonly stopping: () => boolean;
 }
 

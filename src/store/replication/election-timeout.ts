@@ -4,11 +4,14 @@
  */
 const SHORTEST_MS = 500;
 const LONGEST_MS = 5000;
-/** Multiple of a disk write. An election takes two writes. */
+/** Lower bound of the timeout as a multiple of the duration of a disk write. An election takes two writes. */
 const WRITES = 10;
-/** Multiple of the longest round trip. */
+/** Lower bound of the timeout as a multiple of the longest round trip. */
 const ROUND_TRIPS = 3;
-/** Multiple of the longest pause of a live leader. The timeout itself is randomized up to twice its length. */
+/**
+ * Lower bound of the timeout as a multiple of the longest pause of a live leader. The timeout itself is randomized up
+ * to twice its length.
+ */
 const SILENCES = 1.5;
 /** A member that has not ticked for this time was paused itself, so it ignores its measurements. */
 const STOOD_STILL_MS = 250;
@@ -74,7 +77,10 @@ export class ElectionTimeout {
     this.#rounds.push({ round, atMs: nowMs, missing: new Set(voters), needed });
   }
 
-  /** A round takes as long as a majority needs, so a single slow or restarted member does not lengthen it. */
+  /**
+   * Records a response to a heartbeat round. The round ends when a majority has responded, so that a single slow or
+   * restarted member does not lengthen the measured time.
+   */
   answered(round: number, from: string, nowMs: number): void {
     const requested = this.#rounds.find((each) => each.round === round);
     if (requested === undefined || !requested.missing.delete(from)) return;

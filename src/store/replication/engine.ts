@@ -40,7 +40,7 @@ export interface EngineDeps {
   readonly flushIntervalMs: number;
   /** Number of entries kept in the log for slow followers. */
   readonly keepEntries: number;
-  /** Runs a callback after the requests of this turn have been processed. */
+  /** Runs a callback after the requests of this event loop turn have been processed. */
   readonly defer: (run: () => void) => void;
   readonly events: EngineEvents;
   /** Called with the duration of a range in milliseconds, without the wait for ReadIndex. */
@@ -248,17 +248,18 @@ export class Engine implements ReplicatedMachine, StoreView {
     const isAble = (): boolean => this.#ready && !this.full && this.#replica?.ended === false;
     for (let tries = 0; isAble() && proposer.collected > 0 && tries < FLUSH_TRIES; tries += 1) {
       proposer.propose();
-      // Includes relaxed writes that did not fit behind the proposals in progress.
+      // Relaxed writes that raft rejected as overloaded are collected again. The next try proposes them after the
+      // proposals in progress.
       if (proposer.collected > 0) await proposer.lastSettled();
     }
     this.#stopped = true;
     proposer.stop();
     this.#space.stop();
     this.#compactor.stop();
-    // A single member completes its proposals. With peers they may never commit.
+    // A single member waits for its proposals. In a cluster with peers, the proposals may never be committed.
     if (isAble() && this.#replica?.alone) {
       await proposer.lastSettled();
-      // A reservation above the head is required only after a crash.
+      // A reservation above the head is required only after a crash, so this write lowers the reservation to the head.
       if (proposer.reserved > this.machine.head || this.#applied.dirty) this.#replica.requestWrite();
     }
     await this.#replica?.stop();
@@ -374,7 +375,8 @@ export class Engine implements ReplicatedMachine, StoreView {
     this.requireLeader();
     // Configuration changes come after everything that was evaluated before them.
     this.#proposer.propose();
-    // Visible revisions behind the change in the log could be lost with leadership once other members vote.
+    // Revisions that are already visible but come after the change in the log could be lost with leadership once other
+    // members vote.
     if (this.#proposer.collected > 0) throw tooMany();
     const { index } = this.replica.proposeConfChange(change);
     this.#confIndex = index;
@@ -416,7 +418,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     return { head, ready, release };
   }
 
-  // Called by the replica.
+  // The replica calls the following methods.
 
   apply(entries: readonly Entry[], conf: ConfState | undefined): void {
     this.#applier.apply(entries, conf);
@@ -438,7 +440,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     this.leadership.wake();
   }
 
-  /** Everything from before this member's leadership has been applied. */
+  /** Called when this leader has applied all entries from before its leadership. */
   #caughtUp(): void {
     if (!this.replica.alone || this.#proposer.reserved <= this.machine.head) this.#becomeReady();
     else this.#leadsFrom = this.#proposer.skipReserved();

@@ -19,7 +19,10 @@ const TRANSFER_MS = 1000;
 const TRANSFER_TRY_MS = 150;
 /** Time for requests in progress before they fail. */
 const DRAIN_MS = 1000;
-/** Delay in which the other members receive a message of the next leader. Until then they forward to the former one. */
+/**
+ * Delay in which the other members receive a message of the next leader. Until then, they forward requests to the
+ * former leader.
+ */
 const KNOWN_MS = 100;
 const POLL_MS = 5;
 

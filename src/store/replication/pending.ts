@@ -52,7 +52,9 @@ export class Pending {
     return encodeCommand(this.command as Command);
   }
 
-  /** Resolves when it is committed and applied; rejects when it failed or its outcome is unknown. */
+  /**
+   * Resolves when the proposal is committed and applied; rejects when the proposal failed or its outcome is unknown.
+   */
   wait(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject });

@@ -23,7 +23,7 @@ export interface ProposerDeps {
   readonly space: DiskSpace;
   readonly clock: Clock;
   readonly flushIntervalMs: number;
-  /** Runs a callback after the requests of this turn have been processed. */
+  /** Runs a callback after the requests of this event loop turn have been processed. */
   readonly defer: (run: () => void) => void;
   readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
   /** Called with the time in milliseconds in which a write request was evaluated or rejected. */
@@ -37,12 +37,15 @@ const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
 /** Number of revisions reserved on disk in advance for relaxed writes. */
 const RESERVE = 2000;
-/** Flush interval for heartbeats. A shorter one would cause most of the flash writes of an idle host. */
+/**
+ * Flush interval for heartbeats. With a shorter interval, heartbeats would cause most of the flash writes of an idle
+ * host.
+ */
 const HEARTBEAT_FLUSH_MS = 300_000;
 /** Maximum number and size of unflushed writes, which are held in memory and flushed as one write. */
 const UNFLUSHED = 256;
 const UNFLUSHED_BYTES = 256 << 10;
-/** Number of election timeouts within which the next leader decides about the proposals of the former one. */
+/** Number of election timeouts within which the next leader decides about the proposals of the former leader. */
 const UNDECIDED_ELECTIONS = 2;
 
 export class Proposer {
@@ -158,7 +161,10 @@ export class Proposer {
     }
   }
 
-  /** Proposes it with this turn's other requests. Resolves when it is committed and applied. */
+  /**
+   * Proposes `pending` together with the other requests of this event loop turn. Resolves when `pending` is committed
+   * and applied.
+   */
   add(pending: Pending): Promise<void> {
     this.#collect(pending);
     this.#schedule();
@@ -312,9 +318,9 @@ export class Proposer {
 
   /**
    * Skips the revisions up to the reservation in the log, because relaxed writes may have been visible and lost in a
-   * crash. Reserving stops until the next relaxed write; otherwise this would repeat forever. The first revision behind
-   * the reservation is never used, so that a watch that resumes from it is cancelled, because it has received lost
-   * revisions. Returns the index of the entry.
+   * crash. No further revisions are reserved before the next relaxed write; otherwise each new reservation would have
+   * to be skipped again. The first revision after the reservation is never used: a watch that resumes from this
+   * revision has received lost revisions and is cancelled. Returns the index of the entry.
    */
   skipReserved(): number {
     this.#relaxedInUse = false;

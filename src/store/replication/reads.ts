@@ -1,5 +1,5 @@
 /**
- * Reads of the store. Linearizable ones wait for ReadIndex, and values that are not in memory are read from the log.
+ * Reads of the store. Linearizable reads wait for ReadIndex, and values that are not in memory are read from the log.
  */
 
 import type { Clock } from '../../base/clock.ts';
@@ -29,7 +29,7 @@ export interface ReadsDeps {
  * and would evict values that other requests use.
  */
 const MOST_KEPT = 64;
-/** How often the values of one operation may be compacted during the read before it fails. */
+/** How often the values of one operation may be compacted during the read before the operation fails. */
 const MOST_TRIES = 10;
 
 export class Reads {
@@ -91,9 +91,9 @@ export class Reads {
   }
 
   /**
-   * Like `values`, for an operation that is then evaluated again with them. Undefined when some were overwritten and
-   * discarded in the meantime: the operation then finds the current values, or that its revision has been compacted. A
-   * request for current values never fails with 'compacted'.
+   * Like `values`, for an operation that is then evaluated again with the returned values. Returns undefined if some
+   * values were overwritten and compacted in the meantime. The repeated operation then finds the current values, or
+   * fails because the revision that it requested has been compacted.
    */
   async pin(needed: ValuesNeeded, known: Pinned | undefined, tries: number): Promise<Map<Version, Buffer> | undefined> {
     try {

@@ -22,7 +22,7 @@ export interface ReplicatedMachine {
    */
   apply(entries: readonly Entry[], conf: ConfState | undefined): void;
   leadershipChanged(leads: boolean, leader: NodeId | undefined, term: number): void;
-  /** Called for each write. Returns undefined when it adds no state. */
+  /** Returns the state that is persisted with the next write; undefined if there is none. Called for each write. */
   rider(): Rider | undefined;
   riderWritten(rider: Rider): void;
   diskFull(full: boolean): void;

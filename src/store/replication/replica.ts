@@ -1,6 +1,6 @@
 /**
  * Drives this member's raft state machine: ticks it, delivers its messages, persists its entries and state, applies
- * committed entries and serves ReadIndex. Everything that waits while the disk is busy becomes one write.
+ * committed entries and serves ReadIndex. All work that is queued while the disk is busy is persisted in one write.
  */
 import type { Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -139,7 +139,7 @@ export class Replica {
     this.#arm();
   }
 
-  /** Completes the write in progress. Later calls have no effect. */
+  /** Completes the write in progress and the queued writes. Later calls of other methods have no effect. */
   async stop(): Promise<void> {
     this.#stopping = true;
     while (this.#writing !== undefined || this.#queue.some(needsDisk)) {
@@ -302,7 +302,7 @@ export class Replica {
 
   /** Transfers leadership to a follower that can persist entries when this leader's disk does not respond. */
   #checkDisk(): void {
-    // On a full disk only a member with free space would help; see full-disk.ts.
+    // On a full disk, full-disk.ts transfers leadership, because only a member with free space can help.
     if (!this.#leads || this.#writing === undefined || this.#commits.lacksRoom) return;
     const waitedMs = this.#deps.clock.monotonicMs() - this.#writingSinceMs;
     if (waitedMs < STUCK_ELECTIONS * this.electionMs) return;

@@ -15,9 +15,9 @@ export interface StoreView {
   /** Whether all committed revisions are visible: this member leads and no other member can commit. */
   readonly current: boolean;
   /**
-   * Whether revisions may be visible before they are on disk: they can then only be lost together with every trace of
-   * them, because no other member has or starts another history. A cluster with a learner does not qualify, because
-   * learners' reads require committed revisions.
+   * Whether revisions may be visible before they are on disk. This requires that no other member can have, or start, a
+   * different history; a crash then loses such revisions on the whole cluster. A cluster with a learner does not
+   * qualify, because reads on a learner require committed revisions.
    */
   readonly solitary: boolean;
   readonly stopped: boolean;

@@ -3,8 +3,9 @@ import type { Pending } from './pending.ts';
 import { leaderFailed, notLeader } from './refusals.ts';
 
 /**
- * Proposals of a leader that lost leadership. The committed entry at the index of a proposal decides: with the
- * proposal's term it is the proposal, with another term the proposal can never be committed.
+ * Proposals of a leader that lost leadership. The entry that is committed at the index of a proposal decides the
+ * outcome: if the entry has the term of the proposal, it is the proposal. If it has another term, the proposal can
+ * never be committed.
  */
 export class Undecided {
   readonly #clock: Clock;

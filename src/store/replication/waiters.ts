@@ -98,8 +98,8 @@ export class LeadershipWaiters {
 }
 
 /**
- * Permission changes that this leader has proposed. Followers may have applied and acknowledged one before a leader
- * with a stalled disk, which would then authorize with outdated permissions.
+ * Permission changes that this leader has proposed. Followers may apply and acknowledge a change before a leader whose
+ * disk is stalled. Without waiting for its changes, such a leader would authorize requests with outdated permissions.
  */
 export class PermissionChanges {
   #settled: Promise<void> | undefined;

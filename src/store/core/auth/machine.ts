@@ -1,7 +1,7 @@
 /**
  * Auth state of a member: users, roles and permissions. It is changed only by commands of the replicated log, applied
- * in log order on every member, so that all members make the same decisions. Source: etcd server/auth/store.go; in case
- * of doubt, the behaviour of Debian's etcd.
+ * in log order on every member, so that all members make the same decisions. Source: etcd server/auth/store.go. Where
+ * the source is ambiguous, this class behaves as Debian's etcd package does.
  *
  * The auth revision counts the changes. A caller carries the revision at which it was authenticated. A token that
  * contains the revision (JWT) becomes invalid with the next change.

@@ -31,8 +31,8 @@ export interface Caller {
 export const ROOT = 'root';
 
 /**
- * A change of the auth state: one entry of the replicated log. 'token-issue' does not change it, but distributes a
- * simple token to every member.
+ * A change of the auth state: one entry of the replicated log. 'token-issue' does not change the auth state; it
+ * distributes a simple token to every member.
  */
 export type AuthCommand =
   | { readonly kind: 'enable' }

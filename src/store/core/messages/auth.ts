@@ -1,6 +1,6 @@
 /**
- * Encoding of `etcdserverpb.Auth` requests and responses. Keys are latin1 strings (see wire.ts). A range end of ''
- * selects the single key, '\0' all keys from the key on. Source: etcd v3 rpc.proto and auth.proto.
+ * Encoding of `etcdserverpb.Auth` requests and responses. Keys are latin1 strings (see wire/protobuf/protobuf.ts). A
+ * range end of '' selects the single key, '\0' all keys from the key on. Source: etcd v3 rpc.proto and auth.proto.
  */
 import { Reader, type Writer } from '../../../wire/protobuf/protobuf.ts';
 

@@ -70,7 +70,8 @@ export function encodeDeleteEvent(key: string, modRevision: number): EncodedEven
 
 /**
  * Deletes of a prefix produce thousands of small events. A buffer per event would have more overhead than data, and a
- * slice of a general pool would keep unrelated memory alive, so they share pieces of their own.
+ * slice of a general pool would keep unrelated memory alive. Therefore, small deletes share dedicated buffers of this
+ * size.
  */
 const PIECE = 8192;
 let piece = NONE;

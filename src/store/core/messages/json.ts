@@ -107,7 +107,7 @@ function entryOf(field: string, value: Json | undefined): Array<[string, Json]> 
   return value === undefined ? [] : [[field, value]];
 }
 
-/** Undefined for a default value. */
+/** Reads the value of a field. Returns undefined for a default value, which the JSON omits. */
 function readValue(reader: Reader, type: string): Json | undefined {
   if (type in MESSAGES) return messageToJson(type, reader.bytes());
   if (type === 'bytes') return reader.bytes().toString('base64') || undefined;

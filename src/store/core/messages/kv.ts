@@ -1,7 +1,7 @@
 /**
- * Encoding of `etcdserverpb.KV` requests and responses. Keys are latin1 strings (see wire.ts). A range end of ''
- * selects the single key, '\0' all keys from the key on. Revisions and versions are safe integers. Lease IDs are
- * bigints, because etcd's clients choose random 63-bit IDs. Source: etcd v3 rpc.proto and kv.proto.
+ * Encoding of `etcdserverpb.KV` requests and responses. Keys are latin1 strings (see wire/protobuf/protobuf.ts). A
+ * range end of '' selects the single key, '\0' all keys from the key on. Revisions and versions are safe integers.
+ * Lease IDs are bigints, because etcd's clients choose random 63-bit IDs. Source: etcd v3 rpc.proto and kv.proto.
  */
 import { Reader, WireError, type Writer } from '../../../wire/protobuf/protobuf.ts';
 

@@ -20,7 +20,7 @@ export interface Change {
   readonly version: Version;
   /** The version before the revision, if the key existed then. */
   readonly previous: Version | undefined;
-  /** The encoded event; undefined once it has been dropped from memory. */
+  /** The encoded event. */
   readonly field: Buffer;
 }
 

@@ -39,7 +39,7 @@ export class Garbage {
     if (events > 1) this.#several.set(revision, events);
   }
 
-  /** Removes the records of `revision`, the newest, which is rolled back. */
+  /** Removes the records of `revision`, which is the newest revision and is rolled back. */
   takeBack(revision: number): void {
     this.#several.delete(revision);
     while (this.#entries.length > this.#first && this.#entries.at(-1)?.revision === revision) this.#entries.pop();

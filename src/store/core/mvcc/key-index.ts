@@ -64,8 +64,8 @@ export class KeyIndex {
   }
 
   /**
-   * Number of keys in a range at a revision. Every page of a LIST requests it, so it uses sums per block instead of
-   * visiting each key.
+   * Number of keys in a range at a revision. Every page of a LIST needs this count, so it is added up from sums per
+   * block instead of visiting each key.
    */
   count(start: string, end: string | undefined, at: number): number {
     let count = 0;
@@ -119,7 +119,7 @@ export class KeyIndex {
     let history = this.#keys.get(version.key);
     const before = history?.versions.at(-1);
     if (history === undefined) {
-      // Most keys have one version. Appending to an empty list would reserve space for seventeen.
+      // Most keys have one version. Appending to an empty array would make V8 reserve space for seventeen versions.
       history = { key: version.key, versions: [version] };
       this.#keys.set(version.key, history);
     } else {
@@ -197,7 +197,8 @@ export class KeyIndex {
     let keepFrom = lastUpTo(versions, upTo);
     if (keepFrom > most) {
       let cut = most;
-      // The versions of a key that one revision wrote twice are removed together, as their events are in one row.
+      // If one revision wrote the key several times, its versions are removed together, because their events are in one
+      // row.
       while (cut < keepFrom && versions[cut]?.revision === versions[cut - 1]?.revision) cut += 1;
       if (cut < keepFrom) return this.#drop(versions, cut);
     }
@@ -207,8 +208,8 @@ export class KeyIndex {
     const removed = this.#drop(versions, keepFrom);
     const [first] = versions;
     if (first === undefined) this.#keys.delete(history.key);
-    // One revision may write a key twice; its events of the key are removed from the row together, once all of them are
-    // unreachable.
+    // If one revision wrote the key several times, its events of this key are discarded from the row together, once all
+    // of them are unreachable. Until then, its removed versions are not reported.
     return first === undefined ? removed : removed.filter((version) => version.revision !== first.revision);
   }
 
@@ -247,7 +248,7 @@ function standing(histories: readonly KeyHistory[]): Standing {
   return { live, newest };
 }
 
-/** Number of existing keys (one or zero) according to the last version of a key. */
+/** 1 if a key with this last version exists, otherwise 0. */
 function liveness(version: Version | undefined): number {
   return version === undefined || isDelete(version) ? 0 : 1;
 }

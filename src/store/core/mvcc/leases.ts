@@ -12,8 +12,8 @@ export interface Lease {
 }
 
 /**
- * Shortest lease with etcd's default election timeout, and etcd's longest. Source: etcd lease/lessor.go,
- * embed/config.go.
+ * Shortest TTL that etcd grants with its default election timeout, and the longest TTL that etcd accepts. Source: etcd
+ * lease/lessor.go, embed/config.go.
  */
 const MIN_TTL_SECONDS = 2;
 const MAX_TTL_SECONDS = 9_000_000_000;

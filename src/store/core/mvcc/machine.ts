@@ -177,8 +177,8 @@ export class Machine {
   }
 
   /**
-   * Whether a watcher that starts at `revision` has seen a revision that was lost since. Returns the revision from
-   * which the history is valid again; undefined if nothing was lost.
+   * Detects whether a watcher that resumes at `revision` may have seen a revision that was lost later. If so, returns
+   * the revision from which the history is valid again; otherwise undefined.
    */
   lostBefore(revision: number): number | undefined {
     return this.#lost.find(({ after, upTo }) => Math.max(after, this.#compacted) + 1 < revision && revision < upTo)
@@ -421,7 +421,8 @@ export class Machine {
   }
 
   /**
-   * Previous value of an event: the one before the revision, even if the revision itself has already written the key.
+   * Previous version of a key for an event: the version before `revision`, even if `revision` itself has already
+   * written the key.
    */
   #beforeRevision(current: Version | undefined, revision: number): Version | undefined {
     if (current?.revision !== revision) return current;

@@ -1,7 +1,7 @@
 /**
  * Map whose string keys can be visited in order: a list of sorted blocks. A lookup is two binary searches, an insertion
  * shifts at most one block, and visiting a range only touches its blocks; a hundred thousand keys take a few hundred
- * blocks. Each block has a summary, so that callers can skip its single values.
+ * blocks. Each block has a summary, so that callers can skip the values of a whole block.
  */
 const BLOCK = 256;
 
@@ -97,7 +97,7 @@ export class OrderedMap<V, S> {
   }
 
   /**
-   * Like `walk`, but first passes the summary of each block that lies completely in the range to `whole`. If that
+   * Like `walk`, but first passes the summary of each block that lies completely in the range to `whole`. If `whole`
    * returns true, the keys of the block are not visited.
    */
   skim(start: string, end: string | undefined, whole: (summary: S) => boolean, visit: (value: V) => void): void {
@@ -118,7 +118,7 @@ export class OrderedMap<V, S> {
     }
   }
 
-  /** Index of the block that contains `key` or would. */
+  /** Index of the block that contains `key`, or into which `key` would be inserted. */
   #blockOf(key: string): number {
     let low = 0;
     let high = this.#blocks.length - 1;

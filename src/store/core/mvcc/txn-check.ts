@@ -79,7 +79,7 @@ function writesOf(operations: readonly RequestOp[]): Writes {
     if (operation.kind === 'delete') deletes.push(intervalOf(operation.delete.key, operation.delete.end));
   }
   // Nested transactions come first, as in etcd: their puts must not overlap with the sibling deletes, and their deletes
-  // join the list.
+  // must not overlap with the sibling puts.
   for (const operation of operations) {
     if (operation.kind !== 'txn') continue;
     const success = writesOf(operation.txn.success);

@@ -47,7 +47,7 @@ export class ValueCache {
   }
 }
 
-/** Unused places of the queue, in addition to the number in use, above which the queue is compacted. */
+/** The queue is compacted when its unused places outnumber its members by more than this number. */
 const SPARE = 1024;
 
 class Pool {

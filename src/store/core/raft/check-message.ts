@@ -2,8 +2,8 @@ import { RaftError } from './errors.ts';
 import type { Entry, Message } from './types.ts';
 
 /**
- * Largest accepted increase of the term. Elections cannot reach it: at ten per second that takes years. It keeps one
- * faulty peer from exhausting the terms.
+ * Largest accepted increase of the term. Elections never reach this limit: at ten elections per second, it takes years.
+ * The limit prevents a faulty peer from exhausting the terms.
  */
 const MAX_TERM_LEAP = 2 ** 32;
 

@@ -90,8 +90,8 @@ export interface Raft {
   /** Delivers the entries requested in `Ready.entryReads`. */
   entriesRead(from: number, entries: readonly Entry[]): void;
   /**
-   * Message that the caller steps into `to` once `to` has the whole snapshot. Undefined if this member is no longer the
-   * leader.
+   * Message that the caller passes to `step` on member `to` once `to` has received the whole snapshot. Undefined if
+   * this member is no longer the leader.
    */
   snapshotMessage(to: NodeId, snapshot: SnapshotMeta): Message | undefined;
   /**
@@ -99,7 +99,7 @@ export interface Raft {
    * election timeout.
    */
   snapshotProgress(to: NodeId, index: number): void;
-  /** Reports the end of the stream. If the snapshot was not delivered, another request follows. */
+  /** Reports the end of a snapshot stream. If the snapshot was not delivered, a later Ready requests another stream. */
   snapshotDone(to: NodeId, delivered: boolean): void;
   /** Reports that the transport could not deliver a message to `to`. */
   unreachable(to: NodeId): void;

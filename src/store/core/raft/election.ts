@@ -22,7 +22,7 @@ export function tickElection(node: RaftNode): void {
 
 /**
  * Whether to campaign before the election timeout. A leader that gossip has confirmed dead is replaced at once: the
- * best candidate campaigns first, each further one a little later.
+ * best candidate campaigns first, and each further candidate a little later.
  */
 function hurried(node: RaftNode): boolean {
   const dead = node.hints.deadLeader;
@@ -42,7 +42,8 @@ function hurried(node: RaftNode): boolean {
 
 export function leaderConfirmedDead(node: RaftNode, leader: NodeId): void {
   if (node.role === 'leader' || (node.leader !== undefined && node.leader !== leader)) return;
-  // A repeated hint only extends the hold: the delay of the lower-ranked peers starts once.
+  // A repeated hint only extends the time for which the leader counts as dead. The delays of lower-ranked peers start
+  // with the first hint.
   if (node.leader === leader && node.hints.deadLeader !== leader) node.electionElapsed = 0;
   node.hints.confirmDead(leader, node.electionTicks * 2);
   if (node.promotable && hurried(node)) campaign(node, 'pre');
@@ -83,8 +84,8 @@ export function poll(node: RaftNode, from: NodeId, granted: boolean): void {
 /**
  * Whether to ignore a vote request because this member has a leader (thesis §4.2.3, §9.6), so that a partitioned or
  * removed member cannot disturb a working cluster. If gossip has confirmed the leader's death to this member, the
- * request is not ignored. If only the candidate reports the death, it is ignored for as long as heartbeats could still
- * be in flight.
+ * request is not ignored. If only the candidate reports the death, the request is ignored for as long as heartbeats
+ * could still be in flight.
  */
 export function defendsLeader(node: RaftNode, message: MessageOf<'preVote'> | MessageOf<'vote'>): boolean {
   if (message.type === 'vote' && message.transfer) return false;

@@ -59,7 +59,7 @@ export class GossipHints {
 
   /**
    * Number of voters that should campaign before `self`: alive, healthier or with a longer log. Names break ties, so
-   * exactly one is first.
+   * exactly one voter has rank 0.
    */
   rank(self: NodeId, ownLast: number, membership: Membership): number {
     // Without hints, rank by name alone: two peers that campaign at the same time split the votes.

@@ -104,7 +104,7 @@ export function broadcastAppend(node: RaftNode): void {
 /**
  * Sends the entries that `id` needs next. Without entries, it sends the commit index if `evenEmpty` is set. If the
  * entries are not in memory, it requests a disk read or a snapshot stream from the caller. Returns true if entries were
- * sent. With `news`, a message without entries needs no response; a probe for liveness or for the log position does.
+ * sent. With `news`, a message without entries requests no response, unless `id` is being probed for its log position.
  */
 function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: boolean, news = false): boolean {
   if (progress.paused) return false;
@@ -267,8 +267,8 @@ function confirmReads(node: RaftNode): void {
 }
 
 /**
- * Proposes a change of the configuration. Only one can be pending: the next one is accepted after this one has been
- * applied here.
+ * Proposes a change of the configuration. Only one change can be pending: another change is accepted after the pending
+ * change has been applied on this member.
  */
 export function proposeConf(node: RaftNode, change: ConfChange): Entry {
   if (node.confIndex > node.log.emitted)

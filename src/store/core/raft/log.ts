@@ -14,8 +14,9 @@ export function entryBytes(entry: Entry): number {
 
 /**
  * The log. Its positions in ascending order: `base` (compacted up to here), `applied` (reported by the caller),
- * `emitted` (returned to the caller to be applied), `committed`, `last`. Independent of those: `stable` (on this
- * member's disk) and `handed` (returned to the caller to be written). Entries before `memoryFrom` are only on disk.
+ * `emitted` (returned to the caller to be applied), `committed`, `last`. Independent of these positions: `stable` (on
+ * this member's disk) and `handed` (returned to the caller to be written). Entries before `memoryFrom` are only on
+ * disk.
  */
 export class RaftLog {
   #base: { readonly index: number; readonly term: number };
@@ -69,7 +70,7 @@ export class RaftLog {
     return this.term(this.last) ?? 0;
   }
 
-  /** A received snapshot is not on disk yet, so the state machine must not be used. */
+  /** Whether a received snapshot is not completely on disk yet. Until then, the state machine must not be used. */
   get installing(): boolean {
     return this.#installing !== undefined;
   }
@@ -168,7 +169,10 @@ export class RaftLog {
     if (index >= this.#memoryFrom) this.#forget(index);
   }
 
-  /** Limits the memory of applied entries. A quarter is freed at a time, so that not every entry triggers it. */
+  /**
+   * Limits the memory of applied entries. A quarter is freed at a time, so that not every new entry triggers an
+   * eviction.
+   */
   evict(maxBytes: number): void {
     if (this.#bytes <= maxBytes) return;
     const limit = Math.min(this.applied, this.stable);

@@ -58,7 +58,7 @@ export class RaftNode {
   messages: Message[] = [];
   /** Messages that acknowledge durable state. They are sent after that state is on disk. */
   messagesAfterPersist: Message[] = [];
-  /** The own vote counts once it is on disk, as at every other voter. */
+  /** Whether this member has voted for itself. The vote counts once it is on disk, as the votes of other voters do. */
   ownVote = false;
   readStates: ReadState[] = [];
   abortedReads: ReadContext[] = [];
@@ -85,8 +85,8 @@ export class RaftNode {
   }
 
   /**
-   * Whether this member may campaign. It must be a voter, and every committed change of the configuration must be
-   * applied.
+   * Whether this member may campaign. It must be a voter, must not be installing a snapshot, and must have applied
+   * every committed configuration change.
    */
   get promotable(): boolean {
     return this.membership.isVoter(this.id) && !this.log.installing && !this.log.hasCommittedConfChange();
@@ -187,7 +187,7 @@ export class RaftNode {
       this.log.committed = commit;
   }
 
-  /** The other members, sorted. */
+  /** Progress records of the other members, sorted by ID. */
   peers(): [NodeId, Progress][] {
     return [...this.progress].filter(([id]) => id !== this.id).sort(([a], [b]) => (a < b ? -1 : 1));
   }

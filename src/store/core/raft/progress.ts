@@ -3,7 +3,8 @@ import { assert } from '../../../base/errors.ts';
 export type ProgressState = 'probe' | 'replicate' | 'snapshot';
 
 /**
- * The leader's view of a member's log. Entries up to `match` are known to agree; `next` is sent next.
+ * The leader's view of a member's log. Entries up to `match` are known to agree; `next` is the index of the next entry
+ * to send.
  *
  * - `probe`: the index at which the logs diverge is unknown; one message is sent at a time.
  * - `replicate`: messages are sent without waiting for responses, up to the in-flight limits.
@@ -115,7 +116,10 @@ export class Progress {
     return true;
   }
 
-  /** Records a sign of life: lost messages may be sent again, and a full window lets one message through. */
+  /**
+   * Records a response of the member: a lost probe may be sent again, and a full in-flight window lets one message
+   * through.
+   */
   alive(): void {
     this.active = true;
     this.probing = false;

@@ -25,7 +25,7 @@ import type {
 /**
  * Initial disk state of a member. The first voters of a cluster all start from the same virtual snapshot at index 1,
  * term 1, which contains the configuration. A member that joins later starts with an empty log and configuration: it
- * cannot campaign, and the leader sends it a snapshot because its log begins after the virtual one.
+ * cannot campaign, and the leader sends it a snapshot because the leader's log begins after the virtual snapshot.
  */
 export function emptyStorage(voters: readonly NodeId[]): StoredState {
   const first = voters.length === 0 ? 0 : 1;
@@ -138,7 +138,7 @@ class Machine implements Raft {
   ready(): Ready {
     const node = this.#node;
     const { committed, confState } = this.#emit();
-    // All reads registered since the last round share the next one.
+    // All reads registered since the last heartbeat round share the next round.
     if (node.role === 'leader' && node.reads.roundPending) leader.broadcastHeartbeat(node);
     const { entries, snapshot } = node.log.takeUnwritten();
     const hardState = this.#hardChange();

@@ -72,7 +72,7 @@ export class PendingReads {
     return aborted;
   }
 
-  /** Aborts all reads. Returns those of the member itself. */
+  /** Aborts all reads. Returns the reads that this member itself requested. */
   abort(): ReadContext[] {
     const own = [...this.#early, ...this.#confirming].filter((read) => read.from === undefined);
     const aborted = [...own.map((read) => read.context), ...this.#forwarded.keys()];

@@ -82,8 +82,9 @@ interface Termed extends Envelope {
 }
 
 /**
- * Commit index known to the sender. A rejection carries it: a peer that has the same entry may continue from there, and
- * may then no longer need the vote of the sender, which may have been removed. Source: raft-rs, "commit by vote".
+ * Commit index known to the sender, included in a denied vote. A candidate whose log contains the same entry advances
+ * its own commit index. The candidate may thereby learn that the sender was removed, and no longer need its vote.
+ * Source: raft-rs, "commit by vote".
  */
 interface Known {
   readonly commit?: number;
@@ -139,7 +140,7 @@ export type Message =
    */
   | (Termed & { readonly type: 'heartbeat'; readonly commit: number; readonly round: number })
   | (Termed & { readonly type: 'heartbeatResp'; readonly round: number })
-  /** Stepped into the receiver once the caller has received all bytes of the snapshot. */
+  /** Passed to `step` on the receiver once the caller has received all bytes of the snapshot. */
   | (Termed & { readonly type: 'snapshot'; readonly snapshot: SnapshotMeta })
   | (Termed & { readonly type: 'timeoutNow' })
   | (Envelope & { readonly type: 'propose'; readonly data: readonly Uint8Array[] })

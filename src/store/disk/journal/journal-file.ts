@@ -1,4 +1,4 @@
-/** The journal as the database's thread uses it: create, read, extend and remove. Synchronous. */
+/** Operations of the database thread on the journal file: create, read, extend and remove. All are synchronous. */
 import {
   closeSync,
   fdatasyncSync,
@@ -32,7 +32,10 @@ const LEAST_HALF_BYTES = 128 << 10;
 const HALF_SHARE = 1 / 64;
 /** Limit for preallocation as a share of the free disk space. */
 const PREPARED_SHARE = 1 / 64;
-/** Written in units of the page cache. Larger writes would be cached, and become dirty, as a whole. */
+/**
+ * Zeros that one write of the preallocation appends: one page of the page cache. The kernel would cache a larger write
+ * as one larger unit, and each later commit would make the whole unit dirty.
+ */
 const PIECE = Buffer.alloc(4096);
 const STEP_BYTES = 256 << 10;
 
@@ -70,7 +73,7 @@ export class JournalFile {
   /**
    * Opens the journal whose id is stored in the database and returns its records after `applied`. Throws CodedError
    * 'corrupt' if the journal is missing, belongs to another database, or lacks a record before the last one. The last
-   * record may be torn by a power failure; the ones before it were acknowledged.
+   * record may be torn by a power failure; the records before it were acknowledged.
    */
   static open(
     path: string,
@@ -121,9 +124,10 @@ export class JournalFile {
   }
 
   /**
-   * Extends the file by one step; returns false when it has its full length. A write that extends a file, or fills
-   * space that is only allocated, causes a commit of the file system's journal, which waits for the writes of other
-   * processes. A write into existing space does not. Throws errors of the disk, except that it is full.
+   * Extends the file by one step. Returns false if the file has its full length or the disk has too little free space.
+   * A write that extends a file, or fills space that is only allocated, causes a commit of the file system's journal,
+   * which waits for the writes of other processes. A write into existing space does not. Throws all disk errors except
+   * ENOSPC.
    */
   prepare(): boolean {
     // Opened for appending, so that written records cannot be overwritten.

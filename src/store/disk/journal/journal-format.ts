@@ -1,7 +1,7 @@
 /**
  * Format of the journal in front of the database, which holds commits that the database does not have yet. A header
  * page with the journal's id is followed by two halves, which are filled alternately. Records are identified by
- * sequence number and may be at any position; those that the database already has may be overwritten.
+ * sequence number and may be at any position; records that the database already contains may be overwritten.
  */
 import { deserialize, serialize } from 'node:v8';
 import { crc32 } from 'node:zlib';
@@ -42,8 +42,8 @@ export function decodeHeader(bytes: Buffer): JournalShape | undefined {
 }
 
 /**
- * Encodes a batch as a record. Sequence numbers are consecutive, except for batches that were committed directly to the
- * database.
+ * Encodes a batch as a record. Sequence numbers of records are consecutive, apart from the numbers of batches that were
+ * committed directly to the database.
  */
 export function encodeRecord(id: number, sequence: number, { entries, ...others }: LogBatch): Buffer {
   const rest = isEmpty(others) ? NOTHING : serialize(others);

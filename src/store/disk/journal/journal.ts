@@ -25,7 +25,10 @@ export interface JournalPart {
   readonly upTo: number;
 }
 
-/** A batch larger than this fraction of a half goes directly to the database; it is not worth writing twice. */
+/**
+ * A record larger than the size of a half divided by this number goes directly to the database, because writing a large
+ * record twice is not worth the cost.
+ */
 const LARGEST_SHARE = 2;
 
 interface Half {
@@ -96,8 +99,8 @@ export class Journal {
   }
 
   /**
-   * Resolves when the record is on disk. Rejects with the error of the disk; a partially written record is ignored
-   * later.
+   * Resolves when the record is on disk. Rejects with the file system's error. A partially written record fails its
+   * checksum, so it is ignored when the journal is read.
    */
   append(record: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -142,7 +145,7 @@ export class Journal {
       const [first] = this.#stretches;
       if (first === undefined) return;
       this.#stretches.shift();
-      // The range has grown meanwhile.
+      // Records were appended to the range meanwhile, so the rest of the range stays.
       if (first.to > to) this.#stretches.unshift({ from: to, to: first.to });
     }
   }

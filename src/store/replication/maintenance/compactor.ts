@@ -1,6 +1,6 @@
 /**
- * Advances the base of the log and discards rows that compaction has made obsolete, in small steps, each part of a disk
- * write.
+ * Advances the base of the log and discards rows that compaction has made obsolete, in small steps. Each step is part
+ * of a disk write.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -11,9 +11,9 @@ import type { Rider } from '../replica-deps.ts';
 
 /** Observes how long compaction takes, in milliseconds. */
 export interface CompactionTimes {
-  /** Called after one pause of the index for the removal of versions. */
+  /** Called after each step that removes versions from the index. */
   indexed(ms: number): void;
-  /** Called after one write removed this many rows. */
+  /** Called after each write that removed rows. `rows`: number of removed rows. */
   removed(rows: number, ms: number): void;
   /** Called when the compaction is complete. */
   finished(ms: number): void;
@@ -129,7 +129,9 @@ export class Compactor {
     return term === undefined ? undefined : { index: target, term };
   }
 
-  /** Lowest index that an active follower still needs. Such entries are kept for a few seconds. */
+  /**
+   * Lowest match index of the active followers. Later entries are kept for these followers, up to twice `keep` entries.
+   */
   #slowestActive(): number {
     let slowest = Number.MAX_SAFE_INTEGER;
     for (const { match, active, state } of this.#deps.replica().raft.status().progress.values()) {

@@ -61,7 +61,7 @@ async function* rowsOf(storage: StoreLog): AsyncGenerator<StoredEntry> {
   }
 }
 
-/** Reads leases from the end of the log, because the tables may be behind it. */
+/** Leases from the tables, updated from the end of the log, because the tables may lag behind the log. */
 async function leasesOf(state: LogState, storage: StoreLog): Promise<ReadonlyMap<bigint, number>> {
   const leases = new Map(state.leases.map(({ id, ttlSeconds }) => [id, ttlSeconds]));
   for (let from = Math.max(state.applied, state.base.index) + 1; ; ) {
@@ -90,9 +90,9 @@ export interface Foreign {
 const BATCH_BYTES = 1 << 20;
 
 /**
- * Fills a new, opened store with the content of another one in the state after a compaction at its revision. Keys,
- * values, versions, create and mod revisions and leases are kept, so that clients can continue from their revision.
- * Throws CodedError.
+ * Fills a new, opened store with the content of another store, as if the other store had been compacted at its current
+ * revision. Keys, values, versions, create and mod revisions and leases are kept, so that clients can continue from
+ * their revision. Throws CodedError.
  */
 export async function importInto(
   storage: StoreLog,

@@ -28,7 +28,7 @@ const DAY_MS = 24 * 3600_000;
 const DEFAULT_COMPARE_MS = DAY_MS / 2;
 const HASH_MS = 60_000;
 const START_COMPARE_MS = 10_000;
-/** Maximum lag of a member behind the comparing one. */
+/** Time for which this member waits until it has applied the revision to be compared. */
 const BEHIND_MS = 5000;
 /** Period in which all rows are read once. */
 const SCRUB_MS = DAY_MS;
@@ -127,7 +127,8 @@ export class Corruption {
   }
 
   /**
-   * Voters that differ from a majority of all. `NO_MAJORITY` when no majority agrees. Undefined when too few respond.
+   * Voters whose checksum differs from that of a majority of all voters. `NO_MAJORITY` when no majority agrees.
+   * Undefined when too few respond.
    */
   async #dissenters(): Promise<readonly string[] | undefined> {
     const { engine, peers, log } = this.#deps;
@@ -151,7 +152,10 @@ export class Corruption {
     return dissenting(hashes, Math.floor(voters.length / 2) + 1);
   }
 
-  /** Reads rows a megabyte at a time, all of them once a day, or once an hour for a small store. */
+  /**
+   * Schedules the next read of about a megabyte of rows, so that all rows are read once a day and a small store is read
+   * once an hour.
+   */
   #armScrub(): void {
     const { clock, storage, log } = this.#deps;
     if (this.#stopped) return;

@@ -1,7 +1,7 @@
 /**
  * Leadership transfer of a member whose disk is full. Such a leader rejects all writes of the cluster although a quorum
- * may have free space, so it transfers leadership to a member with space. Without one it stays leader, because another
- * leader would reject the writes too.
+ * may have free space, so it transfers leadership to a member with space. If no member has space, this member stays
+ * leader, because another leader would reject the writes too.
  */
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';

@@ -65,7 +65,10 @@ export class Leases {
     this.#deps.view.machine.leases.extend(ms, this.#deps.clock.monotonicMs());
   }
 
-  /** Leases of a snapshot. One whose revocation is not committed still exists for the other members. */
+  /**
+   * Leases of a snapshot. A lease whose revocation is not committed is included, because it still exists for the other
+   * members.
+   */
   records(): readonly LeaseRecord[] {
     const { view, proposer } = this.#deps;
     // Uses the remaining time of the last checkpoint, because later renewals are not in the log.

@@ -1,10 +1,10 @@
 /**
- * Log level: the kinds of entries that the log of a cluster may contain. A member cannot apply entries behind one of an
- * unknown kind, so a new kind is written only after every member has reported support for it. The common level is
- * stored in the log and never decreases. A member below it stops with an error. Changes of the stored format that older
- * builds cannot read require a level too, see schema.ts. On managed hosts the level rises only on request, after an
- * update is committed on all hosts; until then each host can return to the former build. Source: etcd
- * server/etcdserver/server.go, monitorVersions (the cluster version).
+ * Log level: the kinds of entries that the log of a cluster may contain. A member cannot apply an entry of an unknown
+ * kind, nor the entries after it, so a new kind is written only after every member has reported support for it. The
+ * common level is stored in the log and never decreases. A member that does not support the common level stops with an
+ * error. Changes of the stored format that older builds cannot read require a level too, see schema.ts. On managed
+ * hosts the level rises only on request, after an update is committed on all hosts; until then each host can return to
+ * the former build. Source: etcd server/etcdserver/server.go, monitorVersions (the cluster version).
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -14,7 +14,8 @@ import type { Engine } from '../engine.ts';
 import type { MemberTable } from '../peers/peer-protocol.ts';
 
 /**
- * Level from which each kind of entry may be written. Builds that report no level support everything not listed here.
+ * Level from which each kind of entry may be written. Builds that report no level support every kind that is not listed
+ * here.
  */
 export const LogLevel = {
   beginning: 1,
@@ -41,7 +42,7 @@ export interface LogLevelsDeps {
 export interface LevelReport {
   /** The level of the log. */
   readonly level: number;
-  /** The level that the answering member supports; when the level is raised, this is the leader. */
+  /** The level that the responding member supports. The leader responds to a request to raise the level. */
   readonly supported: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Free space of this member's disk. Without any, writes that grow the store are rejected, except small ones that may
- * use the reserve.
+ * Free space of this member's disk. When the disk is full, writes that grow the store are rejected, except small writes
+ * that may use the reserve.
  */
 
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -13,7 +13,8 @@ import type { StoreView } from '../store-view.ts';
 export interface WriteOptions {
   readonly relaxed: boolean;
   /**
-   * Marks a relaxed write whose newest state is sufficient and which is repeated. Its flush may be delayed by minutes.
+   * Marks a relaxed write that its client repeats periodically, such as a heartbeat, so that the loss of the newest
+   * value is harmless. The flush of such a write may be delayed by minutes.
    */
   readonly heartbeat?: boolean;
   /**

@@ -54,7 +54,8 @@ export function connectPeers(dial: DialPeer, replica: Replica, { deps, settings,
       forwarded: (forward) => peerQueries.answer(forward.path, forward.message) ?? open.route.forwarded(forward),
       snapshotPiece: (piece) => snapshots.receive(piece),
       members,
-      // Its own log may depend on entries that the member wrote before its removal.
+      // A member counts as removed only once the removal is on this disk. Until then, the log of this member may depend
+      // on entries that the removed member sent as leader.
       wasRemoved: (member) => engine.cluster.wasRemoved(member) && engine.membersWritten,
       removed: () => void removal.reportedByPeer(),
       unreachable: (to) => engine.replica.hint((raft) => raft.unreachable(to)),

@@ -142,7 +142,7 @@ function decodeRemaining(body: Uint8Array): { id: bigint; remainingSeconds: numb
   return { id, remainingSeconds };
 }
 
-/** Copies the events once. `lease`: the revoked lease, or 0n. */
+/** Encodes a revision and copies its events once. `lease`: the revoked lease, or 0n. */
 export function encodeRevision({ revision, changes }: DecidedRevision, lease: bigint): Uint8Array {
   writer.reset();
   if (lease !== 0n) writer.big(1, lease);

@@ -212,7 +212,7 @@ function readEntry(bytes: Uint8Array, index: number): Entry {
     else reader.skip();
   }
   const entry = fromStored({ index, term, kind: kind as EntryKind, revision, lease, body });
-  // Rejects entries that could not be stored before raft accepts them.
+  // Throws for an entry that cannot be stored, so that raft never accepts such an entry.
   toStored(entry);
   return entry;
 }

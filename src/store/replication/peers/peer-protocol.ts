@@ -123,7 +123,7 @@ export function decodeForwarded(bytes: Uint8Array): Forwarded {
   return { redirect, code, text, body, index };
 }
 
-/** A request or a response with the number that matches them. */
+/** Encodes a request or a response with a number. A response has the number of its request. */
 export function encodeNumbered(frame: number, number: number, body: Uint8Array): Buffer {
   const out = new Writer(body.length + 32);
   const mark = out.begin(frame);
@@ -208,7 +208,9 @@ export function decodeLeaseUpdate(bytes: Uint8Array): LeaseUpdates[number] {
   return { id, remainingMs };
 }
 
-/** Piece of a snapshot: rows, or at the end the rest of the state. An empty piece queries how much is stored. */
+/**
+ * Piece of a snapshot: rows or, in the last piece, the rest of the state. An empty piece queries how much is stored.
+ */
 export interface SnapshotPiece {
   readonly hello: Hello;
   readonly id: string;
@@ -216,7 +218,7 @@ export interface SnapshotPiece {
   readonly after: number;
   readonly rows: readonly StoredEntry[];
   readonly head: SnapshotHead | undefined;
-  /** Raft's snapshot message with the head. */
+  /** Raft's encoded snapshot message; empty in pieces without `head`. */
   readonly message: Uint8Array;
 }
 
@@ -351,8 +353,8 @@ function decodeDocument(bytes: Uint8Array): [string, Uint8Array] {
 }
 
 /**
- * Request of a member that has lost its data to replace the member at its addresses by one with a new ID, or of a
- * joining host to be added.
+ * Request to the leader to change the membership for the sender. A member that has lost its data requests that the
+ * member at its addresses is replaced by a member with a new ID. A joining host requests to be added.
  */
 export interface ReplaceRequest {
   readonly name: string;
@@ -377,7 +379,10 @@ export function decodeReplace(bytes: Uint8Array): ReplaceRequest {
   return { name, peerUrls };
 }
 
-/** Checksum of a member's store at a revision. Comparable only with one at the same compaction. */
+/**
+ * Checksum of a member's store at a revision. Two checksums are comparable only if both stores are compacted at the
+ * same revision.
+ */
 export interface StoreHash {
   readonly revision: number;
   readonly compacted: number;

@@ -1,4 +1,6 @@
-/** Requests between members that are not forwarded client calls. They use the path of forwarded requests. */
+/**
+ * Requests of members to each other that do not come from clients. They are transported like forwarded client requests.
+ */
 
 import { RpcCode } from '../../../wire/grpc/port.ts';
 import type { NodeId } from '../../core/raft/index.ts';
@@ -26,7 +28,7 @@ export class PeerQueries {
     this.#answers.set(about, answer);
   }
 
-  /** Response to the request. Undefined when `about` is not a topic of members. */
+  /** Response to the request. Undefined when `about` is not the name of a query between members. */
   answer(about: string, message: Uint8Array): Promise<Forwarded> | undefined {
     const known = this.#answers.get(about);
     return known?.(message).then((body) => ({

@@ -1,5 +1,6 @@
 /**
- * Connections between this member and the others: raft messages, forwarded requests, snapshot pieces, lease updates.
+ * Connections between this member and the other members: raft messages, forwarded requests, snapshot pieces, lease
+ * updates.
  */
 
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -104,7 +105,10 @@ export class Peers {
   readonly #deps: PeersDeps;
   readonly #peers = new Map<NodeId, Peer>();
   readonly #forwarding: Forwarding;
-  /** Streams opened by other members. A leader that is unknown here can only be answered on its own stream. */
+  /**
+   * Streams opened by other members. A leader that is not in this member's configuration yet can only be answered on
+   * the stream that it opened.
+   */
   readonly #callers = new Map<NodeId, Pick<StreamCall, 'send'>>();
   /** Latest commit index, for each member to which it was not sent yet. */
   readonly #held = new Map<NodeId, Message>();
@@ -145,7 +149,7 @@ export class Peers {
     this.#stopped = true;
     this.#holding?.cancel();
     for (const id of [...this.#held.keys()]) this.#sendHeld(id);
-    // Lets responses written in this turn reach the sockets first.
+    // Lets responses that were written in this event loop turn reach the sockets first.
     if (this.#peers.size > 0) await new Promise<void>((resolve) => this.#deps.clock.setTimer(FLUSH_MS, resolve));
     for (const [id, peer] of this.#peers) this.#drop(id, peer);
     this.#forwarding.stop();
@@ -302,7 +306,7 @@ export class Peers {
     stream.send(encodeHello(this.#hello(id)));
   }
 
-  /** Logs only once for each peer, which keeps retrying. */
+  /** Logs a warning only once for each peer, because peers keep retrying. */
   #warnForeign(id: NodeId, cause: string): void {
     if (this.#loggedPeers.has(id) || this.#loggedPeers.size >= MAX_LOGGED_PEERS) return;
     this.#loggedPeers.add(id);
@@ -342,7 +346,8 @@ export class Peers {
             }
             return;
           }
-          // The entry that adds the sender may not be applied here yet. Raft rejects messages of unknown members.
+          // Only removed senders are rejected. An unknown sender is accepted, because the entry that adds it may not be
+          // applied here yet.
           if (handler.wasRemoved(from)) call.end(RpcCode.failedPrecondition, REMOVED);
           else this.#incoming(from, bytes, call);
         } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Routes requests that only the leader can serve. A follower forwards the RPC unchanged, without decoding it. Its
+ * Routes requests that only the leader can serve. A follower forwards the RPC unchanged, without decoding it. The
  * response is delayed until this member has applied the index at which the leader responded, so that clients can read
  * their own writes here.
  */
@@ -56,7 +56,7 @@ interface Access {
   again(): void;
 }
 
-/** Request in progress at the leader. */
+/** Request that was forwarded to a leader and is in progress. */
 interface UnderWay {
   readonly leader: string;
   abort(error: Error): void;
@@ -65,7 +65,10 @@ interface UnderWay {
 /** Metadata that is forwarded to the leader. */
 const PASSED_ON = ['hyperedge-durability'] as const;
 const COMMAND = 'command';
-/** Pause before a request is repeated that the known leader did not accept, because its state is not visible here. */
+/**
+ * Pause before a request that the known leader did not accept is repeated. This member is not notified when the leader
+ * becomes able to accept it.
+ */
 const REPEAT_MS = 50;
 /** Time in which a replaced leader detects the replacement and responds. */
 const ANSWER_MS = 300;
@@ -104,9 +107,9 @@ export class Router {
   }
 
   /**
-   * The same handlers, each routed to the leader if necessary. `check`: the authorization that `handlers` require. It
-   * is repeated when auth has changed in the meantime, because this member may not have applied a change acknowledged
-   * elsewhere. Source: etcd v3_server.go, doSerialize.
+   * The same handlers, each routed to the leader if necessary. `check`: the authorization that `handlers` require. The
+   * authorization is repeated when auth has changed in the meantime, because this member may apply a change later than
+   * other members acknowledge it. Source: etcd v3_server.go, doSerialize.
    */
   unary(handlers: UnaryHandlers, check?: CheckCall): UnaryHandlers {
     const { engine, authRevision } = this.#deps;
@@ -221,7 +224,7 @@ export class Router {
     }
   }
 
-  /** Executes the request here or on the leader as soon as there is one. No request is executed twice. */
+  /** Executes the request here or on the leader as soon as a leader is known. No request is executed twice. */
   async #reach(
     path: string,
     message: Uint8Array,
@@ -290,7 +293,7 @@ export class Router {
 
   /**
    * Aborts requests at a former leader after a delay. A replaced leader responds to received requests once the next
-   * leader has decided them, but a stalled one does not.
+   * leader has decided them, but a stalled leader does not respond.
    */
   leaderChanged(): void {
     const { engine, clock } = this.#deps;
@@ -335,7 +338,7 @@ export class Router {
     }
   }
 
-  /** Sets the response header to the member that responded. */
+  /** Replaces the leader's response header with the header of this member, and keeps the revision. */
   #reheaded(body: Uint8Array): Uint8Array {
     const reader = new Reader(body);
     if (reader.field() !== 1) return body;

@@ -175,7 +175,7 @@ export class Snapshots {
     const { index } = head.position;
     this.#ready = { id, head };
     this.#step(hello.from, message);
-    // No other transfer may replace this one until it has been installed.
+    // No other transfer may replace this snapshot until it has been installed.
     if (replica.applied < index && replica.raft.status().firstIndex === index + 1) await engine.appliedAt(index);
     this.#ready = undefined;
     return last;
