@@ -17,8 +17,8 @@ export interface GossipMember {
   /** 0 is healthy; higher values are worse, such as a delayed host (Lifeguard's local health) or a slow disk. */
   readonly health: number;
   /**
-   * Leader that it reports, and the maximum age of the leader's last message. Absent without a leader or while the
-   * member is suspected.
+   * Leader that the member reports, and the maximum age of the leader's last message. Absent without a leader or while
+   * the member is suspected.
    */
   readonly leaderSeen?: { readonly leader: string; readonly agoMs: number };
 }

@@ -74,7 +74,7 @@ export interface WatchEvent {
 }
 
 export interface WatchHandler {
-  /** All events of one or more whole revisions, in order. `revision` is that of the last. */
+  /** All events of one or more whole revisions, in order. `revision` is the revision of the last event. */
   events(events: readonly WatchEvent[], revision: Revision): void;
   /** No event up to and including `revision` is outstanding for this watch. */
   progress(revision: Revision): void;

@@ -1,5 +1,6 @@
 /**
- * Maps Go's names of TLS 1.2 cipher suites (IANA's, except for two) to OpenSSL's. Source: crypto/tls, `CipherSuites`.
+ * Maps Go's names of TLS 1.2 cipher suites (IANA's names, except for two suites) to OpenSSL's names. Source:
+ * crypto/tls, `CipherSuites`.
  */
 const OPENSSL: Readonly<Record<string, string>> = {
   TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',

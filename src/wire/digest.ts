@@ -13,7 +13,7 @@ export function sha256Base64url(content: string | Uint8Array): string {
   return hash('sha256', content, 'base64url');
 }
 
-/** Digest as images and releases are named by: `sha256:` and 64 hexadecimal digits. Source: OCI image-spec. */
+/** Digest in the form that names images and releases: `sha256:` and 64 hexadecimal digits. Source: OCI image-spec. */
 export function contentDigest(content: string | Uint8Array): string {
   return `sha256:${sha256Hex(content)}`;
 }

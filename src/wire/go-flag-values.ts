@@ -34,7 +34,10 @@ export interface EtcdUrl {
 
 const SCHEMES = ['http', 'https', 'unix', 'unixs'] as const;
 
-/** Parses comma-separated URLs. Returns the problem of the first invalid one instead. Source: etcd's types.NewURLs. */
+/**
+ * Parses comma-separated URLs. If a URL is invalid, returns the problem of the first invalid URL. Source: etcd's
+ * types.NewURLs.
+ */
 export function parseUrls(text: string): readonly EtcdUrl[] | { readonly problem: string } {
   const urls: EtcdUrl[] = [];
   for (const each of text.split(',')) {

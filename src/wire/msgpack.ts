@@ -1,7 +1,7 @@
 /**
  * MessagePack as memberlist's Go codec uses it: the format before 2013, where text and bytes are one "raw" type and
  * `bin` and `str 8` do not exist. Old agents read only this format, so this module has its own encoder. The library
- * decodes, after a scan that checks that a value is complete and within limits of depth and size.
+ * decodes a value after a scan that checks that a value is complete and within limits of depth and size.
  */
 import { Decoder } from '@msgpack/msgpack';
 
@@ -210,7 +210,8 @@ export class Fields {
     const value = this.#get(key) ?? new Uint8Array();
     if (!(value instanceof Uint8Array) || value.length > limit)
       throw new MsgpackError(`${key} must be binary data of at most ${limit} bytes`);
-    // Copied (a Buffer's `slice` would not copy), so that long-lived values do not keep the packet in memory.
+    // The bytes are copied (a Buffer's `slice` would not copy), so that long-lived values do not keep the packet in
+    // memory.
     return new Uint8Array(value);
   }
 

@@ -1,9 +1,9 @@
 /**
- * Authorizes every call while auth is on. Stricter than etcd 3.4, like newer releases, for transactions that return
- * previous values or attach leases, open-ended watches, leases, alarms, member lists and compactions (CVE-2023-28235,
- * CVE-2026-33413, CVE-2026-44283, GHSA-xg4h-6gfc-h4m8). An unknown method requires the role root. Locks and elections
- * are not checked here; their key operations are. Source: etcd server/etcdserver/apply/auth.go, v3rpc/maintenance.go,
- * v3rpc/watch.go.
+ * Authorizes every call while auth is on. The checks are stricter than those of etcd 3.4, as in newer releases of etcd,
+ * for transactions that return previous values or attach leases, open-ended watches, leases, alarms, member lists and
+ * compactions (CVE-2023-28235, CVE-2026-33413, CVE-2026-44283, GHSA-xg4h-6gfc-h4m8). An unknown method requires the
+ * role root. Locks and elections are not checked here; their key operations are. Source: etcd
+ * server/etcdserver/apply/auth.go, v3rpc/maintenance.go, v3rpc/watch.go.
  */
 
 import type { Log } from '../../base/log.ts';
@@ -58,7 +58,7 @@ export class AuthGuard {
     if (this.#machine.enabled) this.#checkOf(path)(this.#auth.caller(call), message);
   }
 
-  /** The same handlers behind the authorization check. */
+  /** Wraps `handlers` in the authorization check. */
   unary(handlers: UnaryHandlers): UnaryHandlers {
     const guarded = Object.entries(handlers).map(([path, handler]): [string, UnaryHandlers[string]] => {
       const check = this.#checkOf(path);
@@ -116,8 +116,8 @@ export class AuthGuard {
   }
 
   /**
-   * Requires permission to all keys of a lease, because a client that attaches a key to a lease can revoke it and
-   * delete them.
+   * Requires permission to all keys of a lease, because a client that attaches a key to a lease may also revoke the
+   * lease, which deletes all its keys.
    */
   useLease(caller: Caller | undefined, id: bigint): void {
     this.#machine.requireUser(caller);

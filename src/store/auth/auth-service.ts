@@ -134,7 +134,6 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
   };
 }
 
-/** Command without the hash, for the log. */
 /**
  * Waits until users added, or auth enabled, through another member are applied here. Returns false without a leader;
  * operators must still be able to log in then. Source: etcd v3_server.go, Authenticate, which waits for a leader

@@ -59,7 +59,7 @@ export class Auth {
 
   /**
    * Caller of `call`. Undefined when it has no identity. Throws AuthError 'invalid-token', or CodedError 'closed' when
-   * members that continue may have the token. Must not be used while auth is off.
+   * this member is stopping and other members may know the token. Must not be used while auth is off.
    */
   caller(call: CallIdentity): Caller | undefined {
     if (!this.machine.enabled) return undefined;
@@ -167,7 +167,7 @@ export class Auth {
 
   /**
    * Issues a token for a user with a correct password. `alone`: without a leader, issues a token that is valid only on
-   * this member until there is one. Throws AuthError.
+   * this member and only until a leader is elected. Throws AuthError.
    */
   async authenticate(name: string, password: string, alone = false): Promise<string> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {

@@ -125,7 +125,7 @@ function verified(token: string, method: Method, key: KeyObject | Buffer): Claim
   const [head = '', payload = '', signature = '', ...rest] = token.length > MAX_TOKEN ? [] : token.split('.');
   if (rest.length > 0 || signature === '') return undefined;
   const header = decode(head);
-  // Only the configured method is accepted; 'none' or another one in the token is a forgery. Critical extensions are
+  // Only the configured method is accepted; a token with 'none' or another method is a forgery. Critical extensions are
   // not supported.
   if (header?.['alg'] !== method.name || header['crit'] !== undefined) return undefined;
   if (!isSignature(`${head}.${payload}`, Buffer.from(signature, 'base64url'), method, key)) return undefined;

@@ -8,7 +8,7 @@ export interface PasswordHasher {
   verify(password: string, hash: string): Promise<boolean>;
 }
 
-/** Base-2 logarithm of scrypt's N, r and p (RFC 7914). */
+/** Parameters of scrypt (RFC 7914). `ln` is the base-2 logarithm of N. */
 interface ScryptCost {
   readonly ln: number;
   readonly r: number;
@@ -20,11 +20,14 @@ const USUAL: ScryptCost = { ln: 14, r: 8, p: 2 };
 const USUAL_BCRYPT_COST = 10;
 /** Highest cost that is used. A hash with a higher cost takes minutes. */
 const HIGHEST_BCRYPT_COST = 20;
-/** Maximum memory for a stored hash, so that a damaged one cannot exhaust the memory of the process. */
+/** Maximum memory for a stored hash, so that a damaged hash cannot exhaust the memory of the process. */
 const MAX_MEMORY = 256 << 20;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
-/** Maximum number of concurrent hashes, which leaves room in the thread pool for other work, and of waiting ones. */
+/**
+ * Maximum numbers of concurrent hashes and of waiting requests. The first limit leaves room in the thread pool for
+ * other work.
+ */
 const RUNNING = 2;
 const WAITING = 128;
 

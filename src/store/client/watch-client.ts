@@ -1,6 +1,7 @@
 /**
  * All watches of a store over one `etcdserverpb.Watch` stream. When the stream breaks, each watch restarts from the
- * revision after the last delivered one. No event is lost or repeated, because events of one revision arrive together.
+ * revision after the last delivered revision. No event is lost or repeated, because events of one revision arrive
+ * together.
  */
 
 import { storeRevision } from '../../base/brand.ts';
@@ -65,7 +66,10 @@ export class WatchClient {
   #lastId = 0;
   #closed = false;
   #progressUnderWay = false;
-  /** First of two progress responses, for a peer whose progress responses may overtake events. */
+  /**
+   * Revision of the first of two progress responses, while the second response is awaited. Used for a server whose
+   * progress responses may overtake events.
+   */
   #unconfirmed: Revision | undefined;
   #confirmTwice = true;
   #served = false;
@@ -111,7 +115,7 @@ export class WatchClient {
         if (this.#stream !== stream) return;
         this.#stream = undefined;
         this.#log.v(2, 'watch stream ended', { cause: error?.message });
-        // The member has stopped, so connect to another one without delay.
+        // The member has stopped, so connect to another member without delay.
         if (this.#served && this.#watches.size > 0) this.#connect();
         else this.#later();
       },

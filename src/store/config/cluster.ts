@@ -24,7 +24,7 @@ export interface Founding {
   readonly advertised: readonly EtcdUrl[];
 }
 
-/** Reason why a cluster with these members cannot be created with this one among them; undefined if it can. */
+/** Reason why a cluster with these members cannot be created with this member among them; undefined if it can. */
 export function foundingProblem(
   members: readonly EtcdMember[],
   { name, state, advertised }: Founding,

@@ -1,6 +1,6 @@
 /**
- * The fields of `/etc/etcd/etcd.conf.yaml` that this host writes, with etcd's names. `etcd/` reads this file and all
- * other fields of etcd.
+ * The fields of `/etc/etcd/etcd.conf.yaml` that this host writes, with etcd's names. `file.ts` parses the file,
+ * including all other fields of etcd.
  */
 export interface EtcdConfig {
   readonly name: string;

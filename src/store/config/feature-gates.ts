@@ -25,7 +25,7 @@ const GATES: Readonly<Record<string, Gate>> = {
   AllBeta: { why: 'name the gates one by one' },
 };
 
-/** Given gates by name. Throws EtcdUsageProblem for a gate that etcd does not have. */
+/** Feature gates that the user has set, by name. Throws EtcdUsageProblem for a gate that etcd does not have. */
 export function readGates(values: Values, warnings: string[]): ReadonlyMap<string, boolean> {
   const label = values.label('feature-gates');
   const gates = new Map<string, boolean>();

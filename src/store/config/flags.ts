@@ -242,7 +242,7 @@ const EXPERIMENTAL = {
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
 /**
- * etcd 3.6's flag names, which take precedence over the former ones. Boolean flags became feature gates: see
+ * etcd 3.6's flag names, which take precedence over the former names. Boolean flags became feature gates: see
  * `feature-gates.ts`.
  */
 const SINCE_3_6 = {

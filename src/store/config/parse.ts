@@ -15,7 +15,7 @@ import type { EtcdCompaction, EtcdLogSettings, EtcdSettings } from './settings.t
 import { isSecure, tlsOf } from './tls.ts';
 import { refuse, Values } from './values.ts';
 
-/** The flag's parsed value with resolved file names; the component validates the options. */
+/** Value of `--auth-token` with resolved file names. `createTokens` validates the options. */
 function authTokenOf(values: Values): string {
   const text = values.text('auth-token');
   return (text === '' ? 'simple' : text)
@@ -43,7 +43,7 @@ export interface EtcdParsed {
 }
 
 const MAX_ELECTION_MS = 50_000;
-/** Raft's own limit. */
+/** Maximum number of learners in core/raft/membership.ts. */
 const MAX_LEARNERS = 16;
 
 /** Throws EtcdUsageProblem with the flag and the fix. */
@@ -223,7 +223,7 @@ function clusterOf(
   advertised: readonly EtcdUrl[],
 ): EtcdSettings['cluster'] {
   const state = values.text('initial-cluster-state') === 'existing' ? 'existing' : 'new';
-  // A value equal to the default follows --name.
+  // A value equal to etcd's default counts as not given, so that the only initial member has the name in --name.
   const isDefault = !given || values.text('initial-cluster') === FLAGS.get('initial-cluster')?.initial;
   const members = isDefault
     ? [{ name, peerUrls: texts(advertised) }]

@@ -10,7 +10,7 @@ export interface EtcdTlsSettings {
   /** Certificate and key files; both or neither. If neither is set, see `automatic`. */
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
-  /** Authorities of the peer's certificates. */
+  /** CA file that verifies the certificates of the other side of a connection. */
   readonly trustedCaFile: string | undefined;
   /** The peer must present a certificate. Without `trustedCaFile` the system's CAs verify it. */
   readonly requireCertificate: boolean;

@@ -33,8 +33,8 @@ const field: Field<Parsed<typeof shape, 'apiVersion' | 'kind'>> = object(shape, 
 const DEFAULTS = { enabled: true, every: '24h', keep: 3 };
 
 /**
- * The schedule with its defaults; a missing file is the default. Throws CodedError 'bad-config' with file, line and
- * field.
+ * Reads the schedule. Missing fields have their defaults, also if the file is missing. Throws CodedError 'bad-config'
+ * with file, line and field.
  */
 export async function readSchedule(file: string, directory: string): Promise<SnapshotSchedule> {
   const { enabled, every, keep, directory: other } = (await readConfigFile(file, field)) ?? {};

@@ -1,7 +1,7 @@
 /**
- * Admission of a new host's store as a member without an administrator. It sends a request to any member's peer port
- * with a certificate of the cluster's own CA. The leader adds it as a learner, which the promoter promotes after it has
- * caught up.
+ * Admission of a new host's store as a member without an administrator. The new store sends a request to any member's
+ * peer port with a certificate of the cluster's own CA. The leader adds the new member as a learner, which the promoter
+ * promotes after it has caught up.
  */
 import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';

@@ -21,7 +21,7 @@ export interface BootstrapDeps {
   readonly peerUrls: readonly string[];
   readonly clientUrls: readonly string[];
   readonly initial: InitialCluster | undefined;
-  /** Cluster of the data, if the member had left it (`EtcdServerDeps`). */
+  /** Cluster to which this host's store has belonged (`EtcdServerDeps`). */
   readonly formerCluster: FormerCluster | undefined;
   readonly dial: DialPeer | undefined;
   /** Set for `--force-new-cluster` (`EtcdServerDeps`). */
@@ -237,7 +237,7 @@ async function founding(initial: InitialCluster, deps: BootstrapDeps) {
     cluster.put({ id: hex(id), name: '', peerUrls, clientUrls: [] });
   }
   cluster.conf = conf([...ids.values()].map(hex));
-  // The builds of the other members are unknown.
+  // Only a single member sets its log level now: the builds of other members would be unknown.
   if (ids.size === 1) cluster.version = String(deps.logLevel);
   return { cluster, identity: { clusterId: clusterIdOf([...ids.values()]), memberId } };
 }
@@ -267,7 +267,7 @@ async function joining(initial: InitialCluster, deps: BootstrapDeps) {
   }
 }
 
-/** A peer may be behind and not have applied yet that this member was added or replaced. */
+/** Returns this member's entry in the reported tables. A peer that lags behind may not list the entry yet. */
 function asAdded(tables: readonly MemberTable[], deps: BootstrapDeps) {
   const found = tables.flatMap((table) => {
     const own = ownIn(table, deps);

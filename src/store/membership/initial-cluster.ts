@@ -9,6 +9,6 @@ export interface InitialCluster {
   readonly token: string;
   /** Whether the cluster exists and this member has been added to it. */
   readonly existing: boolean;
-  /** Whether a member that was not added to the existing cluster requests that from its leader. */
+  /** Whether a member that was not added to the existing cluster requests its admission from the leader. */
   readonly joins?: boolean;
 }

@@ -6,9 +6,9 @@ import type { MemberTable } from '../replication/peers/peer-protocol.ts';
 export interface JoinCheckDeps {
   readonly id: NodeId;
   readonly log: Log;
-  /** Other members if this one started with an empty log, otherwise empty. */
+  /** Other members if this member started with an empty log, otherwise empty. */
   readonly otherMembers: readonly NodeId[];
-  /** Whether its log is still empty. */
+  /** Whether this member's log is still empty. */
   readonly isNew: () => boolean;
   readonly fetchMembers: (member: NodeId) => Promise<MemberTable>;
   readonly step: (message: Message) => void;

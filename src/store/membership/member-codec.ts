@@ -11,7 +11,8 @@ export interface Member {
   /** Whether it replaces a member that lost its data. It is promoted as soon as it has caught up. */
   readonly replacement?: boolean;
   /**
-   * Whether it requested to be added. It is promoted when it has caught up, and removed when it becomes silent before.
+   * Whether it requested to be added. It is promoted when it has caught up, and removed if it stops responding before
+   * that.
    */
   readonly joining?: boolean;
 }

@@ -1,8 +1,8 @@
 /**
- * Shutdown of a removed member. Until the removal is on the disks of the other members they may need this member's
- * vote, because they may not know that it is committed or lose it in a crash. Of two voters the other one could never
- * be elected. So this member continues to vote and to accept entries until a majority of the remaining voters has
- * persisted its removal. etcd waits for one second instead.
+ * Shutdown of a removed member. The other members may need this member's vote until the removal is on their disks,
+ * because they may not know yet that the removal is committed, or lose it in a crash. In a cluster of two voters, the
+ * other voter could then never be elected. Therefore, this member continues to vote and to accept entries until a
+ * majority of the remaining voters has persisted its removal. etcd waits for one second instead.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -60,7 +60,8 @@ async function queryMembers(members: readonly Member[], dial: DialPeer): Promise
 }
 
 /**
- * Whether a majority of the voters of some configuration without `id` has it on disk. `tables`: reports of the members.
+ * Whether any reported configuration without `id` is on the disks of a majority of its voters. `tables`: reports of the
+ * members.
  */
 export function isRemovalPersisted(id: NodeId, tables: ReadonlyMap<NodeId, MemberTable>): boolean {
   const hasPersisted = (table: MemberTable | undefined): boolean =>

@@ -6,7 +6,7 @@ import type { Engine } from '../replication/engine.ts';
 import type { Member } from './cluster.ts';
 
 const PROMOTE_MS = 200;
-/** Check interval while a member waits for another one to join. */
+/** Check interval while a learner waits for another member to join. */
 const HELD_MS = 2_000;
 /** Maximum lag of a learner at promotion: about as many entries as a busy leader writes in a moment. */
 const MAX_LAG = 500;
@@ -15,8 +15,9 @@ const SILENT_MS = 120_000;
 
 /**
  * On the leader: promotes learners that have caught up, and removes joining members that become silent before. A
- * joining member whose vote would make the number of voters even stays a learner until another one can be promoted with
- * it: an even number tolerates no more failures than one voter fewer, but has one more member that can fail.
+ * joining member whose vote would make the number of voters even stays a learner until another learner can be promoted
+ * with it: an even number of voters tolerates no more failures than the next lower odd number, but has one more member
+ * that can fail.
  */
 export class Promoter {
   readonly #engine: Engine;

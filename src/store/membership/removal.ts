@@ -30,7 +30,10 @@ export class Removal {
     await this.#leaving;
   }
 
-  /** Stops when the removal is committed and after the response to the client that requested it here. */
+  /**
+   * Stops this member when the removal is committed, but not before a client that requested the removal here has its
+   * response.
+   */
   start(): void {
     const { clock, onFatal } = this.#deps;
     this.#leaving ??= new Promise<void>((resolve) => clock.setTimer(REMOVED_STAYS_MS, resolve))
@@ -51,7 +54,8 @@ export class Removal {
     const isNew = this.#engine.replica.raft.status().lastIndex <= 1;
     const founds = isNew && initialCluster !== undefined && !initialCluster.existing;
     const asking = { name, peerUrls, dial: peers?.dial, clock, stopped: this.#stopped };
-    // Removed because it was silent while joining. It has never voted and joins again without data.
+    // The leader removed this member because it was silent while joining. This member has never voted, so it joins
+    // again without data.
     const joins = initialCluster?.joins === true && this.#engine.cluster.get(this.#engine.replica.id)?.joining === true;
     if (joins || (founds && (await wasReplaced(initialCluster, asking)))) onFatal(wipedError(name));
     else if (!this.#stopped()) this.start();

@@ -127,7 +127,7 @@ export interface NewCluster {
   readonly members: readonly InitialMember[];
   readonly token: string;
   /**
-   * Added to the revision. All revisions up to the result count as compacted, so that no client confuses the new
+   * Number added to the revision. All revisions up to the result count as compacted, so that no client confuses the new
    * history with the old one.
    */
   readonly bumpRevision: number;
@@ -184,8 +184,8 @@ function votersOnly(voters: readonly string[]): Cluster['conf'] {
 }
 
 /**
- * Entries to rewrite so that the log contains no configuration change, from the first one on; the new base of the log;
- * and the members in those changes.
+ * Returns the entries from the first configuration change on, with every configuration change replaced by a no-op; the
+ * new base of the log; and the IDs of the members in the replaced changes.
  */
 async function withoutConfChanges(
   state: LogState,
@@ -228,7 +228,10 @@ function unchanged(
   return { index, compacted, leasesGranted: [], leasesRevoked: [], documents };
 }
 
-/** A no-op revision far ahead, which deletes a key that never existed, and the compaction up to it. */
+/**
+ * Entries that advance the store to `revision`: a revision that deletes a key that never existed, and a compaction at
+ * this revision.
+ */
 function bumped(revision: number, { index, term }: LogPosition): StoredEntry[] {
   const event = encodeDeleteEvent('\0', revision).field;
   const compact = encodeCommand({ type: 'compact', revision });

@@ -1,8 +1,8 @@
 /**
  * Automatic recovery. When the store is damaged or has lost acknowledged data, its file is quarantined and the member
  * rejoins its cluster without data under a new ID; see replacement.ts. A single member falls back to its last snapshot.
- * Without a fallback its store is left unchanged and the error contains the fix. After an update of this host was
- * rolled back, the same applies to data that this build cannot read.
+ * Without a fallback, the store of a single member is left unchanged and the error contains the fix. Data that this
+ * build cannot read because an update of this host was rolled back are handled in the same way.
  */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { PeerUrls } from '../disk/port.ts';
@@ -71,7 +71,7 @@ export class RecoveringServer implements EtcdServer {
     const server = this.#begin(
       {
         ...this.#deps,
-        // Gossip is closed once, at the end.
+        // One run of the store must not close gossip, which is closed once, after the last run.
         ...(gossip === undefined ? {} : { gossip: { ...gossip, close: async () => {} } }),
         // Errors during the start are thrown as well.
         onFatal: (error) => {

@@ -23,7 +23,10 @@ const RETRY_MS = 500;
 /** How often the wait is logged. */
 const WARN_INTERVAL_MS = 30_000;
 
-/** Sends one request to the member at `urls`. A refused connection counts as a response. Rejects with the cause. */
+/**
+ * Sends one request to the member at `urls`. Rejects with the cause, without waiting for the timeout if the connection
+ * is refused.
+ */
 export async function queryPeer(
   dial: DialPeer,
   urls: readonly string[],
@@ -49,7 +52,10 @@ export interface ReplacementDeps {
   readonly stopped: () => boolean;
 }
 
-/** Requests a replacement from `others` until their leader has added one. Throws CodedError 'closed'. */
+/**
+ * Requests from the members at `others` that this member is replaced, until their leader has added the replacement.
+ * Throws CodedError 'closed'.
+ */
 export async function becomeReplacement(
   request: ReplaceRequest,
   others: ReadonlyArray<readonly string[]>,

@@ -1,4 +1,4 @@
-/** Parts of a store that exist before its log is open, each built from the preceding ones. */
+/** Parts of a store that exist before its log is open, each built from the preceding parts. */
 import { Auth } from '../auth/auth.ts';
 import { AuthGuard } from '../auth/auth-guard.ts';
 import { simpleTokens } from '../auth/auth-tokens.ts';

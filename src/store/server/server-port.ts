@@ -29,19 +29,25 @@ export interface EtcdServerDeps {
   /** Initial members. Default: only this member. */
   readonly initialCluster?: InitialCluster;
   /**
-   * Present for etcd's `--force-new-cluster`: this member becomes the only one and keeps its data. Called when that is
-   * on disk.
+   * Present for etcd's `--force-new-cluster`: this member becomes the only member and keeps its data. The function is
+   * called when the new membership is on disk.
    */
   readonly forceNewCluster?: () => Promise<void>;
-  /** Fallback of a single member whose data is damaged. Undefined: it does not start until an operator intervenes. */
+  /**
+   * Fallback of a single member whose data is damaged. Undefined: such a member does not start until an operator
+   * intervenes.
+   */
   readonly fallback?: Fallback;
-  /** Cluster to which this store has belonged. A missing store is not replaced by an empty one then. */
+  /**
+   * Cluster to which this store has belonged. If set, a missing store is an error and is not replaced by an empty
+   * store.
+   */
   readonly formerCluster?: FormerCluster;
-  /** State before an update that this host has rolled back. Resolves with undefined when there was none. */
+  /** State before an update that this host has rolled back. Resolves with undefined when no update was rolled back. */
   readonly beforeUpdate?: () => Promise<Fallback | undefined>;
   /**
-   * etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds. With `adapts` the latter is the initial
-   * value.
+   * etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds. With `adapts`, the election timeout is
+   * only an initial value.
    */
   readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number; readonly adapts?: boolean };
   /** File size from which writes are rejected, as etcd's `--quota-backend-bytes`. Undefined: no quota. */
@@ -78,11 +84,11 @@ export interface EtcdServerDeps {
   /** Reports of the host ring about the other members. `stop` closes it. */
   readonly gossip?: GossipHints;
   /**
-   * Source of randomness for election timeouts and the IDs of leases and runs. Default: that of Node.js. Simulations
-   * pass a seeded one.
+   * Source of randomness for election timeouts and the IDs of leases and runs. Default: the source of Node.js.
+   * Simulations pass a seeded source.
    */
   readonly random?: Pick<RandomSource, 'random' | 'bytes'>;
-  /** Runs a callback after the requests of this turn have been processed. Default: `setImmediate`. */
+  /** Runs a callback after the requests of this event loop turn have been processed. Default: `setImmediate`. */
   readonly defer?: (run: () => void) => void;
   /** Limits of raft's queues and caches, and the number of entries that the log keeps for slow followers. */
   readonly bounds?: Partial<StoreBounds>;
@@ -101,8 +107,8 @@ export interface EtcdServerDeps {
   /** Password hasher. Default: scrypt. */
   readonly hasher?: PasswordHasher;
   /**
-   * Log level that this member supports, see log-level.ts. With a lower level than this build's it behaves like an
-   * older build.
+   * Log level that this member supports, see log-level.ts. With a lower level than the level of this build, the member
+   * behaves like an older build.
    */
   readonly logLevel?: number;
   /** Whether the log level rises only on request, as on hosts whose updates may be rolled back. Default false. */
@@ -136,7 +142,7 @@ export interface FallbackResult {
   readonly from: number;
   /** Last revision that is known to be lost. Undefined when the damaged store could not be read. */
   readonly to: number | undefined;
-  /** Revision above which new ones start, so that no client confuses the restored history with the former one. */
+  /** Revision above which new revisions start, so that no client confuses the restored history with the former one. */
   readonly revision: number;
 }
 

@@ -145,8 +145,8 @@ async function promoteMember({ engine, strict, promoted }: ClusterServiceDeps, i
 }
 
 /**
- * Throws unless a quorum of `voters` members would have started and responds. Source: etcd membership/cluster.go,
- * IsReadyTo….
+ * Throws unless enough members for a quorum of `voters` voters have started and respond. Source: etcd
+ * membership/cluster.go, IsReadyTo….
  */
 function requireStarted(engine: Engine, voters: number, without?: string, more = 0): void {
   const { conf } = engine.cluster;
@@ -156,7 +156,7 @@ function requireStarted(engine: Engine, voters: number, without?: string, more =
   requireActive(engine, voters, without, more);
 }
 
-/** Throws unless a quorum of `voters` members would respond. Source: etcd server.go, mayAddMember. */
+/** Throws unless enough members for a quorum of `voters` voters respond. Source: etcd server.go, mayAddMember. */
 function requireActive({ cluster, replica }: Engine, voters: number, without?: string, more = 0): void {
   if (cluster.conf.voters.length === 1 && without === undefined) return;
   const { progress } = replica.raft.status();
@@ -187,7 +187,7 @@ function writeMember(out: Writer, field: number, member: Member, learner: boolea
   out.bool(5, learner).end(mark);
 }
 
-/** Decodes ID, URLs and, for a list, whether it must be linearizable. */
+/** Decodes ID, URLs and, of a MemberList request, whether the list must be linearizable. */
 function decode(message: Uint8Array): {
   readonly id: string;
   readonly flag: boolean;

@@ -33,7 +33,7 @@ export class Encoder {
     return this.#memberId;
   }
 
-  /** Returns an empty writer after writing the header. */
+  /** Resets the shared writer, writes the header and returns the writer. */
   begin(revision: number): Writer {
     writer.reset();
     const mark = writer.begin(1);
@@ -101,8 +101,8 @@ interface Now {
 }
 
 /**
- * Writes one ResponseOp. Like etcd's, inner headers carry only the revision, which is the previous one until the first
- * write.
+ * Writes one ResponseOp. Like etcd's, inner headers carry only the revision, which is the previous revision until the
+ * first write.
  */
 function operation(out: Writer, answer: Answer, now: Now, written: number): void {
   if (answer.kind === 'put' || (answer.kind === 'delete' && answer.deleted > 0)) now.revision = written;

@@ -98,7 +98,7 @@ const HTTP_STATUS: Readonly<Record<number, number>> = {
 const JSON_TYPE = 'application/json';
 const TEXT = 'text/plain; charset=utf-8';
 
-/** Limits concurrent gateway calls. Further ones wait, as on a gRPC connection without free streams. */
+/** Limits concurrent gateway calls. Further calls wait, as on a gRPC connection without free streams. */
 class Places {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -199,7 +199,7 @@ async function served(
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 /** `JSON.parse` with the reviver context of ECMAScript 2026. */
 const parseJson = JSON.parse as (text: string, reviver: Reviver) => unknown;
-/** Up to the digits of 64 bits. Longer numbers are out of range anyway. */
+/** Whole numbers with at most as many digits as a 64-bit integer. Longer numbers are out of range anyway. */
 const WHOLE = /^-?\d{1,20}$/;
 
 /** Keeps all digits of whole numbers, because 64-bit numbers may exceed the exact range of `number`. */

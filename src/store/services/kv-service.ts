@@ -20,8 +20,9 @@ export type UnaryHandlers = Readonly<Record<string, (message: Uint8Array, call: 
 /** etcd's `--max-request-bytes`. */
 export const MAX_REQUEST_BYTES = 1.5 * 1024 * 1024;
 /**
- * Request metadata with a list of flags: relaxed durability (`relaxed`), for minutes (`heartbeat`, together with
- * `relaxed` for members that do not support it), and the reserve of a full disk (`reserve`). Other etcds ignore it.
+ * Name of the request metadata with a comma-separated list of flags. `relaxed`: the write may be flushed after the
+ * response. `heartbeat`: the flush may be delayed by minutes; clients send `relaxed` as well, for members that do not
+ * support `heartbeat`. `reserve`: the write may use the reserve of a full disk. etcd ignores this metadata.
  */
 export const DURABILITY = 'hyperedge-durability';
 

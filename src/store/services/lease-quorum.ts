@@ -15,7 +15,7 @@ import { decodeLeaseUpdate, type LeaseUpdates, writeLeaseUpdates } from '../repl
 export interface LeaseQuorumDeps {
   readonly engine: Engine;
   readonly clock: Clock;
-  /** Queries every other member. `agreed` is called with the response of each one that agrees. */
+  /** Queries every other member. `agreed` is called with the response of each member that agrees. */
   readonly queryPeers: (message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void) => void;
 }
 
@@ -92,7 +92,7 @@ export class LeaseQuorum {
     return encode(term, asks ? this.remaining() : [], false);
   }
 
-  /** Adopts longer remaining times, because the longest one is the most recent. */
+  /** Adopts longer remaining times, because the longest remaining time is the most recent. */
   #extend(updates: LeaseUpdates): void {
     const { leases } = this.#deps.engine.machine;
     const now = this.#deps.clock.monotonicMs();

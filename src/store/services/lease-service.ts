@@ -29,7 +29,7 @@ export interface LeaseServiceDeps {
   /** Lets the leader handle one request of a stream. */
   readonly callLeader: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
   readonly quorum: LeaseQuorum;
-  /** Interval at which leases with more remaining time than this are checkpointed. */
+  /** Interval of lease checkpoints. Only leases with a longer TTL than this are checkpointed. */
   readonly checkpointMs: number;
   /** Sends remaining times of leases to the other members. */
   readonly send: (updates: LeaseUpdates) => void;
@@ -101,7 +101,8 @@ export class LeaseService {
     if (ttl > 0) this.#counts.renewed += 1;
     if (ttl > 0) {
       const lease = engine.machine.leases.get(id);
-      // Otherwise the checkpoint would be lower than the renewed time after a restart of all members.
+      // The renewed time replaces the checkpoint. Otherwise, a restart of all members would restore the older, lower
+      // time.
       if (lease?.checkpoint !== undefined)
         await engine.command({ type: 'checkpoint', leases: [{ id, remainingSeconds: ttl }] });
       await this.#deps.quorum.renewed(id);
@@ -240,7 +241,7 @@ export class LeaseService {
     }
   }
 
-  /** Sets the timer to the next expiry. Keep-alives only postpone expiries and need not reset it. */
+  /** Sets the timer to the next expiry. Keep-alives only postpone expiries, so they do not reset the timer. */
   #arm(delayMs?: number): void {
     this.#timer?.cancel();
     this.#timer = undefined;

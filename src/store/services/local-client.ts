@@ -48,7 +48,7 @@ export class LocalClient {
   readonly #streams: StreamHandlers;
   readonly #caller: CallIdentity;
 
-  /** `caller`: identity of calls without another one. Default: anonymous. */
+  /** `caller`: identity of calls for which no other identity is given. Default: anonymous. */
   constructor(unary: UnaryHandlers, streams: StreamHandlers, caller: CallIdentity = ANONYMOUS) {
     this.#unary = unary;
     this.#streams = streams;
@@ -119,8 +119,9 @@ export class LocalClient {
   }
 
   /**
-   * Passes the events of a watch until `accept` returns true, or until compaction has overtaken it and the caller has
-   * to list again. Throws RpcFailed when the watch ends before that, and the signal's reason when it is aborted.
+   * Passes the responses of a watch to `accept` until `accept` returns true. Also resolves when the revisions that the
+   * watch needs were compacted; the caller then has to list again. Throws RpcFailed when the watch ends before that,
+   * and the signal's reason when it is aborted.
    */
   watch(
     create: Partial<WatchCreateRequest> & { readonly key: string },

@@ -35,7 +35,7 @@ export function lockService(local: LocalClient, encoder: Encoder, log: Log): Una
       }),
     '/v3lockpb.Lock/Unlock': (message, call) =>
       answerSession(call, log, async () => {
-        // A DeleteRangeRequest of only that key has the same bytes.
+        // An UnlockRequest has the same bytes as a DeleteRangeRequest for its key.
         const reader = new Reader(await local.as(call).call('/etcdserverpb.KV/DeleteRange', message));
         reader.field();
         return new Writer(64).message(1, reader.bytes()).finish();

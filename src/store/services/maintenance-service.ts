@@ -26,7 +26,10 @@ export interface MaintenanceDeps {
   readonly command: (command: Command) => Promise<void>;
 }
 
-/** etcd's `Hash` includes its bucket names, so that of an empty store is not 0. JSON would omit a 0. */
+/**
+ * Checksum of etcd's bucket names, which etcd's `Hash` includes. The hash of an empty store is therefore not 0, which
+ * JSON would omit.
+ */
 const NAMES = 0x2ad1a2b6;
 
 const AlarmAction = { get: 0, activate: 1, deactivate: 2 } as const;
@@ -83,7 +86,7 @@ export class MaintenanceService {
       '/etcdserverpb.Maintenance/HashKV': (message, call) =>
         answer(call, log, async () => {
           const { hash, compacted, revision } = await this.hashKv(Number(firstNumbers(message)[0]));
-          // -1 means never compacted. The last field is etcd 3.6's.
+          // A compaction revision of -1 means never compacted. etcd 3.6 added the field for the hash revision.
           const compactRevision = compacted === 0 ? -1 : compacted;
           return encoder.begin(machine.visible).int(2, hash).int(3, compactRevision).int(4, revision).finish();
         }),
@@ -91,8 +94,8 @@ export class MaintenanceService {
   }
 
   /**
-   * Checksum of the store at a revision, where 0 means the newest one, with the compaction that it applies to. Throws
-   * MvccError.
+   * Checksum of the store at a revision, where 0 means the newest revision, and the compaction revision on which the
+   * checksum depends. Throws MvccError.
    */
   async hashKv(
     wanted: number,
@@ -123,7 +126,7 @@ export class MaintenanceService {
     const { cluster, machine } = this.#engine;
     const [first, second, third] = firstNumbers(message);
     const [action, member, alarm] = [Number(first), BigInt.asUintN(64, second), Number(third)];
-    // Local alarms may be outdated, and an unknown alarm would not be disarmed.
+    // The alarms known to this member may be outdated, and an alarm that it does not know would not be disarmed.
     if (action !== AlarmAction.activate) await this.#engine.upToDate();
     const about = cluster.alarms.filter((each) => member === 0n || each.member === hex(member));
     let shown = alarm === 0 ? about : about.filter((each) => each.alarm === alarm);

@@ -1,5 +1,5 @@
 /**
- * Handling of the metadata `hasleader`, with which clients prefer another member to waiting at a partitioned one
+ * Handling of the metadata `hasleader`, with which clients request an error instead of waiting at a partitioned member
  * (clientv3.WithRequireLeader). Without a known leader, calls are rejected and streams end. Source: etcd
  * api/v3rpc/interceptor.go.
  */

@@ -60,7 +60,7 @@ const AUTH_REFUSALS: Readonly<Record<AuthErrorCode, RpcFailure>> = {
   'verify-only': { code: RpcCode.unknown, message: 'auth: token signing attempted with verify-only key' },
 };
 
-/** Error with a status, from a handler called on behalf of another one. */
+/** Error with the gRPC status of a handler that another handler has called. */
 export class RpcFailed extends Error {
   readonly code: RpcCode;
   constructor(code: RpcCode, message: string) {

@@ -1,7 +1,7 @@
 /**
  * Queue of locks and elections: each participant owns a key under `name/` that ends in its lease ID, and the key with
- * the lowest create revision holds the lock. The keys equal those of etcd's clients, so both share a queue. Source:
- * etcd clientv3/concurrency key.go, mutex.go, election.go.
+ * the lowest create revision holds the lock. The keys equal those of etcd's clients, so the services and etcd's clients
+ * share a queue. Source: etcd clientv3/concurrency key.go, mutex.go, election.go.
  */
 
 import type { Log } from '../../base/log.ts';
@@ -27,7 +27,7 @@ export interface Place {
   readonly key: string;
   readonly lease: bigint;
   readonly createRevision: number;
-  /** Value of the key, which differs from the requested one if the key already existed. */
+  /** Value of the key, which differs from the requested value if the key already existed. */
   readonly value: Buffer;
   /** Revision at which the key was created or found. */
   readonly revision: number;
@@ -44,7 +44,7 @@ export class SessionQueue {
     this.#end = `${name}0`;
   }
 
-  /** Enqueues a key, or finds the existing one of the lease. Lease 0 grants a lease that is never renewed. */
+  /** Enqueues a key, or finds the existing key of the lease. With lease 0, a lease is granted that is never renewed. */
   async enter(lease: bigint, value: Uint8Array): Promise<Place> {
     const own = lease === 0n ? await this.#grant() : lease;
     const key = `${this.prefix}${own.toString(16)}`;
@@ -176,8 +176,8 @@ export async function releaseAfterFailure(client: LocalClient, place: Place): Pr
 }
 
 /**
- * Like `answer`. etcd's services use its own client, whose errors have a text but no status, so errors of the store
- * reach the caller with the status unknown.
+ * Like `answer`. etcd implements these services with its own client, whose errors have a text but no status. As in
+ * etcd, errors of the store therefore reach the caller with the status Unknown.
  */
 export function answerSession(call: UnaryCall, log: Log, work: () => Promise<Uint8Array>): void {
   answer(call, log, () =>

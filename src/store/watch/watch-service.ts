@@ -11,7 +11,8 @@ import type { Watch, WatchHub, WatchServiceDeps } from './watch.ts';
 import { WatchStream } from './watch-stream.ts';
 
 /**
- * Maximum number of watches notified in the turn of the publication. With more, the writer receives its response first.
+ * Maximum number of watches that are notified in the event loop turn of the publication. If more watches match, the
+ * writer receives its response before they are notified.
  */
 const AT_ONCE = 64;
 
@@ -88,8 +89,8 @@ export class WatchService implements WatchHub {
   }
 
   /**
-   * Continues every watch through history, because there may be gaps. `reached`: the revision that synced watches have
-   * received, if it is still valid.
+   * Makes every watch catch up from history, because the published revisions may have gaps. `reached`: the revision
+   * that synced watches have received, if it is still valid.
    */
   resync(reached: number): void {
     this.deliverHeld();
@@ -105,7 +106,8 @@ export class WatchService implements WatchHub {
     this.#streams.add(stream);
     return {
       message: (message) => stream.message(message),
-      // As in etcd, its watches continue. Only cancelling the call ends them.
+      // As in etcd, the watches continue when the client ends its side of the stream. Only cancelling the call ends
+      // them.
       ended: () => {},
       closed: () => {
         stream.close();

@@ -64,7 +64,7 @@ export class WatchStream implements WatchSink {
 
   resync(reached: number): void {
     for (const watch of this.#watches.values()) {
-      // No revision since its last event matched the watch, so compaction of those revisions loses no event.
+      // A synced watch has received all its events up to `reached`, so compaction of these revisions loses no event.
       if (watch.upToDate) watch.next = Math.max(watch.next, reached + 1);
       this.#fallBehind(watch);
     }
@@ -142,7 +142,7 @@ export class WatchStream implements WatchSink {
     this.#reportProgress();
   }
 
-  /** `from`: first revision available to the watch. */
+  /** Cancels a watch that needs compacted revisions. `from`: first revision available to the watch. */
   #refuse(watch: Watch, from: number): void {
     this.#forget(watch);
     this.#send(watch.id, this.#hub.deps.engine.machine.visible, (out) => out.bool(4, true).int(5, from));
@@ -183,7 +183,7 @@ export class WatchStream implements WatchSink {
   }
 
   async #catchUpAll(): Promise<void> {
-    // Watches that fall behind in the meantime are appended.
+    // Watches that fall behind in the meantime are appended to the set, so the loop reaches them as well.
     for (const watch of this.#behind) {
       await this.#catchUp(watch);
       if (this.#blocked || this.#closed) return;

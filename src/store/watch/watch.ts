@@ -56,7 +56,7 @@ export interface WatchServiceDeps {
   readonly log: Log;
   readonly progressIntervalMs: number;
   readonly fragmentBytes?: number;
-  /** Runs a callback after the responses of this turn were sent. */
+  /** Runs a callback after the responses of this event loop turn were sent. */
   readonly defer: (run: () => void) => void;
   /** Reason why the caller may not watch a range. Undefined when it may. */
   readonly refusal: (call: StreamCall, key: string, end: string) => string | undefined;

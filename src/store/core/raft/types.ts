@@ -83,7 +83,7 @@ interface Termed extends Envelope {
 
 /**
  * Commit index known to the sender, included in a denied vote. A candidate whose log contains the same entry advances
- * its own commit index. The candidate may thereby learn that the sender was removed, and no longer need its vote.
+ * its own commit index. As a result, the candidate may learn that the sender was removed, and no longer need its vote.
  * Source: raft-rs, "commit by vote".
  */
 interface Known {

@@ -60,8 +60,8 @@ export class Corruption {
   }
 
   /**
-   * Checksum of this store at `revision`, where 0 means the newest one, with the compaction that it applies to. Throws
-   * MvccError, CodedError 'busy'.
+   * Checksum of this store at `revision`, where 0 means the newest revision, and the compaction revision on which the
+   * checksum depends. Throws MvccError, CodedError 'busy'.
    */
   async hashAt(revision: number): Promise<StoreHash> {
     const { engine, storage } = this.#deps;

@@ -96,7 +96,10 @@ export class EtcdMetrics {
     this.#leader = leader;
   }
 
-  /** Records the duration of a commit with its flush. etcd reports the two separately. */
+  /**
+   * Records the duration of a commit, which includes its flush. etcd reports the flush of the write-ahead log and the
+   * commit of the backend separately.
+   */
   written(ms: number): void {
     this.walFsyncSeconds.observe(ms / 1000);
     this.backendCommitSeconds.observe(ms / 1000);
@@ -306,7 +309,7 @@ async function showProcess(text: MetricsText, facts: ProcessFacts | undefined): 
   text.gauge(
     'process_start_time_seconds',
     'Start of the process, in seconds since 1970.',
-    // Constant, because alerting rules count its changes as restarts.
+    // The value must be constant, because alerting rules count each change as a restart.
     performance.timeOrigin / 1000,
   );
   if (facts === undefined) return;
