@@ -39,8 +39,8 @@ export class Mutation {
 export interface AdmissionPlugin {
   readonly name: string;
   /**
-   * Resources that the plug-in handles, including their subresources (`pods`, `ingresses.networking.k8s.io`). It is not
-   * called for any other resource. Absent: all resources.
+   * Resources that the plug-in handles, including their subresources (`pods`, `ingresses.networking.k8s.io`). The
+   * plug-in is not called for other resources. Absent: all resources.
    */
   readonly resources?: readonly string[];
   /** True if the plug-in also handles requests that have a body but no stored object (`bodyOnly`). */

@@ -100,7 +100,10 @@ export interface ChainDeps {
   storedNamespace(name: string): Promise<CachedObject | undefined>;
 }
 
-/** Security context constraints and role binding restrictions are enforced in profile okd only. */
+/**
+ * Plug-ins that are switched off. The plug-ins for security context constraints, role binding restrictions and hosts of
+ * ingresses are on in profile okd only.
+ */
 export function disabledPlugins({ disabledAdmission = [], openshift }: ApiServerConfig): ReadonlySet<string> {
   return new Set([...disabledAdmission, ...(openshift?.profile === 'okd' ? [] : OKD_PLUGINS)]);
 }

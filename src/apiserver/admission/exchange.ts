@@ -1,4 +1,4 @@
-/** Replaces the object of a request with the one that a webhook or policy returned. */
+/** Replaces the object of a request with the object that a webhook or policy returned. */
 
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { schemaOf } from '../../api/schema/index.ts';
@@ -9,7 +9,7 @@ import type { ServedKind } from '../pipeline/kinds.ts';
 import type { WriteOptions } from '../pipeline/options.ts';
 import { fromReview } from './review.ts';
 
-/** The object or body that plug-ins may change. Undefined for requests without one, such as deletes. */
+/** The object or body that plug-ins may change. Undefined for requests that have neither, such as deletes. */
 export function targetOf(request: AdmissionRequest): object | undefined {
   return (request.bodyKind === undefined ? request.object : request.body) as object | undefined;
 }

@@ -28,7 +28,7 @@ import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
 import { rethrowPending } from './authorizer.ts';
 
-/** Upstream's cost limits of one expression and of all match conditions of a webhook together. */
+/** Upstream's cost limit of one expression. MAX_CONDITIONS_COST limits all match conditions of a webhook together. */
 const MAX_CALL_COST = 1_000_000;
 /**
  * Cost limit of an expression including the variables that it evaluates first. The event loop does not run in between.
@@ -242,7 +242,7 @@ export function evaluate(
     const why = isTooMuch ? 'operation cancelled: actual cost limit exceeded' : messageOf(error);
     throw new FailedExpression(source, why, error);
   } finally {
-    // Variables evaluated on the way have already subtracted their own cost.
+    // Variables that were evaluated for this expression have already subtracted their own cost.
     budget.left -= started - Math.max(own.left, 0);
   }
 }
@@ -260,7 +260,7 @@ export class FailedExpression extends Error {
 export interface Condition {
   readonly name: string;
   readonly source: string;
-  /** Undefined if the expression does not compile here although another API server accepted it. */
+  /** Compiled expression. Undefined if it does not compile here although another API server accepted it. */
   readonly program: Program | undefined;
 }
 

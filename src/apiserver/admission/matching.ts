@@ -101,7 +101,7 @@ export async function selects(spec: MatchSpec, request: AdmissionRequest, source
   return matchesObject(spec, request);
 }
 
-/** Namespaces for selectors. */
+/** Source of the namespaces whose labels are matched. */
 export interface NamespaceSource {
   cached(name: string): CachedObject | undefined;
   /** Reads from the store, for a namespace that was created too recently to be in the watch cache. */
@@ -114,11 +114,11 @@ async function namespaceLabels(request: AdmissionRequest, source: NamespaceSourc
   return found === undefined ? undefined : (found.metadata?.labels ?? {});
 }
 
-/** The namespace that contains the object, or the namespace object itself if the request is about one. */
+/** The namespace that contains the object, or the object itself if it is a namespace. */
 export async function namespaceOf(request: AdmissionRequest, source: NamespaceSource): Promise<KubeObject | undefined> {
   const { kind, object } = request;
   if (kind.plural === 'namespaces' && kind.definition.group === '') {
-    // For a write of a namespace, its new state counts.
+    // A write of a namespace is matched by the new state of the namespace.
     if (request.subresource === '' && object !== undefined) return object;
     if (request.old !== undefined) return request.old;
   } else if (!kind.definition.namespaced) return undefined;
@@ -149,12 +149,18 @@ function matchesObject(spec: MatchSpec, request: AdmissionRequest): boolean {
 const REGISTRATION = 'admissionregistration.k8s.io';
 const REVIEWS: ReadonlySet<string> = new Set(['authentication.k8s.io', 'authorization.k8s.io']);
 
-/** Webhook and policy configurations are exempt from webhooks; otherwise a faulty webhook could not be repaired. */
+/**
+ * Reports whether the request is exempt from webhooks and policies. Their configurations are exempt, because a faulty
+ * webhook could not be repaired otherwise. Derived requests are exempt, because the original request was admitted.
+ */
 export function isExempt({ kind, derived }: AdmissionRequest): boolean {
   return kind.definition.group === REGISTRATION || derived === true;
 }
 
-/** Policies also skip authentication and authorization reviews; webhooks do not. */
+/**
+ * Reports whether the request is exempt from policies. Policies also skip authentication and authorization reviews,
+ * which webhooks receive.
+ */
 export function isExemptOfPolicies(request: AdmissionRequest): boolean {
   const { group, virtual } = request.kind.definition;
   return isExempt(request) || (virtual === true && REVIEWS.has(group));

@@ -8,7 +8,7 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 import { histogramText, type Metrics } from '../server/metrics.ts';
 import type { AdmissionPlugin, AdmissionStep, PluginTimes } from './admission.ts';
 
-/** Upper bounds in seconds. */
+/** Upper bounds of the histogram buckets, in seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
 
 type Figures = Partial<Record<AdmissionRequest['operation'], Histogram>>;

@@ -100,7 +100,7 @@ async function seenBy(to: ServedKind, from: ServedKind, object: KubeObject): Pro
   return converted as KubeObject;
 }
 
-/** Converts a returned object to the form in which the pipeline keeps it. */
+/** Converts an object that a webhook or policy returned to the form in which the pipeline keeps it. */
 export async function fromReview(object: KubeObject, kind: ServedKind, as: ServedKind): Promise<KubeObject> {
   if (as.view === undefined) return toStored(as, object);
   return as === kind ? object : seenBy(kind, as, object);

@@ -44,19 +44,19 @@ export interface TolerationSeconds {
 export interface ProjectRequestLimit {
   /** Labels of users; empty: every user. */
   readonly selector: Labels;
-  /** Undefined: unlimited. */
+  /** Maximum number of requested projects. Undefined: unlimited. */
   readonly maxProjects: number | undefined;
 }
 
-/** An absent setting means the default of the plug-in. */
+/** Settings of the plug-ins. An absent setting means the default of the plug-in. */
 export interface AdmissionSettings {
-  /** Default: 300 each. */
+  /** Seconds of DefaultTolerationSeconds. Default: 300 each. */
   readonly tolerationSeconds?: TolerationSeconds;
   readonly podSecurity?: PodSecuritySettings;
   readonly podNodeSelector?: PodNodeSelectorSettings;
   readonly podTolerations?: PodTolerationSettings;
   readonly eventLimits?: readonly EventLimit[];
-  /** Default: none. */
+  /** Limits by user. Default: no limits. */
   readonly projectRequestLimits?: readonly ProjectRequestLimit[];
   /** Resources that may be used only where a quota covers them, by `plural.group`. */
   readonly limitedResources?: ReadonlyMap<string, readonly LimitedResource[]>;

@@ -8,7 +8,7 @@ import type { Admission, AdmissionRequest } from '../pipeline/admission.ts';
 import { histogramText, type Metrics } from '../server/metrics.ts';
 import type { AdmissionStep } from './admission.ts';
 
-/** Upper bounds in seconds. */
+/** Upper bounds of the histogram buckets, in seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
 const REJECTED = { admit: 'admitRejected', validate: 'validateRejected' } as const;
 const NAME = 'apiserver_admission_step_admission_duration_seconds';

@@ -6,7 +6,7 @@ import type { AdmissionRequest } from '../pipeline/admission.ts';
 
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 
-/** Reports whether the request is for this built-in kind. A custom resource with the same name does not count. */
+/** Reports whether the request is for this built-in kind, and not for a custom resource with the same name. */
 export function isFor(request: AdmissionRequest, group: string, plural: string): boolean {
   const { definition, plural: own } = request.kind;
   return definition.group === group && own === plural && definition.custom === undefined;
@@ -16,7 +16,7 @@ export function isMirrorPod(object: KubeObject | undefined): boolean {
   return Object.hasOwn(object?.metadata?.annotations ?? {}, MIRROR_ANNOTATION);
 }
 
-/** `pods "a" is forbidden: …`, as upstream's admission.NewForbidden. */
+/** Error with the message `pods "a" is forbidden: …`, as upstream's admission.NewForbidden. */
 export function forbid(request: AdmissionRequest, why: string): ApiError {
   const { group } = request.kind.definition;
   const { plural } = request.kind;

@@ -72,7 +72,8 @@ export class AuthenticationMap {
       try {
         await createObject(this.#context, request, made);
       } catch (error) {
-        // Another server created it first, or the cache lags behind. The watch event triggers the next attempt.
+        // Another server has created the config map, or the cache is outdated. The watch event triggers the next
+        // attempt.
         if (!isApiError(error, 'AlreadyExists')) throw error;
       }
       return;
@@ -145,7 +146,7 @@ function isOver(pem: string, nowMs: number): boolean {
 function joinedLists(before: string, ours: string): string {
   const own = namesIn(ours);
   const others = namesIn(before);
-  // An empty list allows any name, so it cannot be widened.
+  // An empty list allows any name, so the names of other servers need not be added.
   if (own.length === 0 || others.every((each) => own.includes(each))) return ours;
   return JSON.stringify([...new Set([...own, ...others])].sort());
 }

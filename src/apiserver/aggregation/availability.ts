@@ -40,7 +40,7 @@ export class AvailabilityController {
   readonly #context: AvailabilityContext;
   readonly #metrics: AvailabilityMetrics;
   readonly #work: Work;
-  /** Last checked specification by name. */
+  /** Last checked specification of each APIService, by name. */
   readonly #seen = new Map<string, string>();
 
   constructor(context: AvailabilityContext, metrics: AvailabilityMetrics) {

@@ -111,7 +111,8 @@ export class ForeignDiscovery {
     if (to === undefined) return;
     const before = this.#known.get(name);
     try {
-      // Availability is determined by its controller, whose result triggers another run of this function.
+      // The availability controller decides whether the server is available. A change triggers another run of this
+      // function.
       const known = to.available ? await this.#fetch(to, before) : undefined;
       this.#keep(name, known ?? { ...(before ?? NOTHING), fresh: false });
     } catch (error) {

@@ -3,7 +3,7 @@ import type { Availability } from '../../api/kinds/cluster/apiservices/condition
 
 export class AvailabilityMetrics {
   readonly #unavailable = new Map<string, boolean>();
-  /** Counts by name and reason. Bounded by the number of APIServices. */
+  /** How often each APIService became unavailable, by name and reason. The number of APIServices bounds the map. */
   readonly #found = new Map<string, Map<string, number>>();
 
   observe(name: string, { status, reason = '' }: Availability): void {

@@ -22,7 +22,7 @@ type ProxyContext = BackendContext & Pick<ServerContext, 'apiServices' | 'config
 const LONG_RUNNING: ReadonlySet<string> = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 const UNAVAILABLE = 'service unavailable';
 
-/** The aggregated API server that serves the request; undefined if this server does. */
+/** The aggregated API server that serves the request. Undefined if this server serves it. */
 export function delegateOf(context: ProxyContext, info: RequestInfo): Delegated | undefined {
   if (context.apiServices.delegated.length === 0) return undefined;
   if (info.resource) return context.apiServices.delegate(info.group, info.version);
@@ -89,7 +89,7 @@ interface UpgradeRequest {
   readonly head: Buffer;
 }
 
-/** Like `proxyRequest`, for upgrades. Rejects as long as the caller can still send a response on the connection. */
+/** Like `proxyRequest`, for upgrades. If this rejects, the caller can still send a response on the connection. */
 export async function passUpgradeOn(
   context: ProxyContext,
   { request, connection, user, socket, head }: UpgradeRequest,
@@ -173,7 +173,7 @@ function headersFor(
   return { ...headers, ...identityHeaders(user) };
 }
 
-/** Plain text, as upstream. */
+/** Rejects the request with a plain text, as upstream. */
 function refuse(exchange: Exchange, code: number, text: string): void {
   const { response } = exchange;
   response.setHeader('x-content-type-options', 'nosniff');

@@ -17,7 +17,7 @@ interface Delivery {
   /** Returns how many of the first events form a batch, at most `most`. Default: `most`. */
   readonly fit?: (events: readonly string[], most: number) => number;
   readonly atOnce: number;
-  /** Must not reject. */
+  /** Delivers a batch. Must not reject. */
   readonly deliver: (events: readonly string[]) => Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export class EventBatches {
     this.stop();
   }
 
-  /** Starts no further delivery. */
+  /** Stops the timers, so that no further delivery starts. */
   stop(): void {
     this.#stopped = true;
     this.#due?.cancel();

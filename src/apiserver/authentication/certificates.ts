@@ -21,14 +21,14 @@ export function parseAuthorities(pem: string): X509Certificate[] {
 }
 
 interface CertificateIdentity {
-  /** Undefined for a certificate without a common name. */
+  /** User of the certificate. Undefined for a certificate without a common name. */
   readonly user: UserInfo | undefined;
   readonly notAfterMs: number;
 }
 
 /**
  * Returns the leaf certificate of a chain that ends at one of `authorities`; undefined otherwise. TLS has verified the
- * chain against all configured CAs together, but each CA may vouch only for its own purpose.
+ * chain against all configured CAs together, but each CA is trusted only for its purpose: clients or front proxies.
  */
 export function issuedBy(
   chain: readonly Uint8Array[],
@@ -63,7 +63,7 @@ export function commonNameOf(certificate: X509Certificate): string {
 export function createCertificateAuthenticator(clientCa: string) {
   const authorities = parseAuthorities(clientCa);
   const known = new WeakMap<ConnectionInfo, CertificateIdentity | null>();
-  /** Null if the certificate was not issued by one of the client CAs. */
+  /** Identity in the client certificate. Null if the certificate was not issued by one of the client CAs. */
   const identify = (connection: ConnectionInfo, chain: readonly Uint8Array[]): CertificateIdentity | null => {
     const present = known.get(connection);
     if (present !== undefined) return present;
@@ -75,7 +75,7 @@ export function createCertificateAuthenticator(clientCa: string) {
   return {
     /**
      * Returns the user of the connection, 'none' without a client certificate, or 'refused' for an invalid or expired
-     * one. The certificate is verified once per connection, its expiry on every request.
+     * certificate. The certificate is verified once per connection, its expiry on every request.
      */
     authenticate(connection: ConnectionInfo, nowMs: number): UserInfo | 'none' | 'refused' {
       const { peerChain, peerRefused, peerExpired } = connection;

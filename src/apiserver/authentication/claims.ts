@@ -61,7 +61,7 @@ const USER: ReadonlyMap<string, Type> = new Map([
 /** Purpose of an expression. It determines the variables and the result type. */
 export type ClaimPurpose = 'text' | 'texts' | 'rule' | 'user rule';
 
-/** Throws an Error with the compilation problem. */
+/** Compiles an expression. Throws an Error with the compilation problem. */
 export function compileClaimExpression(source: string, purpose: ClaimPurpose): ClaimExpression {
   const variables = purpose === 'user rule' ? USER : CLAIMS;
   const program = compile(source, { functions: standardFunctions(), variables });
@@ -110,7 +110,7 @@ export function userOfClaims(rules: ClaimRules, claims: Claims): UserInfo {
 
 type Evaluate = (expression: ClaimExpression) => JsonValue;
 
-/** All expressions for one token share a cost budget. */
+/** Returns a function that evaluates the expressions for one token. All expressions share a cost budget. */
 function evaluator(): (expression: ClaimExpression, document: JsonValue) => JsonValue {
   let left = MAX_COST;
   return ({ source, program }, document) => {
@@ -180,7 +180,7 @@ function claimed(claims: Claims, name: string): unknown {
   return Object.hasOwn(claims, name) ? claims[name] : undefined;
 }
 
-/** A list of zero, one or more strings; undefined for any other type. */
+/** Strings of a claim: none, one or a list. Undefined for a value of another type. */
 function stringsOf(value: unknown): string[] | undefined {
   if (value === undefined || value === null || value === '') return [];
   if (typeof value === 'string') return [value];

@@ -16,7 +16,7 @@ export interface TokenIssuer extends ClaimRules {
   readonly url: string;
   /** URL of the discovery document if it is not below `url`. */
   readonly discoveryUrl?: string;
-  /** PEM bundle; undefined: the public authorities. */
+  /** PEM bundle of the CAs of the issuer. Undefined: the public authorities. */
   readonly ca?: string;
   /** The `aud` claim must contain at least one of these values. */
   readonly audiences: readonly string[];
@@ -135,7 +135,10 @@ export class IssuerTokens {
   }
 }
 
-/** Only checks the shape; jose skips encryption keys and keys that do not fit the token's algorithm. */
+/**
+ * Reports whether the value has the shape of a JSON Web Key. jose skips encryption keys and keys that do not fit the
+ * token's algorithm.
+ */
 function isJwk(value: unknown): value is JWK {
   return typeof value === 'object' && value !== null && 'kty' in value && typeof value.kty === 'string';
 }

@@ -63,7 +63,7 @@ export class OAuthTokens {
     this.#noteUse = noteUse;
   }
 
-  /** Undefined if the token is unknown or expired, or its user has been deleted. */
+  /** The user of a token. Undefined if the token is unknown or expired, or its user has been deleted. */
   authenticate(token: string): UserInfo | undefined {
     if (!TOKEN.test(token)) return undefined;
     const before = this.#remembered.get(token);
@@ -118,7 +118,7 @@ export class OAuthTokens {
       const group = object.parse<Group>();
       if (group.users?.includes(userName) === true) groups.add(object.name);
     }
-    // Only authenticators may assign groups with the prefix `system:`.
+    // Groups with the prefix `system:` are dropped, because only authenticators may assign them.
     const own = [...groups].filter((each) => !each.startsWith('system:')).sort();
     return { name: userName, uid: userUID, groups: [...own, ...GROUPS], extra };
   }

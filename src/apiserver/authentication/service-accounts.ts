@@ -251,14 +251,14 @@ export class ServiceAccountTokens {
       const metadata = live.parse<KubeObject>().metadata;
       if (metadata?.uid !== bound.uid) return false;
       const deleted = metadata.deletionTimestamp;
-      // The object is not cached as seen, because the deletion leeway must be checked again later.
+      // A terminating object is not cached as seen, because the deletion leeway must be checked again later.
       if (deleted !== undefined) {
         if (Date.parse(deleted) + DELETION_LEEWAY_MS < nowMs) return false;
       } else bound.seen = live;
     }
     if (legacy === undefined) return true;
     const day = dateText(nowMs);
-    // The clock of the server that recorded the use may be ahead.
+    // The recorded day may be the next day, if the clock of the server that recorded it is ahead.
     if (legacy.lastUsed !== day && legacy.lastUsed !== dateText(nowMs + DAY_MS))
       this.#options.noteUse?.(legacy.namespace, legacy.secret, day);
     return !legacy.invalid;

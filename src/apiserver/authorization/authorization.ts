@@ -30,7 +30,10 @@ const MAX_DECISIONS_PER_USER = 512;
 interface Remembered {
   readonly generation: number;
   readonly chain: readonly Link[];
-  /** `allowed`: cached actions that RBAC allowed. `decisions`: counters that count decisions from this cache too. */
+  /**
+   * `allowed`: cached actions that RBAC allowed. `decisions`: RBAC's counters, which also count decisions from the
+   * cache.
+   */
   readonly decisions: Decisions;
   readonly allowed: Set<string>;
   /** Allowed requests whose parsed path is cached, so that no key must be built for them. */

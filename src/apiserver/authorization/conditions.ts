@@ -37,11 +37,11 @@ const REQUEST = structureOf('kubernetes.SubjectAccessReviewSpec', {
 });
 
 export interface AccessConditions {
-  /** Reports whether all conditions are true. Throws an Error if one fails and none is false. */
+  /** Reports whether all conditions are true. Throws an Error if a condition fails and no condition is false. */
   hold(spec: JsonObject): boolean;
 }
 
-/** Throws an Error with the index of the expression that does not compile. */
+/** Compiles the conditions. Throws an Error with the index of the expression that does not compile. */
 export function compileAccessConditions(expressions: readonly string[]): AccessConditions {
   const programs = expressions.map((source, index) => {
     try {
@@ -75,7 +75,7 @@ export function compileAccessConditions(expressions: readonly string[]): AccessC
 
 const RESOURCE = { namespace: '', verb: '', group: '', version: '', resource: '', subresource: '', name: '' };
 
-/** Fills in empty values as upstream does. Only the resource or non-resource attributes may be absent. */
+/** Fills in empty values as upstream does. Resource attributes and non-resource attributes may be absent. */
 function complete(spec: JsonObject): JsonObject {
   const { resourceAttributes, ...rest } = spec;
   return {

@@ -69,7 +69,7 @@ const USER_INFO: Mode = {
   become: asAnybody,
 };
 
-/** Plain impersonation, which does not depend on the request. */
+/** Plain impersonation, which is permitted for all requests or for none. */
 export const LEGACY: Mode = { verb: 'impersonate', applies: () => true, become: asAnybody };
 
 export const MODES: readonly Mode[] = [ASSOCIATED_NODE, ARBITRARY_NODE, SERVICE_ACCOUNT, USER_INFO, LEGACY];
@@ -144,7 +144,7 @@ function userCheck(
   need: (group: string, resource: string, name: string, more?: Partial<ResourceAction>) => ResourceAction,
 ): ResourceAction {
   const node = mode === LEGACY ? undefined : nodeOf(user);
-  // A grant for the associated node applies on every node.
+  // In mode associated-node, a grant applies to every node.
   if (node !== undefined) return need(group, 'nodes', mode === ASSOCIATED_NODE ? '*' : node);
   const account = accountOf(user);
   if (account === undefined) return need(group, 'users', user);

@@ -18,7 +18,7 @@ const EXTRA_PREFIX = 'impersonate-extra-';
 const MAX_REMEMBERED = 10_000;
 
 export interface ImpersonationNote {
-  /** The verb that allowed it, `impersonate:MODE`; '' for plain impersonation. */
+  /** The verb that allowed the impersonation, `impersonate:MODE`; '' for plain impersonation. */
   impersonation: string;
 }
 

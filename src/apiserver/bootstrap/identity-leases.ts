@@ -19,7 +19,10 @@ const NAMESPACE = 'kube-system';
 const LABEL = 'apiserver.kubernetes.io/identity';
 const COMPONENT = 'kube-apiserver';
 const DURATION_SECONDS = 3600;
-/** Upstream renews every 10 s. Longer here, because each renewal is a disk write and the Lease is valid for an hour. */
+/**
+ * Upstream renews every 10 s. This server renews less often, because each renewal is a disk write and the Lease is
+ * valid for an hour.
+ */
 const RENEW_MS = 5 * 60_000;
 
 export class IdentityLeases {

@@ -20,10 +20,10 @@ const RETRY_MS = 2_000;
 const FAREWELL_MS = 1_000;
 
 /**
- * Maintains the endpoints of the `kubernetes` service: every API server on this store. Each server announces its
- * address in a key with a store lease. Keep-alives of the lease write nothing. When a server stops or fails, its key
- * disappears and the other servers remove its address. Source: k8s.io/kubernetes pkg/controlplane/reconcilers (lease
- * reconciler).
+ * Maintains the endpoints of the `kubernetes` service: the addresses of all API servers on this store. Each server
+ * announces its address in a key with a store lease. Keep-alives of the lease write nothing. When a server stops or
+ * fails, its key disappears and the other servers remove its address. Source: k8s.io/kubernetes
+ * pkg/controlplane/reconcilers (lease reconciler).
  */
 export class MasterEndpoints {
   readonly #context: MastersContext;
@@ -36,7 +36,7 @@ export class MasterEndpoints {
   #publishing: Promise<void> | undefined;
   #wanted = false;
   #stopped = false;
-  /** Whether other API servers were among the last published addresses. */
+  /** True if other API servers were among the last published addresses. */
   #hasOtherMasters = false;
 
   /** `ttlSeconds`: how long the address of a failed server stays published. */
@@ -121,8 +121,8 @@ export class MasterEndpoints {
   }
 
   /**
-   * Publishes the announced addresses and follows changes from there. Runs one at a time; a call during a run causes
-   * another run.
+   * Publishes the announced addresses and follows later changes. Runs one at a time; a call during a run causes another
+   * run.
    */
   #publish(): Promise<void> {
     this.#wanted = true;

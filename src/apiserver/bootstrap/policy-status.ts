@@ -59,7 +59,7 @@ export class PolicyChecker {
   }
 
   async #check(name: string): Promise<void> {
-    // Lets requests run first, including the one that has written the policy.
+    // Requests run first, including the request that has written the policy.
     await this.#pause();
     const { cache, kinds, stopping } = this.#context;
     if (stopping.aborted) return;

@@ -22,7 +22,7 @@ export interface SoleWriterOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  /** Address and port, so that a restarted server continues its own claim. */
+  /** Address and port of the server. A restarted server has the same identity, so it continues its own claim. */
   readonly identity: string;
   readonly advertiseAddress: string;
   /** False: the server only announces its presence and never claims. */
@@ -60,7 +60,8 @@ export class SoleWriter {
   }
 
   /**
-   * Announces this server. Call before it serves. Resolves when no other server relies on being alone. Never rejects.
+   * Announces this server. Call before it serves. Resolves when no other server holds the sole-writer claim. Never
+   * rejects.
    */
   async announce(): Promise<void> {
     const { clock, log } = this.#options;
@@ -142,7 +143,7 @@ export class SoleWriter {
     const nowMs = clock.monotonicMs();
     try {
       const alive = this.#lease !== undefined && (await store.keepLease(this.#lease));
-      // A store restored from a snapshot may have the lease without the key, or neither.
+      // After a restore from a snapshot, the store may have the lease without the key, or neither of them.
       if (alive && (await store.get(this.#ownKey)).kv !== undefined) this.#extend(nowMs);
       else {
         // The claim has expired with the lease, so other servers may have started to write.

@@ -18,7 +18,7 @@ import { mayRequestProjects } from './project-requests.ts';
 import { virtualHandler } from './reviews.ts';
 import { openshiftHandler } from './templates-and-images.ts';
 
-/** Sets the namespace of a review to that of the request; rejects a different one. */
+/** Sets the namespace of a review to the namespace of the request. Rejects a review that names another namespace. */
 function placeIn(object: KubeObject, namespace: string): void {
   const { namespace: ownNamespace = '' } = object.metadata ?? {};
   if (ownNamespace !== '' && ownNamespace !== namespace)

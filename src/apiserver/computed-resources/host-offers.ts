@@ -54,8 +54,8 @@ const refusal = (name: string | undefined, why: string): ApiError =>
   });
 
 /**
- * Throws ApiErrors: Forbidden for an invalid signature, AlreadyExists for a name or ID of another host,
- * TooManyRequests.
+ * Handles an offer and returns it with its status. Throws ApiErrors: Forbidden for an invalid signature, AlreadyExists
+ * for a name or ID of another host, TooManyRequests.
  */
 export async function offerHost(
   context: WriteContext,
@@ -129,7 +129,7 @@ function isLowOrder(sealingKey: string): boolean {
   }
 }
 
-/** Rejects a known key with another name or machine ID. */
+/** Rejects an offer that has the signing key of `host` but another name, machine ID or sealing key. */
 function requireOwn({ name, machineID, sealingKey }: HostOffer['spec'] & object, host: BareMetalHost): void {
   const isSame =
     host.metadata?.name === name &&
@@ -208,8 +208,8 @@ async function report(
   const changed = annotation(host, REPORTED_ANNOTATION) !== state;
   const due = context.clock.nowMs() - (Date.parse(host.status?.lastUpdated ?? '') || 0) > REPORT_MS;
   if (!changed && !due) return;
-  // Without a write the host still gets a response, and reports again. Limits for unapproved hosts do not apply to
-  // approved ones.
+  // If the limits do not permit a write, the host still gets a response and reports again. They apply to unapproved
+  // hosts only.
   if (host.spec?.online !== true && !mayWriteOffer(context, source)) return;
   if (changed) {
     const request = ownRequest(context, RESOURCE, HOST_GROUP, MACHINE_NAMESPACE, name);

@@ -41,7 +41,7 @@ export function persistentVolumeClaimResize(classes: (name: string) => CachedObj
   };
 }
 
-/** The protection controllers remove the finalizers once no pod uses the object. */
+/** Adds finalizers to new claims and volumes. The protection controllers remove them once no pod uses the object. */
 export const storageObjectInUseProtection: AdmissionPlugin = {
   name: 'StorageObjectInUseProtection',
   resources: ['persistentvolumeclaims', 'persistentvolumes'],

@@ -83,7 +83,7 @@ export function certificateSigning(authorization: Authorization): AdmissionPlugi
 }
 
 /**
- * Sets the signer of v1beta1 requests that do not name one. Upstream does this in the defaults of the version, not in a
+ * Sets the signer of v1beta1 requests without a signer. Upstream does this in the defaults of the version, not in a
  * plug-in. Source: pkg/apis/certificates/v1beta1/defaults.go.
  */
 export function inferSigner(read: ReadSigningRequest): AdmissionPlugin {
@@ -154,8 +154,8 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
 };
 
 /**
- * Reports whether the request contains `system:masters` in any text encoding of DER. A search for the bytes rejects too
- * much rather than too little, and an unusual structure cannot hide the name from it.
+ * Reports whether the request contains `system:masters` in any text encoding of DER. The function searches the bytes of
+ * the whole request, so an unusual structure cannot hide the name. It may reject too much, but never too little.
  */
 function namesPrivilegedGroup(request: string): boolean {
   const pem = Buffer.from(request, 'base64').toString('latin1');

@@ -1,5 +1,5 @@
 /**
- * Restricts which fields a kubelet may write; the node authorizer decides on which objects. Source:
+ * Restricts the fields that a kubelet may write. The node authorizer restricts the objects. Source:
  * plugin/pkg/admission/noderestriction; KEP-279, KEP-2787.
  */
 
@@ -53,7 +53,7 @@ export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugi
         checkNode(request, nodeName);
         const left = request.operation === 'DELETE' && !request.dryRun ? request.old : undefined;
         const group = left?.metadata?.labels?.[GROUP_LABEL];
-        // The group is kept so that the host cannot claim another one when it registers again.
+        // The group is kept so that the host cannot claim another group when it registers again.
         if (left !== undefined && group !== undefined) await sources.rememberGroup(left, group);
       }
       if (isFor(request, '', 'pods')) checkPod(request, nodeName, sources);
@@ -122,8 +122,8 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
 function checkDeletedNode(request: AdmissionRequest, nodeName: string): void {
   const { metadata, spec } = (request.old ?? {}) as Node;
   const taint = spec?.taints?.find(({ key }) => !key.startsWith(LIFECYCLE_TAINTS));
-  // The label of the group that the host itself has claimed is set again by the registration, so it is no reason to
-  // reject.
+  // The registration sets the label of the group that the host itself has claimed again, so this label does not prevent
+  // the deletion.
   const group = metadata?.annotations?.[GROUP_CLAIM];
   const label = Object.entries(metadata?.labels ?? {}).find(
     ([name, value]) => isRestrictedLabel(name) && !(name === GROUP_LABEL && value === group),
@@ -187,7 +187,9 @@ function claimStatuses(pod: Pod): unknown {
   return { resourceClaimStatuses, extendedResourceClaimStatus };
 }
 
-/** Allows a kubelet to report a grown file system. It must not change labels, owners, finalizers or the phase. */
+/**
+ * Allows a kubelet to report a grown file system. The kubelet must not change labels, owners, finalizers or the phase.
+ */
 function checkClaim(request: AdmissionRequest, nodeName: string): void {
   if (request.operation !== 'UPDATE' || request.subresource !== 'status')
     throw forbid(request, 'may only update PVC status');

@@ -29,7 +29,7 @@ function driverRequests(name: string | undefined, audience: string, sources: Aud
   return requests.some((request) => (request.audience ?? '') === audience);
 }
 
-/** The CSI driver of a volume: inline, or of the persistent volume that its claim is bound to. */
+/** The CSI driver of an inline volume, or of the persistent volume to which the claim of the volume is bound. */
 function driverOf(pod: Pod, volume: Volume, sources: AudienceSources): string | undefined {
   if (volume.csi !== undefined) return volume.csi.driver;
   const { name = '', namespace = '', uid } = pod.metadata ?? {};

@@ -51,7 +51,8 @@ export function namespaceLifecycle(namespaces: NamespaceSource): AdmissionPlugin
     return stored;
   };
   /**
-   * Another server may terminate the namespace between this check and the commit, so the commit compares its revision.
+   * Another server may terminate the namespace between this check and the commit. Therefore the commit requires that
+   * the revision of the namespace is unchanged.
    */
   const guardOf = (request: AdmissionRequest, { revision }: CachedObject): NamespaceGuard => ({
     guard: { key: namespaces.key(request.namespace), modRevision: storeRevision(revision) },

@@ -1,6 +1,6 @@
 /**
- * Hosts and certificates of routes. A route without a host gets one in the cluster's domain. Setting a host or a
- * certificate requires `routes/custom-host`. Source: openshift/library-go pkg/route/hostassignment.
+ * Hosts and certificates of routes. A route without a host gets a host in the cluster's domain. Setting a host or a
+ * certificate requires permission on `routes/custom-host`. Source: openshift/library-go pkg/route/hostassignment.
  */
 
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';

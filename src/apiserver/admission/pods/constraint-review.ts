@@ -33,7 +33,7 @@ export interface ConstraintSources {
 export interface PodReview {
   readonly pod: Pod;
   readonly namespace: string;
-  /** The requester and the pod's service account. A constraint applies if any of them may use it. */
+  /** The requester and the pod's service account. A constraint applies if at least one subject may use it. */
   readonly subjects: readonly UserInfo[];
   readonly scope: Scope;
   /** Name of the constraint that is tried first. */

@@ -1,8 +1,8 @@
 /**
- * Rejects pods that use the image of the host's root file system. Mirror pods may name it: only the node can create
- * them, and the kubelet does not run them, so they grant no access. For pods of `oc adm must-gather` it also adapts the
- * node selector, because they select masters by the label value of OpenShift 4, and nodes here have the value of OKD
- * 3.11.
+ * Rejects pods that use the image of the host's root file system. Mirror pods may name the image: only the node can
+ * create mirror pods, and the kubelet does not run them, so they grant no access. The plug-in also adapts the node
+ * selector of pods of `oc adm must-gather`. These pods select masters by the label value of OpenShift 4, but nodes here
+ * have the label value of OKD 3.11.
  */
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { HOST_PROGRAMS_IMAGE, hostRootFields, hostRootRefusal } from '../../../api/podspec/host-root-image.ts';
@@ -36,7 +36,9 @@ export const hostRootImage: AdmissionPlugin = {
   },
 };
 
-/** Replaces a role label with an empty value in the node selector by a condition that the label exists. */
+/**
+ * Replaces each role label with an empty value in the node selector by a node affinity that requires only the label.
+ */
 function selectRoles({ spec }: Pod): void {
   const selector = spec?.nodeSelector;
   if (selector === undefined || !spec?.containers.every(({ image }) => image === HOST_PROGRAMS_IMAGE)) return;

@@ -10,7 +10,10 @@ import type { ImageStream } from '../../../openshift/image-streams/kinds/imagest
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 
-/** With the value `*`, all image names of the object are resolved, whatever the lookup policies of the streams are. */
+/**
+ * Annotation. With the value `*`, all image names of the object are resolved, whatever the streams' lookup policies
+ * are.
+ */
 const RESOLVE_NAMES = 'alpha.image.policy.openshift.io/resolve-names';
 const NAME = /^[a-z0-9][a-z0-9._-]*(?::[\w.-]+)?$/;
 

@@ -84,7 +84,9 @@ export const limitPodHardAntiAffinityTopology: AdmissionPlugin = {
   },
 };
 
-/** Copies the zone and region labels of the node to its pods, so that they can read them with the downward API. */
+/**
+ * Copies the zone and region labels of the node to its pods, so that pods can read the labels with the downward API.
+ */
 export function podTopologyLabels(node: (name: string) => CachedObject | undefined): AdmissionPlugin {
   const label = (object: { metadata?: { labels?: Record<string, string> } }, name: string): void => {
     const all = node(name)?.labels() ?? {};

@@ -188,7 +188,7 @@ class PodSecurity {
     );
   }
 
-  /** Checks one pod of each controller first, because its other pods are alike. */
+  /** Checks one pod of each controller first, because the other pods of a controller are alike. */
   async #existingPods(namespace: string, enforce: LevelVersion): Promise<string[]> {
     const { clock, settings } = this.#deps;
     const review = new ExistingPods(enforce);
@@ -250,7 +250,7 @@ interface Template {
   readonly spec?: PodSpec;
 }
 
-/** The pod template of a workload. Some controllers have none. */
+/** The pod template of a workload. Undefined if the workload has no template. */
 function templateOf(object: KubeObject): Template | undefined {
   const { template, spec } = object as {
     template?: Template;
@@ -260,8 +260,8 @@ function templateOf(object: KubeObject): Template | undefined {
 }
 
 /**
- * Reports whether an update can change the result: only images, ephemeral containers and the old seccomp annotation
- * can.
+ * Reports whether an update can change the result. Only images, ephemeral containers and the old seccomp annotation can
+ * change it.
  */
 function isSignificant(pod: Pod, old: Pod): boolean {
   const now = pod.spec;

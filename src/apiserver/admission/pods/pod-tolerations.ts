@@ -29,8 +29,8 @@ const writtenPod = (request: AdmissionRequest): Pod | undefined => {
 };
 
 /**
- * Merges the tolerations of the namespace (or the cluster default) into pods and rejects tolerations that it does not
- * allow.
+ * Merges the tolerations of the namespace (or the cluster default) into pods. Rejects pods with tolerations that the
+ * namespace does not allow.
  */
 export function podTolerationRestriction(
   settings: PodTolerationSettings,
@@ -115,7 +115,8 @@ function mergeTolerations(all: readonly Toleration[]): Toleration[] {
 }
 
 /**
- * Nodes with special devices are tainted with the device's resource name. Adds the toleration to pods that request it.
+ * Nodes with special devices are tainted with the resource name of the device. Adds the toleration of this taint to
+ * pods that request the resource.
  */
 export const extendedResourceToleration: AdmissionPlugin = {
   name: 'ExtendedResourceToleration',

@@ -132,7 +132,7 @@ async function admit(
   throw forbid(request, `unable to validate against any security context constraint: ${why}`);
 }
 
-/** Sets the annotation, or removes it for undefined. Values from clients are overwritten. */
+/** Sets the annotation with the constraint that admitted the pod. Undefined: removes it. Clients cannot set it. */
 function annotate(pod: Pod, name: string | undefined): void {
   const { annotations = {} } = pod.metadata ?? {};
   if (annotations[SCC_ANNOTATION] === name) return;

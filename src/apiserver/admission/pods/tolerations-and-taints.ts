@@ -16,7 +16,8 @@ const tolerates = (toleration: Toleration, key: string): boolean =>
   (toleration.effect === 'NoExecute' || toleration.effect === undefined || toleration.effect === '');
 
 /**
- * Adds tolerations that keep a pod this long on a node that is not ready or unreachable, unless the pod has its own.
+ * Adds tolerations that keep a pod for a limited time on a node that is not ready or unreachable, unless the pod has
+ * its own tolerations of these taints.
  */
 export function defaultTolerationSeconds(seconds: TolerationSeconds = DEFAULT_SECONDS): AdmissionPlugin {
   const missing = [

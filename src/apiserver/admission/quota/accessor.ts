@@ -63,7 +63,7 @@ export class QuotaAccessor {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Item[]>();
   readonly #busy = new Set<string>();
-  /** Last written version by namespace and name, kept until the watch cache has it. */
+  /** Last written version of each quota, by namespace and name, until the watch cache has it. */
   readonly #written = new Map<string, Map<string, CachedObject>>();
 
   /** Reservations that are not stored yet or were stored only recently, by namespace and name of the quota. */

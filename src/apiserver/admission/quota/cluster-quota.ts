@@ -46,7 +46,7 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
   /** Settles when the previous request has been stored or abandoned. */
   let last: Promise<void> = Promise.resolve();
 
-  /** Waits for the previous request. Resolves with the function that releases the next one. */
+  /** Waits for the previous request. Resolves with the function that releases the next request. */
   async function turn(): Promise<() => void> {
     let release = (): void => {};
     const before = last;

@@ -24,7 +24,7 @@ export interface Verdict {
   readonly annotations: readonly (readonly [string, string])[];
 }
 
-/** Parses a webhook response. Throws an Error that describes what is wrong with it. */
+/** Parses a webhook response. Throws an Error with the problem of an invalid response. */
 export function readAnswer(answer: JsonValue, uid: string, version: string, mutating: boolean): Verdict {
   const review = isObject(answer) ? answer : {};
   const text = (object: JsonObject, name: string): string => {

@@ -20,16 +20,16 @@ export interface Hook {
   readonly conditions: readonly Condition[];
   readonly ignoresFailure: boolean;
   readonly timeoutMs: number;
-  /** The AdmissionReview version that is sent, chosen from those that the webhook accepts. */
+  /** The AdmissionReview version that is sent: the first supported version of those that the webhook accepts. */
   readonly reviewVersion: string;
   readonly allowsDryRun: boolean;
   readonly reinvoked: boolean;
 }
 
-/** A webhook that a request concerns, and the version in which it sees the request. */
+/** A webhook that a request concerns, and the version in which the webhook sees the request. */
 export interface MatchingWebhook {
   readonly hook: Hook;
-  /** Position of the webhook among all configured ones. */
+  /** Position of the webhook among all configured webhooks. */
   readonly index: number;
   readonly as: ServedKind;
 }

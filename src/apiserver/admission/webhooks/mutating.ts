@@ -54,7 +54,7 @@ async function callInOrder(
 }
 
 /**
- * Reports whether the webhook changed the object. Undefined: it was not called, or it failed and its failure is
+ * Calls a webhook and reports whether it changed the object. Undefined: the webhook was not called, or its failure is
  * ignored.
  */
 async function call(

@@ -12,7 +12,7 @@ const MAX_TEXT = 1024;
 const MAX_CAUSES = 32;
 const MAX_RETRY_SECONDS = 86_400;
 
-/** Undefined if there are no details or none of their fields has the right type. */
+/** The details, without fields of a wrong type. Undefined if no field remains. */
 export function detailsOf(value: JsonValue | undefined): Details | undefined {
   if (value === undefined || !isObject(value)) return undefined;
   const causes = fieldOf(value, 'causes');

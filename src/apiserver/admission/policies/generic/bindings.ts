@@ -9,10 +9,10 @@ export interface Binding {
   readonly name: string;
   readonly policyName: string;
   readonly match: MatchSpec | undefined;
-  /** False: the binding has no rules of its own and applies to all that the policy matches. */
+  /** False: the binding has no rules of its own and applies to all requests that the policy matches. */
   readonly hasRules: boolean;
   readonly paramRef: ParamRef | undefined;
-  /** Validation actions on failure. Bindings of mutating policies have none. */
+  /** Validation actions on failure. Bindings of mutating policies have no actions. */
   readonly actions: readonly string[];
 }
 

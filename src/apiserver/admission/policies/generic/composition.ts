@@ -72,13 +72,13 @@ export class PolicyCompiler {
     this.paramKind =
       paramKind === undefined ? undefined : { apiVersion: paramKind.apiVersion ?? '', kind: paramKind.kind ?? '' };
     this.#always = paramKind === undefined ? [] : [['params', DYN]];
-    // Conditions are evaluated before variables exist.
+    // Match conditions are compiled first, because they cannot use variables.
     this.conditions = (spec.matchConditions ?? []).map(({ name, expression }, index) => ({
       name,
       ...this.#compiled(`spec.matchConditions[${index}].expression`, expression, 'bool', this.#always),
     }));
     const variables = new Map<string, Expression>();
-    // A variable may refer to those before it.
+    // A variable may refer to earlier variables.
     for (const [index, { name, expression }] of (spec.variables ?? []).entries()) {
       const compiled = this.expression(`spec.variables[${index}].expression`, expression, 'any');
       variables.set(name, compiled);

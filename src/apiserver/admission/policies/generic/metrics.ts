@@ -6,7 +6,7 @@ import { Histogram } from '../../../../base/histogram.ts';
 import { histogramText, type Metrics } from '../../../server/metrics.ts';
 import { OUT_OF_BUDGET } from '../../expressions.ts';
 
-/** Upper bounds in seconds. */
+/** Upper bounds of the histogram buckets, in seconds. */
 const BUCKETS = [5e-7, 0.001, 0.01, 0.1, 1];
 /** Limit of series: users choose the names of policies. Further policies are not counted. */
 const MAX_SERIES = 1024;

@@ -17,7 +17,7 @@ export interface Mutation {
 }
 
 export interface MutatingPolicy extends Policy {
-  /** In the order of application. */
+  /** Mutations in the order in which they are applied. */
   readonly mutations: readonly Mutation[];
   /** True if the mutations run again when other plug-ins change the object after them. */
   readonly reinvoked: boolean;

@@ -63,7 +63,7 @@ class Dispatch {
   readonly #pass: Pass;
   readonly #authorizer: ReturnType<typeof authorizerOf>;
   readonly #errors: Failed[] = [];
-  /** At least one mutation ran, whether or not it changed the object. */
+  /** True if at least one mutation ran, even if it did not change the object. */
   #made = false;
   #namespace: KubeObject | undefined;
 

@@ -15,9 +15,9 @@ const MAX_MESSAGE = 5 * 1024;
 
 export interface Failure {
   readonly message: string;
-  /** Reason of the rejection. Undefined if the evaluation failed, not the validation. */
+  /** Reason of the rejection. Undefined if an expression could not be evaluated. */
   readonly reason: string | undefined;
-  /** Index of the validation; 0 if the failure belongs to none of them. */
+  /** Index of the validation. 0 if the failure does not belong to a validation. */
   readonly index: number;
   readonly seconds: number;
 }
@@ -33,7 +33,10 @@ interface Judgement {
 
 const NOTHING: Judgement = { failures: [], ignored: [], annotations: [], unannotated: [] };
 
-/** Variables of expressions without the policy's own `variables`. Match conditions have no `namespaceObject`. */
+/**
+ * Resolvers of variables, without the policy's own `variables`. Match conditions have a resolver of their own, because
+ * they have no `namespaceObject`.
+ */
 export interface Given {
   readonly conditions: (name: string) => Value;
   readonly others: (name: string) => Value;

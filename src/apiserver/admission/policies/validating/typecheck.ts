@@ -21,7 +21,7 @@ const MAX_KINDS = 10;
 
 /**
  * Type problems of the policy's validations. `pause` is awaited after each expression and kind, because a policy may
- * have many of both.
+ * have many expressions and kinds.
  */
 export async function typeCheck(
   policy: ValidatingAdmissionPolicy,
