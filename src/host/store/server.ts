@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { createGossipHints } from '../../gossip/agent/index.ts';
 import { processFacts } from '../../kubelet/io/host-facts/index.ts';
-import { parseSwitchRecord } from '../../openshift/updates/core/port.ts';
+import { parseSwitchRecord, snapshotAfterRollback } from '../../openshift/updates/core/port.ts';
 import { completeFallback, createFallback, type FallbackOptions } from '../../store/administration/fallback.ts';
 import { recoverMark } from '../../store/administration/recover.ts';
 import { createPeerDialer } from '../../store/client/peer-dialer.ts';
@@ -182,9 +182,9 @@ async function beforeUpdate(
   context: Pick<FallbackOptions, 'storage' | 'log'>,
 ): Promise<Fallback | undefined> {
   const record = parseSwitchRecord(await readFile(recordFile, 'utf8').catch(() => ''));
-  const isRolledBack = record?.phase === 'rollingBack' || record?.phase === 'failed';
-  if (record?.snapshot === undefined || !isRolledBack || record.from !== PRODUCT_VERSION) return undefined;
-  return fallbackOf(settings, { ...context, snapshots: { only: join(dirname(recordFile), record.snapshot) } });
+  const snapshot = snapshotAfterRollback(record, PRODUCT_VERSION);
+  if (snapshot === undefined) return undefined;
+  return fallbackOf(settings, { ...context, snapshots: { only: join(dirname(recordFile), snapshot) } });
 }
 
 async function beginDirectory(settings: EtcdSettings): Promise<void> {

@@ -26,7 +26,7 @@ import type { Log } from '../../base/log.ts';
 import { timestamp } from '../../base/times.ts';
 import { compareReleases } from '../../base/versions/release-version.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../client/types.ts';
-import { nextSwitchStep, STABLE_MS, type SwitchRecord } from './core/index.ts';
+import { nextSwitchStep, STABLE_MS, type SwitchRecord, snapshotAfterRollback } from './core/index.ts';
 import { type DrainedHost, drainOwnNode, uncordonOwnNode } from './drain.ts';
 import type { HostExecutables, ReleaseFiles } from './port.ts';
 import type { VerifyRelease } from './releases-port.ts';
@@ -152,7 +152,7 @@ export class UpdateAgent {
     switch (step.step) {
       case 'none':
         if (record === undefined) return;
-        if (record.phase === 'failed' && record.snapshot !== undefined) await this.#settle(record);
+        if (snapshotAfterRollback(record, running) !== undefined) await this.#settle(record);
         await uncordonOwnNode(this.#host, node);
         return this.#report(node, reportOf(record));
       case 'stage':
@@ -257,7 +257,11 @@ export class UpdateAgent {
       if (this.#fetches.id !== id) this.#fetches = { id, count: 0 };
       this.#fetches.count += 1;
       if (this.#fetches.count < MAX_FETCHES && !(error instanceof CodedError && error.code === 'refused')) throw error;
-      await executables.writeRecord({ ...record, phase: 'failed', message: messageOf(error) });
+      const kept = snapshotAfterRollback(await executables.record(), running);
+      await executables.writeRecord({
+        ...{ ...record, phase: 'failed', message: messageOf(error) },
+        ...(kept === undefined ? {} : { snapshot: kept }),
+      });
       return this.#wakeSoon();
     }
     if (this.#stopped) return;

@@ -250,8 +250,13 @@ test('releases the store snapshot after a rollback once the host is healthy', {
   const host = hostProcess('0.9.8');
   await until('failed', (update) => update?.id === '5' && update.state === 'Failed');
   assert.match(await readFile(file, 'utf8'), /store-0\.9\.8\.db/);
+  // The cluster returns to the same release at once, possibly before the store of this host has started.
+  await want('5-back', '0.9.8');
+  await until('done', (update) => update?.id === '5-back' && update.state === 'Done');
+  assert.match(await readFile(file, 'utf8'), /"id":"5-back".*store-0\.9\.8\.db/);
   for (let round = 0; round < 100 && /store-/.test(await readFile(file, 'utf8')); round++)
     await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), record);
+  const kept = { ...record, id: '5-back', to: '0.9.8', phase: 'done', message: '', timeoutMs: 0 };
+  assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), kept);
   await host.stop();
 });

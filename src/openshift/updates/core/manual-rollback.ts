@@ -45,7 +45,9 @@ export function planManualRollback(facts: RollbackFacts, restoreStore: boolean):
   const { snapshot: _, ...kept } = record;
   const message = `rolled back from ${to} to ${from} on the host`;
   const planned: SwitchRecord = { ...kept, phase: 'rollingBack', message };
-  return restoreStore && store?.snapshot !== undefined ? { ...planned, snapshot: store.snapshot.name } : planned;
+  // With other members, the former release gets their data instead of the snapshot, so nothing is lost.
+  const mayReplace = restoreStore || (store?.members ?? 1) > 1;
+  return mayReplace && store?.snapshot !== undefined ? { ...planned, snapshot: store.snapshot.name } : planned;
 }
 
 function checkStore({ from, readableLevel }: SwitchRecord, store: StoreFacts, restoreStore: boolean): void {

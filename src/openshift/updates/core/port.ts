@@ -18,6 +18,15 @@ export interface SwitchRecord {
   readonly readableLevel?: number;
 }
 
+/**
+ * Snapshot that the store may restore after a rollback to `running`. Undefined if this release is not the result of a
+ * rollback, or has been healthy since.
+ */
+export function snapshotAfterRollback(record: SwitchRecord | undefined, running: string): string | undefined {
+  if (record === undefined || record.from !== running || record.phase === 'trying') return undefined;
+  return record.phase === 'done' && record.to !== running ? undefined : record.snapshot;
+}
+
 /** File name in the directory of the record. */
 const SNAPSHOT_NAME = /^store-[\w.+-]+\.db$/;
 

@@ -3,7 +3,7 @@
  * failure at any step the next start determines the due step. During a trial, a guard process with the previous
  * executable reverts the switch if the new executable does not confirm in time.
  */
-import type { SwitchRecord } from './port.ts';
+import { type SwitchRecord, snapshotAfterRollback } from './port.ts';
 
 export interface HostState {
   readonly record: SwitchRecord | undefined;
@@ -40,7 +40,7 @@ export function nextSwitchStep(
     default:
       if (wanted === undefined || wanted.id === record?.id) return { step: 'none' };
       if (wanted.version !== running) return { step: 'stage' };
-      return { step: 'write', record: doneWithout(wanted, running) };
+      return { step: 'write', record: doneWithout(wanted, running, snapshotAfterRollback(record, running)) };
   }
 }
 
@@ -49,11 +49,14 @@ const failed = (record: SwitchRecord, message: string): SwitchStep => ({
   record: { ...record, phase: 'failed', message },
 });
 
+/** The snapshot of a rollback stays in the record until the host is healthy: the store may not have started yet. */
 const doneWithout = (
   { id, version }: { readonly id: string; readonly version: string },
   from: string,
+  snapshot: string | undefined,
 ): SwitchRecord => ({
   ...{ id, from, to: version, phase: 'done', message: '', timeoutMs: 0 },
+  ...(snapshot === undefined ? {} : { snapshot }),
 });
 
 /**

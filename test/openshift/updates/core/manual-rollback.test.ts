@@ -49,7 +49,7 @@ test('rejects a rollback that other members of the store would contradict', () =
   assert.throws(() => planManualRollback(store({ level: 4, members: 3 }), false), /the store has 3 members/);
   assert.throws(() => planManualRollback(store({ level: 4, members: 3 }), true), /the store has 3 members/);
   assert.throws(() => planManualRollback(store({ members: 3 }), true), /--restore-store: the store has 3 members/);
-  assert.equal(planManualRollback(store({ members: 3 }), false).phase, 'rollingBack');
+  assert.equal(planManualRollback(store({ members: 3 }), false).snapshot, 'store-0.1.0.db');
 });
 
 test('assumes the level of releases without a statement for records of older releases', () => {

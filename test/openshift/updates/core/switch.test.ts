@@ -1,7 +1,11 @@
 /** Simulates host, guard and disk of an update step by step, with power failures between any two steps. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseSwitchRecord, type SwitchRecord } from '../../../../src/openshift/updates/core/port.ts';
+import {
+  parseSwitchRecord,
+  type SwitchRecord,
+  snapshotAfterRollback,
+} from '../../../../src/openshift/updates/core/port.ts';
 import { nextGuardStep, nextSwitchStep } from '../../../../src/openshift/updates/core/switch.ts';
 import { generator } from '../../../support/random.ts';
 
@@ -195,6 +199,35 @@ test('completes an update to the running version, and does not repeat a finished
   assert.deepEqual(nextSwitchStep({ record: undefined, link: undefined, running: '0.1.0' }, undefined), {
     step: 'none',
   });
+});
+
+test('keeps the snapshot of a rollback when the cluster returns to the same release before the store has started', () => {
+  const record: SwitchRecord = {
+    ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'failed', message: 'x', timeoutMs: 1 },
+    snapshot: 'store-0.1.0.db',
+  };
+  const back = { id: '7-back', version: '0.1.0' };
+  const step = nextSwitchStep({ record, link: '0.1.0', running: '0.1.0' }, back);
+  assert.ok(step.step === 'write');
+  assert.equal(step.record.phase, 'done');
+  assert.equal(snapshotAfterRollback(step.record, '0.1.0'), 'store-0.1.0.db');
+  assert.equal(snapshotAfterRollback(parseSwitchRecord(JSON.stringify(step.record)), '0.1.0'), 'store-0.1.0.db');
+  const again = nextSwitchStep({ record: step.record, link: '0.1.0', running: '0.1.0' }, { ...back, id: '8' });
+  assert.ok(again.step === 'write');
+  assert.equal(again.record.snapshot, 'store-0.1.0.db');
+});
+
+test('restores no snapshot after an update that succeeded, during a trial, or for another release', () => {
+  const record = (change: Partial<SwitchRecord>): SwitchRecord => ({
+    ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'done', message: '', timeoutMs: 1, snapshot: 'store-0.1.0.db' },
+    ...change,
+  });
+  assert.equal(snapshotAfterRollback(undefined, '0.1.0'), undefined);
+  assert.equal(snapshotAfterRollback(record({}), '0.1.0'), undefined);
+  assert.equal(snapshotAfterRollback(record({}), '0.2.0'), undefined);
+  assert.equal(snapshotAfterRollback(record({ phase: 'trying' }), '0.1.0'), undefined);
+  assert.equal(snapshotAfterRollback(record({ phase: 'failed' }), '0.2.0'), undefined);
+  assert.equal(snapshotAfterRollback(record({ phase: 'rollingBack' }), '0.1.0'), 'store-0.1.0.db');
 });
 
 test('ignores a damaged record', () => {
