@@ -21,7 +21,7 @@ export interface History {
   /** Seconds since 1970, ascending, at equal distances. */
   readonly times: readonly number[];
   readonly metrics: ReadonlyMap<string, HistoryMetric>;
-  /** What the values do not include, as a sentence for the user. */
+  /** Sentence for the user about missing nodes; undefined if the values are complete. */
   readonly note?: string;
 }
 
