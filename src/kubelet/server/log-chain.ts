@@ -17,8 +17,8 @@ export async function rotatedLogs(logs: LogFiles, path: string): Promise<string[
 }
 
 /**
- * Opens all log files, oldest first, the current one last. Throws the error of the current one, with the code ENOENT,
- * when no file exists. Shortly after a rotation, only rotated files may exist.
+ * Opens all log files, oldest first, the current one last. If no file exists, throws the error for the current file,
+ * with the code ENOENT. Shortly after a rotation, only rotated files may exist.
  */
 export async function openLogs(files: LogFiles, path: string): Promise<OpenLog[]> {
   for (let look = 1; ; look += 1) {
@@ -42,7 +42,7 @@ export async function openLogs(files: LogFiles, path: string): Promise<OpenLog[]
 
 const isOpen = (found: unknown): found is OpenLog => typeof found === 'object' && found !== null && 'identity' in found;
 
-/** Next log file after this one. Undefined when this one is the last. */
+/** Log file that follows `log`. Undefined if `log` is the last file. */
 export async function nextLog(files: LogFiles, path: string, log: OpenLog): Promise<OpenLog | undefined> {
   const own = await log.identity();
   const current = await files.open(path).catch(() => undefined);

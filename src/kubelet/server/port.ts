@@ -19,8 +19,8 @@ export interface KubeletConnection {
   /** Subject of the client certificate, if TLS verified it against the client authorities. */
   peer(): PeerSubject | undefined;
   /**
-   * Must be called before the response with the identity of the request: it determines the connection's resource
-   * limits.
+   * Sets the identity of the request, which determines the connection's resource limits. Must be called before the
+   * response.
    */
   identified(as: Identified): void;
 }

@@ -8,7 +8,7 @@ import type { KubeletResponse } from './port.ts';
 import type { Route } from './routes.ts';
 import { sendFile, sendPrivateJson } from './send-file.ts';
 
-/** Requests that are served at once. */
+/** Maximum number of concurrent requests. */
 const MAX_REQUESTS = 4;
 
 export interface RecordingRequestsOptions {
@@ -25,7 +25,9 @@ export class RecordingRequests {
     this.#options = options;
   }
 
-  /** Sends the list, or the file of the query. Throws HttpErrors before a response was sent. */
+  /**
+   * Sends the list of recordings, or the recording that the query names. Throws HttpErrors before a response was sent.
+   */
   async serve({ rig = '', query, user = '' }: Route, response: KubeletResponse, signal: AbortSignal): Promise<void> {
     const { devices, clock, log } = this.#options;
     const host = devices?.rigHost;

@@ -62,7 +62,8 @@ export class RigRequests {
     const baudRate = Number(query.get('baud') ?? '115200');
     const requested = { stdin: flag(query, 'input'), stdout: flag(query, 'output'), stderr: false, tty: true };
     await this.#options.streaming.handleRemoteCommand(request, socket, head, requested, async () => {
-      // A serial line has one reader, and the later request holds the claim now, so the earlier session is ended.
+      // A serial line has one reader. End the session of the earlier request, because the later one now holds the rig's
+      // claim.
       this.#consoles.get(rig)?.();
       const line = await host.openSerial(path, baudRate);
       let recording: Recording;

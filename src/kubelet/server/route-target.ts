@@ -21,7 +21,10 @@ export function runningContainer(view: RuntimeView, worker: PodWorker, name: str
   return found;
 }
 
-/** Source: pkg/kubelet/kubelet_pods.go validateContainerLogStatus. */
+/**
+ * Container run whose log is requested: the latest run, or the one before with `previous`. Source:
+ * pkg/kubelet/kubelet_pods.go validateContainerLogStatus.
+ */
 export function logContainer(view: RuntimeView, worker: PodWorker, route: Route): ContainerStatus {
   const { pod, container } = route;
   const spec = worker.pod.spec;

@@ -176,7 +176,7 @@ function hostLogsRoute(
 }
 
 /**
- * Routes below `/hyperedge/`. A snapshot contains every secret, so its download requires `create` for each method. The
+ * Routes below `/hyperedge/`. A snapshot contains every secret, so its download is a POST that requires `create`. The
  * name of a snapshot is stored in place of the container name.
  */
 function administrationRoute(

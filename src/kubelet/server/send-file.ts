@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { KubeletResponse } from './port.ts';
 
-/** A download without progress for this time is ended, because it occupies one of few places. */
+/** Time after which a download without progress is ended, because the number of downloads is limited. */
 const STALL_MS = 60_000;
 export const NO_SNIFF = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' };
 
@@ -16,7 +16,7 @@ export interface SentFile {
   close(): void;
 }
 
-/** Closes the file in any case. */
+/** Sends the file as a download. Closes the file in any case. */
 export async function sendFile(
   response: KubeletResponse,
   { name, bytes, content, close }: SentFile,

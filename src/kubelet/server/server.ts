@@ -59,12 +59,12 @@ export interface KubeletServerOptions {
   readonly config: KubeletConfig;
   readonly probeMetrics: () => string;
   readonly moreMetrics: () => string;
-  /** Undefined: no history is kept. */
+  /** If undefined, no history is kept. */
   readonly history: Pick<UsageRecorder, 'answer'> | undefined;
   readonly hostLogs: HostLogSource;
-  /** Undefined: the paths below `/hyperedge/` are not found. */
+  /** If undefined, the paths below `/hyperedge/` are not found. */
   readonly administration?: HostAdministration | undefined;
-  /** Undefined: the checks of the host cannot be requested. */
+  /** If undefined, the checks of the host cannot be requested. */
   readonly doctor: HostDoctor | undefined;
   readonly files: LogFiles;
   readonly fileWatch: FileWatch;
@@ -329,8 +329,8 @@ export class KubeletServer {
 }
 
 /**
- * Name of the user for the log. The API server adds the name of its user to requests for the administration of the
- * host; it removes the header that a client sends.
+ * Name of the user for the log. The API server adds its user's name to requests for the administration of the host, and
+ * removes this header from the requests of its own clients.
  */
 function userOf(caller: Caller, { headers }: KubeletRequest): string {
   const forwarded = headers['x-remote-user'];

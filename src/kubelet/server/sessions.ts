@@ -22,8 +22,8 @@ export class Sessions {
   private readonly counts = new Map<string, number>();
 
   /**
-   * Registers a session. `owner`: ID of the container or of the pod's sandbox. Returns a function that releases it.
-   * Throws TooManySessions.
+   * Registers a session. `owner`: ID of the container or of the pod's sandbox. Returns a function that ends the
+   * registration. Throws TooManySessions.
    */
   open(kind: SessionKind, owner: string): () => void {
     const key = `${kind}/${owner}`;

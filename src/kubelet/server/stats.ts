@@ -19,7 +19,6 @@ import type { CgroupUsage } from '../resources/cgroups.ts';
 import type { VolumeUsage } from '../volumes/usage.ts';
 import { cadvisorText } from './cadvisor.ts';
 
-/** Services that statistics read. */
 type StatsServices = Pick<
   PodServices,
   'cgroups' | 'clock' | 'directories' | 'host' | 'runtime' | 'settings' | 'trees' | 'view'
@@ -42,7 +41,7 @@ interface Sample {
 /** Minimum window for rates, because shorter ones would only measure noise. */
 const MIN_RATE_WINDOW_MS = 1_000;
 const MAX_SAMPLES = 2_000;
-/** Pods that are read at once. */
+/** Number of pods that are read at once, before other work of the process gets its turn. */
 const TURN_PODS = 10;
 const VOLUME_METRICS = [
   ['capacity_bytes', 'capacityBytes'],

@@ -19,7 +19,6 @@ import type { PodServices } from '../pods/services.ts';
 import type { LoginManager, ShutdownLock, ShutdownSignals } from './port.ts';
 import { hasStopStage } from './stop-stages.ts';
 
-/** Services that a shutdown of the node uses. */
 type ShutdownServices = Pick<PodServices, 'events' | 'node' | 'statuses'>;
 
 const RECONNECT_MS = 1_000;
@@ -29,7 +28,7 @@ const MESSAGE = 'Pod was terminated in response to imminent node shutdown.';
 const REJECTION = { reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' };
 
 export interface ShutdownDeps {
-  /** Undefined: shutdowns are not announced on this host. */
+  /** If undefined, shutdowns are not announced on this host. */
   readonly login: LoginManager | undefined;
   readonly periods: readonly ShutdownPeriod[];
   readonly services: ShutdownServices;
@@ -105,7 +104,10 @@ export class ShutdownManager {
     this.#timer = clock.setTimer(RECONNECT_MS, () => void this.#connect(login));
   }
 
-  /** Throws CodedError 'systemd' when the login manager limits the delay to less. */
+  /**
+   * Raises the login manager's limit for delays if necessary. Throws CodedError 'systemd' if the limit stays below
+   * `wantedMs`.
+   */
   async #allow(login: LoginManager, wantedMs: number): Promise<void> {
     if ((await login.maxDelayMs()) >= wantedMs) return;
     await login.raiseMaxDelay(wantedMs);
@@ -163,7 +165,7 @@ export class ShutdownManager {
     await this.#within(REPORT_MS, services.statuses.written(wanted.map(({ metadata }) => toUid(metadata?.uid))));
   }
 
-  /** Returns false when the time did not suffice. */
+  /** Ends the pods of a group. Returns false if they did not end within the group's time. */
   #endGroup(group: ShutdownGroup): Promise<boolean> {
     const workers = group.pods.flatMap((pod) => {
       const worker = this.#deps.pods.worker(toUid(pod.metadata?.uid));

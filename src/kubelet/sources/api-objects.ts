@@ -1,7 +1,7 @@
 import type { Node, Service } from '../../api/generated/core/v1.ts';
 import type { Informer } from '../../client/types.ts';
 
-/** The Node of this kubelet and the services of the cluster. Nothing is known of them until `follow`. */
+/** The Node of this kubelet and the services of the cluster. Both are unknown until `follow` is called. */
 export class ApiObjects {
   #nodes: Informer<Node> | undefined;
   #services: Informer<Service> | undefined;

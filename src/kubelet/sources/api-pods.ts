@@ -29,8 +29,8 @@ export interface ApiPods {
 }
 
 /**
- * Maximum wait for last known services and node, which are read with the pods. After it, previously admitted pods start
- * without them.
+ * Maximum wait for last known services and node, which are read with the pods. After this time, previously admitted
+ * pods start without them.
  */
 const COMPANIONS_MS = 1_000;
 
@@ -41,7 +41,7 @@ export function followApiPods(options: ApiPodsOptions): ApiPods {
     lastKnown: { set: 'pods', pace: 'soon', kept: keptPod },
   });
   const services: Informer<Service> = informers.informer(resources.services, {
-    // Written by the service proxy.
+    // The service proxy writes this set; the kubelet only reads it.
     lastKnown: { set: 'services', readOnly: true },
   });
   const nodes: Informer<Node> = informers.informer(resources.nodes, {
@@ -92,7 +92,7 @@ function keptPod(object: KubeObject): KubeObject | undefined {
   return phase === 'Succeeded' || phase === 'Failed' ? undefined : object;
 }
 
-/** Without the status, which changes with every heartbeat. */
+/** Returns the Node without its status, which changes with every heartbeat. */
 function keptNode({ apiVersion, kind, metadata, spec }: Node): KubeObject {
   return { ...{ apiVersion, kind }, metadata: metadata ?? {}, ...(spec === undefined ? {} : { spec }) } as KubeObject;
 }

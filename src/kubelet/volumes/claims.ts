@@ -8,7 +8,7 @@ import { reaches } from '../../api/volumes/match.ts';
 import type { ApiClient } from '../../client/types.ts';
 import { controllerOf } from '../../controllers/framework/core/ownership.ts';
 
-/** The claim is not ready. The message is upstream's, without the prefix of failed mounts. */
+/** Error for a claim that is not ready. Its message is upstream's, without the prefix of failed mounts. */
 export class ClaimError extends Error {
   constructor(pod: Pod, volume: string, claim: string, problem: string) {
     const key = `${pod.metadata?.namespace ?? ''}/${claim}`;

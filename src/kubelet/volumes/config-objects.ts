@@ -139,7 +139,7 @@ export class ConfigObjects implements ConfigReader {
     this.save();
   }
 
-  /** Ends the watches. Known objects may still be pending a write. */
+  /** Ends the watches. A write of known objects may still be pending. */
   stop(): void {
     for (const entry of this.entries.values()) entry.stopping.abort();
   }

@@ -83,7 +83,10 @@ export class VolumeExpansion {
     if (pod !== undefined) events.pod(pod, 'Normal', DONE, message);
   }
 
-  /** After a second final error, a claim that requests a different size is left to its resizer. */
+  /**
+   * Reports a final error in the claim's status. After a second final error, a claim that requests a different size is
+   * marked infeasible, so that its resizer continues.
+   */
   async #fail(
     client: ApiClient,
     claim: PersistentVolumeClaim,

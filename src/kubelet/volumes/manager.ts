@@ -14,7 +14,7 @@ import type { VolumePlugins } from './plugins.ts';
 import { typeOf, unsupportedSource } from './types/index.ts';
 import type { DirectType, DirectVolumeHost, DirectVolumes, SetUpContext } from './types/type.ts';
 
-/** A volume could not be set up. The message is that of the FailedMount event. */
+/** Error for a volume that could not be set up. Its message becomes the message of the FailedMount event. */
 export class VolumeError extends Error {
   constructor(volume: string, cause: unknown) {
     const isWhole = [ClaimError, CsiStepError, AttachLimitError].some((kind) => cause instanceof kind);

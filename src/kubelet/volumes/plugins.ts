@@ -16,7 +16,7 @@ export interface VolumePluginsOptions {
   readonly claims: ClaimVolumes;
   readonly records: MountRecords;
   readonly types: ReadonlyMap<RecordedType, RecordedVolumes>;
-  /** Parts that read the API, beside the claims. */
+  /** Parts other than the claims that need the API client. */
   readonly connected: readonly { connect(client: ApiClient): void }[];
   readonly foreign: Pick<ForeignFiles, 'kindOf'>;
   readonly mounts: Pick<Mounter, 'isMountPoint'>;
@@ -71,7 +71,7 @@ export class VolumePlugins {
     throw unsupportedSource(Object.keys(spec ?? {}).find((field) => FORMER_SOURCES.has(field)) ?? 'unknown');
   }
 
-  /** Whether the record's path exists and needs no call. */
+  /** Whether the volume of the record is mounted and needs no call of its driver. */
   async #isReady(record: MountRecord): Promise<boolean> {
     const volumes = this.#of(record);
     if (volumes.republishes?.(record) === true) return false;

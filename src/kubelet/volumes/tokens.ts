@@ -102,8 +102,8 @@ export class TokenSource {
       return issued;
     } catch (error) {
       if (known === undefined) throw error;
-      // A valid token is still used while the API server is unreachable. So is an expired one: it grants no access, but
-      // a pod of a disconnected host could not start without it.
+      // A token that has not expired is still used if its renewal fails. An expired token is used only while the API
+      // server is unreachable: it grants no access, but a pod of a disconnected host could not start without a token.
       if (nowMs >= known.expiresAtMs && !isApiError(error, 'ServiceUnavailable')) throw error;
       if (nowMs >= known.expiresAtMs && known.retryMs === undefined)
         this.log.warn('expired token kept: API server unreachable', { pod: `${namespace}/${name}` });
@@ -113,7 +113,7 @@ export class TokenSource {
     }
   }
 
-  /** Time until the next token of the pod is due. Undefined when it has none. */
+  /** Time until the next token of the pod is due for renewal. Undefined when the pod has no token. */
   renewalInMs(uid: Uid): number | undefined {
     const [nowMs, monotonicMs] = [this.clock.nowMs(), this.clock.monotonicMs()];
     const left = [...this.cache].flatMap(([key, token]) =>
@@ -158,8 +158,8 @@ export class TokenSource {
 }
 
 /**
- * Time until renewal. Uses both clocks: the host's clock may be set back, and after a jump forward the API server
- * rejects the token.
+ * Time until renewal: the shorter one by two clocks. The monotonic clock helps if the host's clock is set back, the
+ * host's clock if it jumps forward, after which the API server rejects the token.
  */
 function renewalInMs(token: Token, nowMs: number, monotonicMs: number): number {
   if (token.retryMs !== undefined) return token.retryMs - monotonicMs;
@@ -168,7 +168,7 @@ function renewalInMs(token: Token, nowMs: number, monotonicMs: number): number {
   return Math.min(token.issuedMs + age - monotonicMs, end - nowMs);
 }
 
-/** Returns undefined when it is not a JSON web token with both times. */
+/** Lifetime by the token's `iat` and `exp` claims. Undefined if the token is not a JSON web token with both claims. */
 function lifetimeOf(token: string): number | undefined {
   try {
     const [, payload = ''] = token.split('.');

@@ -9,7 +9,7 @@ export interface VolumeTools {
   removeEmptyDirectory(path: string): Promise<void>;
   /** Calls mount(8) with a type. Does not create the target. */
   mount(mount: MountCall): Promise<void>;
-  /** Unmounts the topmost mount of `target`. Succeeds when there is none. */
+  /** Unmounts all mounts at `target`, but none below it. Succeeds when there is none. */
   unmount(target: string): Promise<void>;
   /** Makes mounts that containers create below a directory visible on the host. Idempotent. */
   shareMounts(directory: string): Promise<void>;
@@ -46,7 +46,7 @@ export interface IscsiTarget {
   readonly iqn: string;
   readonly lun: number;
   readonly interface: string;
-  /** Names and passwords. Undefined: no authentication. */
+  /** Names and passwords. If undefined, there is no authentication. */
   readonly chap?: IscsiChap;
 }
 

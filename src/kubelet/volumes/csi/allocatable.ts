@@ -18,7 +18,9 @@ export interface AllocatableUpdatesOptions {
   readonly log: Log;
 }
 
-/** Returns undefined when the limit from the driver's registration does not change. */
+/**
+ * Interval at which the driver's limit is read again. Undefined if the limit is read only at the driver's registration.
+ */
 export function updatePeriodMs(object: CSIDriver | undefined): number | undefined {
   const spec = object?.spec as { readonly nodeAllocatableUpdatePeriodSeconds?: number } | undefined;
   const seconds = spec?.nodeAllocatableUpdatePeriodSeconds;

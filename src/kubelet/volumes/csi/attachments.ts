@@ -17,7 +17,7 @@ import type { CsiMount, IscsiMount, MountRecords } from '../records.ts';
 import type { StagedRecords } from './staged-records.ts';
 
 const POLL_MS = 200;
-/** Time limit of an attachment. After it, the start of the pod fails with an event and is retried. */
+/** Time limit of an attachment. After this time, the start of the pod fails with an event and is retried. */
 const WAIT_MS = 10_000;
 
 /** Upstream's podAttachAndMountTimeout: how long a pod waits for attach capacity of the node. */
@@ -30,7 +30,10 @@ type Attachment = Pick<VolumeAttachment, 'metadata' | 'status'>;
 /** Attachment of an in-tree volume, which is recorded only in `volumesAttached`. */
 const RECORDED: Attachment = { status: { attached: true } };
 
-/** The driver cannot attach another volume to this node. The message becomes that of the pod's status. */
+/**
+ * Error for a driver that cannot attach another volume to this node. Its message becomes the message of the pod's
+ * status.
+ */
 export class AttachLimitError extends Error {
   constructor(volume: string, cause: Error) {
     const lists = `unmounted volumes=[${volume}], unattached volumes=[${volume}], failed to process volumes=[]`;
@@ -126,14 +129,20 @@ export class Attachments {
     this.#sinceMs.delete(`${uid}/${volume}`);
   }
 
-  /** Publishes the volumes in use, which are then not detached. Runs are serialized, so the last one wins. */
+  /**
+   * Writes the volumes in use to the Node, so that the controller does not detach them. Runs are serialized, so that
+   * the newest set is written last.
+   */
   report(): Promise<void> {
     const mine = this.#reporting.then(() => this.#report());
     this.#reporting = mine.catch(ignore('the caller of the run gets its error'));
     return mine;
   }
 
-  /** Like `report`; before the Node was read there is nothing to compare, and `isOutdated` is checked when it was. */
+  /**
+   * Like `report`, but does nothing before the Node has been read. When the Node is read, the caller checks
+   * `isOutdated`.
+   */
   async refresh(): Promise<void> {
     if (this.#isKnown()) await this.report();
   }
@@ -169,7 +178,7 @@ export class Attachments {
     const node = this.#node();
     if (!this.#isKnown()) throw new Error('the Node object was not read yet');
     const uid = toUid(node?.metadata?.uid);
-    // The local copy may be older than the last report, and a re-created Node has none.
+    // The local copy of the Node may be older than the last report, and a re-created Node does not contain the report.
     const isCurrent = this.#reported === undefined || (this.#reported.text === text && this.#reported.uid === uid);
     if (node !== undefined && isCurrent && textOf(node.status?.volumesInUse) === text) return;
     const written = await this.#api()
@@ -197,7 +206,7 @@ export class Attachments {
   }
 }
 
-/** Older releases recorded no name, but their paths contain the LUN. */
+/** Unique name of the recorded volume. Older releases did not record the name, but their paths contain the LUN. */
 function uniqueOf({ unique, portals: [targetPortal = ''], iqn, staging, path }: IscsiMount): string | undefined {
   const unit = /-lun-(\d+)$/.exec(staging === '' ? path : staging)?.[1];
   return unique ?? (unit === undefined ? undefined : uniqueIscsiName({ targetPortal, iqn, lun: Number(unit) }));

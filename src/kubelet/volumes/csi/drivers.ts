@@ -126,7 +126,9 @@ export class CsiDrivers implements PluginHandler {
     await this.#changeCsiNode((drivers) => [...drivers.filter((each) => each.name !== name), driver], node);
   }
 
-  /** Reads and writes with a retry on conflicts. */
+  /**
+   * Changes the drivers of the CSINode, with a retry on conflicts. Without `node`, a missing CSINode is not created.
+   */
   async #changeCsiNode(change: (drivers: readonly CSINodeDriver[]) => CSINodeDriver[], node?: Node): Promise<void> {
     const client = this.#api().resource(resources.csiNodes);
     for (let attempt = 1; ; attempt++) {

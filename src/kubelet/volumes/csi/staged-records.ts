@@ -43,7 +43,7 @@ export class StagedRecords {
     return this.#records.get(staging);
   }
 
-  /** Whether another pod on this node than `exceptUid` uses the volume or is starting to. */
+  /** Whether a pod of this node other than `exceptUid` uses the volume or is about to use it. */
   async isUsed(staging: string, exceptUid?: Uid): Promise<boolean> {
     const mounts = await this.#options.mounts.all();
     return mounts.some((each) => each.kind === 'csi' && each.staging === staging && each.uid !== exceptUid);
@@ -92,7 +92,7 @@ export class StagedRecords {
   }
 }
 
-/** Reduces a pod's record, which has more fields. */
+/** Selects the fields of a staged volume from a pod's record, which has more fields. */
 const stagedOf = ({ driver, volumeId, name, staging, attachable }: StagedVolume): StagedVolume => ({
   ...{ driver, volumeId, name, staging, attachable },
 });

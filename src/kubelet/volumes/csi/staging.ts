@@ -30,7 +30,10 @@ export interface CsiStagingOptions {
 export class CsiStaging {
   readonly #options: CsiStagingOptions;
   readonly #retries: Retries;
-  /** Volumes staged by this process. The driver is not called again for the next pod until an unstage call. */
+  /**
+   * Staging paths of volumes that this process has staged. For further pods, the driver is not called again until the
+   * volume has been unstaged.
+   */
   readonly #mounted = new Set<string>();
   /** Serializes calls per volume, so that an ending pod does not unstage a volume that the next pod stages. */
   readonly #turns = new Turns();
@@ -56,7 +59,10 @@ export class CsiStaging {
     this.#retries.stop();
   }
 
-  /** Stages the volume for a pod, serialized per volume. After a final error of `call` there is nothing to unstage. */
+  /**
+   * Stages the volume for a pod. Must run within `inTurn`. After a final error of `call`, nothing is staged, so the
+   * record is removed.
+   */
   async stage(volume: StagedVolume, uid: Uid, call: () => Promise<void>): Promise<void> {
     this.#retries.cancel(operationOf(volume));
     if (this.#mounted.has(volume.staging)) return;
@@ -83,7 +89,8 @@ export class CsiStaging {
   }
 
   async inTurn<T>({ driver, volumeId }: Pick<StagedVolume, 'driver' | 'volumeId'>, work: () => Promise<T>): Promise<T> {
-    // Load the old records before this pod's first record is written, because that record does not show what is staged.
+    // Load the old records before this pod's first record is written. Otherwise the volume of that record would count
+    // as staged.
     await this.#options.staged.all();
     return this.#turns.inTurn(`${driver}/${volumeId}`, work);
   }
@@ -97,7 +104,7 @@ export class CsiStaging {
     const { driver, volumeId, staging, attachable } = volume;
     if ((await staged.get(staging)) === undefined || (await staged.isUsed(staging))) return;
     const { node } = drivers.get(driver);
-    // Also after an error, so that the next pod stages the volume with a call.
+    // Forget the volume before the call: also after an error, the next pod must call the driver to stage the volume.
     this.#mounted.delete(staging);
     await node.unstage(volumeId, directories.asDriversKnow(staging));
     await tools.unmount(staging);

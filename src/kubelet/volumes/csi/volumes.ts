@@ -38,7 +38,7 @@ export interface CsiVolumesOptions {
   readonly tools: Pick<VolumeTools, 'unmount' | 'removeEmptyDirectory' | 'removeFile'>;
 }
 
-/** A driver call failed. The message begins as in upstream's events. */
+/** Error of a driver call. Its message begins as in upstream's events. */
 export class CsiStepError extends Error {
   constructor(step: 'MountDevice' | 'SetUp' | 'MapVolume', volume: string, cause: unknown) {
     const operation = step === 'MapVolume' ? 'MapVolume.SetUpDevice' : `MountVolume.${step}`;
@@ -94,7 +94,7 @@ export class CsiVolumes implements RecordedVolumes {
     };
     const before = await records.get(record.uid, record.volume);
     await records.put(record);
-    // The CSIDriver was replaced by one without attachment, so the volume may be detached.
+    // The driver no longer requires attachment, so the controller may detach the volume.
     if (before?.kind === 'csi' && before.attachable && !attachable) this.#options.staging.reportSoon();
     let publishContext: Readonly<Record<string, string>> = {};
     if (attachable) {
@@ -115,7 +115,7 @@ export class CsiVolumes implements RecordedVolumes {
         const secrets = await this.#options.context.secretOf(source.csi?.nodeStageSecretRef);
         await this.#options.staging.stage(record, record.uid, () => driver.node.stage({ ...shared, secrets }));
       } catch (error) {
-        // The driver is not staging in the background, so there is nothing to undo.
+        // After a final error the driver is not staging in the background, so there is nothing to undo.
         if (isFinal(error)) await records.put({ ...record, staging: '' });
         throw fail(error);
       }

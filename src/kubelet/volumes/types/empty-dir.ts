@@ -69,7 +69,10 @@ function hugePageBytes(pod: Pod, medium: string): number {
   return parseBytes(size);
 }
 
-/** The smaller limit of the volume and the pod. Without either, tmpfs defaults to half of the memory. */
+/**
+ * The smaller one of the volume's size limit and the pod's memory limit. Undefined if neither is set; the tmpfs then
+ * defaults to half of the memory.
+ */
 function memorySize(pod: Pod, volume: Volume): number | undefined {
   const limits = [podAmount(pod, 'limits', 'memory')];
   if (volume.emptyDir?.sizeLimit !== undefined) limits.push(parseBytes(volume.emptyDir.sizeLimit));

@@ -34,7 +34,9 @@ export interface IscsiVolumeHost
 
 export class IscsiVolumes implements RecordedVolumes {
   readonly #host: IscsiVolumeHost;
-  /** Serialized per target, so that an ending pod does not log out of a target that the next pod logs in to. */
+  /**
+   * Serializes operations per target, so that an ending pod does not log out of a target that the next pod logs in to.
+   */
   readonly #targets = new Turns();
 
   constructor(host: IscsiVolumeHost) {

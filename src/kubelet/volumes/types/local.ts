@@ -25,14 +25,13 @@ export type LocalVolumeHost = Pick<
 
 export class LocalVolumes implements RecordedVolumes {
   readonly #host: LocalVolumeHost;
-  /** Serialized per file, so that an ending pod does not detach the loop device of the next pod. */
+  /** Serializes operations per file, so that an ending pod does not detach the loop device of the next pod. */
   readonly #loops = new Turns();
 
   constructor(host: LocalVolumeHost) {
     this.#host = host;
   }
 
-  /** Resolves a volume only once: running pods need no API server after a restart of the kubelet. */
   async setUp(request: VolumeRequest): Promise<void> {
     if (isBlock(request)) return this.#setUpBlock(request);
     const { records, foreign } = this.#host;

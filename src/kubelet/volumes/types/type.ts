@@ -22,7 +22,7 @@ import type { TokenSource } from '../tokens.ts';
 import type { VolumeTools } from '../tools-port.ts';
 
 interface CommonType {
-  /** Field of the Volume that selects the type. Undefined: the type exists only as a PersistentVolume. */
+  /** Field of the Volume that selects the type. If undefined, the type exists only as a PersistentVolume. */
   readonly source?: string;
   /** Whether containers cannot write to the volume, regardless of their mounts. Default: they can. */
   isReadOnly?(volume: Volume): boolean;
