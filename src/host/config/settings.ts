@@ -27,7 +27,7 @@ export interface Settings {
   readonly root: string;
   readonly bootstrapFile: string;
   readonly roles: ReadonlySet<Role>;
-  /** The bootstrap file names the roles. */
+  /** Whether the bootstrap file names the roles. */
   readonly rolesGiven: boolean;
   readonly logLevel: number;
   readonly nodeName: NodeName;
@@ -36,35 +36,35 @@ export interface Settings {
   readonly nodeIps: readonly string[];
   /** `node.ip` of the bootstrap file; undefined if the address is detected and updated when it changes. */
   readonly nodeIpGiven: string | undefined;
-  /** The host has no address: `nodeIp` is the future address of the pod bridge. */
+  /** True if the host has no address yet: `nodeIp` is then the future address of the pod bridge. */
   readonly nodeIpIsBridge: boolean;
   /** Every address under which other hosts can reach this one, `nodeIp` first. */
   readonly addresses: readonly string[];
   readonly nodeLabels: Readonly<Record<string, string>>;
-  /** Taints of a new Node, `key=value:effect`. */
+  /** Taints with which the kubelet registers a new Node, as `key=value:effect`. */
   readonly nodeTaints: readonly string[];
-  /** This host has joined a cluster and received its settings. */
+  /** Whether this host has joined a cluster and received the cluster's settings. */
   readonly joined: boolean;
   /** Present if this host joins, or has joined, the cluster of `server`. */
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
   /** Present if this host offers itself to the cluster of `server` and joins it once a Machine has claimed it. */
   readonly offer: { readonly server: string; readonly caHash: string } | undefined;
-  /** Present if this host's control plane ends when this number of other masters run. */
+  /** Present on a temporary master. Its control plane ends when `masters` other masters run. */
   readonly handover: { readonly masters: number } | undefined;
   readonly proxy: NonNullable<BootstrapFile['proxy']>;
-  /** Mirrors and plain HTTP by registry. */
+  /** Mirrors by registry, and whether the registry is accessed by plain HTTP. */
   readonly registries: ReadonlyMap<string, { readonly mirrors?: readonly string[]; readonly insecure?: boolean }>;
-  /** Use the host's own runc, conmon, nft and ip instead of the packaged ones. */
+  /** Whether the host's own runc, conmon, nft and ip are used instead of those in the executable. */
   readonly hostTools: boolean;
-  /** Create the storage class of the embedded local provisioner. */
+  /** Whether the storage class of the embedded local provisioner is created. */
   readonly localVolumes: boolean;
-  /** Services of type LoadBalancer. Without addresses, those of the nodes are used. */
+  /** Addresses of Services of type LoadBalancer. If `addresses` is empty, the addresses of the nodes are used. */
   readonly serviceLoadBalancer: {
     readonly enabled: boolean;
     readonly addresses: readonly string[];
     readonly link: string | undefined;
   };
-  /** Path of a KubeSchedulerConfiguration; undefined for upstream's defaults. */
+  /** Path of a KubeSchedulerConfiguration; undefined if upstream's defaults apply. */
   readonly schedulerConfigFile: string | undefined;
   readonly embedded: Embedded;
   readonly openshift: OpenShiftSettings;
@@ -74,9 +74,12 @@ export interface Settings {
   /** URLs of API servers, from the bootstrap file or received on joining. */
   readonly masters: readonly string[];
   readonly fixtures: readonly DeclaredFixture[];
-  /** Programs with arguments that switch boards, by name. */
+  /** Programs with arguments that switch the power of boards, by name. */
   readonly rigPower: ReadonlyMap<string, readonly string[]>;
-  /** Shared address of the masters, which the holder of a Lease has. `link` undefined means the link of `nodeIp`. */
+  /**
+   * Virtual address of the masters. The master that holds a Lease has the address on `link`; undefined means the link
+   * of `nodeIp`.
+   */
   readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
@@ -84,18 +87,18 @@ export interface Settings {
     /** `auto`: routes to hosts on the same link, VXLAN to others. */
     readonly backend: 'auto' | 'routes' | 'vxlan';
     readonly encrypt: boolean;
-    /** Undefined if it is discovered. */
+    /** Undefined if the MTU is detected. */
     readonly mtu: number | undefined;
-    /** rtnetlink(7) protocol number of this host's routes to pods of other hosts. */
+    /** rtnetlink(7) protocol number of the routes that this host adds to pods of other hosts. */
     readonly routeProtocol: number;
-    /** Names of the VXLAN devices by the family of the hosts' addresses. */
+    /** Names of the VXLAN devices, by the IP version of the hosts' addresses. */
     readonly tunnelNames: Readonly<Record<4 | 6, string>>;
   };
   readonly maxPods: number;
   readonly systemReserved: Readonly<Record<string, string>>;
-  /** Programs of the handlers of runtime classes. */
+  /** Path of the OCI runtime, by the handler of a RuntimeClass. */
   readonly runtimeHandlers: Readonly<Record<string, string>>;
-  /** Socket of a container runtime of the host; undefined for the embedded one. */
+  /** Socket of another container runtime; undefined if the embedded runtime is used. */
   readonly containerRuntimeEndpoint: string | undefined;
   readonly ports: {
     readonly api: number;
@@ -103,51 +106,54 @@ export interface Settings {
     readonly controllers: number;
     readonly etcd: number;
     readonly etcdPeer: number;
-    /** Port of the local balancer, on loopback. */
+    /** Loopback port of the balancer that forwards to the API servers. */
     readonly balancer: number;
     /** Port of a master's machine config server, from which new hosts get the configuration of their pool. */
     readonly machineConfigServer: number;
   };
   readonly network: {
-    /** The primary family's ranges of pods and services. */
+    /** Pod range and service range of the primary family. */
     readonly clusterCidr: string;
     readonly serviceCidr: string;
-    /** A range of each family, the primary one first. */
+    /** Ranges of each family, the primary family first. */
     readonly clusterCidrs: readonly string[];
     readonly serviceCidrs: readonly string[];
     readonly clusterDomain: string;
     readonly bridge: string;
     readonly nftTable: string;
     readonly proxyMode: 'auto' | 'nftables' | 'userspace';
-    /** Bits of a node's own pod range: OKD's hostSubnetLength 9 gives a /23 of IPv4. */
+    /** Bits of the host part of a node's pod range. 9, as in OKD, gives each node an IPv4 /23. */
     readonly hostSubnetLength: number;
-    /** The first of all nodes' pod ranges. */
+    /** First of the ranges into which `clusterCidr` is divided, one range per node. */
     readonly firstPodCidr: string;
     /** Cluster IP of the service `kubernetes`. */
     readonly apiServiceIp: string;
-    /** Cluster IP of the DNS service; every host answers on it. */
+    /** Cluster IP of the DNS service. Every host answers queries to this address. */
     readonly dnsIp: string;
   };
   readonly dns: {
-    /** Undefined for those of the host's resolver configuration. */
+    /** Undefined if the servers of the host's resolver configuration are used. */
     readonly upstreams: readonly string[] | undefined;
     readonly stubDomains: ReadonlyMap<string, readonly string[]>;
     readonly ttlSeconds: number;
-    /** The link that has the address of the DNS service. */
+    /** Link to which the host assigns the address of the DNS service. */
     readonly link: string;
   };
   readonly gossip: {
     readonly enabled: boolean;
-    /** The bootstrap file configures gossip, so a failure is an error instead of a note. */
+    /**
+     * Whether the bootstrap file configures gossip. If so, a failure to start it is an error; otherwise it is only
+     * logged.
+     */
     readonly configured: boolean;
     readonly bindAddress: string;
     readonly port: number;
     readonly advertiseAddress: string;
-    /** `host` or `host:port` */
+    /** Members to contact at start, as `host` or `host:port`. */
     readonly join: readonly string[];
     readonly keyringFile: string;
   };
-  /** Present if the store has several members. Names are those of nodes. */
+  /** Present if the store has several members. `name` is the name of the member's node. */
   readonly etcd:
     | {
         readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrl: string }>;
@@ -155,10 +161,10 @@ export interface Settings {
         readonly token: string | undefined;
       }
     | undefined;
-  /** A damaged single-member store is restored from its last snapshot. */
+  /** Whether a damaged store with a single member is restored from its last snapshot. */
   readonly restoreDamaged: boolean;
   readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
-  /** Present if the store is an external etcd. */
+  /** Present if the API server uses an external etcd as store. */
   readonly storage:
     | {
         readonly endpoints: readonly string[];
@@ -167,7 +173,7 @@ export interface Settings {
         readonly keyFile?: string;
       }
     | undefined;
-  /** The encryption provider of Secrets at rest; undefined disables encryption. */
+  /** Provider that encrypts Secrets at rest; undefined disables encryption. */
   readonly secretsEncryption: 'secretbox' | 'aesgcm' | 'aescbc' | undefined;
   /** Lifetime of the certificates that this host issues, except authorities; undefined means two years. */
   readonly certificateLifeMs: number | undefined;
@@ -181,36 +187,36 @@ export interface Paths {
   /** Directory in which the API server may write audit logs. */
   readonly masterLogs: string;
   readonly nodeConfig: string;
-  /** Settings that this host received on joining. */
+  /** File with the settings that this host received on joining. */
   readonly joined: string;
-  /** The last configuration of the node group. */
+  /** File with the last known configuration of the node group. */
   readonly nodeGroup: string;
-  /** Sysconfig file with the name of the node group: BOOTSTRAP_CONFIG_NAME. */
+  /** Sysconfig file whose BOOTSTRAP_CONFIG_NAME names the node group. */
   readonly nodeSysconfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
-  /** Copies of the inputs of control-plane components: of each revision, and the current ones. */
+  /** Directory with copies of the input files of control-plane components: those of each revision and those in use. */
   readonly staticPodResources: string;
-  /** Manifests submitted to the control socket. */
+  /** Directory of manifests that the control socket has received. */
   readonly submittedPods: string;
   readonly etcdData: string;
   readonly volumes: string;
-  /** Data of volumes of the local provisioner. */
+  /** Directory with the data of the local provisioner's volumes. */
   readonly localVolumes: string;
   readonly images: string;
-  /** Operator catalogs. */
+  /** Directory of operator catalogs. */
   readonly catalogs: string;
   readonly containers: string;
   readonly networkState: string;
-  /** The record of the links, tables and routes of this instance. */
+  /** File with the record of this instance's links, nftables tables and routes. */
   readonly networkRecord: string;
-  /** Configurations of CNI plug-ins. */
+  /** Directory of CNI configurations. */
   readonly cniConfig: string;
-  /** The file with the node's last pod CIDRs. */
+  /** File with the last pod CIDRs of the node. */
   readonly podCidr: string;
-  /** The last known API servers, for a cold boot. */
+  /** File with the last known API servers, for a boot while no API server can be discovered. */
   readonly masters: string;
-  /** Last known API objects, encrypted with `lastKnownKey`. */
+  /** Directory with the last known API objects, encrypted with the key in `lastKnownKey`. */
   readonly lastKnown: string;
   readonly lastKnownKey: string;
   readonly podLogs: string;
@@ -218,20 +224,20 @@ export interface Paths {
   readonly run: string;
   readonly pidFile: string;
   readonly controlSocket: string;
-  /** In its own directory, which the store's pod mounts. */
+  /** Socket for pods of this host. It has its own directory, which the pods of the store and the controllers mount. */
   readonly agentSocket: string;
-  /** Link to the agent socket with a short name. */
+  /** Symbolic link to the agent socket, at the path that clients on the host use. */
   readonly agentLink: string;
   readonly gossipKeyring: string;
   readonly snapshots: string;
   readonly snapshotSchedule: string;
-  /** The latest time that is known to have passed. */
+  /** File with the latest known time. The clock is not trusted if it shows an earlier time. */
   readonly timeFloor: string;
-  /** Disk space reserved for a start on a full disk. */
+  /** File that reserves disk space. It is deleted if a start needs space on a full disk. */
   readonly diskReserve: string;
-  /** Files of releases, by digest. */
+  /** Directory with files of releases, named by digest. */
   readonly releases: string;
-  /** The record of the last update of this host. */
+  /** File with the record of the last update of this host. */
   readonly updateRecord: string;
   /** Directory of installed executables. */
   readonly executables: string;
@@ -294,7 +300,7 @@ export async function loadSettings(flags: SettingsFlags): Promise<Settings> {
   return (await loadWithOrigins(flags)).settings;
 }
 
-/** The settings and the files they come from; undefined if there are none. */
+/** Loads the settings. `files`: the bootstrap files from which they come; undefined if there are none. */
 export async function loadWithOrigins(
   flags: SettingsFlags,
 ): Promise<{ readonly settings: Settings; readonly files: BootstrapFiles | undefined }> {
@@ -312,7 +318,7 @@ export async function loadWithOrigins(
   return { settings: { ...settings, paths: await canonicalMountPaths(settings.paths) }, files: bootstrap };
 }
 
-/** An absolute path without links, so that paths in mounts and in command lines are equal. */
+/** The absolute path of the root without symbolic links, so that paths in mounts and in command lines are equal. */
 export async function canonicalRoot(root: string | undefined): Promise<string> {
   const absolute = resolve(root ?? '/');
   return realpath(absolute).catch(() => absolute);
@@ -327,7 +333,8 @@ export function settingsOf(
   joined?: Joined,
 ): Settings {
   if (joined !== undefined) checkAgainstCluster(bootstrapFile, file, joined.cluster);
-  // Names of an instance on a shared machine have a suffix derived from its root; only `/` has none.
+  // On a shared machine, names of an instance have a suffix that is derived from its root. Only the instance at `/` has
+  // no suffix.
   const suffix = root === '/' ? undefined : sha256Hex(root).slice(0, 6);
   const network = file?.network;
   const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(
@@ -348,7 +355,7 @@ export function settingsOf(
   return {
     root,
     bootstrapFile,
-    // A joining host gets the roles of its token.
+    // A host without configured roles that joins a cluster is a node, until its token determines its roles.
     roles: new Set(file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node'])),
     rolesGiven: file?.roles !== undefined,
     logLevel: logLevel ?? file?.logLevel ?? 2,
@@ -447,7 +454,7 @@ function joinedEtcd(joined: Joined | undefined): Settings['etcd'] {
   return { members, state: 'existing', token: joined.etcd.token };
 }
 
-/** Addresses and ranges that are on one host at a time. */
+/** Addresses and ranges that can move between hosts: one host has each of them at a time. */
 function movingAddresses(file: BootstrapFile | undefined): string[] {
   const vip = file?.vip?.address;
   return [...(vip === undefined ? [] : [vip]), ...(file?.serviceLoadBalancer?.addresses ?? [])];
@@ -463,7 +470,7 @@ function mastersOf(file: BootstrapFile | undefined, joined: Joined | undefined):
   return [...new Set([...(file?.masters ?? []), ...learnt])];
 }
 
-/** Serf's default port. */
+/** Default port, as in serf. */
 const GOSSIP_PORT = 7946;
 
 function gossipOf(
@@ -486,10 +493,10 @@ function gossipOf(
   };
 }
 
-/** Host name as a peer of the ring, without a port so that the ring's default port is used. */
+/** Host of a URL as a peer of the ring. The port is omitted, so that the ring's default port is used. */
 const hostOf = (url: string): string => new URL(url).hostname;
 
-/** Host names may contain characters that are invalid in node names. */
+/** Converts a host name to a node name: characters that are invalid in a node name become dashes. */
 function nodeNameOf(host: string): string {
   const name = host
     .toLowerCase()

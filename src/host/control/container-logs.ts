@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import { watchPath } from '../../kubelet/io/host-facts/index.ts';
 
 /**
- * Log files of a static pod's container, oldest first. Mirror pod names end with the node name, so a prefix matches.
+ * Log files of a static pod's container, oldest first. `pod` is matched as a prefix, because the name of a mirror pod
+ * ends with the node name.
  */
 export async function findContainerLogs(
   podLogs: string,
@@ -36,8 +37,8 @@ interface LogFile {
 }
 
 /**
- * Attempts order the logs of a pod. A time in the future counts as the oldest, because the clock must have been set
- * back.
+ * Orders the pods by the time of their last log line, and the logs of each pod by attempt. A time in the future counts
+ * as the oldest, because it was written before the clock was set back.
  */
 function oldestFirst(files: readonly LogFile[], nowMs: number): LogFile[] {
   const pods = Map.groupBy(files, ({ directory }) => directory);
@@ -48,12 +49,15 @@ function oldestFirst(files: readonly LogFile[], nowMs: number): LogFile[] {
     .flatMap((logs) => logs.sort((left, right) => left.attempt - right.attempt));
 }
 
-/** Time stamps of files come from a coarser clock. */
+/** Time stamps of files come from a coarser clock than `nowMs`, so they may be slightly later. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
 const CHUNK = 64 * 1024;
 
-/** Prints stdout lines to stdout and stderr lines to stderr; with `follow`, until the process is interrupted. */
+/**
+ * Prints lines of the container's stdout to `stdout` and lines of its stderr to `stderr`. With `follow`, continues
+ * until the process is interrupted.
+ */
 export async function printLog(
   path: string,
   options: { readonly follow: boolean; readonly tail: number | undefined },

@@ -42,7 +42,7 @@ export interface ControlContext {
 
 const READY_PROBE_MS = 3_000;
 
-/** The newest container of each component. */
+/** Each component's container with the newest run. */
 function newestOfEach(containers: readonly ContainerStatus[]): ContainerStatus[] {
   return COMPONENTS.flatMap((name) =>
     newestRunsFirst(
@@ -53,8 +53,8 @@ function newestOfEach(containers: readonly ContainerStatus[]): ContainerStatus[]
 }
 
 /**
- * Determined now, because the Node's condition becomes stale when the host is disconnected or the store has lost its
- * quorum.
+ * Reason why this host is not ready. It is determined at the request, because the Node's condition is stale while the
+ * host is disconnected or the store has no quorum.
  */
 async function reasonNotReady(client: ApiClient, kubelet: Kubelet): Promise<string | undefined> {
   try {
@@ -88,7 +88,7 @@ export function controlHandlers({
       const containers = await controlPlane();
       const components = newestOfEach(containers);
       const stopped = components.find((container) => container.state !== 'running');
-      // In parallel, because each of them waits for a server that may not answer.
+      // In parallel, because each request may wait for a server that does not answer.
       const [store, reason, kubernetes, pending] = await Promise.all([
         storeLayout(settings()),
         stopped === undefined ? reasonNotReady(client, kubelet) : `${stopped.name} does not run`,

@@ -34,7 +34,7 @@ export interface HostStatus {
   readonly failedRevisions: readonly FailedRevision[];
   /** Absent on hosts without a member of the store. */
   readonly store?: StoreLayout;
-  /** Changes of the bootstrap file since the start; absent without any. */
+  /** Changes of the bootstrap file since the start of the host process; absent if there are none. */
   readonly pendingRestart?: PendingRestart;
 }
 
@@ -55,11 +55,13 @@ export interface ControlHandlers {
    */
   restart(component: string): Promise<void>;
   alerts(): HostAlertReport;
-  /** Makes the coming stop of the host process end the pods too. */
+  /** Makes the next stop of the host process end its pods, which otherwise continue. */
   endPods(): void;
   reloadSnapshots(): Promise<void>;
   readonly submitted: SubmittedPods;
-  /** Pods of this host with their states, and the kubelet's last events; they need no API server. */
+  /**
+   * Pods of this host with their states and the kubelet's last events. The kubelet reports them without the API server.
+   */
   kubelet(): KubeletReport;
 }
 
@@ -68,10 +70,10 @@ export interface ControlServer {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Time limit of a restart, which waits for the longest trial of a revision. */
+/** Time limit of a restart. It covers the longest trial of a revision. */
 export const RESTART_TIMEOUT_MS = 360_000;
 
-/** Listens at `socket` and replaces the socket of a killed process. */
+/** Listens on the Unix socket at the path `socket`. Replaces a socket file that a killed process has left. */
 export async function serveControl(socket: string, handlers: ControlHandlers, log: Log): Promise<ControlServer> {
   await rm(socket, { force: true });
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: 8192 }, (incoming, response) => {
@@ -103,7 +105,7 @@ async function answer(
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
   try {
-    // Read in any case, because an unread body would stay in the connection.
+    // The body is read for every request: an unread body would be parsed as the next request of the connection.
     const body = await bodyOf(incoming);
     const restart = /^\/restart\/([a-z]+)$/.exec(incoming.url ?? '');
     if (incoming.method === 'GET' && incoming.url === '/status') reply(200, await handlers.status());
@@ -130,7 +132,10 @@ async function answer(
 
 const STATUS_OF: Readonly<Record<string, number>> = { 'not-found': 404, 'static-pod': 422, 'too-large': 413 };
 
-/** The submit API: GET lists, POST takes a manifest, DELETE /pods/NAMESPACE/NAME removes one. */
+/**
+ * The submit API. GET /pods lists the manifests, POST /pods submits a manifest, DELETE /pods/NAMESPACE/NAME removes a
+ * manifest.
+ */
 async function answerPods(
   incoming: IncomingMessage,
   body: string,
@@ -158,7 +163,10 @@ async function bodyOf(incoming: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Calls the running host process. Throws CodedError 'not-running' without one, 'failed' with its error. */
+/**
+ * Sends a request to the running host process. Throws CodedError 'not-running' if there is none, and 'failed' with the
+ * error in its response.
+ */
 export function callControl<T>(
   socket: string,
   method: 'GET' | 'POST',

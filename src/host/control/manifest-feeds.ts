@@ -20,7 +20,10 @@ export function manifestFeeds(settings: Settings, submitted: SubmittedPods, log:
   return [submitted.feed, storeFeed(`${PREFIX}${settings.nodeName}`, open, log)];
 }
 
-/** Follows one key. A store that does not answer changes no manifest. */
+/**
+ * Publishes the manifest in one key of the store and follows its changes. While the store does not answer, the last
+ * manifest remains.
+ */
 export function storeFeed(key: string, open: () => Promise<Store>, log: Log): ManifestFeed {
   return {
     source: 'store',
@@ -65,7 +68,7 @@ export function storeFeed(key: string, open: () => Promise<Store>, log: Log): Ma
   };
 }
 
-/** Uses the API server's own credentials. Throws CodedErrors with file and field. */
+/** Opens the store with the credentials of the API server. Throws CodedErrors with file and field. */
 async function openStore(file: string, log: Log): Promise<Store> {
   const { etcdClientInfo } = await readMasterConfig(file);
   const beside = (path: string | undefined): string | undefined =>

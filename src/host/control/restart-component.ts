@@ -17,9 +17,9 @@ export async function controlPlaneContainers({ runtime }: Pick<HostRuntime, 'run
 }
 
 /**
- * Containers of one component, newest first. Within a pod they are ordered by attempt, because the wall clock may have
- * been set back. A pod with a running container precedes others, and a creation time in the future counts as the
- * oldest.
+ * Containers of one component, newest first. The containers of a pod are ordered by attempt instead of time, because
+ * the clock may have been set back. A pod with a running container comes first. A creation time in the future counts as
+ * the oldest.
  */
 export function newestRunsFirst(containers: readonly ContainerStatus[], nowMs: number): ContainerStatus[] {
   const pods = Map.groupBy(containers, ({ labels }) => labels['io.kubernetes.pod.uid'] ?? '');
@@ -33,13 +33,13 @@ export function newestRunsFirst(containers: readonly ContainerStatus[], nowMs: n
     .flatMap((runs) => runs.sort((left, right) => right.attempt - left.attempt));
 }
 
-/** Ends the container, so that the kubelet starts another immediately. */
+/** Stops the container. The kubelet starts the next one immediately. */
 export async function endContainer(
   { runtime }: HostRuntime,
   kubelet: Pick<Kubelet, 'forgetBackOff'>,
   container: ContainerStatus,
 ): Promise<void> {
   if (container.state === 'running') await runtime.stopContainer(container.id, RESTART_GRACE_SECONDS);
-  // A requested restart is not a crash, so it skips the back-off.
+  // A requested restart is not a crash, so the kubelet must not delay it by the back-off.
   kubelet.forgetBackOff(toUid(container.labels['io.kubernetes.pod.uid']));
 }

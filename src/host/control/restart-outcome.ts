@@ -12,7 +12,7 @@ import { RESTART_TIMEOUT_MS } from './control.ts';
 import { controlPlaneContainers } from './restart-component.ts';
 
 const POLL_MS = 250;
-/** Time limit for a component without a revision on trial. */
+/** Time limit until the component is ready, if no new revision of it is on trial. */
 const READY_TIMEOUT_MS = 60_000;
 
 interface Restart {
@@ -20,12 +20,15 @@ interface Restart {
   readonly runtime: HostRuntime;
   readonly kubelet: Pick<Kubelet, 'forgetBackOff'>;
   readonly component: string;
-  /** Id of the container that was ended. */
+  /** ID of the container that was stopped for the restart. */
   readonly before: string;
   readonly sinceMs: number;
 }
 
-/** Throws CodedError 'revision-failed' or 'not-started' with the last error of the component's log. */
+/**
+ * Waits until a new container of the component is healthy. Throws CodedError 'revision-failed' or 'not-started' with
+ * the last error in the component's log.
+ */
 export async function waitUntilRestarted(restart: Restart): Promise<void> {
   const { settings, runtime, kubelet, before, sinceMs } = restart;
   const component = restart.component as ControlPlaneComponent;

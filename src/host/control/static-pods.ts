@@ -1,6 +1,6 @@
 /**
- * The control plane as static pods (OKD 3.11 "Master components as static pods"). Each runs a sub-command of this
- * executable, in the host's own root read-only, on the host's network, with write access only to its volumes.
+ * The control plane as static pods (OKD 3.11 "Master components as static pods"). Each pod runs a sub-command of this
+ * executable. It uses the host's network and the host's root file system, in which only its volumes are writable.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -17,22 +17,22 @@ import type { OwnPorts } from '../network/own-ports.ts';
 import { packaged, selfCommand } from '../process/assets.ts';
 import { diagnosticsBelow } from '../process/diagnostics.ts';
 
-/** OKD's names for the manifest files. */
+/** File names of the manifests, as in OKD. */
 export const MANIFESTS = { etcd: 'etcd.yaml', api: 'apiserver.yaml', controllers: 'controller.yaml' } as const;
 
 interface HostDirectory {
   readonly name: string;
-  /** Path in the pod; also on the host if there is no `source`. */
+  /** Path in the pod. It is also the path on the host, unless `source` is given. */
   readonly path: string;
   readonly source?: string;
   readonly writable?: boolean;
-  /** Created if it is missing. */
+  /** Whether the kubelet creates a missing directory. */
   readonly orCreate?: boolean;
 }
 
 /**
- * Writes the manifests of this host's roles and removes those of other roles. Resolves with the edited manifests, which
- * are kept.
+ * Writes the manifests of this host's roles and removes the manifests of other roles. Manifests that an administrator
+ * has edited are kept. Resolves with their paths.
  */
 export async function writeStaticPods(
   settings: Settings,
@@ -60,7 +60,10 @@ export async function writeStaticPods(
   return kept;
 }
 
-/** An edited manifest survives updates, but the executable in it may be removed by one, so it is replaced. */
+/**
+ * Updates the executable's path in an edited manifest. The rest of the manifest is kept, but an update may remove the
+ * old executable.
+ */
 async function setOwnExecutable(path: string): Promise<void> {
   const text = await readFile(path, 'utf8');
   const own = withExecutable(text, selfCommand());
@@ -86,12 +89,12 @@ export function withExecutable(text: string, executable: readonly string[]): str
 const nodeValue = (node: unknown): unknown => (isNode(node) ? node.toJSON() : undefined);
 
 /**
- * The snapshot directory of the store's fallback; undefined if disabled. A changed schedule applies at the next start
- * of the host.
+ * Directory of snapshots from which a damaged store is restored; undefined if that is disabled. A changed schedule
+ * applies at the next start of the host process.
  */
 async function snapshotsOf({ restoreDamaged, paths }: Settings): Promise<string | undefined> {
   if (!restoreDamaged) return undefined;
-  // The snapshot schedule logs an unreadable file itself.
+  // An unreadable schedule is ignored here, because the snapshot schedule logs it.
   const schedule = await readSchedule(paths.snapshotSchedule, paths.snapshots).catch(() => undefined);
   return schedule?.directory ?? paths.snapshots;
 }
@@ -114,7 +117,7 @@ function etcdPod(
       ...['--update-record', settings.paths.updateRecord],
     ],
     directories: [
-      // The directory instead of the socket, because each host process creates a new socket.
+      // The directory is mounted instead of the socket, because each start of the host process creates a new socket.
       { name: 'agent', path: dirname(settings.paths.agentSocket) },
       { name: 'etcd-config', path: directory, ...activeDirectory(settings, 'etcd', 'etcd') },
       {
@@ -172,10 +175,11 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
         path: dirname(settings.paths.masterConfig),
         ...activeDirectory(settings, 'controllers', 'master'),
       },
-      // For Machines: the store's authority is encrypted for masters, and keys of hosts are in files while ssh runs.
+      // The Machine controller needs both directories: the store's authority, which it encrypts for new masters, and a
+      // place for SSH keys while ssh runs.
       ...(ownsStore(settings) ? [{ name: 'etcd-config', path: dirname(settings.paths.etcdConfig) }] : []),
       { name: 'ssh', path: join(settings.paths.run, 'ssh'), writable: true, orCreate: true },
-      // Operator catalogs may be on their own file systems.
+      // Catalogs and images are mounted explicitly, because they may be on their own file systems.
       { name: 'catalogs', path: settings.paths.catalogs, orCreate: true },
       { name: 'images', path: settings.paths.images, orCreate: true },
     ],
@@ -187,47 +191,53 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
   });
 }
 
-/** Mounts the files of the current revision in place of a component's configuration. Other hosts have no revisions. */
+/**
+ * Source of a mounted configuration directory: on masters, the files of the revision in use. Hosts without the master
+ * role have no revisions.
+ */
 const activeDirectory = (
   { paths, roles }: Settings,
   component: 'etcd' | 'api' | 'controllers',
   directory: 'master' | 'etcd',
 ): { source?: string } => (roles.has('master') ? { source: join(paths.staticPodResources, component, directory) } : {});
 
-/** Shutdown order: clients stop before the API server, the API server before the store. */
+/** Order of shutdown: the controllers stop before the API server, and the API server before the store. */
 const STOP_STAGE = { controllers: 1, api: 2, etcd: 3 } as const;
 
 /**
- * Short-lived large buffers fragment the C library's heap, which then cannot return memory to the system. Fixed
- * thresholds allocate them as separate mappings.
+ * Thresholds of glibc's malloc. With fixed thresholds, short-lived large buffers become separate mappings; otherwise
+ * they fragment the heap, so that it cannot return memory to the system.
  */
 const MALLOC = [
   { name: 'MALLOC_MMAP_THRESHOLD_', value: String(1 << 20) },
   { name: 'MALLOC_TRIM_THRESHOLD_', value: String(4 << 20) },
 ] as const;
 
-/** As kubeadm's manifests. A restart of a component that is only slow, on a host without free CPU, makes it slower. */
+/**
+ * As in kubeadm's manifests. The limit is high, because a restart on a host without free CPU time makes a slow
+ * component even slower.
+ */
 const LIVENESS_FAILURES = 8;
 
 /**
- * CPU requests decide the share of a component while pods use all processors. With less, one pod that requests the rest
- * of a host makes each request to the API server take seconds.
+ * CPU requests. They determine the share of a component when pods use all processors. With lower requests, a pod that
+ * requests the rest of the host delays each request to the API server by seconds.
  */
 const CPU_REQUESTS = { etcd: '150m', api: '200m', controllers: '100m' } as const;
 
 interface ComponentPod {
   readonly diagnostics: string;
   readonly component: 'etcd' | 'api' | 'controllers';
-  /** Declared for schedulers and other tools. */
+  /** Host ports, declared in the pod for schedulers and other tools. */
   readonly ports: readonly ReservedPort[];
   readonly args: readonly string[];
   readonly directories: readonly HostDirectory[];
   readonly livenessProbe: Probe;
   readonly readinessProbe?: Probe;
-  /** Request for memory. */
+  /** Memory request, as a quantity. */
   readonly memory: string;
   readonly graceSeconds: number;
-  /** If present, the component advertises it and is restarted when it changes. */
+  /** Address in an annotation of the pod. A change of the address changes the pod, so the kubelet restarts it. */
   readonly address?: string;
 }
 
@@ -290,7 +300,10 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
   };
 }
 
-/** Paths of the executable on other file systems than the root. */
+/**
+ * Directories of the executable's unpacked files. They may be on other file systems than the root, so they are mounted
+ * explicitly.
+ */
 function programDirectories(assets: string | undefined): HostDirectory[] {
   return packaged && assets !== undefined ? [{ name: 'assets', path: assets }] : [];
 }

@@ -7,9 +7,9 @@ import { etcdAccess } from '../store/access.ts';
 export interface StoreLayout {
   readonly voters: number;
   readonly learners: number;
-  /** Number of members that may fail while the store continues. */
+  /** Number of members that can fail without loss of the quorum. */
   readonly survives: number;
-  /** Present if another master would improve the layout. */
+  /** Advice to add masters; absent if the layout needs none. */
   readonly advice?: string;
 }
 
@@ -25,7 +25,7 @@ export function layoutOf(voters: number, learners: number): StoreLayout {
   return { ...layout, advice: `join ${more} to survive the loss of ${after === 1 ? 'one' : after}` };
 }
 
-/** Returns undefined on a host without a member, and if the store does not answer. */
+/** Returns undefined if this host has no member of the store or if the store does not answer. */
 export async function storeLayout(settings: Settings): Promise<StoreLayout | undefined> {
   if (!ownsStore(settings)) return undefined;
   try {
@@ -38,12 +38,15 @@ export async function storeLayout(settings: Settings): Promise<StoreLayout | und
       admin.close();
     }
   } catch {
-    // The status reports the store's own state; a store that does not answer has no layout to report.
+    // Other fields of the status report a store that does not answer.
     return undefined;
   }
 }
 
-/** `store: 1 voter, 1 learner; survives the loss of no member; join another master to survive the loss of one`. */
+/**
+ * Text such as `store: 1 voter, 1 learner; survives the loss of no member; join another master to survive the loss of
+ * one`.
+ */
 export function layoutLine({ voters, learners, survives, advice }: StoreLayout): string {
   const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
   const members = learners === 0 ? count(voters, 'voter') : `${count(voters, 'voter')}, ${count(learners, 'learner')}`;

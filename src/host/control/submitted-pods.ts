@@ -17,9 +17,15 @@ const MAX_PODS = 500;
 export interface SubmittedPods {
   readonly feed: ManifestFeed;
   list(): readonly Pod[];
-  /** Replaces a manifest of the same namespace and name. Throws CodedError 'static-pod' for a pod that cannot run. */
+  /**
+   * Stores a manifest. A stored manifest with the same namespace and name is replaced. Throws CodedError 'static-pod'
+   * for a pod that cannot run.
+   */
   submit(content: string): Promise<Pod>;
-  /** Throws CodedError 'not-found'. `name` is that of the manifest, with or without the node name as suffix. */
+  /**
+   * Removes a manifest. `name` is the pod's name, with or without the node name as suffix. Throws CodedError
+   * 'not-found'.
+   */
   remove(namespace: string, name: string): Promise<void>;
 }
 
@@ -39,7 +45,8 @@ export async function openSubmittedPods(directory: string, nodeName: NodeName, c
     try {
       pods.set(file, { content, pod: decode(content, file) });
     } catch (error) {
-      // A file that a power failure left incomplete was never acknowledged.
+      // An invalid file was left incomplete by a power failure. Its submission was never acknowledged, so it is
+      // removed.
       if (!(error instanceof CodedError)) throw error;
       await rm(join(directory, file), { force: true });
     }

@@ -1,6 +1,6 @@
 /**
- * Controller manager: runs all controllers under one Lease. Informers are filled before leadership is acquired, so that
- * a standby takes over immediately and the first start lists and acquires in parallel.
+ * Controller manager: runs all controllers under one Lease. It fills the informers before it acquires the lease, so
+ * that a standby can take over immediately and the first start performs both in parallel.
  */
 import { ignore, messageOf } from '../../base/errors.ts';
 import { type ControllersDeps, DEFAULT_OPTIONS } from '../../controllers/framework/deps.ts';
@@ -8,7 +8,7 @@ import { createHandle, startController } from '../../controllers/framework/frame
 import { controllers } from './registry.ts';
 
 export interface Controllers {
-  /** Creates and starts the informers and begins leader election. Resolves when these are started. */
+  /** Starts the informers and the leader election. Resolves when both are started, before this process leads. */
   start(): Promise<void>;
   /** Stops all controllers, releases the lease and resolves when no part of this component runs any more. */
   stop(): Promise<void>;

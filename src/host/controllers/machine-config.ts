@@ -6,7 +6,10 @@ import type { MachineConfigFacts } from '../../openshift/machine-config/controll
 import { type RenderOptions, renderMachineConfigs } from '../../openshift/machine-config/core/ignition/index.ts';
 import { groupArguments } from '../config/node-group.ts';
 
-/** `storeLeader` returns the name of the node whose member leads the store. */
+/**
+ * Dependencies of the machine config controllers. `storeLeader`: returns the name of the node whose store member is the
+ * leader.
+ */
 export function machineConfigFacts(storeLeader: () => string | undefined = () => undefined): MachineConfigFacts {
   const options: RenderOptions = {
     inflate: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }),

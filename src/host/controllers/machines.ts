@@ -1,4 +1,4 @@
-/** Operations of the machine controllers outside of the API: join tokens, hosts over SSH, members of the store. */
+/** Operations of the machine controllers outside the API: join tokens, hosts over SSH, members of the store. */
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -16,7 +16,7 @@ const RESET_MS = 180_000;
 const LIFE_MS = 3_600_000;
 const REMOTE = '/usr/local/bin/hyperedge';
 
-/** `configFile`: path of the master's configuration, from which the root of this host is derived. */
+/** `configFile`: path of this host's master-config.yaml. The root directory is derived from this path. */
 export function machineProvisioner(configFile: string): MachineProvisioner {
   const root = rootOf(configFile);
   const tokenFor = ({ roles, nodeName }: JoinRequest): Promise<CreatedToken> =>
@@ -89,7 +89,10 @@ const inspect = async (session: SshSession): Promise<HostHardware> => inspected(
 const MAX_NAME = 63;
 const MAX_PROCESSORS = 65_536;
 
-/** Parses a host's untrusted output, which ends up in its status and on terminals. Throws CodedError 'ssh'. */
+/**
+ * Parses the hardware facts that a host printed. The output is untrusted and later shown in its status and on
+ * terminals, so control characters are removed. Throws CodedError 'ssh'.
+ */
 export function inspected(output: string): HostHardware {
   const [arch = '', count = '', hostname = '', memory = ''] = output
     .split('\n', 4)
@@ -101,7 +104,7 @@ export function inspected(output: string): HostHardware {
   return { hostname, ramMebibytes, cpu: { arch, count: processors } };
 }
 
-/** Repeatable after an interruption: an existing installation is updated. */
+/** Installs hyperedge on a host. A repetition after an interruption updates the existing installation. */
 async function install(session: SshSession, request: JoinRequest, created: CreatedToken): Promise<void> {
   const { size: own } = await stat(process.execPath);
   const remote = Number(await session.run(`stat -c %s ${REMOTE} 2>/dev/null || echo 0`));
@@ -115,7 +118,8 @@ async function install(session: SshSession, request: JoinRequest, created: Creat
     node: { name: request.nodeName },
     join: { server, token, caHash },
   };
-  // On standard input, so that no process list of the host shows the token. JSON is valid YAML.
+  // The configuration is passed on standard input, so that the process list of the host does not show the token. JSON
+  // is valid YAML.
   const file = '/run/hyperedge-bootstrap.yaml';
   const command = `umask 077 && cat >${file} && ${REMOTE} install --config ${file}; code=$?; rm -f ${file}; exit $code`;
   await session.run(command, { input: JSON.stringify(bootstrap), timeoutMs: INSTALL_MS });

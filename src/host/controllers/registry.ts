@@ -1,4 +1,4 @@
-/** All controllers of the process in start order: first those whose objects other controllers wait for. */
+/** All controllers of the process in start order. Controllers whose objects other controllers need come first. */
 
 import type { ControllerSpec } from '../../controllers/framework/framework.ts';
 import { namespaceController } from '../../controllers/garbage-collection/namespace/controller.ts';

@@ -19,8 +19,8 @@ const LIFETIME_DAYS = 730;
 const RENEW_BEFORE_MS = 90 * 24 * 3_600_000;
 
 /**
- * `installed`: certificate and key created by the installation; a mismatched pair is ignored. `names`: names of the
- * cluster's API, which routes must not use.
+ * `installed`: returns the certificate and key that the installation created; a pair that does not match is ignored.
+ * `names`: host names of the cluster's API, which routes must not use.
  */
 export function routerFacts(
   {
@@ -73,7 +73,10 @@ export function routerFacts(
   };
 }
 
-/** Pair created by the installation in the directory of the master's certificates; undefined if there is none. */
+/**
+ * The certificate and key that the installation created in the directory of the master's certificates; undefined if
+ * they are missing.
+ */
 export async function installedPair(directory: string): Promise<KeyPair | undefined> {
   const { cert, key } = masterFiles('/').router;
   const keyPem = await readSecretIfPresent(join(directory, basename(key)));

@@ -55,15 +55,15 @@ const catalogFiles = ({ catalogs, images }: CatalogPlaces) =>
 export interface Component {
   /** Resolves when the component has stopped. */
   stop(): Promise<void>;
-  /** Milliseconds that a stop may take in addition to the default. */
+  /** Milliseconds that a stop may take beyond the default time limit. */
   readonly patienceMs?: number;
 }
 
 export interface ComponentOptions {
   readonly configFile: string;
-  /** Agent socket of the host process, for the gossip ring. */
+  /** Agent socket of the host process, through which the controllers follow the gossip ring. */
   readonly agentSocket?: string;
-  /** Catalogs and images of this host. */
+  /** Directories with the catalogs and images of this host. */
   readonly places?: CatalogPlaces;
   readonly log: Log;
   /** Stops the component and ends the process. */
@@ -194,7 +194,7 @@ export async function startControllers({
   };
 }
 
-/** Delay of events, because the changes that they report cause more urgent work. */
+/** Delay before events are sent. The changes that events report cause more urgent requests. */
 const EVENTS_MS = 200;
 
 const recorderOf = ({ client }: OpenedClient, component: string, log: Log): EventRecorder =>
@@ -230,7 +230,7 @@ function followHosts(
   log: Log,
 ): ReturnType<typeof followFailedHosts> | undefined {
   if (ring === undefined) return undefined;
-  // The client is not fenced, because the failed host may be the one whose controllers lead.
+  // This client ignores the leadership of the controllers: the failed host may be the current leader.
   return followFailedHosts({
     ring,
     client,
@@ -242,8 +242,8 @@ function followHosts(
 }
 
 /**
- * Ends the process when rotated authorities or keys have changed. That releases its leases, and its pod is restarted
- * with the new files.
+ * Ends the process when rotated authorities or keys have changed. The end releases the leases; then the kubelet
+ * restarts the container, which uses the new files.
  */
 async function endOnChange(files: readonly string[], log: Log, onFatal: (error: Error) => void): Promise<Followed> {
   const read = async (): Promise<string> => {
@@ -264,7 +264,9 @@ async function endOnChange(files: readonly string[], log: Log, onFatal: (error: 
 
 type Followed = Pick<FollowedFile<unknown>, 'stop'>;
 
-/** For probes of the kubelet and of monitoring. Requests are not authenticated. */
+/**
+ * Connection limits of the health endpoint. The kubelet's probes and monitoring send requests without authentication.
+ */
 const HEALTH_LIMITS: GateLimits = {
   authenticated: 0,
   unauthenticated: 32,
@@ -332,7 +334,7 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
   };
 }
 
-/** Throws an Error for a mismatched certificate and key, which occur for a moment during a renewal. */
+/** Throws an Error if certificate and key do not match, which is possible for a moment during a renewal. */
 function pairOf(text: string): { readonly cert: string; readonly key: string } {
   const [cert = '', key = ''] = decodeJson(list(string), text, 'certificate and key');
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
@@ -341,8 +343,8 @@ function pairOf(text: string): { readonly cert: string; readonly key: string } {
 }
 
 /**
- * Holder identity on the leader election leases. It is stable across restarts: the kubelet starts a new process only
- * after the old one has exited, so the new one renews the lease without waiting for its expiry.
+ * Holder identity in the leader election leases. It is the same after a restart, so that the new process renews the
+ * lease instead of waiting for its expiry. The old process has always exited before the kubelet starts the new one.
  */
 async function candidateIdentity(configFile: string): Promise<string> {
   const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');

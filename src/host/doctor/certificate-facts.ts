@@ -16,7 +16,9 @@ import type { DoctorContext } from './context.ts';
 const REQUEST_MS = 4000;
 const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
 
-/** Certificates that exist, and whether an authority of this host must have issued them. */
+/**
+ * Existing certificate files of this host. `own`: whether an authority on this host must have issued the certificate.
+ */
 export function certificateFiles(
   root: string,
 ): readonly { readonly file: string; readonly key?: string; readonly own: boolean }[] {
@@ -51,7 +53,8 @@ export async function certificateFacts({ root, reachable }: DoctorContext): Prom
     try {
       return [new X509Certificate(pem)];
     } catch {
-      // The file is reported as a certificate of its own.
+      // An authority that cannot be parsed is skipped here, because it is also in the list of certificate files, which
+      // reports it.
       return [];
     }
   });
@@ -131,7 +134,10 @@ async function probe(file: string, expected: string): Promise<KubeconfigFacts> {
   }
 }
 
-/** The server only closes the connection of a client with an expired certificate. */
+/**
+ * Problem text if the client certificate has expired. It is determined from the file, because the server closes the
+ * connection without a reason.
+ */
 function expiredClient(text: string): string | undefined {
   const document: unknown = parse(text, { maxAliasCount: 0 });
   const data = /client-certificate-data["']?: *["']?([A-Za-z0-9+/=]+)/.exec(

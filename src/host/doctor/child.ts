@@ -8,18 +8,18 @@ import { createKnownValues, redactObject } from '../../support-bundle/core/index
 
 const MAX_OUTPUT_BYTES = 4 << 20;
 const MAX_ERROR_CHARS = 500;
-/** The host process is protected from the OOM killer; the checks are not. */
+/** The checks inherit the host process's protection from the OOM killer. This score removes it. */
 const OOM_SCORE = '500';
-/** Exit codes with a report: no problem, errors, warnings. */
+/** Exit codes with which `hyperedge doctor` prints a report: no problem, errors, warnings. */
 const REPORTED: ReadonlySet<number | null> = new Set([0, 1, 3]);
 
-/** `command`: starts this program. */
+/** `command`: command and arguments that start this executable. */
 export const hostDoctorOf = (command: readonly string[], root: string): HostDoctor => ({
   report: async (signal) =>
     withoutSecrets(await outputOf([...command, 'doctor', '-o', 'json', '--root', root], signal)),
 });
 
-/** Messages of other programs and of containers may contain credentials. */
+/** Redacts the report: messages of other programs and of containers may contain credentials. */
 function withoutSecrets(output: string): string {
   let report: unknown;
   try {
@@ -30,10 +30,13 @@ function withoutSecrets(output: string): string {
   return JSON.stringify(redactObject(report, createKnownValues([])));
 }
 
-/** Rejects with CodedError 'failed' and after an abort, when the process and its children have been killed. */
+/**
+ * Output of the command. Rejects with CodedError 'failed' when the command fails or `signal` is aborted; an abort kills
+ * the process and its children.
+ */
 function outputOf([file = '', ...args]: readonly string[], signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
-    // A process group of its own, so that its probes end with it.
+    // The child has its own process group, so that a signal to the group also ends its probes.
     const child = spawn(file, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     const { pid } = child;
     const pieces: Buffer[] = [];

@@ -57,7 +57,7 @@ async function withClient<T>(
   }
 }
 
-/** Like `withClient`, if the API server answers; the check `api` reports that it does not. */
+/** Like `withClient`, but throws CodedError 'absent' if the API server is not ready. The check `api` reports that. */
 async function withCluster<T>(context: DoctorContext, work: (client: ApiClient) => Promise<T>): Promise<T> {
   const { problems } = await apiFacts(context);
   if (problems.length > 0) throw absent('the API server is not ready; see the check api');
@@ -148,8 +148,8 @@ export async function podFacts(context: DoctorContext): Promise<PodFacts[]> {
 }
 
 /**
- * Architectures of images of waiting containers of this host that are for another processor, by ID. The runtime only
- * reports that the container ended with 1.
+ * Image architectures that differ from this machine's, by image ID, for waiting containers of this host. The runtime
+ * does not report this cause: such a container only exits with code 1.
  */
 async function foreignImages({ root, settings }: DoctorContext, pods: readonly Pod[]): Promise<Map<string, string>> {
   const { nodeName } = await settings();
@@ -174,7 +174,7 @@ const replicaSets = (context: DoctorContext): Promise<readonly ReplicaSet[]> =>
     return (await client.resource(resources.replicaSets).list(request)).items;
   }).catch(() => []);
 
-/** The controller of a pod, or the Deployment that controls its ReplicaSet. */
+/** The Deployment of a pod's ReplicaSet; otherwise the controller in the pod's owner references. */
 function ownerOf(metadata: ObjectMeta | undefined, sets: readonly ReplicaSet[]): PodOwner | undefined {
   const own = metadata?.ownerReferences?.find(({ controller }) => controller === true);
   if (own === undefined) return undefined;
@@ -201,10 +201,10 @@ export async function storeFacts({ root, settings, installed }: DoctorContext): 
   };
 }
 
-/** Pauses the file of the same name without it. */
+/** Suffix of a marker file. The file `x.yaml.skip` makes the deploy directory ignore `x.yaml`. */
 const SKIP = '.skip';
 
-/** Files that cannot be parsed, and those whose objects the API server has rejected. */
+/** Files of the deploy directory that cannot be parsed or whose objects the API server has rejected. */
 export async function deployFacts(context: DoctorContext): Promise<Facts['deploy']> {
   const { embedded, nodeName } = await context.settings();
   const directory = embedded.manifests;

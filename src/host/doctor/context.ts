@@ -1,4 +1,4 @@
-/** Values that several facts of one run share: settings, directories that answer, links and the host's state. */
+/** Values that several facts of one run need: settings, reachable directories, links and the host's status. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -13,7 +13,7 @@ import { absent, once } from './gather.ts';
 export interface DoctorOptions {
   /** Root of the installation. */
   readonly root: string;
-  /** Directory with /proc, /sys, /etc, /boot and /run of the machine; `/` except in tests. */
+  /** Directory that contains /proc, /sys, /etc, /boot and /run of the machine. It is `/` except in tests. */
   readonly machine: string;
   /** Command that starts `doctor-probe`. */
   readonly helper: readonly string[];
@@ -26,7 +26,7 @@ export interface DoctorContext extends DoctorOptions {
   readonly reachable: () => Promise<void>;
   /** Throws CodedError 'bad-config'. */
   readonly settings: () => Promise<Settings>;
-  /** Whether configuration files of a start exist. */
+  /** Whether the host has started before and written its configuration files. */
   readonly installed: () => Promise<boolean>;
   readonly status: () => Promise<HostStatus>;
   readonly links: () => Promise<readonly LinkFacts[]>;
@@ -34,7 +34,7 @@ export interface DoctorContext extends DoctorOptions {
   readonly ring: () => Promise<readonly RingMember[]>;
 }
 
-/** Directories whose disk is examined, and what they contain. */
+/** Directories whose file system is examined, and their content. */
 const AREAS = [
   { path: 'etc/origin', what: 'configuration' },
   { path: 'var/lib/origin', what: 'state of pods' },

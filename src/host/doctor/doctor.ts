@@ -21,7 +21,7 @@ export type { DoctorReport };
 
 export interface DoctorRun {
   readonly root?: string | undefined;
-  /** IDs of the checks to run; all if it is empty. */
+  /** IDs of the checks to run. If it is empty, all checks run. */
   readonly only?: readonly string[];
   readonly preflight?: boolean;
   /** Default: `/`. */
@@ -57,7 +57,7 @@ export async function runDoctor(run: DoctorRun): Promise<DoctorReport> {
 }
 
 /**
- * Adds the programs inside this executable to PATH. The host's own programs come first, because unpacking the others
+ * Adds the programs in this executable to PATH, after the host's own programs: these are preferred, because unpacking
  * may fail on a full disk.
  */
 async function useCarriedPrograms(): Promise<void> {
@@ -68,7 +68,10 @@ async function useCarriedPrograms(): Promise<void> {
 
 const NAME = 'hyperedge';
 
-/** Programs for fixes: the plain name if a shell finds this program by it, else its path. */
+/**
+ * Commands for the fixes in the report. The program is a plain name if PATH finds this executable under that name,
+ * otherwise its path.
+ */
 async function hostCommands(root: string): Promise<HostCommands> {
   const self = selfCommand();
   const [own, ...found] = await Promise.all(

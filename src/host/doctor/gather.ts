@@ -9,7 +9,7 @@ export async function gather(sources: FactSources, names: readonly FactName[]): 
   return Object.fromEntries(found);
 }
 
-/** The fact of one source, or the reason why there is none. Resolves within the time limit of the source. */
+/** Value of one source, or the reason why it is unknown. Resolves within the time limit of the source. */
 export async function gatherOne<T>({ timeoutMs, read }: Source<T>): Promise<Gathered<T>> {
   const abort = new AbortController();
   const late = Promise.withResolvers<Gathered<T>>();

@@ -1,4 +1,4 @@
-/** Facts of this host's installation: configuration, ports, process, unit, remains. */
+/** Facts of this host's installation: configuration, ports, processes, systemd unit, and remains of pods. */
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { readListeners, readModel, readRemains, runProgram, textOf } from '../../doctor/io/machine/index.ts';
@@ -77,7 +77,9 @@ export async function portFacts(context: DoctorContext): Promise<PortFacts> {
 
 const UDP = { protocol: 'udp' } as const;
 
-/** Whether a process is a component of this root: by its command line, or by its mounts in a container. */
+/**
+ * Processes of this root's components. They are recognized by their command line or, in a container, by their mounts.
+ */
 async function ownProcesses({ root, machine, status }: DoctorContext) {
   const known = await status().then(
     ({ pid, components }) => new Set([pid, ...components.map((each) => each.pid)]),

@@ -18,7 +18,9 @@ import { absent } from './gather.ts';
 const REGISTRY_MS = 4000;
 const MAX_REGISTRIES = 20;
 const MAX_AUTHORITIES = 20;
-/** Source: RFC 9110, sections 15.5.8 and 15.6. */
+/**
+ * Status codes by which a proxy reports that it cannot reach the registry. Source: RFC 9110, sections 15.5.8 and 15.6.
+ */
 const PROXY_FAILURES: ReadonlySet<number> = new Set([407, 502, 503, 504]);
 const PROBE_MS = 8000;
 const DNS_PORT = 53;
@@ -26,7 +28,10 @@ const SERVICE_PORT = 443;
 const MAX_PEERS = 8;
 const MAX_SANDBOXES = 500;
 
-/** Sends a request to each configured registry as an image pull does, with its authority and through the proxy. */
+/**
+ * Sends a request to each configured registry. As in an image pull, it uses the registry's trusted authority and the
+ * proxy.
+ */
 export async function registryFacts({ settings }: Pick<DoctorContext, 'settings'>): Promise<RegistryFacts[]> {
   const current = await settings();
   const options = await registryOptions(current);
@@ -53,14 +58,14 @@ export async function registryFacts({ settings }: Pick<DoctorContext, 'settings'
   );
 }
 
-/** Directories in which an administrator has put authorities for other programs. */
+/** Directories in which an administrator may have installed authorities for other programs. */
 const authorityDirectories = (registry: string): readonly string[] => [
   '/usr/local/share/ca-certificates',
   `/etc/docker/certs.d/${registry}`,
   `/etc/containers/certs.d/${registry}`,
 ];
 
-/** The first file with an authority with which the registry answers. */
+/** The first installed authority that verifies the registry's certificate. The report suggests this file. */
 async function installedAuthority(
   registry: string,
   problemWith: (ca: string) => Promise<string | undefined>,
@@ -74,7 +79,10 @@ async function installedAuthority(
   return {};
 }
 
-/** Any status shows that a registry answers, except those by which a proxy reports that it cannot reach it. */
+/**
+ * Error of a request to a registry; undefined if the registry answers. Every status counts as an answer, except
+ * statuses by which a proxy reports a failure.
+ */
 async function registryProblem(
   url: URL,
   outbound: OutboundSettings,
@@ -105,7 +113,7 @@ interface Sandbox {
   readonly network: string;
 }
 
-/** Probes from the network of the first running pod that has one of its own. */
+/** Probes from the network namespace of the first running pod that does not use the host's network. */
 export async function podProbeFacts(context: DoctorContext): Promise<PodProbes> {
   const { settings, helper } = context;
   const { paths, network, nodeName } = await settings();

@@ -5,18 +5,18 @@ import { chosenChecks, runDoctor } from './doctor.ts';
 
 export interface PreflightOptions {
   readonly root: string;
-  /** Checks whose errors are printed only. */
+  /** IDs of checks whose errors are printed but do not stop the installation. */
   readonly ignore: readonly string[];
   readonly note: (text: string) => void;
 }
 
-/** Throws CodedError 'preflight' with every error and its fix, and 'unknown-check' for an unknown ID in `ignore`. */
+/** Throws CodedError 'preflight' with every error and its fix, or 'unknown-check' for an unknown ID in `ignore`. */
 export async function preflight({ root, ignore, note }: PreflightOptions): Promise<void> {
   chosenChecks({ only: ignore });
   judge(await runDoctor({ root, preflight: true }), ignore, note);
 }
 
-/** Facts that could not be gathered do not stop an installation. */
+/** Throws CodedError 'preflight' for errors. Facts that could not be gathered do not stop an installation. */
 export function judge({ checks }: DoctorReport, ignore: readonly string[], note: (text: string) => void): void {
   const stops: string[] = [];
   for (const { id, findings } of checks)

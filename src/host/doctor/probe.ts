@@ -1,6 +1,6 @@
 /**
- * Measurements in a process of their own, because a disk may not answer, or because they are made in the network of a
- * pod. This file imports little, so that the process starts quickly.
+ * Measurements that need their own process: a disk may not answer, or the measurement is made in the network namespace
+ * of a pod. This file imports little, so that the process starts quickly.
  */
 import { CodedError } from '../../base/errors.ts';
 import { measureFsync } from '../../doctor/io/machine/disks.ts';

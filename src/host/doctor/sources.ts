@@ -44,7 +44,7 @@ import {
 } from './host-facts.ts';
 import { podProbeFacts, registryFacts } from './network-facts.ts';
 
-/** Time limits of reading facts. The shortest is longer than the probe of a directory, which many facts need. */
+/** Time limits for facts. Even the shortest limit exceeds the probe of a directory, for which many facts wait. */
 const QUICK_MS = 10_000;
 const LOCAL_MS = 15_000;
 const SLOW_MS = 30_000;
@@ -119,7 +119,10 @@ export function factSources(context: DoctorContext): FactSources {
   };
 }
 
-/** The kubelet reports a machine-id derived from the root for an installation below another root than `/`. */
+/**
+ * For an installation below another root than `/`, the machine-id is the one that its kubelet reports, which is derived
+ * from the root.
+ */
 async function identityFacts({ machine, root }: DoctorContext): Promise<Facts['identity']> {
   const identity = await readIdentity(machine);
   if (machine !== '/' || root === '/') return identity;
@@ -132,7 +135,10 @@ async function kernelFacts(machine: string): Promise<Facts['kernel']> {
   return { release, namespaces, seccompActions, modules: await readModules(machine, release, options) };
 }
 
-/** Wear of eMMC from the kernel; SMART of other disks, which takes seconds, on the real machine only. */
+/**
+ * Wear of eMMC as reported by the kernel, and SMART of other disks. SMART takes seconds and is read only if `machine`
+ * is `/`.
+ */
 async function flashFacts(machine: string): Promise<FlashFacts[]> {
   const mmc = await readMmc(machine);
   if (machine !== '/') return mmc;
@@ -147,5 +153,5 @@ async function flashFacts(machine: string): Promise<FlashFacts[]> {
   ];
 }
 
-/** Address of `10.0.0.1:7946` or `[fd00::1]:7946`. */
+/** Host of an address such as `10.0.0.1:7946` or `[fd00::1]:7946`. */
 const hostOf = (address: string): string => address.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');

@@ -1,14 +1,11 @@
 /**
- * Hardware and kernel features of a host. For short-lived processes: reading them takes about a second and runs
- * programs.
+ * Hardware and kernel features of a host. Only short-lived processes may read them, because that takes about a second
+ * and runs programs.
  */
 import { Worker } from 'node:worker_threads';
 import type { Hardware } from './inventory.ts';
 
-/**
- * Throws if the thread fails. `path`: the PATH on which the thread searches lsblk, smartctl, dmidecode and other
- * programs.
- */
+/** Throws if the thread fails. `path`: PATH in which the thread finds lsblk, smartctl, dmidecode and other programs. */
 export async function readHardware(path: string = process.env['PATH'] ?? ''): Promise<Hardware> {
   const worker = new Worker(new URL('./inventory-worker.ts', import.meta.url), {
     name: 'sysinfo',

@@ -12,7 +12,7 @@ import { decodeJson, fields, own } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Disk, Hardware, MemoryModule, NetworkCard, Smart } from './inventory.ts';
 
-/** A disk that spins up responds to smartctl(8) only after seconds. */
+/** Time limit of each section. smartctl(8) takes seconds for a disk that must spin up first. */
 const SECTION_TIMEOUT_MS = 20_000;
 const SMART_BYTES = 4 << 20;
 
@@ -34,9 +34,12 @@ async function section<T>(name: string, read: () => Promise<T>): Promise<T | und
   }
 }
 
-/** The library returns `-`, an empty string, 0 or null for values that a host does not report. */
+/**
+ * The text that a host reports; undefined for `-`, an empty string or null, by which the library reports a missing
+ * value.
+ */
 function given(text: string | null | undefined): string | undefined {
-  // USB devices choose their own text, which is printed on terminals.
+  // Control characters are removed, because USB devices choose their text and it is printed on terminals.
   const trimmed = text?.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim();
   return trimmed === undefined || trimmed === '' || trimmed === '-' ? undefined : trimmed;
 }
@@ -85,7 +88,7 @@ async function readHardware(): Promise<Hardware> {
     memory: {
       totalBytes: mem?.total ?? 0,
       swapBytes: mem?.swaptotal ?? 0,
-      // Without DMI the library reports all memory as one module without a type.
+      // Without DMI, the library reports the total memory as one module with an empty type, which is omitted.
       modules: (modules ?? []).filter((each) => each.type !== '').map(moduleOf),
     },
     disks: disks ?? [],
@@ -119,8 +122,8 @@ async function readHardware(): Promise<Hardware> {
 }
 
 /**
- * Combines both functions: `diskLayout` has model and SMART but omits disks without a model, such as virtio's;
- * `blockDevices` has all disks.
+ * Combines two functions of the library. `diskLayout` reports model and SMART but omits disks without a model, such as
+ * virtio disks; `blockDevices` reports all disks.
  */
 async function readDisks(): Promise<Disk[]> {
   const [layout, devices] = await Promise.all([systeminformation.diskLayout(), systeminformation.blockDevices()]);
@@ -140,13 +143,14 @@ async function readDisks(): Promise<Disk[]> {
 }
 
 /**
- * Reads SMART of one disk. The library drops the results of all disks if one of them, such as a USB stick, has no SMART
- * status.
+ * Reads SMART data of one disk. The library discards the data of all disks if one disk, such as a USB stick, has no
+ * SMART status.
  */
 async function withSmart(disk: Disk): Promise<Disk> {
   if (disk.smart !== undefined) return disk;
   const stdout = await new Promise<string>((resolve) => {
-    // The exit code is a bit mask that also contains the disk's state (smartctl(8)), so it is ignored.
+    // The exit code is ignored: it is a bit mask with the state of the disk (smartctl(8)), so it may be non-zero
+    // although the output is complete.
     execFile('smartctl', ['-a', '-j', disk.device], { maxBuffer: SMART_BYTES }, (_, output) => resolve(output));
   });
   try {
@@ -215,5 +219,5 @@ function cardOf(card: Facts.NetworkInterfacesData): NetworkCard {
   });
 }
 
-// A rejection ends the thread with an error, which the caller gets.
+// A rejection ends the thread with an error event, which rejects the caller's promise.
 void readHardware().then((hardware) => parentPort?.postMessage(hardware));

@@ -36,7 +36,7 @@ export interface Hardware {
     readonly coresCelsius: readonly number[];
     readonly chipsetCelsius?: number;
   };
-  /** Sections that could not be read, and the reasons. */
+  /** Sections that could not be read, each with the reason. */
   readonly problems: readonly string[];
 }
 
@@ -66,7 +66,7 @@ export interface Disk {
 export interface Smart {
   readonly passed: boolean;
   readonly powerOnHours?: number;
-  /** NVMe: used share of the rated endurance; may exceed 100. */
+  /** NVMe only: used percentage of the rated endurance. It may exceed 100. */
   readonly percentageUsed?: number;
   readonly attributes: readonly SmartAttribute[];
 }

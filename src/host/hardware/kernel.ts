@@ -11,12 +11,12 @@ export interface KernelFeatures {
   readonly securityModules: readonly string[];
   readonly seccompActions: readonly string[];
   readonly pressureStall: boolean;
-  /** BPF type format, which cgroup v2 device filters of newer runtimes use. */
+  /** Whether the kernel provides BTF (BPF Type Format), which newer runtimes need for device filters of cgroup v2. */
   readonly btf: boolean;
   readonly overlay: boolean;
-  /** Path of the configuration; absent if the kernel does not publish it. */
+  /** Path of the kernel configuration; absent if the kernel does not publish it. */
   readonly configuration?: string;
-  /** State of each option in OPTIONS; empty without a configuration. */
+  /** State of each option in OPTIONS; empty if the kernel configuration is unknown. */
   readonly options: Readonly<Record<string, 'builtin' | 'module' | 'absent'>>;
 }
 
@@ -79,7 +79,7 @@ async function readConfiguration(
       const bytes = await readFile(join(root, path));
       return { path, text: (path.endsWith('.gz') ? await promisify(gunzip)(bytes) : bytes).toString('utf8') };
     } catch {
-      // The configuration is not at this path.
+      // Continue with the next path.
     }
   }
   return undefined;

@@ -1,6 +1,6 @@
 /**
- * Converts flags of `hyperedge install` to the bootstrap file. An existing file keeps its other fields and its
- * comments.
+ * Converts flags of `hyperedge install` to the bootstrap file. The other fields and the comments of an existing file
+ * are kept.
  */
 
 import { X509Certificate } from 'node:crypto';
@@ -27,10 +27,13 @@ export interface BootstrapFlags {
   readonly handover?: { readonly masters: number } | undefined;
 }
 
-/** Prevents users' pods on the temporary host, which would have to move when it leaves. */
+/** Taint of a temporary master. It keeps users' pods away, because they would have to move when the host leaves. */
 const TEMPORARY_TAINT = 'hyperedge.dev/bootstrap:NoSchedule';
 
-/** The text of the file; undefined if there is none and none is needed. Throws CodedError 'bad-config'. */
+/**
+ * Text of the bootstrap file with the fields of the flags; undefined if there is neither a file nor a flag with a
+ * field. Throws CodedError 'bad-config'.
+ */
 export async function bootstrapText(path: string, flags: BootstrapFlags): Promise<string | undefined> {
   const present =
     flags.config === undefined
@@ -54,7 +57,10 @@ export async function bootstrapText(path: string, flags: BootstrapFlags): Promis
   return differs ? document.toString({ lineWidth: 0 }) : present;
 }
 
-/** Returns whether the file was written. Only root may read it, because it may contain a token. */
+/**
+ * Writes the bootstrap file unless it has the same text. Returns whether it was written. Only its owner may read it,
+ * because it may contain a token.
+ */
 export async function writeBootstrap(path: string, text: string | undefined): Promise<boolean> {
   if (text === undefined || (await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
   try {
@@ -91,7 +97,7 @@ export async function checkCluster(
   if (data.length > 0) refuse(`${etcdData} has the data of another cluster`);
 }
 
-/** Hash of the SubjectPublicKeyInfo, as kubeadm's `--discovery-token-ca-cert-hash`. */
+/** Hash of the public key (SubjectPublicKeyInfo), as in kubeadm's `--discovery-token-ca-cert-hash`. */
 function caHashOf(certificate: X509Certificate): string {
   const key = certificate.publicKey.export({ type: 'spki', format: 'der' });
   return contentDigest(key);
@@ -109,7 +115,7 @@ function fieldsOf(flags: BootstrapFlags): [string[], unknown][] {
   return fields;
 }
 
-/** Errors name the flag instead of a line of a file. */
+/** Validates the fields that come from flags. Errors name the flag instead of the line in a file. */
 function checkFlags(fields: readonly [string[], unknown][]): void {
   const flagOf: Readonly<Record<string, string>> = {
     roles: '--roles',

@@ -12,7 +12,7 @@ export interface WaitOptions {
 
 const POLL_MS = 500;
 
-/** Throws CodedError 'not-complete' with what is missing. */
+/** Throws CodedError 'not-complete' with the number of masters that run, if the time limit expires. */
 export async function waitForHandover({ root: given, timeoutMs, write }: WaitOptions): Promise<number> {
   const root = await canonicalRoot(given);
   const { run } = pathsBelow(root);

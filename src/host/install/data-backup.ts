@@ -10,7 +10,7 @@ import { pathsBelow, type Settings } from '../config/settings.ts';
 
 const run = promisify(execFile);
 
-/** Directory of kept data, relative to the root. */
+/** Directory for backups, relative to the root. */
 export const KEPT = 'var/lib/hyperedge-kept';
 /** Directories with settings and data, relative to the root. */
 export const DATA = [
@@ -22,7 +22,10 @@ export const DATA = [
   'var/log/containers',
 ];
 
-/** Resolves with the new directory of the data; undefined if it was removed or there was none. */
+/**
+ * Removes the data if `purge` is set, otherwise moves it to a new directory. Resolves with that directory; undefined if
+ * no data was moved.
+ */
 export async function backUpData(
   settings: Settings,
   purge: boolean,
@@ -32,7 +35,7 @@ export async function backUpData(
   const { root } = settings;
   const paths = pathsBelow(root);
   const kept = join(root, KEPT, new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-'));
-  // Root file systems of containers are created from images at every start.
+  // Root file systems of containers need no backup, because each start creates them from images.
   await removeDirectory(paths.containers);
   let moved = false;
   const linked = await linkedDirectories(root);
@@ -53,13 +56,16 @@ export async function backUpData(
     await rmdir(path).catch(ignore('a mount point or a link is kept'));
   }
   await rm(paths.run, { recursive: true, force: true });
-  // The directory is kept if it contains files of other programs.
+  // rmdir(2) keeps the directory if it contains files of other programs.
   await rm(paths.nodeSysconfig, { force: true });
   await rmdir(dirname(paths.nodeSysconfig)).catch(ignore('files of other programs are kept'));
   return moved ? kept : undefined;
 }
 
-/** Linked data directories, relative to the root. Their content is data; the link belongs to the administrator. */
+/**
+ * Data directories that are behind symbolic links, relative to the root. Their content is moved or removed; the link
+ * belongs to the administrator and is kept.
+ */
 async function linkedDirectories(root: string): Promise<string[]> {
   const found: string[] = [];
   for (const name of DATA) {
@@ -72,13 +78,13 @@ async function linkedDirectories(root: string): Promise<string[]> {
   return found;
 }
 
-/** Entries without the linked directories, which are handled separately. */
+/** Entries of a directory. Linked directories are omitted, because their content is handled separately. */
 async function entriesOf(path: string, root: string, linked: readonly string[]): Promise<string[]> {
   const entries = await readdir(path).catch(() => []);
   return entries.filter((entry) => !linked.includes(relative(root, join(path, entry))));
 }
 
-/** Moves an entry; to another file system it is copied first. */
+/** Moves an entry. Across file systems, it is copied and then removed. */
 async function move(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);
@@ -89,7 +95,7 @@ async function move(from: string, to: string): Promise<void> {
   }
 }
 
-/** Removes a directory. A mount point or a link is emptied and kept. */
+/** Removes the content of a directory, and the directory itself unless it is a mount point or a link. */
 async function removeDirectory(path: string): Promise<void> {
   for (const entry of await readdir(path).catch(() => [])) await removeEntry(join(path, entry));
   await rmdir(path).catch(ignore('a mount point or a link is kept'));

@@ -30,25 +30,28 @@ import { lastError, serviceState, systemctl, systemdRuns } from './service.ts';
 
 export interface InstallOptions extends BootstrapFlags {
   readonly root: string | undefined;
-  /** The host's first config: a file with the response of a machine config server, or the URL of one. */
+  /**
+   * Source of the host's first config: a file with the response of a machine config server, or the URL of such a
+   * server.
+   */
   readonly fromMcs: string | undefined;
-  /** Places more files after the host was checked. A failure undoes the configuration. */
+  /** Called after the checks of the host, to write more files. If it fails, the bootstrap file is restored. */
   readonly payload?: (settings: Settings) => Promise<void>;
-  /** False only installs, without starting the service. */
+  /** If false, the files are installed but the service is not started. */
   readonly start: boolean;
   /** Checks of `hyperedge doctor --preflight` whose errors do not stop the installation. */
   readonly ignore: readonly string[];
   readonly timeoutMs: number;
   readonly write: (text: string) => void;
-  /** Print neither steps nor notes. */
+  /** Whether steps and notes are omitted from the output. */
   readonly quiet: boolean;
 }
 
 const POLL_MS = 250;
-/** An error that has occurred this often is permanent. */
+/** Number of automatic restarts after which an error counts as permanent. */
 const FATAL_RESTARTS = 3;
 
-/** Resolves with the exit code. Throws CodedErrors of one line with the fix. */
+/** Installs or upgrades the host. Resolves with the exit code. Throws CodedErrors of one line with the fix. */
 export async function install(options: InstallOptions): Promise<number> {
   const root = await canonicalRoot(options.root);
   const start = options.start && root === '/';
@@ -74,7 +77,7 @@ export async function install(options: InstallOptions): Promise<number> {
     return found;
   };
   const prepared = await ready().catch(async (error: unknown) => {
-    // A rejected installation leaves no configuration.
+    // After a failed check, the bootstrap file is restored or removed.
     if (configured && previous === undefined) {
       await rm(path, { force: true });
       await rmdir(dirname(path)).catch(ignore('other configuration files are kept'));
@@ -117,7 +120,10 @@ export async function install(options: InstallOptions): Promise<number> {
   return 0;
 }
 
-/** Prepares a host whose service waits for a Machine. Throws CodedErrors if the cluster is not the given one. */
+/**
+ * Prepares a host that waits until a Machine claims it. Throws CodedErrors if `server` does not belong to the cluster
+ * that `caHash` identifies.
+ */
 async function offered(settings: Settings, { server, caHash }: InstallOptions['offer'] & object): Promise<string> {
   await discoverPinned(server, caHash);
   const { fingerprint } = await offerKeys(settings.root);
@@ -152,8 +158,8 @@ async function prepare(
       `this host lacks ${missing.join(', ')} and ${why}; run apt-get install runc conmon nftables iproute2 socat`,
     );
   }
-  // Only for the first start: later, components of this host may hold their ports while the host process is stopped,
-  // which only `hyperedge run` can check.
+  // Ports are checked only before the first start. Later, components of this host may use their ports although the host
+  // process is stopped, and only `hyperedge run` can recognize them.
   if (start && !existsSync(settings.paths.nodeConfig)) await checkOwnPorts(settings);
   return { settings, helpers };
 }
@@ -200,7 +206,10 @@ const fetchStatus = (root: string): Promise<HostStatus | undefined> =>
     () => undefined,
   );
 
-/** Throws CodedError 'not-ready' with the host process's last error, if there is one. */
+/**
+ * Resolves with the status when the node is Ready. Throws CodedError 'not-ready' with the last error of the host
+ * process, if there is one.
+ */
 async function waitUntilReady(
   root: string,
   replacedPid: number | undefined,

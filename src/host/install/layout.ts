@@ -1,4 +1,6 @@
-/** Files of an installation below the root. They all belong to the installation and are removed with it. */
+/**
+ * Files of an installation below the root. All of them belong to the installation, so an uninstallation removes them.
+ */
 import {
   chmod,
   copyFile,
@@ -24,11 +26,11 @@ import { shellFiles, unitFile } from '../process/assets.ts';
 export const SERVICE = 'hyperedge.service';
 export const GUARD_SERVICE = 'hyperedge-update-guard.service';
 
-/** Completes an interrupted change of the machine config, early at boot. */
+/** Unit that completes or undoes an interrupted change of the machine config early at boot. */
 const REPLAY = 'hyperedge-machine-config.service';
 
 const EXECUTABLE = 'usr/local/bin/hyperedge';
-/** Installed files by their path; the value is the name of the file in the release. */
+/** Installed unit and configuration files: path relative to the root → name of the file in the release. */
 const FILES: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/${SERVICE}`, SERVICE],
   [`etc/systemd/system/${REPLAY}`, REPLAY],
@@ -37,14 +39,14 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ['etc/systemd/system-preset/80-hyperedge.preset', '80-hyperedge.preset'],
   ['etc/tmpfiles.d/hyperedge.conf', 'hyperedge.tmpfiles.conf'],
 ]);
-/** Installed links by their path; the value is the target. `systemctl enable` creates the first one. */
+/** Installed links: path relative to the root → target. The first link is the one that `systemctl enable` creates. */
 const LINKS: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/multi-user.target.wants/${SERVICE}`, `/etc/systemd/system/${SERVICE}`],
   [`etc/systemd/system/sysinit.target.wants/${REPLAY}`, `/etc/systemd/system/${REPLAY}`],
   ...LINK_NAMES.map((name) => [`usr/local/bin/${name}`, 'hyperedge'] as const),
 ]);
 
-/** The link of the built-in client. It is not made on a host that has another kubectl. */
+/** Link of the built-in kubectl. It is omitted on a host that has another kubectl. */
 const CLIENT_LINK = 'usr/local/bin/kubectl';
 const CLIENT_DIRECTORIES = ['usr/bin', 'usr/local/sbin', 'usr/sbin', 'bin', 'snap/bin', 'opt/bin'];
 
@@ -60,24 +62,30 @@ const COMPLETIONS = [
   'usr/local/share/zsh/site-functions/_hyperedge',
   'usr/local/share/fish/vendor_completions.d/hyperedge.fish',
 ];
-/** Directories of them, the inner ones first. Debian has none of them by default. */
+/**
+ * Directories of the man pages and completions, inner directories first. They are removed if they become empty, because
+ * a default Debian has none of them.
+ */
 const SHELL_DIRECTORIES = [
   ...[MANUAL, 'usr/local/share/bash-completion/completions', 'usr/local/share/bash-completion'],
   ...['usr/local/share/zsh/site-functions', 'usr/local/share/zsh'],
   ...['usr/local/share/fish/vendor_completions.d', 'usr/local/share/fish'],
 ];
-/** A file of the package of Debian, which has completion scripts and man pages of its own. */
+/**
+ * If this file of the Debian package exists, the package has installed completions and man pages, so `install` omits
+ * them.
+ */
 const PACKAGED_COMPLETION = 'usr/share/bash-completion/completions/hyperedge';
 
 export interface Placed {
   /** Paths that were written. */
   readonly changed: readonly string[];
-  /** Paths of other software, which were not changed. */
+  /** Paths that other software uses. They were not changed. */
   readonly foreign: readonly string[];
   readonly executable: string;
 }
 
-/** Writes missing and different files. Throws CodedError 'unwritable' with the path. */
+/** Writes files that are missing or differ. Throws CodedError 'unwritable' with the path. */
 export async function placeFiles(
   root: string,
   source: string,
@@ -123,7 +131,7 @@ export async function placeFiles(
   return { changed, foreign, executable };
 }
 
-/** Whether a unit of an installation exists below the root. The executable alone does not count. */
+/** Whether a unit file of an installation exists below the root. The executable may exist without an installation. */
 export async function hasFiles(root: string): Promise<boolean> {
   for (const name of FILES.keys())
     if ((await lstat(join(root, name)).catch(() => undefined)) !== undefined) return true;
@@ -143,12 +151,12 @@ export async function removeFiles(root: string): Promise<string[]> {
   const shell = [...COMPLETIONS, ...(await pagesBelow(root))];
   for (const name of [...FILES.keys(), EXECUTABLE, ...(await versionsBelow(root)), ...shell]) await remove(name);
   for (const name of SHELL_DIRECTORIES) await rmdir(join(root, name)).catch(ignore('files of other programs are kept'));
-  // Debian has no such directory by default. A directory with other presets is kept.
+  // A default Debian has no such directory. rmdir(2) keeps it if it contains other presets.
   await rmdir(join(root, 'etc/systemd/system-preset')).catch(ignore('other presets are kept'));
   return removed;
 }
 
-/** Executables installed by updates, and the guard's link. */
+/** Paths of executables that updates have installed, and of the link of the update guard. */
 async function versionsBelow(root: string): Promise<string[]> {
   const directory = dirname(EXECUTABLE);
   const names = await readdir(join(root, directory)).catch(() => []);
@@ -156,7 +164,7 @@ async function versionsBelow(root: string): Promise<string[]> {
   return own.filter((name) => name.startsWith('hyperedge-')).map((name) => join(directory, name));
 }
 
-/** Man pages of this and of earlier releases. */
+/** Paths of man pages that this release or an earlier one has installed. */
 async function pagesBelow(root: string): Promise<string[]> {
   const names = await readdir(join(root, MANUAL)).catch(() => []);
   return names.filter((name) => /^hyperedge(?:-[a-z0-9-]+)?\.1$/.test(name)).map((name) => join(MANUAL, name));
@@ -171,7 +179,10 @@ async function isOwnLink(path: string, target: string): Promise<boolean> {
   return (await readlink(path).catch(() => undefined)) === target;
 }
 
-/** Replaced by a rename, so that running processes keep the old one. */
+/**
+ * Installs the executable and returns whether it was replaced. A rename replaces it, so that running processes keep the
+ * old file.
+ */
 async function placeExecutable(source: string, target: string): Promise<boolean> {
   const [from, present] = await Promise.all([lstat(source), lstat(target).catch(() => undefined)]);
   if (present?.ino === from.ino && present.dev === from.dev) return false;

@@ -23,7 +23,8 @@ export interface LeaveOptions {
 
 export interface Leaving {
   /**
-   * Must be called after the kubelet has stopped, which would register the Node again. Throws CodedError 'node-left'.
+   * Deletes the Node object. Called after the kubelet has stopped, because a running kubelet would register the Node
+   * again. Throws CodedError 'node-left'.
    */
   finish(): Promise<void>;
 }
@@ -33,7 +34,10 @@ const POLL_MS = 500;
 const REMOVAL_MS = 30_000;
 const NOTHING: Leaving = { finish: async () => {} };
 
-/** Throws CodedErrors of one line, before any change, if leaving would harm the cluster. */
+/**
+ * Evicts the pods and removes the store member. Throws CodedErrors of one line; if leaving would harm the cluster, it
+ * throws before any change.
+ */
 export async function leaveCluster(settings: Settings, options: LeaveOptions, progress: Progress): Promise<Leaving> {
   const kubeconfig = [masterFiles(settings.root).adminKubeconfig, nodeFiles(settings.root).kubeconfig].find(existsSync);
   if (kubeconfig === undefined) {
@@ -71,7 +75,10 @@ export async function leaveCluster(settings: Settings, options: LeaveOptions, pr
   }
 }
 
-/** The node's kubeconfig refers to the balancer, which runs only with the host process. */
+/**
+ * Opens a client of the first server that answers. The server in the node's kubeconfig is the balancer, which does not
+ * answer if the host process is stopped; then the masters are tried.
+ */
 async function openReachable(
   open: (server?: string) => Promise<OpenedClient>,
   masters: readonly string[],
@@ -82,7 +89,7 @@ async function openReachable(
       await opened.client.request('GET', '/version', undefined, { signal: AbortSignal.timeout(ANSWER_MS) });
       return opened;
     } catch {
-      // Try the next server, or return the error of the first request.
+      // Continue with the next server. If none answers, the caller's request reports the error.
       await opened.close();
     }
   }
@@ -151,7 +158,8 @@ async function evictAll(
       const { name = '', namespace = '', deletionTimestamp } = metadata ?? {};
       if (deletionTimestamp !== undefined) continue;
       const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
-      // Status 429 means that a PodDisruptionBudget does not allow the eviction yet.
+      // While a PodDisruptionBudget does not allow an eviction, its request fails with status 429 and is repeated.
+      // After the time limit, the pods are deleted.
       if (late)
         await pods.delete(name, namespace).catch((error: unknown) => {
           if (!isApiError(error, 'NotFound'))
@@ -171,14 +179,17 @@ async function evictAll(
 
 const podsOf = (client: ApiClient) => client.resource(resources.pods);
 
-/** As in kubectl drain --ignore-daemonsets: mirror pods belong to the host, and a DaemonSet would recreate its pods. */
+/**
+ * Whether the pod is evicted. As in kubectl drain --ignore-daemonsets, mirror pods and pods of DaemonSets stay: the
+ * host runs mirror pods itself, and a DaemonSet would recreate its pods.
+ */
 function evictable({ metadata, status }: Pod): boolean {
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
   if (metadata?.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
   return !(metadata?.ownerReferences ?? []).some(({ kind }) => kind === 'DaemonSet');
 }
 
-/** Checks that the store survives without this host's member; resolves with the function that removes the member. */
+/** Checks that the store continues without this host's member. Resolves with a function that removes the member. */
 async function storeMember(
   { root, roles, storage, nodeName }: Settings,
   force: boolean,
@@ -197,7 +208,7 @@ async function storeMember(
         'reset: this host has the only store member, and with it all data; add another with hyperedge members add, or give --force',
       );
     }
-    // This host's own member closes its connections as soon as it is removed.
+    // The removal is requested from other members, because the removed member closes its connections immediately.
     const others = members.filter(({ id }) => id !== own.id).flatMap(({ clientUrls }) => clientUrls);
     return async () => {
       await removeMember(() => (others.length === 0 ? access.open() : access.open(others)), own.id);
@@ -208,7 +219,10 @@ async function storeMember(
   }
 }
 
-/** A leader change may interrupt the request, so the member list is checked for its effect. */
+/**
+ * Removes a member. A leader change may interrupt the request, so the member list is read again until the member is
+ * gone.
+ */
 async function removeMember(open: StoreAccess['open'], id: string): Promise<void> {
   for (const began = performance.now(); ; await sleep(POLL_MS)) {
     const admin = open();

@@ -1,6 +1,6 @@
 /**
- * Starts the service after the file systems of its data are mounted. The unit lists the default directories; a drop-in
- * lists directories that links or settings point to. Source: systemd.unit(5), RequiresMountsFor=.
+ * Orders the service after the mounts of its data directories (RequiresMountsFor= in systemd.unit(5)). The unit lists
+ * the default directories. A drop-in lists the other directories, to which links or settings point.
  */
 
 import { existsSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { systemctl, systemdRuns } from './service.ts';
 const NAME = '20-data.conf';
 const FILES = [SERVICE, GUARD_SERVICE].map((unit) => `etc/systemd/system/${unit}.d/${NAME}`);
 
-/** Writes or removes the drop-ins. Resolves with whether one has changed, which requires a reload of systemd. */
+/** Writes or removes the drop-ins. Resolves with true if one has changed; then systemd must be reloaded. */
 export async function placeMountDropIns(settings: Settings): Promise<boolean> {
   const { root } = settings;
   const named = await namedByUnit(root);
@@ -43,7 +43,7 @@ export async function placeMountDropIns(settings: Settings): Promise<boolean> {
   return changed;
 }
 
-/** Updates the drop-ins at a start of an installed host, for the next boot. */
+/** Updates the drop-ins when an installed host starts. They take effect at the next boot. */
 export async function keepMountOrder(settings: Settings, log: Log): Promise<void> {
   const isInstalled = settings.root === '/' && existsSync(`/etc/systemd/system/${SERVICE}`);
   if (!isInstalled || !(await systemdRuns())) return;
@@ -54,7 +54,7 @@ export async function keepMountOrder(settings: Settings, log: Log): Promise<void
   }
 }
 
-/** Resolves with the removed paths. */
+/** Removes the drop-ins and resolves with their paths. */
 export async function removeMountDropIns(root: string): Promise<string[]> {
   const removed: string[] = [];
   for (const file of FILES) {
@@ -68,12 +68,13 @@ export async function removeMountDropIns(root: string): Promise<string[]> {
 
 async function removeFile(path: string): Promise<void> {
   await rm(path, { force: true });
-  // A directory with drop-ins of an administrator is kept.
+  // rmdir(2) keeps the directory if an administrator has added drop-ins to it.
   await rmdir(dirname(path)).catch(ignore('drop-ins of an administrator are kept'));
 }
 
 /**
- * Directories in the installed unit, which may be from an earlier release: updates of the executable do not change it.
+ * Directories that the installed unit lists. It may be the unit of an earlier release, because an update replaces only
+ * the executable.
  */
 async function namedByUnit(root: string): Promise<string[]> {
   const unit = await readFile(join(root, `etc/systemd/system/${SERVICE}`), 'utf8').catch(() => '');

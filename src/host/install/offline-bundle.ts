@@ -35,13 +35,16 @@ export interface OfflineOptions {
   readonly images: readonly string[];
   readonly manifests: readonly string[];
   readonly join: JoinParameters | undefined;
-  /** Called with the number of bytes that were read from the files. */
+  /** Called with the number of bytes that were read since the last call. */
   readonly onBytes?: (bytes: number) => void;
 }
 
 const PACKAGE_ARCHITECTURES: Readonly<Record<string, Architecture>> = { amd64: 'x64', arm64: 'arm64' };
 
-/** Throws CodedErrors with the flag or file. A bundle with join parameters is readable by its owner only. */
+/**
+ * Writes a bundle. A bundle with join parameters is readable only by its owner, because they contain a token. Throws
+ * CodedErrors that name the flag or the file.
+ */
 export async function createOffline(options: OfflineOptions): Promise<OfflineManifest> {
   const files: OfflineFile[] = [];
   const sources = new Map<string, string>();
@@ -82,7 +85,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineMan
   return manifest;
 }
 
-/** The kind of bundle that `keys` verify. */
+/** Format of an offline bundle whose signature `keys` verify. */
 function offlineKind(keys: readonly KeyObject[]): BundleKind<OfflineManifest> {
   const none = 'no key is trusted; give --key FILE with the public key, or set updates.keys in the bootstrap file';
   return {
@@ -96,7 +99,9 @@ function offlineKind(keys: readonly KeyObject[]): BundleKind<OfflineManifest> {
 
 const TAR_HEADER_BYTES = 512;
 
-/** Whether the manifest claims to be of an offline bundle. Nothing is verified. */
+/**
+ * Whether the manifest at the start of the file claims to be one of an offline bundle. The signature is not verified.
+ */
 export async function isOfflineBundle(path: string): Promise<boolean> {
   const file = await open(path, 'r').catch((error: unknown) => {
     throw new CodedError('unreadable', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
@@ -111,17 +116,20 @@ export async function isOfflineBundle(path: string): Promise<boolean> {
   }
 }
 
-/** A place for the wanted files, for example a DigestStore. */
+/** Destination of the files in a bundle, for example a DigestStore. */
 export interface FilePlace {
   wants(file: OfflineFile): boolean;
-  /** Called after the signature was verified, before the first file. */
+  /** Called once, after the verification of the signature and before the first file. */
   prepare(manifest: OfflineManifest): Promise<void>;
   add(file: OfflineFile, content: AsyncIterable<Uint8Array>): Promise<void>;
-  /** Called with the number of bytes that were read from the files, wanted or not. */
+  /** Called with the number of bytes read since the last call, including files that are not wanted. */
   onBytes?(bytes: number): void;
 }
 
-/** Verifies the signature and every file; passes the wanted ones on. Throws CodedErrors of one line. */
+/**
+ * Verifies the signature and every file of a bundle. Passes the files that `place` wants to it. Throws CodedErrors of
+ * one line.
+ */
 export function readOffline(
   path: string,
   keys: readonly KeyObject[],

@@ -1,6 +1,6 @@
 /**
- * `hyperedge install --from`: installs a host from an offline bundle. The whole bundle is verified before anything is
- * installed.
+ * `hyperedge install --from`: installs a host from an offline bundle. No file is installed before the whole bundle is
+ * verified.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,11 +19,11 @@ import { readOffline } from './offline-bundle.ts';
 
 export interface OfflineInstallOptions extends Omit<InstallOptions, 'payload'> {
   readonly from: string;
-  /** Path of a public key; by default the key of the own release is trusted. */
+  /** Path of a public key. By default, the key of this executable's release is trusted. */
   readonly key: string | undefined;
-  /** Arguments of this call, for the bundle's executable if it is another one. */
+  /** Arguments of this call. They are passed to the bundle's executable if that differs from this one. */
   readonly argv: readonly string[];
-  /** Shows how much of the bundle is verified, and the import of its images. */
+  /** Shows the progress of the verification and of the image imports. */
   readonly progress: Progress;
 }
 
@@ -90,7 +90,7 @@ function isWanted({ role, architecture, sha256 }: OfflineFile, own: string): boo
   return role === 'image' || role === 'manifest';
 }
 
-/** The bundle's executable installs itself, with its own units and programs. */
+/** Runs the executable of the bundle, which installs itself with its own units and programs. */
 async function runOther(path: string, argv: readonly string[]): Promise<number> {
   await chmod(path, 0o755);
   const child = spawn(path, argv, { stdio: 'inherit' });
@@ -98,7 +98,10 @@ async function runOther(path: string, argv: readonly string[]): Promise<number> 
   return typeof code === 'number' ? code : 1;
 }
 
-/** Images first: a manifest may start pods at once. Throws CodedErrors that name the file. */
+/**
+ * Imports the images and then places the manifests, because a manifest may start pods immediately. Throws CodedErrors
+ * that name the file.
+ */
 async function placePayload(
   settings: Settings,
   { files }: OfflineManifest,
@@ -119,7 +122,7 @@ async function placePayload(
   if (target === undefined || !settings.roles.has('master')) return;
   await mkdir(target, { recursive: true, mode: 0o700 });
   for (const { sha256, name } of files.filter(({ role }) => role === 'manifest')) {
-    // The deploy directory must never contain a partial file.
+    // The file is renamed into the deploy directory, because a partial file would be applied.
     const temporary = join(target, `.${name}.new`);
     await copyFile(join(directory, sha256), temporary);
     await chmod(temporary, 0o600);

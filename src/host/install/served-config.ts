@@ -8,10 +8,13 @@ import type { BootstrapFlags } from './bootstrap-flags.ts';
 
 const ACCEPT = 'application/vnd.coreos.ignition+json;version=3.2.0, */*;q=0.1';
 const TIMEOUT_MS = 30_000;
-/** Limit for all files of a configuration, encoded. */
+/** Limit of the response, in which the files of the configuration are encoded. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** `source`: a file, or `https://MASTER:22623/config/POOL`. Throws CodedErrors that name the flag and the fix. */
+/**
+ * Reads the first configuration. `source`: a file or a URL such as `https://MASTER:22623/config/POOL`. Throws
+ * CodedErrors that name the flag and the fix.
+ */
 export async function servedConfig(source: string, join: BootstrapFlags['join']): Promise<string> {
   if (!/^https?:/.test(source)) return readReferenced(source, '--from-mcs');
   const url = URL.parse(source);
@@ -20,12 +23,12 @@ export async function servedConfig(source: string, join: BootstrapFlags['join'])
   if (join === undefined)
     throw new CodedError('bad-flag', '--from-mcs: the server requires a token; give --join, --token and --ca-hash too');
   const token = parseToken(join.token, '--token');
-  // The authority pinned by the hash has also signed the server's certificate.
+  // The authority that the hash identifies has also signed the certificate of the machine config server.
   const { caPem } = await discover(join.server, token, join.caHash);
   return fetchConfig(url, token.bearer, caPem);
 }
 
-/** Resolves with the body of the response. `ca`: PEM of the trusted authorities. */
+/** Resolves with the body of the response. `ca`: trusted authorities in PEM format. */
 export function fetchConfig(url: URL, token: string, ca: string): Promise<string> {
   const unreachable = (why: string, cause?: Error): CodedError =>
     new CodedError('unreachable', `--from-mcs: ${url.href}: ${why}`, { cause });

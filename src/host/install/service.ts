@@ -8,7 +8,7 @@ const TIMEOUT_MS = 120_000;
 const JOURNAL_LINES = 30;
 
 export interface ServiceState {
-  /** active, activating, inactive, failed … */
+  /** State as systemctl reports it: active, activating, inactive, failed and others. */
   readonly active: string;
   /** Automatic restarts since the last manual start. */
   readonly restarts: number;

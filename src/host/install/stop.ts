@@ -33,7 +33,10 @@ const GRACE_S = 10;
 const QOS = ['Guaranteed', 'Burstable', 'BestEffort'] as const;
 const EXIT_MS = 60_000;
 
-/** Throws CodedErrors. Objects that cannot be removed are reported as notes. */
+/**
+ * Stops the host process and removes its pods. Objects that cannot be removed are reported as notes. Throws
+ * CodedErrors.
+ */
 export async function stopEverything(settings: Settings, progress: Progress): Promise<void> {
   await stopHostProcess(settings);
   progress.step('the host process has stopped');
@@ -46,7 +49,8 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
   const driver = (await chooseCgroupDriver(settings)).name;
   const serviceManager = driver === 'systemd' ? createServiceManager() : undefined;
   const note = (what: string) => (error: unknown) => progress.note(`${what}: ${messageOf(error)}`);
-  // Only pods with a directory below this root belong to this instance, because instances share the kubepods cgroups.
+  // Instances on a machine share the kubepods cgroups. Only pods with a directory below this root belong to this
+  // instance.
   const uids = (await readdir(join(settings.paths.volumes, 'pods')).catch(() => [])).map(toUid);
   try {
     const host = await startRuntime(settings, driver, serviceManager, () => [], helpers, silentLog);
@@ -74,8 +78,8 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
 }
 
 /**
- * Removes links, routes and tables of this host. An earlier release left no record of them, only the state of its pod
- * network.
+ * Removes links, routes and nftables tables of this host. If an earlier release left no record of them, their names are
+ * derived from the settings.
  */
 async function removeNetwork(settings: Settings, progress: Progress): Promise<void> {
   const { networkRecord, networkState } = settings.paths;
@@ -85,7 +89,10 @@ async function removeNetwork(settings: Settings, progress: Progress): Promise<vo
   progress.step('links, routes and packet filter rules are removed');
 }
 
-/** Stops the unit's process, or a manually started one. It ends its pods in their order. */
+/**
+ * Stops the host process, whether it runs as a unit or was started manually. Before it exits, it ends its pods in their
+ * order.
+ */
 async function stopHostProcess(settings: Settings): Promise<void> {
   const answered = await callControl(settings.paths.controlSocket, 'POST', '/end-pods').then(
     () => true,
@@ -115,14 +122,17 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The mount point itself may belong to the administrator. */
+/**
+ * Unmounts everything below a directory. The directory itself may be a mount point of the administrator, which is kept.
+ */
 async function unmountBelow(mounter: ReturnType<typeof createMounter>, path: string): Promise<void> {
   const directory = await resolvedLinks(path);
   for (const name of await readdir(directory).catch(() => [])) await mounter.unmountTree(join(directory, name));
 }
 
 /**
- * Removes the cgroups of this root's pods, then kubepods and its QoS levels if no pod of another instance is in them.
+ * Removes the cgroups of this root's pods. Then removes the cgroups of the QoS classes and kubepods, unless pods of
+ * another instance are in them.
  */
 async function removeCgroups(
   { cgroup }: Settings,
@@ -158,7 +168,7 @@ async function cgroupMounts(): Promise<string[]> {
   });
 }
 
-/** Children first. A cgroup with processes of other instances is kept. */
+/** Removes a cgroup with its children, children first. A cgroup with processes of other instances is kept. */
 async function removeEmpty(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => []))
     if (entry.isDirectory()) await removeEmpty(join(directory, entry.name));

@@ -16,19 +16,19 @@ import { stopEverything } from './stop.ts';
 
 export interface RemovalOptions {
   readonly root: string | undefined;
-  /** Delete the data instead of keeping a copy. */
+  /** Whether the data is deleted instead of moved to a backup. */
   readonly purge: boolean;
-  /** Leave the data in place, for a later installation. */
+  /** Whether the data stays in place for a later installation. */
   readonly keepData: boolean;
-  /** Continue if the cluster cannot be reached. */
+  /** Whether to continue if the cluster cannot be reached. */
   readonly force: boolean;
   readonly drainTimeoutMs: number;
   readonly write: (text: string) => void;
-  /** Print no steps. */
+  /** Whether steps are omitted from the output. */
   readonly quiet: boolean;
 }
 
-/** Throws CodedErrors of one line; the host then still belongs to its cluster. */
+/** Removes this host from its cluster and stops it. Throws CodedErrors of one line. */
 export function reset(options: RemovalOptions): Promise<number> {
   return holding(async () => {
     const { settings, progress } = await begin('reset', options);
@@ -44,7 +44,10 @@ export function reset(options: RemovalOptions): Promise<number> {
   });
 }
 
-/** Throws CodedErrors of one line. Does not leave the cluster; reset must do that first. */
+/**
+ * Removes the installation without leaving the cluster; `reset` must run first for that. Throws CodedErrors of one
+ * line.
+ */
 export function uninstall(options: RemovalOptions): Promise<number> {
   return holding(async () => {
     const { settings, progress } = await begin('uninstall', options);
@@ -52,7 +55,7 @@ export function uninstall(options: RemovalOptions): Promise<number> {
     await stopEverything(settings, progress);
     await removeData(settings, options, progress);
     const systemd = settings.root === '/' && (await systemdRuns());
-    // Without its unit file, an active slice would stay until the next boot.
+    // The slice is stopped while its unit file exists. Otherwise it would remain active until the next boot.
     if (systemd) await systemctl('stop', 'hyperedge.slice').catch(ignore('the slice may not exist'));
     const removed = [...(await removeMountDropIns(settings.root)), ...(await removeFiles(settings.root))];
     await unlinkDriverRoot(settings.root, settings.paths.volumes);
@@ -68,7 +71,7 @@ export function uninstall(options: RemovalOptions): Promise<number> {
   });
 }
 
-/** Keeps the process running until `body` ends, because the time-outs of clients do not. */
+/** Keeps the process running until `body` ends. The timers of clients do not keep it running. */
 async function holding<T>(body: () => Promise<T>): Promise<T> {
   const hold = setInterval(() => {}, 1 << 30);
   try {
@@ -95,7 +98,7 @@ async function begin(
   return { settings: await loadSettings({ root }), progress };
 }
 
-/** Whether an installation or a start has written files below the root. */
+/** Whether an installation or a start of the host process has written files below the root. */
 async function hasInstallation(root: string): Promise<boolean> {
   const { networkRecord, networkState, pidFile, nodeConfig, etcdData } = pathsBelow(root);
   return [networkRecord, networkState, pidFile, nodeConfig, etcdData].some(existsSync) || (await hasFiles(root));
@@ -114,7 +117,10 @@ async function removeData(settings: Settings, options: RemovalOptions, progress:
   progress.step(kept === undefined ? 'the data is removed' : `the data is kept in ${kept}`);
 }
 
-/** Whether another process runs a file below the directory or has one mapped, because instances share the cache. */
+/**
+ * Whether another process uses a file below the cache directory. Instances share the cache, so its files may be mapped
+ * by another instance.
+ */
 async function isInUse(directory: string): Promise<boolean> {
   const others = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   for (const pid of others) {

@@ -21,7 +21,7 @@ export async function serverVersion(client: ApiClient, server: string): Promise<
   }
 }
 
-/** The roles that the token allows. Throws CodedError 'bad-token'. */
+/** Roles that the token grants, from its groups. Throws CodedError 'bad-token'. */
 export async function fetchRoles(client: ApiClient, token: Token): Promise<Role[]> {
   try {
     const review = await client.request<{ status?: { userInfo?: { groups?: string[] } } }>(
@@ -65,7 +65,7 @@ export async function fetchClusterInfo(client: ApiClient, server: string): Promi
   return { cluster: parseClusterSettings(`${namespace}/${name}`, map.data ?? {}), apiServers };
 }
 
-/** The keyring of the gossip ring; undefined if the masters have none. */
+/** The keyring of the gossip ring; undefined if the masters do not publish one. */
 export async function receiveKeyring(client: ApiClient): Promise<string | undefined> {
   const { namespace, name } = KEYRING_SECRET;
   try {
@@ -73,13 +73,13 @@ export async function receiveKeyring(client: ApiClient): Promise<string | undefi
     const content = data?.[KEYRING_FIELD];
     return content === undefined ? undefined : Buffer.from(content, 'base64').toString('utf8');
   } catch (error) {
-    // Masters of an older release do not publish it.
+    // Masters of an older release do not publish the keyring.
     if (isApiError(error, 'NotFound') || isApiError(error, 'Forbidden')) return undefined;
     throw error;
   }
 }
 
-/** Throws CodedError 'bad-token'. */
+/** Reads the keys that a joining master receives. Throws CodedError 'bad-token'. */
 export async function receiveKeys(client: ApiClient, token: Token | undefined): Promise<MasterKeys> {
   const bad = (why: string, cause?: unknown): CodedError =>
     new CodedError(

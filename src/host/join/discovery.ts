@@ -1,6 +1,6 @@
 /**
- * First contact with a cluster: `kube-public/cluster-info` is read without trust, then verified by the token (a
- * detached JWS over it) and by the hash of the CA. Source: kubeadm's token-based discovery.
+ * First contact with a cluster: reads `kube-public/cluster-info` from an unverified server. Then verifies the content
+ * by the token, which signs it as a detached JWS, and by the hash of the CA. Source: kubeadm's token-based discovery.
  */
 
 import { X509Certificate } from 'node:crypto';
@@ -14,7 +14,7 @@ import type { Token } from './token-format.ts';
 
 const PATH = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 const TIMEOUT_MS = 10_000;
-/** Total time limit for the response, also for a slow one. */
+/** Time limit for the complete response, which a server may send slowly. */
 const ANSWER_MS = 30_000;
 const MAX_BYTES = 1024 * 1024;
 /** Maximum size of the CA bundle, which is parsed before it is trusted. */
@@ -23,11 +23,14 @@ const MAX_CA_BYTES = 64 * 1024;
 export interface Discovered {
   /** PEM bundle of the cluster's CA. */
   readonly caPem: string;
-  /** Time in the server's response; undefined if it sent none. */
+  /** Time in the Date header of the response; undefined if the header is missing. */
   readonly serverMs: number | undefined;
 }
 
-/** `sha256:` and the hex SHA-256 of a certificate's SubjectPublicKeyInfo, as kubeadm's discovery-token-ca-cert-hash. */
+/**
+ * Hash of a certificate's public key: `sha256:` and the hex digest of its SubjectPublicKeyInfo, as in kubeadm's
+ * discovery-token-ca-cert-hash.
+ */
 export function caHashOf(certificate: X509Certificate): string {
   const spki = certificate.publicKey.export({ type: 'spki', format: 'der' });
   return contentDigest(spki);
@@ -39,7 +42,10 @@ export function certificatesOf(pem: string): X509Certificate[] {
   return blocks.map((block) => new X509Certificate(block));
 }
 
-/** Throws CodedError 'unreachable', 'not-a-cluster', 'bad-token', 'bad-ca-hash', each with the field and the fix. */
+/**
+ * Verifies the cluster by token and hash. Throws CodedErrors 'unreachable', 'not-a-cluster', 'bad-token' and
+ * 'bad-ca-hash' with the field and the fix.
+ */
 export async function discover(server: string, token: Token, caHash: string): Promise<Discovered> {
   const { body, serverMs } = await fetchClusterInfo(server);
   const data = dataOf(body);
@@ -59,8 +65,8 @@ export async function discover(server: string, token: Token, caHash: string): Pr
 }
 
 /**
- * Verifies the cluster only by the hash of its CA, as kubeadm does without a token. Throws CodedError 'unreachable',
- * 'not-a-cluster', 'bad-ca-hash'.
+ * Verifies the cluster only by the hash of its CA, as kubeadm does without a token. Throws CodedErrors 'unreachable',
+ * 'not-a-cluster' and 'bad-ca-hash'.
  */
 export async function discoverPinned(server: string, caHash: string): Promise<Discovered> {
   const { body, serverMs } = await fetchClusterInfo(server);
@@ -68,7 +74,7 @@ export async function discoverPinned(server: string, caHash: string): Promise<Di
   const pinned = caPem
     ?.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g)
     ?.find((pem) => tryCertificates(pem).map(caHashOf).includes(caHash));
-  // Only the pinned certificate is trusted, because the document is not signed.
+  // The document is not signed, so other authorities in it are not trusted.
   if (pinned !== undefined) return { caPem: `${pinned}\n`, serverMs };
   throw new CodedError(
     'bad-ca-hash',
@@ -109,7 +115,8 @@ function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: num
       () => outgoing.destroy(new Error(`no complete response within ${ANSWER_MS / 1000} s`)),
       ANSWER_MS,
     );
-    // The response is not used before the token's signature and the CA's hash are verified.
+    // The server's certificate is not verified. The caller verifies the token's signature and the CA's hash before it
+    // uses the response.
     const outgoing = request(new URL(PATH, server), { rejectUnauthorized: false, timeout: TIMEOUT_MS }, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
@@ -126,7 +133,7 @@ function fetchClusterInfo(server: string): Promise<{ body: string; serverMs: num
         } else if (statusCode !== undefined && (statusCode === 429 || statusCode >= 500)) {
           unreachable(`status ${statusCode}`);
         } else if (statusCode === 404) {
-          // The controllers of a new cluster publish it a moment after its API server starts to answer.
+          // The controllers of a new cluster publish the object a moment after the API server is ready.
           unreachable('kube-public/cluster-info does not exist yet');
         } else reject(notACluster(server, `status ${statusCode} for kube-public/cluster-info`));
       });
@@ -151,7 +158,7 @@ function dataOf(body: string): Readonly<Record<string, string>> {
   }
 }
 
-/** Reads the CA from verified content. */
+/** Reads the CA from a kubeconfig whose signature was verified. */
 function caOf(content: string): string | undefined {
   const config = parse(content) as {
     readonly clusters?: ReadonlyArray<{ readonly cluster?: { readonly 'certificate-authority-data'?: unknown } }>;
@@ -161,7 +168,7 @@ function caOf(content: string): string | undefined {
   return Buffer.from(data, 'base64').toString('utf8');
 }
 
-/** Reads the CA from unverified content; undefined if it is not a kubeconfig. */
+/** Like `caOf`, for unverified content; undefined if the content is not a kubeconfig. */
 function unverifiedCaOf(content: string): string | undefined {
   try {
     return caOf(content);

@@ -16,7 +16,10 @@ export interface EnrolContext {
   readonly signal: AbortSignal;
 }
 
-/** Waits for the approval of its request without a time limit. Throws CodedError 'denied', 'closed'; ApiError. */
+/**
+ * Requests the first client certificate and writes the kubeconfig. Waits for the approval of the request without a time
+ * limit. Throws CodedErrors 'denied' and 'closed', and ApiErrors.
+ */
 export async function enrol(
   client: ApiClient,
   settings: Pick<Settings, 'root' | 'nodeName' | 'ports'>,
@@ -48,7 +51,8 @@ export async function writeNodeKubeconfig(
   { root, nodeName, ports }: Pick<Settings, 'root' | 'nodeName' | 'ports'>,
   caPem: string,
 ): Promise<void> {
-  // The balancer gets the first API servers from `joined`, and the other ones from them.
+  // The kubeconfig names the balancer. The balancer reads its first API servers from joined.yaml and requests the
+  // others from them.
   const server = balancerUrl({ ports });
   const files = nodeFiles(root);
   const client = { certFile: files.clientCurrent, keyFile: files.clientCurrent };
@@ -56,7 +60,10 @@ export async function writeNodeKubeconfig(
   await writeWhole(files.kubeconfig, text, { durable: true });
 }
 
-/** Whether the certificate of an earlier join can be reused: this cluster has signed it for this name. */
+/**
+ * Whether a certificate of an earlier join can be used again: it is valid, for this node name, and signed by an
+ * authority of this cluster.
+ */
 function isIssuedBy(pem: string, caPem: string, nodeName: NodeName): boolean {
   try {
     const certificate = new X509Certificate(pem);

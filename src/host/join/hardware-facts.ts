@@ -8,10 +8,13 @@ const MAX_TEXT = 128;
 const MAX_NICS = 32;
 const MAX_DISKS = 64;
 const MEBIBYTE = 1 << 20;
-/** Virtual links of containers and tunnels, which are not hardware. */
+/** Names of virtual links, of containers and tunnels, which are not hardware. */
 const VIRTUAL = /^(veth|lo$|hyper|he-|docker|cni|br-|virbr|vxlan|tun|tap|p-)/;
 
-/** `hardware` is undefined if it cannot be read; facts from the kernel are always available. */
+/**
+ * Converts a host's hardware to its report. If `hardware` is undefined because it could not be read, the report
+ * contains only facts from the kernel.
+ */
 export function hardwareFacts(info: HostInfo, hardware: Hardware | undefined): HostHardware {
   const { system, processor, disks = [], networkCards = [] } = hardware ?? {};
   return {

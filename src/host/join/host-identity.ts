@@ -9,8 +9,8 @@ const isReady = (node: Node): boolean =>
 const machineOf = (node: Node): string => node.status?.nodeInfo?.machineID ?? '';
 
 /**
- * Checks the name and the machine-id of a joining host. Throws CodedError 'name-taken' or 'machine-id-taken' with the
- * fix.
+ * Checks that no other Ready node has the name or the machine-id of a joining host. Throws CodedErrors 'name-taken' and
+ * 'machine-id-taken' with the fix.
  */
 export async function checkIdentity(client: ApiClient, nodeName: NodeName, machineId: string): Promise<void> {
   const { items } = await client.resource(resources.nodes).list();
