@@ -76,10 +76,7 @@ export interface Settings {
   readonly fixtures: readonly DeclaredFixture[];
   /** Programs with arguments that switch the power of boards, by name. */
   readonly rigPower: ReadonlyMap<string, readonly string[]>;
-  /**
-   * Virtual address of the masters. The master that holds a Lease has the address on `link`; undefined means the link
-   * of `nodeIp`.
-   */
+  /** Virtual address of the masters: the holder of a Lease has it on `link`, by default on the link of `nodeIp`. */
   readonly vip: { readonly address: string; readonly link: string | undefined } | undefined;
   /** Families of pods, services and nodes, the primary one first. */
   readonly ipFamilies: ReadonlyArray<'IPv4' | 'IPv6'>;
@@ -141,10 +138,7 @@ export interface Settings {
   };
   readonly gossip: {
     readonly enabled: boolean;
-    /**
-     * Whether the bootstrap file configures gossip. If so, a failure to start it is an error; otherwise it is only
-     * logged.
-     */
+    /** Whether the bootstrap file configures gossip. Only then is a failure to start gossip an error. */
     readonly configured: boolean;
     readonly bindAddress: string;
     readonly port: number;

@@ -1,7 +1,7 @@
 /**
- * Joins this host to a cluster: verifies the cluster, reads its settings, and either has the kubelet's certificate
- * signed (a node) or receives the cluster's keys (a master). `joined.yaml` is written last, so an interrupted join is
- * repeated.
+ * Joins this host to a cluster. The host verifies the cluster and reads its settings. A node then requests its client
+ * certificate; a master receives the cluster's keys. `joined.yaml` is written last, so an interrupted join is repeated
+ * at the next start.
  */
 import { access, mkdir } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';
@@ -30,11 +30,14 @@ export interface JoinContext {
   /** Prints a note in the progress output. */
   readonly note: (text: string) => void;
   readonly machineId: string;
-  /** Aborted if the host process is stopped meanwhile. */
+  /** Aborted if the host process is stopped during the join. */
   readonly signal: AbortSignal;
 }
 
-/** With a larger clock difference, certificates and tokens of one side are not valid on the other. */
+/**
+ * Limit of the difference between the clocks. With a larger difference, a new certificate or token may not be valid
+ * yet, or may have expired, on the other host.
+ */
 const MAX_CLOCK_MS = 3_600_000;
 const REACH_MS = 30_000;
 const RETRY_MS = 1_000;
@@ -43,13 +46,13 @@ const RETRY_MS = 1_000;
 export async function mustJoin(settings: Settings): Promise<boolean> {
   if (settings.joined) return false;
   if (settings.join !== undefined) return true;
-  // An administrator has installed credentials, as in OKD.
+  // An administrator has installed bootstrap credentials, as in OKD.
   const { bootstrapKubeconfig, kubeconfig } = nodeFiles(settings.root);
   const isMaster = await exists(masterFiles(settings.root).ca.key);
   return !isMaster && (await exists(bootstrapKubeconfig)) && !(await exists(kubeconfig));
 }
 
-/** Throws CodedErrors of one line with the field and the fix, or an ApiError of the cluster. */
+/** Joins the cluster. Throws CodedErrors of one line with the field and the fix, or an ApiError of the cluster. */
 export async function joinCluster(settings: Settings, context: JoinContext): Promise<void> {
   await requireNew(settings);
   await mkdir(nodeFiles(settings.root).certificates, { recursive: true, mode: 0o700 });
@@ -112,7 +115,10 @@ async function joinWith(
 
 const needsKeys = (roles: readonly Role[]): boolean => roles.includes('master') || roles.includes('etcd');
 
-/** The roles in the bootstrap file, which the token must allow. Throws CodedError 'bad-roles'. */
+/**
+ * Roles of this host: those in the bootstrap file, otherwise all roles that the token grants. Throws CodedError
+ * 'bad-roles' if the token does not grant a role.
+ */
 export function rolesFor(
   { roles, rolesGiven, bootstrapFile }: Pick<Settings, 'roles' | 'rolesGiven' | 'bootstrapFile'>,
   granted: readonly Role[],
@@ -126,7 +132,7 @@ export function rolesFor(
   );
 }
 
-/** The store's members for the joined host's configuration. */
+/** The store's members, for the configuration of this host. */
 function storeOf(
   { nodeName, nodeIp, ports, storage }: Settings,
   roles: readonly Role[],
@@ -139,7 +145,7 @@ function storeOf(
   return { members: all, ...(storeToken === undefined ? {} : { token: storeToken }) };
 }
 
-/** Throws CodedError 'already-a-cluster' if this host has a store of its own, which joining would replace. */
+/** Throws CodedError 'already-a-cluster' if this host has its own store, whose data the join would replace. */
 async function requireNew({ paths, bootstrapFile }: Settings): Promise<void> {
   const file = joinPath(paths.etcdData, 'revisions.db');
   if (!(await exists(file))) return;
@@ -149,7 +155,7 @@ async function requireNew({ paths, bootstrapFile }: Settings): Promise<void> {
   );
 }
 
-/** Retries while the server does not answer; other errors are final. */
+/** Retries while the server does not answer. Other errors reject immediately. */
 async function reach<T>(attempt: () => Promise<T>, { note, signal }: JoinContext): Promise<T> {
   const beganMs = clock.monotonicMs();
   for (let noted = false; ; ) {
@@ -167,7 +173,7 @@ async function reach<T>(attempt: () => Promise<T>, { note, signal }: JoinContext
   }
 }
 
-/** Throws CodedError 'clock' with the command that sets the clock. */
+/** Compares the clocks. Throws CodedError 'clock' with the command that sets this host's clock. */
 export function checkClock(server: string, serverMs: number | undefined, nowMs: number): void {
   if (serverMs === undefined || Math.abs(serverMs - nowMs) <= MAX_CLOCK_MS) return;
   const time = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ');

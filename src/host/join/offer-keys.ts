@@ -1,4 +1,4 @@
-/** The identity of a host that offers itself: its own keys, which survive joining and a reset. */
+/** The identity of a host that offers itself. Its keys are kept when the host joins a cluster and when it is reset. */
 
 import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { readIfPresent, writeWhole } from '../../pki/index.ts';
 import { sha256Base64 } from '../../wire/digest.ts';
 import { publicText } from './sealed-join.ts';
 
-/** Directory of the keys of offers. It is outside of the directories that a reset removes. */
+/** Directory of the keys. It is not among the directories that a reset removes. */
 const DIRECTORY = 'var/lib/hyperedge-offer';
 
 export interface OfferKeys {
@@ -26,7 +26,7 @@ const KEYS = object({ signing: map(string), sealing: map(string) });
 
 const directoryOf = (root: string): string => join(root, DIRECTORY);
 
-/** Creates the keys at the first call. Throws CodedError 'bad-config' with the file. */
+/** Reads the keys and creates them if they are missing. Throws CodedError 'bad-config' with the file. */
 export async function offerKeys(root: string): Promise<OfferKeys> {
   const file = join(directoryOf(root), 'keys.json');
   let content = await readIfPresent(file);

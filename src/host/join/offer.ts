@@ -1,6 +1,6 @@
 /**
- * A blank host offers itself to a cluster: it pins the CA by its hash, sends a signed offer without credentials, and
- * waits until a Machine has claimed it. As a node it continues to report, which also detects its release.
+ * Offer of a blank host to a cluster. The host pins the CA by its hash, sends a signed offer without credentials, and
+ * waits until a Machine has claimed it. After the join it continues to report, so that it detects its release.
  */
 
 import { setTimeout as wait } from 'node:timers/promises';
@@ -39,7 +39,10 @@ const JOINED_MS = 10_000;
 const RETRY_MS = 10_000;
 const HARDWARE_MS = 15_000;
 
-/** Resolves with the join settings once a Machine has claimed the host. Throws CodedError 'bad-offer', 'stopped'. */
+/**
+ * Sends offers until a Machine has claimed the host. Resolves with the join settings. Throws CodedErrors 'bad-offer'
+ * and 'stopped'.
+ */
 export async function offerUntilClaimed(
   settings: Settings,
   offer: { readonly server: string; readonly caHash: string },
@@ -86,11 +89,11 @@ export async function offerUntilClaimed(
 }
 
 export interface Released {
-  /** Delete the data instead of keeping a copy. */
+  /** Whether the data is deleted instead of moved to a backup. */
   readonly purge: boolean;
 }
 
-/** Reports as a node until this host's Machine is deleted. */
+/** Reports this host as joined until its Machine is deleted. `released` resolves then. */
 export function followRelease(settings: Settings, log: Log): { readonly released: Promise<Released>; stop(): void } {
   const stopping = new AbortController();
   const released = Promise.withResolvers<Released>();
@@ -106,7 +109,7 @@ export function followRelease(settings: Settings, log: Log): { readonly released
           const { phase, cleaning } = await send(opened.client, settings, keys, 'joined', facts);
           if (phase === 'Released') return released.resolve({ purge: cleaning !== 'disabled' });
         } catch (error) {
-          // The next report may reach another API server.
+          // The error is ignored, because the next report may be sent to another API server.
           log.v(2, 'offer not reported', { error: messageOf(error) });
         }
       }
@@ -139,7 +142,10 @@ async function send(
 
 const SEALED = object({ sealed: optional(string) });
 
-/** Decrypts the join settings. The cluster must be the pinned one. Throws CodedError 'bad-offer'. */
+/**
+ * Decrypts the join settings. Throws CodedError 'bad-offer' if they are for another host or another cluster than the
+ * pinned one.
+ */
 function openSealed(content: string, keys: OfferKeys, caHash: string): JoinDetails {
   const { sealed } = decodeJson(SEALED, content, 'offer');
   const details = openJoin(sealed ?? '', keys.sealing);
@@ -154,13 +160,13 @@ interface Facts {
 
 async function factsOf({ root }: Settings): Promise<Facts> {
   const info = await createHostFacts({ root, nowMs: () => clock.nowMs() }).info();
-  // Reading the hardware runs programs of the host, which may hang on broken hardware.
+  // The time is limited: reading the hardware runs programs of the host, which may hang on broken hardware.
   const late = wait(HARDWARE_MS, undefined, { ref: false });
   const hardware = await Promise.race([readHardware().catch(() => undefined), late]);
   return { machineID: info.machineId, hardware: hardwareFacts(info, hardware ?? undefined) };
 }
 
-/** Randomized, so that many hosts do not report at once. */
+/** Waits for `ms` ± 20 %, so that many hosts do not report at the same time. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await wait(ms * (0.8 + 0.4 * random.random()), undefined, { signal }).catch(ignore('an aborted pause ends early'));
 }

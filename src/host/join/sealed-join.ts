@@ -35,7 +35,10 @@ function keyOf(privateKey: KeyObject, publicKey: KeyObject, ephemeral: string, r
   return new Uint8Array(hkdfSync('sha256', shared, `${ephemeral}.${recipient}`, CONTEXT, KEY_BYTES));
 }
 
-/** Returns base64 of the ephemeral key, initialization vector, ciphertext and tag. Throws for an invalid key. */
+/**
+ * Encrypts the join settings. Returns base64 of the ephemeral key, initialization vector, ciphertext and tag. Throws if
+ * `recipient` is not a valid key.
+ */
 export function sealJoin(details: JoinDetails, recipient: string): string {
   const { privateKey, publicKey } = generateKeyPairSync('x25519');
   const ephemeral = publicText(publicKey);
@@ -46,7 +49,7 @@ export function sealJoin(details: JoinDetails, recipient: string): string {
   return Buffer.concat([Buffer.from(ephemeral, 'base64url'), iv, body, cipher.getAuthTag()]).toString('base64');
 }
 
-/** Throws CodedError 'bad-offer' if the data was encrypted for another key. */
+/** Decrypts the join settings. Throws CodedError 'bad-offer' if they were encrypted for another key. */
 export function openJoin(sealed: string, privateKey: KeyObject): JoinDetails {
   const bytes = Buffer.from(sealed, 'base64');
   try {

@@ -1,6 +1,7 @@
 /**
- * The keys that a joining master receives, encrypted with a key of its token: AES-256-GCM, key by HKDF-SHA256 (RFC
- * 5869) of the token's whole secret. The cluster stores only a part of that secret and cannot decrypt the stored keys.
+ * The keys that a joining master receives. They are encrypted by AES-256-GCM with a key that is derived from the
+ * token's whole secret (HKDF-SHA256, RFC 5869). The cluster stores only a part of the secret, so it cannot decrypt the
+ * keys.
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
@@ -22,7 +23,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 export interface MasterKeys {
-  /** Content by path below the root. */
+  /** Contents of files, by path relative to the root. */
   readonly files: Readonly<Record<string, string>>;
   /** Peer URLs of the store's members, by name; undefined for an external store. */
   readonly members: Readonly<Record<string, string>> | undefined;
@@ -32,14 +33,14 @@ export interface MasterKeys {
 
 const KEYS = own<MasterKeys>(object({ files: map(text), members: optional(map(text)), storeToken: optional(text) }));
 
-/** Input for deriving the encryption key. */
+/** Secret from which the encryption key is derived. */
 export type SealingSecret = Pick<Token, 'id' | 'secret'>;
 
 function keyOf({ id, secret }: SealingSecret): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, id, CONTEXT, KEY_BYTES));
 }
 
-/** Returns initialization vector, ciphertext and tag. */
+/** Encrypts the keys. Returns initialization vector, ciphertext and tag. */
 export function seal(keys: MasterKeys, token: SealingSecret): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv('aes-256-gcm', keyOf(token), iv);
@@ -47,7 +48,7 @@ export function seal(keys: MasterKeys, token: SealingSecret): Buffer {
   return Buffer.concat([iv, cipher.update(JSON.stringify(keys), 'utf8'), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Throws CodedError 'bad-token' if the keys were encrypted with another token. */
+/** Decrypts the keys. Throws CodedError 'bad-token' if they were encrypted with another token. */
 export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
   try {
     const decipher = createDecipheriv('aes-256-gcm', keyOf(token), sealed.subarray(0, IV_BYTES));
@@ -62,13 +63,13 @@ export function unseal(sealed: Buffer, token: SealingSecret): MasterKeys {
   }
 }
 
-/** Authorities that masters share. Those of an external store are managed by its owner. */
+/** Authorities that the masters share. The authority of an external store is not among them. */
 export function sharedAuthorities({ root, storage }: Pick<Settings, 'root' | 'storage'>): PairFiles[] {
   const { ca, frontProxyCa } = masterFiles(root);
   return [ca, frontProxyCa, ...(storage === undefined ? [etcdFiles(root).signer] : [])];
 }
 
-/** Files that are equal on all masters; `needed` ones must exist on the master that creates a token. */
+/** Files that are equal on all masters. `needed`: whether the file must exist on the master that creates a token. */
 function sharedFiles({ root, paths, storage }: Settings): { readonly path: string; readonly needed: boolean }[] {
   const master = masterFiles(root);
   const authorities = sharedAuthorities({ root, storage });
@@ -83,7 +84,7 @@ function sharedFiles({ root, paths, storage }: Settings): { readonly path: strin
   return [...needed.map((path) => ({ path, needed: true })), ...optional.map((path) => ({ path, needed: false }))];
 }
 
-/** Throws CodedError 'unreadable' with the file. */
+/** Reads the shared files of this master. Throws CodedError 'unreadable' with the file. */
 export async function readMasterKeys(
   settings: Settings,
   store: Pick<MasterKeys, 'members' | 'storeToken'>,
@@ -103,7 +104,10 @@ export async function readMasterKeys(
   return { files, ...store };
 }
 
-/** Writes only the files that this host may receive. Throws CodedErrors with the file. */
+/**
+ * Writes the received files. Only shared files are written, whatever paths the keys contain. Throws CodedErrors with
+ * the file.
+ */
 export async function writeMasterKeys(settings: Settings, keys: MasterKeys): Promise<void> {
   for (const { path, needed } of sharedFiles(settings)) {
     const name = relative(settings.root, path);

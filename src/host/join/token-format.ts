@@ -1,6 +1,7 @@
 /**
- * Tokens `id.secret`. The first 16 characters of the secret are Kubernetes' bootstrap token, which the cluster stores.
- * A token for masters has 32 more, which exist only in the token and encrypt the keys that a master receives.
+ * Format `id.secret` of tokens. The id and the first 16 characters of the secret are a bootstrap token of Kubernetes,
+ * which the cluster stores. A token for masters has 32 more characters, which the cluster does not store. They encrypt
+ * the keys that a master receives.
  */
 import { CodedError } from '../../base/errors.ts';
 import { ROLES, type Role } from '../config/bootstrap.ts';
@@ -14,16 +15,16 @@ const TOKEN = /^([a-z0-9]{6})\.([a-z0-9]{16}|[a-z0-9]{48})$/;
 export interface Token {
   readonly id: string;
   readonly secret: string;
-  /** The part of the secret that the cluster stores. */
+  /** First 16 characters of the secret, which the cluster stores. */
   readonly stored: string;
-  /** The bearer token for the API server. */
+  /** Bearer token for requests to the API server. */
   readonly bearer: string;
-  /** The token can decrypt the keys of a master. */
+  /** Whether the token can decrypt the keys of a master. */
   readonly sealing: boolean;
   readonly text: string;
 }
 
-/** Throws CodedError 'bad-token'. `field` is the source of the text, for the message. */
+/** Parses a token. `field`: name of the text's source, for the message. Throws CodedError 'bad-token'. */
 export function parseToken(text: string, field: string): Token {
   const [, id, secret] = TOKEN.exec(text) ?? [];
   if (id === undefined || secret === undefined) {
@@ -33,14 +34,15 @@ export function parseToken(text: string, field: string): Token {
   return { id, secret, stored, bearer: `${id}.${stored}`, sealing: secret.length > STORED_LENGTH, text };
 }
 
-/** Creates a token; `sealing` for one that gives a master its keys. */
+/** Creates a token. `sealing`: whether it can decrypt the keys of a master. */
 export function newToken(sealing: boolean, bytes: (length: number) => Uint8Array): Token {
   const id = randomText(ID_LENGTH, bytes);
   return parseToken(`${id}.${randomText(STORED_LENGTH + (sealing ? SEAL_LENGTH : 0), bytes)}`, 'token');
 }
 
 /**
- * Bytes at or above the largest multiple of the alphabet's size are dropped, so that all characters are equally likely.
+ * Random characters of the alphabet. Bytes at or above the largest multiple of the alphabet's size are dropped, so that
+ * all characters are equally likely.
  */
 function randomText(length: number, bytes: (length: number) => Uint8Array): string {
   const limit = 256 - (256 % ALPHABET.length);
@@ -60,7 +62,7 @@ export function groupsOf(roles: readonly Role[]): string[] {
   return roles.map((role) => GROUP_PREFIX + role);
 }
 
-/** Roles from a user's groups. A token without such groups, such as kubeadm's, is for nodes. */
+/** Roles in a user's groups. A token without role groups, such as one of kubeadm, is for nodes. */
 export function rolesOf(groups: readonly string[]): Role[] {
   const roles = ROLES.filter((role) => groups.includes(GROUP_PREFIX + role));
   return roles.length === 0 ? ['node'] : roles;

@@ -28,7 +28,7 @@ import { caHashOf, certificatesOf } from './discovery.ts';
 import { readMasterKeys, SEALED_FIELD, SEALED_TYPE, seal, sealedName } from './sealed-keys.ts';
 import { groupsOf, newToken, parseRoles, rolesOf, type Token } from './token-format.ts';
 
-/** As in kubeadm, encrypted keys exist for two hours at most. */
+/** Maximum lifetime of the encrypted keys, as in kubeadm. */
 const MAX_SEALED_MS = 2 * 3_600_000;
 const NODE_TTL_MS = 24 * 3_600_000;
 const MASTER_TTL_MS = 3_600_000;
@@ -54,7 +54,7 @@ export interface TokenRequest {
   readonly description: string | undefined;
 }
 
-/** Throws CodedErrors with flag, file or field; ApiErrors. */
+/** Creates a token. Throws CodedErrors that name the flag, the file or the field, and ApiErrors. */
 export async function createToken({ root, roles: roleText, ttlMs, description }: TokenRequest): Promise<CreatedToken> {
   const roles = parseRoles(roleText, '--roles');
   const sealing = roles.includes('master') || roles.includes('etcd');
@@ -125,7 +125,8 @@ function tokenSecret(
 }
 
 /**
- * Creates the encrypted keys and the permission to read them. They are deleted with the token's secret, their owner.
+ * Creates the Secret with the encrypted keys and the permission to read it. The token's Secret owns both, so they are
+ * deleted with it.
  */
 async function createSealed(client: ApiClient, settings: Settings, token: Token, owner: Secret): Promise<string[]> {
   const store = await storeMembers(settings);
@@ -175,7 +176,10 @@ async function storeMembers({ root, etcd, storage }: Settings): Promise<{
   }
 }
 
-/** Waits for the signer, which is asynchronous, so that the printed command works immediately. */
+/**
+ * Waits until the token has signed cluster-info. The signer works asynchronously; before it has finished, the printed
+ * command would fail.
+ */
 async function untilSigned(client: ApiClient, { id }: Token): Promise<void> {
   const maps = client.resource(resources.configMaps);
   for (const beganMs = clock.monotonicMs(); ; ) {
@@ -228,7 +232,7 @@ export function listTokens(root: string | undefined): Promise<ListedToken[]> {
   });
 }
 
-/** `text`: an id or a whole token. Throws CodedError 'not-found'. */
+/** Deletes a token. `text`: its id or the whole token. Throws CodedError 'not-found'. */
 export function revokeToken(root: string | undefined, text: string): Promise<string> {
   const [, id] = /^([a-z0-9]{6})(?:\.[a-z0-9]+)?$/.exec(text) ?? [];
   if (id === undefined) throw new CodedError('bad-token', `${text}: is not a token id; see hyperedge token list`);
@@ -239,7 +243,7 @@ export function revokeToken(root: string | undefined, text: string): Promise<str
   });
 }
 
-/** Returns false if there was none. */
+/** Deletes a token. Resolves with false if it did not exist. */
 async function removeToken(client: ApiClient, id: string): Promise<boolean> {
   const secrets = client.resource(resources.secrets);
   const removed = async (name: string): Promise<boolean> => {

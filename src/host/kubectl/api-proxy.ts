@@ -1,4 +1,7 @@
-/** HTTP server of `kubectl proxy`: passes requests and upgrades on with the credentials of the client. */
+/**
+ * HTTP server of `kubectl proxy`. It forwards requests and upgrades to the API server with the credentials of the
+ * client.
+ */
 
 import { createReadStream } from 'node:fs';
 import { lstat, realpath, rm, stat } from 'node:fs/promises';
@@ -19,12 +22,12 @@ import type { ApiProxyOptions, LocalListener } from '../../kubectl/port.ts';
 
 export interface Upstream {
   readonly server: string;
-  /** Called before each request. */
+  /** Returns the agent and headers for a request. Called before each request, because credentials may change. */
   access(): Promise<UpstreamAccess>;
 }
 
 export interface UpstreamAccess {
-  /** Has the credentials of TLS; undefined for plain HTTP. */
+  /** Agent with the TLS credentials; undefined for plain HTTP. */
   readonly agent: Agent | undefined;
   readonly headers: Readonly<Record<string, string | string[]>>;
 }
@@ -37,10 +40,10 @@ const TYPES: Readonly<Record<string, string>> = {
   },
   ...{ '.json': 'application/json', '.svg': 'image/svg+xml', '.png': 'image/png', '.txt': 'text/plain; charset=utf-8' },
 };
-/** Headers of one connection, which are not passed on (RFC 9110 §7.6.1). */
+/** Headers that are valid for one connection only and are not forwarded (RFC 9110 §7.6.1). */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
 
-/** Listens until `close`. Rejects with ClientError if the address is in use. */
+/** Listens until `close` is called. Rejects with ClientError if the server cannot listen. */
 export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions): Promise<LocalListener> {
   if (options.unixSocket !== undefined) await removeSocket(options.unixSocket);
   const base = new URL(upstream.server);
@@ -63,7 +66,8 @@ export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions
     if (chosen.to === 'file') return void sendFile(chosen.directory, chosen.path, response);
     const headers = { ...request.headers };
     for (const name of HOP_BY_HOP) delete headers[name];
-    // Without a framing, node:http writes the body of a GET or DELETE as if it were the next request.
+    // A body without a length must be sent chunked. node:http adds no framing to a GET or DELETE, so the API server
+    // would read the body as the next request.
     if (request.headers['transfer-encoding'] !== undefined) headers['transfer-encoding'] = 'chunked';
     const fail = (error: unknown): void => {
       if (response.headersSent) response.destroy();
@@ -87,7 +91,8 @@ export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions
       return void socket.end(`HTTP/1.1 ${text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     }
     socket.on('error', () => socket.destroy());
-    // An upgrade has no body. The server would wait for a declared one, and take the next request for it.
+    // An upgrade has no body, so headers that declare one are removed. Otherwise the API server would read the next
+    // bytes as the body.
     const { 'content-length': _, 'transfer-encoding': __, ...headers } = request.headers;
     call(request, chosen.path, headers).then(
       (out) => connectUpgrade(out, socket, head),
@@ -112,7 +117,7 @@ export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions
     };
     if (options.unixSocket === undefined) server.listen(options.port, options.address, listening);
     else {
-      // The file gets its mode when it is made: only this user may connect.
+      // The umask gives the socket its mode when it is created, so only this user can ever connect.
       const before = process.umask(0o077);
       server.listen(options.unixSocket, listening);
       process.umask(before);
@@ -120,7 +125,7 @@ export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions
   });
 }
 
-/** Sends the request and joins both connections once the server has agreed. */
+/** Sends the request. When the server agrees to the upgrade, connects both sides. */
 function connectUpgrade(out: ClientRequest, socket: Duplex, head: Buffer): void {
   out.once('upgrade', (answer, peer: Duplex, first: Buffer) => {
     const lines = answer.rawHeaders.flatMap((name, index, all) =>
@@ -148,7 +153,7 @@ function connectUpgrade(out: ClientRequest, socket: Duplex, head: Buffer): void 
   else out.end();
 }
 
-/** Removes a socket, also one in use, as kubectl does. Other files stay. */
+/** Removes a socket file, even if a process uses it, as kubectl does. Files of other types are kept. */
 async function removeSocket(path: string): Promise<void> {
   const facts = await lstat(path).catch(() => undefined);
   if (facts?.isSocket() === true) await rm(path, { force: true });
@@ -172,8 +177,9 @@ const nowhere = (code: 307 | 400 | 403 | 404, text: string, more: Readonly<Recor
 });
 
 /**
- * Destination of a request. The filter gets the decoded path, so that no spelling of a path passes it: a path with `.`,
- * `..` or empty segments is redirected to its short form, as ServeMux of Go does, or refused if they are encoded.
+ * Destination of a request. The filter receives the decoded path, so that an escaped path cannot bypass it. A path with
+ * `.`, `..` or empty segments is redirected to its short form, as Go's ServeMux does. If these segments are escaped,
+ * the path is rejected.
  */
 function route(
   { method = 'GET', url = '/', headers, headersDistinct }: IncomingMessage,
@@ -197,7 +203,7 @@ function route(
       ? { to: 'file', directory: www.directory, path: decoded.slice(www.prefix.length) }
       : nowhere(403, 'Forbidden');
   if (!path.startsWith(apiPrefix)) return nowhere(404, '404 page not found');
-  // `/custom/api/v1` of the prefix `/custom/` is `/api/v1` of the server.
+  // With the prefix `/custom/`, the path `/custom/api/v1` becomes `/api/v1` at the API server.
   const strip = (text: string): string => (apiPrefix.startsWith('/api') ? text : text.slice(apiPrefix.length - 1));
   return accepts(strip(decoded)) ? { to: 'server', path: strip(path) + query } : nowhere(403, 'Forbidden');
 }
@@ -206,12 +212,12 @@ function decodedPath(path: string): string | undefined {
   try {
     return decodeURIComponent(path);
   } catch {
-    // An escape that is none, which the server of Go refuses too.
+    // The path contains an invalid escape sequence. Go's server rejects it too.
     return undefined;
   }
 }
 
-/** A file below the directory; links that lead out of it are not followed. */
+/** Sends a file below the directory. Links that lead out of the directory are not followed. */
 async function sendFile(directory: string, path: string, response: ServerResponse): Promise<void> {
   try {
     const root = await realpath(directory);
@@ -224,7 +230,7 @@ async function sendFile(directory: string, path: string, response: ServerRespons
       .on('error', () => response.destroy())
       .pipe(response);
   } catch {
-    // A missing file and one outside of the directory are answered alike.
+    // The response does not reveal whether a file outside of the directory exists.
     response.writeHead(404, { 'content-type': 'text/plain' }).end('404 page not found\n');
   }
 }

@@ -1,9 +1,9 @@
-/** The built-in client on this process: its terminal, files and signals. */
+/** Runs the built-in client with the terminal, files and signals of this process. */
 import { runVerb } from '../../kubectl/run.ts';
 import { VERBS } from '../../kubectl/verbs.ts';
 import { nodeSystem, processTerminal } from './node-system.ts';
 
-/** The administrator's file of a master. Other users use their own kubeconfig. */
+/** The administrator's kubeconfig on a master. Only root can read it; other users have their own kubeconfig. */
 export const HOST_FILE = '/etc/origin/master/admin.kubeconfig';
 
 /** Resolves with the exit code. Never rejects. */

@@ -1,4 +1,4 @@
-/** Files for an external `diff`, in directories named as those of kubectl. */
+/** Files for an external `diff` program. Their directories are named as kubectl's. */
 
 import { randomInt } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 type Run = (file: string, args: readonly string[]) => Promise<number>;
 
-/** Resolves with the exit code of the program. The files are removed. */
+/** Writes the files, runs the program and removes the files. Resolves with the exit code of the program. */
 export async function compareFiles(
   program: string,
   args: readonly string[],

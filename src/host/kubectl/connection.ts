@@ -1,4 +1,4 @@
-/** Finds and reads the kubeconfig, and connects with it. */
+/** Finds and reads the kubeconfig, and connects to its cluster. */
 import { open, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -20,11 +20,11 @@ const IN_CLUSTER = '/var/run/secrets/kubernetes.io/serviceaccount';
 export interface KubeconfigPlaces {
   /** `$KUBECONFIG`. */
   readonly variable: string | undefined;
-  /** The administrator's file of this host; readable by root only. */
+  /** The administrator's kubeconfig of this host. Only root can read it. */
   readonly hostFile: string;
 }
 
-/** Files of the configuration, those that need not exist last. */
+/** Paths of kubeconfigs in the order of their precedence. `isExplicit`: whether a missing file is an error. */
 function candidates(
   flag: string | undefined,
   { variable, hostFile }: KubeconfigPlaces,
@@ -35,7 +35,7 @@ function candidates(
   return { paths: [join(homedir(), '.kube/config'), hostFile], isExplicit: false };
 }
 
-/** Reads the files that exist. Without `$KUBECONFIG` only the first that exists counts. */
+/** Reads and merges the files that exist. Without `$KUBECONFIG`, only the first existing file is read. */
 export async function readKubeconfig(flag: string | undefined, places: KubeconfigPlaces): Promise<KubeconfigFile> {
   const { paths, isExplicit } = candidates(flag, places);
   const documents: unknown[] = [];
@@ -53,7 +53,7 @@ export async function readKubeconfig(flag: string | undefined, places: Kubeconfi
       );
     }
     try {
-      // A complete parser takes longer to load than most calls take.
+      // The complete parser is loaded only if necessary, because that takes longer than most commands.
       const document: unknown = (simpleYaml(text) ?? { value: (await import('yaml')).parse(text) }).value;
       if (document !== null && (typeof document !== 'object' || Array.isArray(document)))
         throw new Error('must be a mapping with clusters, contexts and users');
@@ -67,7 +67,7 @@ export async function readKubeconfig(flag: string | undefined, places: Kubeconfi
   return { path: first ?? paths[0] ?? '', document: mergeKubeconfigs(documents) };
 }
 
-/** Reads at most the limit, also from pipes and devices. */
+/** Reads a file up to a size limit. Pipes and devices can be read too. */
 async function readBounded(path: string): Promise<string> {
   const file = await open(path);
   try {
@@ -89,7 +89,7 @@ async function readBounded(path: string): Promise<string> {
 
 const FILE_FIELDS = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile'];
 
-/** Paths in a kubeconfig are relative to its directory. */
+/** Makes the paths in a kubeconfig absolute. Relative paths are relative to the directory of the kubeconfig. */
 function absolute(document: unknown, directory: string): unknown {
   if (typeof document !== 'object' || document === null) return document;
   const { clusters, users } = document as Record<string, unknown>;
@@ -101,14 +101,17 @@ function absolute(document: unknown, directory: string): unknown {
             holder[field] = join(directory, holder[field]);
   for (const entry of Array.isArray(users) ? users : []) {
     const exec = entry?.user?.exec;
-    // A command without a slash is looked up in PATH.
+    // A command without a slash stays relative, because it is searched in PATH.
     if (typeof exec?.command === 'string' && exec.command.includes('/') && !isAbsolute(exec.command))
       exec.command = join(directory, exec.command);
   }
   return document;
 }
 
-/** Connects to the server of the flags, the kubeconfig, or the pod's own cluster. */
+/**
+ * Connects to the API server of the flags or the kubeconfig; without both, to the cluster of the pod in which this
+ * process runs.
+ */
 export async function connect({ flags, onWarning }: ConnectOptions, places: KubeconfigPlaces): Promise<Connection> {
   const access = await accessOf(flags, places);
   const fixed = await credentialsOf(flags, access);
@@ -184,13 +187,13 @@ export async function connect({ flags, onWarning }: ConnectOptions, places: Kube
   };
 }
 
-/** Credentials of the kubeconfig and the flags, or those of the plug-in. */
+/** Source of credentials: the kubeconfig and the flags, or the exec plug-in of the user. */
 async function sourceOf(
   fixed: ClientCredentials,
   { exec, proxyUrl }: ClusterAccess,
   cluster: { readonly server: string; readonly tlsServerName: string | undefined; readonly insecure: boolean },
 ): Promise<CredentialSource> {
-  // As in client-go, a token or a certificate makes the plug-in unnecessary.
+  // As in client-go, the plug-in is not used if a token or a certificate is given.
   if (exec === undefined || fixed.token !== undefined || fixed.cert !== undefined)
     return { current: async () => fixed, refuse: () => {} };
   const { execCredentials } = await import('./exec-credentials.ts');
@@ -198,10 +201,11 @@ async function sourceOf(
   return execCredentials(exec, { ...cluster, ca: fixed.ca, proxyUrl }, fixed, surroundings);
 }
 
-/** Throws ClientError for an address that is no URL of HTTP. */
+/** URL of the API server. Throws ClientError if it is not an HTTP or HTTPS URL. */
 function serverOf(flag: string, access: ClusterAccess): string {
   const where = flag === '' ? 'kubeconfig: server of the cluster' : '--server';
-  // As in kubectl, an address without a scheme is one of HTTP unless credentials of TLS are known.
+  // As in kubectl, an address without a scheme uses HTTPS if an authority or a client certificate is configured,
+  // otherwise HTTP.
   const text = flag === '' || /^[a-z]+:\/\//i.test(flag) ? flag || access.server : `${schemeOf(access)}://${flag}`;
   if (!URL.canParse(text) || !/^https?:\/\//i.test(text))
     throw new ClientError(`${where}: ${JSON.stringify(text)} is not a URL; use https://HOST:PORT`);
@@ -234,7 +238,7 @@ async function accessOf(flags: Flags, places: KubeconfigPlaces): Promise<Cluster
   }
 }
 
-/** `--cluster` and `--user` replace those of the context. */
+/** The kubeconfig with `--cluster` and `--user` in place of the cluster and user of the context. */
 function withNames(document: Readonly<Record<string, unknown>>, flags: Flags, context: string): unknown {
   const cluster = flags.text('cluster');
   const user = flags.text('user');
@@ -254,7 +258,7 @@ function withNames(document: Readonly<Record<string, unknown>>, flags: Flags, co
   };
 }
 
-/** The service account of the pod that runs this process. */
+/** Access with the service account of the pod in which this process runs; undefined outside of a pod. */
 async function inClusterAccess(): Promise<ClusterAccess | undefined> {
   const host = process.env['KUBERNETES_SERVICE_HOST'];
   const port = process.env['KUBERNETES_SERVICE_PORT'];
@@ -294,7 +298,7 @@ async function credentialsOf(flags: Flags, access: ClusterAccess): Promise<Clien
 
 const PEM_FIELDS = { ca: 'certificate-authority', cert: 'client-certificate', key: 'client-key' } as const;
 
-/** OpenSSL's errors do not name the field. */
+/** Checks the PEM texts, so that an error names the field. OpenSSL's errors do not. */
 function checkPems(pems: Readonly<Record<string, string>>): void {
   for (const [name, field] of Object.entries(PEM_FIELDS)) {
     const pem = pems[name];

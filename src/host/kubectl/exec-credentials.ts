@@ -1,5 +1,5 @@
 /**
- * Runs the credential plug-in of a kubeconfig and keeps its credentials until they expire. Messages are those of
+ * Runs the exec credential plug-in of a kubeconfig and caches its credentials until they expire. Messages are those of
  * k8s.io/client-go/plugin/pkg/client/auth/exec.
  */
 import { spawn } from 'node:child_process';
@@ -18,7 +18,7 @@ It looks like you are trying to use a client-go credential plugin that is not in
 To learn more about this feature, consult the documentation available at:
       https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins`;
 
-/** Cluster for plug-ins with `provideClusterInfo`. */
+/** Cluster that is passed to plug-ins with `provideClusterInfo`. */
 export interface ExecCluster {
   readonly server: string;
   readonly tlsServerName: string | undefined;
@@ -33,15 +33,15 @@ export interface ExecEnvironment {
 }
 
 export interface CredentialSource {
-  /** Credentials that have not expired. The plug-in runs once for requests at the same time. */
+  /** Valid credentials. Simultaneous calls share one run of the plug-in. */
   current(): Promise<ClientCredentials>;
-  /** Runs the plug-in again for the next request, because the server refused the credentials. */
+  /** Discards credentials that the server has rejected. The next request runs the plug-in again. */
   refuse(credentials: ClientCredentials): void;
 }
 
 type PluginCredentials = Pick<ClientCredentials, 'token' | 'cert' | 'key'>;
 
-/** Credentials of the plug-in together with those that the kubeconfig has anyway, such as the authority. */
+/** Credentials from the plug-in, combined with the credentials in the kubeconfig, such as the authority. */
 export function execCredentials(
   config: ExecConfig,
   cluster: ExecCluster,

@@ -1,4 +1,4 @@
-/** The client's system and terminal on Node. */
+/** Implements the client's system and terminal ports with Node. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { connect, type KubeconfigPlaces, readKubeconfig } from './connection.ts'
 const MANIFEST_SUFFIXES: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 const FETCH_TIMEOUT_MS = 30_000;
 
-/** stdin and stdout of this process. */
+/** Terminal on stdin, stdout and stderr of this process. */
 export function processTerminal(): Terminal {
   const { stdin, stdout, stderr } = process;
   return {
@@ -86,7 +86,7 @@ async function readCache(name: string, maxAgeMs: number): Promise<string | undef
     const { mtimeMs } = await stat(path);
     return Date.now() - mtimeMs > maxAgeMs ? undefined : await readFile(path, 'utf8');
   } catch {
-    // No cache yet, or one that cannot be read.
+    // The cache does not exist or cannot be read.
     return undefined;
   }
 }
@@ -98,7 +98,7 @@ async function writeCache(name: string, text: string): Promise<void> {
     await writeFile(`${path}.${process.pid}`, text, { mode: 0o660 });
     await rename(`${path}.${process.pid}`, path);
   } catch {
-    // A read-only home directory: the next call reads the resources again.
+    // The home directory is read-only. Without a cache, the next command reads the API resources again.
   }
 }
 
@@ -155,7 +155,7 @@ async function edit(name: string, text: string): Promise<{ readonly text: string
     await writeFile(path, text, { mode: 0o600 });
     const editor = process.env['KUBE_EDITOR'] || process.env['EDITOR'] || 'vi';
     const code = await new Promise<number | null>((resolve, reject) => {
-      // The variable may contain arguments, as in "code --wait".
+      // A shell runs the editor, because the variable may contain arguments, as in "code --wait".
       const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'edit', path], { stdio: 'inherit' });
       child.once('error', reject);
       child.once('exit', resolve);

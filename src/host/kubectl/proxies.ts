@@ -1,6 +1,6 @@
 /**
- * Proxies between the client and the API server: `proxy-url` of the kubeconfig, or the usual variables with Go's rules.
- * Source: golang.org/x/net/http/httpproxy, k8s.io/client-go/tools/clientcmd.
+ * Proxies between the client and the API server: `proxy-url` of the kubeconfig, or the environment variables as Go
+ * interprets them. Source: golang.org/x/net/http/httpproxy, k8s.io/client-go/tools/clientcmd.
  */
 import { once } from 'node:events';
 import { request as plainRequest } from 'node:http';
@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT_MS = 30_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Proxy of the kubeconfig. Throws ClientError with the field. */
+/** Proxy in the kubeconfig. Throws ClientError with the field. */
 export function proxyOfKubeconfig(url: string): URL {
   const field = `proxy-url: ${JSON.stringify(url)}`;
   if (!URL.canParse(url)) throw new ClientError(`kubeconfig: ${field} is not a URL; use http://HOST:PORT`);
@@ -28,7 +28,10 @@ export function proxyOfKubeconfig(url: string): URL {
   return proxy;
 }
 
-/** Proxy of the variables for a server; undefined for none. The local host is always reached directly. */
+/**
+ * Proxy for a server according to the environment variables; undefined for a direct connection. Servers on the local
+ * host are always reached directly.
+ */
 export function proxyOfEnvironment(target: URL, env: Environment): URL | undefined {
   const variable = (name: string): string | undefined => env[name] || env[name.toLowerCase()] || undefined;
   const host = target.hostname.replace(/^\[|\]$/g, '');
@@ -43,7 +46,7 @@ export function proxyOfEnvironment(target: URL, env: Environment): URL | undefin
   return proxyFor(target, { httpProxy: url, httpsProxy: url, noProxy }) === undefined ? undefined : new URL(url);
 }
 
-/** Headers for a proxy with a login. */
+/** Headers with the user name and password of the proxy URL; empty if it has none. */
 export function proxyAuthorization({ username, password }: URL): Record<string, string> {
   if (username === '') return {};
   const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
@@ -54,7 +57,7 @@ const portOf = ({ port, protocol }: URL): number =>
   port !== '' ? Number(port) : protocol === 'https:' ? 443 : protocol === 'http:' ? 80 : 1080;
 const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
 
-/** A connection to the target through the proxy. */
+/** Opens a connection to the target through the proxy. */
 export async function tunnel(proxy: URL, host: string, port: number): Promise<Duplex> {
   return proxy.protocol.startsWith('socks5') ? socksTunnel(proxy, host, port) : connectTunnel(proxy, host, port);
 }
@@ -89,7 +92,10 @@ function connectTunnel(proxy: URL, host: string, port: number): Promise<Duplex> 
   });
 }
 
-/** SOCKS 5 with and without a login (RFC 1928, RFC 1929). The proxy resolves the name, as in client-go. */
+/**
+ * Opens a connection through a SOCKS 5 proxy, with or without authentication (RFC 1928, RFC 1929). The proxy resolves
+ * the host name, as in client-go.
+ */
 async function socksTunnel(proxy: URL, host: string, port: number): Promise<Duplex> {
   const socket = tcpConnect({ host: hostOf(proxy), port: portOf(proxy) });
   const timer = setTimeout(() => socket.destroy(new Error('socks connect tcp: timed out')), CONNECT_TIMEOUT_MS);
@@ -146,7 +152,7 @@ export class TunnelAgent extends Agent {
     super(options);
     this.#proxy = proxy;
     this.#isPlain = isPlain;
-    // node:http compares the protocol of an agent with that of the request.
+    // node:http rejects an agent whose protocol differs from that of the request.
     if (isPlain) Object.assign(this, { protocol: 'http:' });
   }
 

@@ -15,7 +15,10 @@ import type { UnpackOptions } from '../../kubectl/port.ts';
 const PERMISSIONS = 0o777;
 const DEFAULT_MODE = 0o644;
 
-/** Throws ClientError for an entry that is not below the requested name, and for files that cannot be written. */
+/**
+ * Unpacks an archive. Throws ClientError for an entry that is not below the requested name, and for a file that cannot
+ * be written.
+ */
 export async function unpack(input: AsyncIterable<Uint8Array>, options: UnpackOptions): Promise<void> {
   const entries = extract();
   let damage: unknown;
@@ -48,7 +51,7 @@ async function write(header: Header, content: AsyncIterable<unknown>, options: U
     case 'file':
     case 'contiguous-file': {
       await placeOf(path, inner.length > 1, target);
-      // The user may name a link as the target, but none is followed below it.
+      // The target itself may be a link that the user has named. Links below the target are not followed.
       const follow = inner.length === 0 ? 0 : constants.O_NOFOLLOW;
       const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | follow;
       const mode = options.keepMode ? (header.mode ?? DEFAULT_MODE) & PERMISSIONS : DEFAULT_MODE;
@@ -65,7 +68,7 @@ async function write(header: Header, content: AsyncIterable<unknown>, options: U
   }
 }
 
-/** Path of an entry below the requested name. */
+/** Path components of an entry relative to the requested name. Throws ClientError for an entry outside of it. */
 function innerPath(name: string, member: string): readonly string[] {
   const parts = name.split('/').filter((part) => part !== '' && part !== '.');
   const wanted = member.split('/').filter((part) => part !== '' && part !== '.');
@@ -77,7 +80,7 @@ function innerPath(name: string, member: string): readonly string[] {
   return parts.slice(wanted.length);
 }
 
-/** Creates the directory of a path and returns it. Links that lead out of the target are refused. */
+/** Creates the parent directory of a path and returns it. Throws ClientError if a link leads out of the target. */
 async function placeOf(path: string, isInner: boolean, target: string): Promise<string> {
   const directory = dirname(path);
   await mkdir(directory, { recursive: true });

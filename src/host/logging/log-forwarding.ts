@@ -1,4 +1,4 @@
-/** Log forwarding of this host: its container logs and the lines of the host process. */
+/** Log forwarding of this host: sends the logs of its containers and of the host process to a receiver. */
 import { readFile } from 'node:fs/promises';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
@@ -69,10 +69,13 @@ async function ownAuthorities(file: string): Promise<string[]> {
   throw new CodedError('bad-config', `logging.forward.caFile: ${file} has no certificate; give a file in PEM format`);
 }
 
-/** Headers that the client of HTTP sets. */
+/** Headers that the HTTP client sets itself. */
 const RESERVED = new Set(['host', 'content-length', 'content-type', 'transfer-encoding', 'connection']);
 
-/** Headers of a private file, `Name: value` per line. Errors name the line, never its content. */
+/**
+ * Reads headers from a private file with `Name: value` lines. Errors name the line but omit its content, which may be
+ * secret.
+ */
 export async function readHeaders(file: string): Promise<Record<string, string>> {
   const text = await readSecret(file, 'logging.forward.headersFile');
   const headers: Record<string, string> = {};

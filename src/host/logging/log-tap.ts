@@ -1,12 +1,12 @@
-/** Copies the log lines of the host process for log forwarding. The number of waiting lines is bounded. */
+/** Copies the log lines of the host process for log forwarding. The number of stored lines is limited. */
 import type { LogSink } from '../../base/log.ts';
 import { severityOf } from '../../logging/core/log-names.ts';
 import type { LogRecord } from '../../logging/port.ts';
 
 export interface LogTap {
-  /** Writes to `next`, and keeps a copy of each line. */
+  /** Returns a sink that writes each line to `next` and stores a copy. */
   sink(next: LogSink): LogSink;
-  /** Returns and removes the kept lines, and the number of lines that were not kept. */
+  /** Removes and returns the stored lines. `dropped`: number of lines that were lost because of the limit. */
   take(): { readonly records: readonly LogRecord[]; readonly dropped: number };
 }
 
@@ -33,7 +33,7 @@ export function createLogTap(nowMs: () => number): LogTap {
   };
 }
 
-/** Discards everything. For hosts that do not forward logs. */
+/** Stores no lines. Used on hosts that do not forward logs. */
 export const noLogTap: LogTap = { sink: (next) => next, take: () => ({ records: [], dropped: 0 }) };
 
 function recordOf(line: string, nowMs: number): LogRecord {

@@ -21,7 +21,7 @@ import type { ManifestObject } from './documents.ts';
 import { RestMapper } from './rest-mapper.ts';
 
 export const NAMESPACE = 'kube-system';
-/** Label of the parents of manifest files. */
+/** Label of the ConfigMaps that are parents of manifest files. */
 export const MANIFEST_LABEL = 'hyperedge.dev/manifest';
 const MANAGER = 'hyperedge-manifests';
 
@@ -38,7 +38,7 @@ export interface Outcome {
   readonly errors: readonly string[];
 }
 
-/** A valid object name, unique per file. */
+/** Name of the parent ConfigMap of a file. It is a valid object name and unique per file. */
 export function parentName(file: string, hash: (text: string) => string): string {
   const slug = file
     .toLowerCase()
@@ -64,7 +64,7 @@ export class Applier {
     this.#mapper = new RestMapper(client, pause);
   }
 
-  /** Parents of all files that this host applied last. */
+  /** Parents of the files that this host was the last to apply. */
   async ownParents(host: string): Promise<ConfigMap[]> {
     const list = await this.#client
       .resource(resources.configMaps)
@@ -77,7 +77,8 @@ export class Applier {
     const known = parseGroupKinds(before?.metadata?.annotations?.[KINDS_ANNOTATION]);
     const name = parentName(identity.file, this.#hash);
     const id = this.#idOf(name);
-    // Written before the first object, so that objects of every kind can be found after an interruption.
+    // The parent is written before the first object. Its annotation lists the kinds, so that all objects can be found
+    // after an interruption.
     await this.#writeParent(identity, id, [...known, ...objects], objects, { state: 'Applying' });
     const errors: string[] = [];
     const kept = new Set<string>();
@@ -91,7 +92,7 @@ export class Applier {
         errors.push(`${groupKindText(object)} ${object.name}: ${messageOf(error)}`);
       }
     }
-    // If an object was rejected, nothing is pruned, because its predecessor must not be lost.
+    // If an object was rejected, nothing is pruned: a new object may replace an old one, which must not be lost before.
     const pruned = errors.length > 0 ? [] : await this.#prune(id, known, kept);
     const kinds = errors.length > 0 ? [...known, ...objects] : objects;
     const parent = await this.#writeParent(identity, id, kinds, objects, {
@@ -102,7 +103,7 @@ export class Applier {
     return { parent, applied, pruned, errors };
   }
 
-  /** Records that the file cannot be read. Its objects stay unchanged. */
+  /** Writes to the parent that the file cannot be read. The objects of the file are not changed. */
   async fail(identity: FileIdentity, message: string): Promise<ConfigMap> {
     const before = await this.#parent(identity.file);
     const kinds = parseGroupKinds(before?.metadata?.annotations?.[KINDS_ANNOTATION]);
@@ -110,11 +111,11 @@ export class Applier {
     return this.#writeParent(identity, id, kinds, [], { state: 'Failed', message: message.slice(0, 4096) });
   }
 
-  /** Deletes the objects of a deleted file, then the parent. */
+  /** Deletes the objects of a deleted file, then its parent. */
   async remove(parent: ConfigMap): Promise<readonly string[]> {
     const { name = '', uid, labels, annotations } = parent.metadata ?? {};
     const id = labels?.[ID_LABEL];
-    // A parent written by another client must not select objects of other sets.
+    // If another client has written the parent, its ID could select objects of other sets, so nothing is deleted.
     if (id !== this.#idOf(name)) return [];
     const pruned = await this.#prune(id, parseGroupKinds(annotations?.[KINDS_ANNOTATION]), new Set());
     await this.#client
@@ -165,7 +166,7 @@ export class Applier {
       .patch(name, NAMESPACE, 'apply', body, { fieldManager: MANAGER, force: true });
   }
 
-  /** Returns the key of the object, which is then excluded from pruning. */
+  /** Applies an object. Returns its key, which excludes the object from pruning. */
   async #applyObject(object: ManifestObject, id: string): Promise<string> {
     const type = await this.#mapper.typeOf(object);
     const namespace = type.namespaced ? (object.namespace ?? 'default') : undefined;
@@ -210,7 +211,10 @@ const keyOf = ({ group, kind }: ResourceType, namespace: string | undefined, nam
 
 const REJECTIONS = ['Invalid', 'BadRequest', 'NotFound', 'Forbidden', 'Conflict', 'MethodNotAllowed'] as const;
 
-/** Whether the error concerns only this object. Other errors, such as an unreachable server, end the whole attempt. */
+/**
+ * Whether the error concerns only this object. Other errors, such as an unreachable server, end the attempt for the
+ * whole file.
+ */
 const isRejection = (error: unknown): boolean =>
   REJECTIONS.some((reason) => isApiError(error, reason)) || (error instanceof Error && error.name === 'NoSuchKind');
 

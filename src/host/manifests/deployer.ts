@@ -1,6 +1,7 @@
 /**
- * Synchronizes the cluster with the files of the deploy directory: applies them at start and on change, and prunes the
- * objects of deleted files. One master applies at a time: each change holds a Lease, and writes fail when it is lost.
+ * Synchronizes the cluster with the files of the deploy directory. It applies files at start and after a change, and
+ * deletes the objects of deleted files. Masters take turns: a Lease is held for each change, and writes fail when the
+ * Lease is lost.
  */
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -13,9 +14,12 @@ import type { ManifestDirectory, ManifestFile } from './port.ts';
 
 export interface DeployerOptions {
   readonly directory: ManifestDirectory;
-  /** The node's name. A file belongs to the host that applied it last. */
+  /** Name of this node. A parent ConfigMap records the host that was the last to apply the file. */
   readonly host: string;
-  /** Runs `work` with a client whose writes fail when the Lease is lost. Rejects when the Lease is lost. */
+  /**
+   * Runs `work` while this host holds the Lease. The client's writes fail when the Lease is lost; then the call
+   * rejects.
+   */
   readonly exclusively: (work: (client: ApiClient, signal: AbortSignal) => Promise<void>) => Promise<void>;
   readonly recorder: EventRecorder;
   readonly clock: Clock;
@@ -23,7 +27,7 @@ export interface DeployerOptions {
 }
 
 const POLL_MS = 10_000;
-/** A file is read when it has not changed for this time. */
+/** A changed file is applied after it has not changed for this time. */
 const SETTLE_MS = 300;
 const FIRST_RETRY_MS = 5_000;
 const LAST_RETRY_MS = 300_000;
@@ -32,7 +36,7 @@ const SKIP = '.skip';
 
 export class ManifestDeployer {
   readonly #options: DeployerOptions;
-  /** Stamps of files whose last state was applied or reported. */
+  /** Stamp of each file at the time when it was applied or reported as unreadable. */
   readonly #done = new Map<string, string>();
   readonly #retryMs = new Map<string, { readonly stamp: string; readonly afterMs: number; readonly delayMs: number }>();
   #pending = new Map<string, string>();
@@ -68,7 +72,7 @@ export class ManifestDeployer {
     });
   }
 
-  /** Returns the milliseconds until the next round. */
+  /** Applies changed files and removes the objects of deleted files. Returns the milliseconds until the next round. */
   async #round(): Promise<number> {
     const { directory, log } = this.#options;
     try {
@@ -164,7 +168,7 @@ export class ManifestDeployer {
   }
 }
 
-/** Typed lists from the server omit kind and apiVersion, which events need. */
+/** The parent with kind and apiVersion, which events need and typed lists omit. */
 const about = (parent: ConfigMap): ConfigMap => ({ ...parent, apiVersion: 'v1', kind: 'ConfigMap' });
 
 const pauseWith =

@@ -15,7 +15,10 @@ export interface ManifestObject {
   readonly body: KubeObject;
 }
 
-/** Decodes one document at a time and calls `pause` in between. Throws an Error that names the document. */
+/**
+ * Parses a file document by document and calls `pause` between documents, so that the event loop is not blocked. Throws
+ * an Error that names the document.
+ */
 export async function readDocuments(text: string, pause: () => Promise<void>): Promise<ManifestObject[]> {
   const objects: ManifestObject[] = [];
   for (const [index, part] of text.split(/^---(?=\s|$)/m).entries()) {

@@ -3,19 +3,22 @@
 export interface ManifestFile {
   /** Path relative to the directory. */
   readonly name: string;
-  /** Changes with the file. */
+  /** Text that changes whenever the file changes. */
   readonly stamp: string;
   readonly sizeBytes: number;
 }
 
 export interface ManifestDirectory {
   /**
-   * Files that end in .yaml, .yml or .json, including subdirectories, and `.skip` files beside them. Undefined when the
-   * directory does not exist; the files then count as unknown, not as deleted.
+   * Files in the directory and its subdirectories that end in .yaml, .yml or .json, and the `.skip` files beside them.
+   * Undefined if the directory does not exist; then no file counts as deleted.
    */
   list(): Promise<readonly ManifestFile[] | undefined>;
   read(name: string): Promise<string>;
-  /** Calls the listener after changes of the directory itself. Callers also list periodically. */
+  /**
+   * Calls the listener after changes in the directory, but not in its subdirectories. Callers must also list
+   * periodically.
+   */
   watch(listener: () => void): { close(): void };
   /** SHA-256 in URL-safe base64 without padding. */
   hash(text: string): string;

@@ -11,7 +11,7 @@ interface Group {
   readonly preferredVersion?: { readonly version: string };
 }
 
-/** A definition that was just applied is served after a short delay. */
+/** Number of attempts to find a kind. The kind of a new CustomResourceDefinition is served after a short delay. */
 const TRIES = 20;
 const RETRY_MS = 250;
 
@@ -32,7 +32,7 @@ export class RestMapper {
     this.#pause = pause;
   }
 
-  /** Waits some seconds for a kind that is not served yet. Throws NoSuchKind. */
+  /** The type that serves a kind. Waits some seconds for a kind that is not served yet. Throws NoSuchKind. */
   async typeOf(wanted: {
     readonly group: string;
     readonly version: string;
@@ -47,7 +47,7 @@ export class RestMapper {
     throw new NoSuchKind(`no matches for kind "${wanted.kind}" in version "${apiVersion}"`);
   }
 
-  /** The kind in the version that the server prefers. Undefined when the server does not serve it. */
+  /** The type of a kind in the version that the server prefers; undefined if the server does not serve the kind. */
   async preferred({
     group,
     kind,

@@ -1,14 +1,14 @@
-/** Addresses of the configured ranges, whose syntax has been validated. */
+/** Addresses in configured ranges. The caller has validated the syntax of the ranges. */
 
 import { addressAt, type Network, networkText, parseNetwork, widthOf } from '../../base/addresses/networks.ts';
 import { CodedError } from '../../base/errors.ts';
 
-/** The address `index` places into a range: `nthAddress('172.30.0.0/16', 1)` is 172.30.0.1. */
+/** The address at offset `index` of a range: `nthAddress('172.30.0.0/16', 1)` is 172.30.0.1. */
 export function nthAddress(cidr: string, index: number): string {
   return addressAt(rangeOf(cidr), index);
 }
 
-/** The first sub-range with `hostBits` bits for addresses. */
+/** The first subnet of a range. Its addresses have `hostBits` host bits. */
 export function firstSubnet(cidr: string, hostBits: number): string {
   const { family, base, bits } = rangeOf(cidr);
   const width = widthOf(family);

@@ -1,7 +1,7 @@
 /**
- * Addresses of `serviceLoadBalancer.addresses` that services use. The master that holds a Lease has them on a link: one
- * Lease for all services of policy Cluster, and one for each of policy Local, for which only hosts with endpoints
- * compete.
+ * Addresses of LoadBalancer Services from `serviceLoadBalancer.addresses`. The master that holds a Lease assigns the
+ * addresses to a link. All Services with external traffic policy Cluster share one Lease. Each Service with policy
+ * Local has its own Lease, for which only hosts with endpoints of the Service compete.
  */
 
 import type { Service } from '../../api/generated/core/v1.ts';
@@ -41,7 +41,7 @@ const SERVICE_NAME = 'kubernetes.io/service-name';
 type SharedAddress = ReturnType<typeof createSharedAddress>;
 type HeldSettings = Pick<Settings, 'nodeIp' | 'nodeName' | 'roles' | 'root' | 'serviceLoadBalancer' | 'vip'>;
 
-/** Holds the masters' shared address and those of load balancers. */
+/** Holds the masters' virtual address and the addresses of LoadBalancer Services, depending on the Leases. */
 export function holdAddresses(
   settings: HeldSettings,
   informers: InformerFactory,
@@ -57,8 +57,8 @@ export function holdAddresses(
 }
 
 /**
- * Addresses by name of the lease that this host competes for. `slicesOf` returns the endpoint slices of services with
- * policy Local.
+ * Leases for which this host competes, each with its addresses. `slicesOf`: returns the endpoint slices of a Service
+ * with policy Local.
  */
 export function leasesFor(
   services: readonly Service[],
@@ -141,9 +141,9 @@ class BalancedAddresses {
   }
 }
 
-/** Competes for one lease until it is stopped, and has the addresses on a link while it holds it. */
+/** Competes for one Lease until it is stopped. While it holds the Lease, it assigns the addresses to a link. */
 class Campaign {
-  /** Replaced when the services change. */
+  /** Addresses of the Services that share the Lease. The list is replaced when the Services change. */
   addresses: readonly string[];
   readonly #settings: HeldSettings;
   readonly #lease: string;
@@ -216,7 +216,7 @@ class Campaign {
       while (!lost.aborted) {
         for (const address of held.keys()) if (!this.addresses.includes(address)) await release(address);
         for (const address of this.addresses) {
-          // A process that was suspended meanwhile must not restore the address.
+          // Throws if the Lease has expired. A process that was suspended must not assign the address again.
           check();
           const known = held.get(address);
           if (known !== undefined) await known.extend();

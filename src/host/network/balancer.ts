@@ -1,6 +1,6 @@
 /**
- * The node's balancer for the API servers, with its sources of endpoints: the API, the ring, the bootstrap file and a
- * file.
+ * The node's balancer in front of the API servers. It learns their endpoints from the API, the gossip ring, the
+ * bootstrap file and a file with the last known ones.
  */
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -26,7 +26,7 @@ type BalancerSettings = Pick<
   'join' | 'masters' | 'nodeIpIsBridge' | 'nodeIps' | 'paths' | 'ports' | 'roles' | 'root'
 >;
 
-/** Starts to listen, on ports that were checked before. Throws CodedErrors with address and port. */
+/** Starts the balancer. The caller has checked its port. Throws CodedErrors with address and port. */
 export async function startBalancer(
   settings: BalancerSettings,
   gossip: Pick<HostGossip, 'followMasters'>,
@@ -39,7 +39,7 @@ export async function startBalancer(
     tcp: createTcpBalancing({ keeper: createKeeper([...selfCommand(), 'keep-balancer', '--root', root]) }),
     probe: createReadinessProbe({
       ca: () => readFile(clientCa, 'utf8').catch(() => undefined),
-      // The name that every client of the balancer verifies.
+      // Name that the certificates of all API servers contain, because all clients connect through loopback.
       identity: LOOPBACK,
     }),
     saved: savedMasters(settings.paths.masters),
@@ -66,11 +66,11 @@ export async function startBalancer(
 
 const keeperSocket = ({ paths }: Pick<Settings, 'paths'>): string => join(paths.run, 'balancer-keeper.sock');
 
-/** Whether a keeper process of the previous host process holds the balancer's port. */
+/** Whether a keeper process, which the previous host process has started, holds the balancer's port. */
 export const isPortKept = (settings: Pick<Settings, 'paths'>): Promise<boolean> =>
   requestKeeper(keeperSocket(settings), false);
 
-/** Runs the process that keeps the balancer listening while the host process restarts. */
+/** Runs the keeper process, which listens on the balancer's port while the host process restarts. */
 export async function keepBalancer(root: string | undefined): Promise<void> {
   const pool = new BackendPool();
   await runKeeper(keeperSocket({ paths: pathsBelow(await canonicalRoot(root)) }), {
@@ -79,15 +79,14 @@ export async function keepBalancer(root: string | undefined): Promise<void> {
       choose: (tried) => pool.choose(tried, random.random()),
       opened: (target) => pool.opened(target),
       closed: (target) => pool.closed(target),
-      // There are no probes here: a failing target is tried last.
+      // The keeper sends no probes. A target that has failed is tried last.
       doubt: (target) => void pool.found(target, 'silent'),
     },
   });
 }
 
 /**
- * Sets the balancer's targets from the endpoints of the service `kubernetes`. The informer is shared with the service
- * proxy.
+ * Sets the balancer's targets to the endpoints of the Service `kubernetes`. The service proxy uses the same informer.
  */
 export function followApiServers(balancer: NodeBalancer, informers: InformerFactory): void {
   const learn = (slice: EndpointSlice): void => {
@@ -113,7 +112,7 @@ export function isOwnAddress(address: string): boolean {
 function isOwn(target: string, { ports, nodeIpIsBridge, nodeIps }: BalancerSettings): boolean {
   const { host, port } = parseTarget(target) ?? {};
   if (port !== ports.api || host === undefined) return false;
-  // The bridge for pods gets its address later.
+  // The address of the pod bridge counts as own, although the bridge gets it only later.
   return isOwnAddress(host) || (nodeIpIsBridge && nodeIps.includes(host));
 }
 

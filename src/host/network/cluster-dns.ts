@@ -1,4 +1,7 @@
-/** Cluster DNS of this host: the DNS component with its sockets, its link and the host's resolver configuration. */
+/**
+ * Cluster DNS of this host: the DNS component with its sockets, its link, and the host's resolver configuration as
+ * upstream.
+ */
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import type { Clock, RandomSource } from '../../base/clock.ts';
@@ -17,10 +20,13 @@ import { openClient } from '../process/api-access.ts';
 
 const PORT = 53;
 const RESOLVER_FILE = '/etc/resolv.conf';
-/** File with the upstream servers of systemd-resolved, whose own address in resolv.conf is on loopback. */
+/**
+ * File with the upstream servers of systemd-resolved. In its resolv.conf, only systemd-resolved's own loopback address
+ * is listed.
+ */
 const RESOLVED_FILE = '/run/systemd/resolve/resolv.conf';
 const STUB = /^127\.0\.0\.5[34]$/;
-/** Check interval, because replacing the file, as DHCP clients do, ends a watch of it. */
+/** Interval between checks of the file. A watch would end when a DHCP client replaces the file. */
 const CHECK_MS = 10_000;
 
 export interface ClusterDnsOptions {
@@ -32,7 +38,7 @@ export interface ClusterDnsOptions {
 }
 
 export interface HostDns extends DnsServer {
-  /** Binds the address of the service again if it was removed. */
+  /** Binds the Service address again if another program has removed it. */
   verify(): void;
 }
 
@@ -119,7 +125,10 @@ async function hostServers(): Promise<string[]> {
   return behind.length > 0 ? behind : own;
 }
 
-/** Source: resolv.conf(5). An address with a zone, such as fe80::1%eth0, is not usable from other hosts. */
+/**
+ * Name servers in a resolv.conf. An address with a zone, such as fe80::1%eth0, is omitted, because pods cannot use it.
+ * Source: resolv.conf(5).
+ */
 function nameservers(content: string): string[] {
   return content.split('\n').flatMap((line) => {
     const [keyword, address = ''] = line.trim().split(/\s+/);

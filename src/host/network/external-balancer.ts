@@ -1,4 +1,4 @@
-/** Generates configurations of HAProxy and keepalived in front of the masters of this cluster. */
+/** Generates configurations of HAProxy and keepalived for a load balancer in front of the masters. */
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
@@ -7,7 +7,7 @@ import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import { loadSettings, type Settings, type SettingsFlags } from '../config/settings.ts';
 
 export interface ExternalBalancerOptions extends SettingsFlags {
-  /** `host:port` or URLs; if empty, the masters that this host has found. */
+  /** Masters as `host:port` or URLs. If empty, the masters that this host has discovered. */
   readonly masters: readonly string[];
 }
 

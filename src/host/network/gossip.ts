@@ -1,4 +1,4 @@
-/** Gossip in the host process: keyring, membership, agent socket. */
+/** Gossip in the host process: opens the keyring, runs the agent and serves its socket. */
 import { rm, symlink } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -24,36 +24,39 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
 export interface HostGossip {
-  /** A note for the progress output, if any. */
+  /** Note for the progress output, such as the reason why gossip is disabled. */
   readonly note: string | undefined;
-  /** This host's clock minus the median clock of the ring; undefined without another member. */
+  /**
+   * Milliseconds by which this host's clock is ahead of the median clock of the ring; undefined if there is no other
+   * member.
+   */
   clockOffsetMs(): number | undefined;
   /**
-   * Calls back with the `host:port` of the API servers of the ring's masters, first with the current ones and after
-   * each change.
+   * Calls `changed` with the API servers of the ring's masters: immediately with the current ones and after each
+   * change.
    */
   followMasters(changed: (masters: RingMasters) => void): void;
-  /** Calls back with the names of the members that the ring has declared dead, after each change. */
+  /** Calls `changed` with the names of members that the ring has declared dead, after each change. */
   followFailed(changed: (names: ReadonlySet<string>) => void): void;
-  /** Calls back now and after every change of this host's keyring; undefined without gossip. */
+  /** Calls `changed` immediately and after every change of this host's keyring; undefined if gossip is disabled. */
   readonly followKeys: ((changed: () => void) => void) | undefined;
-  /** Replaces the keys of this host; the first one encrypts. */
+  /** Replaces the keys of this host. The first key encrypts. */
   adoptKeys(keys: readonly Uint8Array[]): Promise<void>;
   /**
-   * Sets further members to join, as `host` or `host:port`; replaces those of the last call. `others` are tried only
-   * while no other member is alive.
+   * Sets more members to join, as `host` or `host:port`, and replaces those of the last call. The agent contacts
+   * `others` only while no other member is alive.
    */
   setPeers(peers: readonly string[], others: readonly string[]): void;
   /** Announces a new address of this host. */
   readvertise(ip: string): Promise<void>;
-  /** Sends the leave message and stops. Later calls wait for the first one. */
+  /** Sends a leave message and stops the agent. Repeated calls wait for the first stop. */
   stop(): Promise<void>;
 }
 
 export interface RingMasters {
-  /** API servers of members that have not left. */
+  /** `host:port` of the API servers of members that have not left the ring. */
   readonly targets: readonly string[];
-  /** API server of the member that has just failed. */
+  /** `host:port` of the API server of the member that has just failed. */
   readonly failed: string | undefined;
 }
 
@@ -68,8 +71,8 @@ const EXCHANGE_TIMEOUT_MS = 5000;
 const QUERY_TIMEOUT_MS = 2000;
 
 /**
- * Throws CodedErrors with file or port and a fix. If the port is in use and the bootstrap file does not configure
- * gossip, gossip is disabled with a note, because a single host does not need it.
+ * Starts gossip. Throws CodedErrors with the file or port and a fix. If the port is in use and the bootstrap file does
+ * not configure gossip, gossip is disabled with a note, because a single host does not need it.
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;
@@ -145,12 +148,12 @@ function notifying(store: KeyStore, changed: () => void): KeyStore {
   };
 }
 
-/** Returns undefined if the cluster that this host has joined has no ring. */
+/** Opens the keyring or creates it. Returns undefined if this host has joined a cluster without a ring. */
 async function keyringOf({ gossip, bootstrapFile, joined }: GossipSettings): Promise<OpenedKeyring | undefined> {
   const found = await openKeyring(gossip.keyringFile);
   if (found !== undefined) return found;
   if (joined && !gossip.configured) return undefined;
-  // The members to join would reject a new key.
+  // A new keyring would be useless, because the members to join do not have its key.
   if (gossip.join.length > 0)
     throw new CodedError(
       'bad-config',
@@ -237,7 +240,8 @@ function followMasters(agent: Agent, changed: (masters: RingMasters) => void): v
 }
 
 /**
- * Reports no member as failed while this host reaches none of several others, because then this host is disconnected.
+ * Reports dead members. While all of several other members appear dead, none is reported, because then this host itself
+ * is disconnected.
  */
 function followFailed(agent: Agent, changed: (names: ReadonlySet<string>) => void): void {
   followMembers(agent, (members) => {
@@ -251,7 +255,7 @@ type OnMembers = (members: ReadonlyMap<string, AgentMember>, failed: AgentMember
 
 function followMembers(agent: Agent, changed: OnMembers): void {
   const members = new Map<string, AgentMember>();
-  // The session lasts as long as the agent, so it is never closed.
+  // The session has the same lifetime as the agent, so it is not closed.
   void agent.open().request('subscribe', {}, (event) => {
     if (event.kind === 'user-event') return;
     if (event.kind === 'members') for (const member of event.members) members.set(member.name, member);
@@ -261,7 +265,7 @@ function followMembers(agent: Agent, changed: OnMembers): void {
   });
 }
 
-/** Links the agent socket at its well-known path. */
+/** Creates a link to the agent socket at the path that clients use. */
 async function linkSocket({ paths }: GossipSettings): Promise<void> {
   await rm(paths.agentLink, { force: true });
   await symlink(

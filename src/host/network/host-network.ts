@@ -11,48 +11,48 @@ import type { Settings } from '../config/settings.ts';
 export type FilterChanged = (foreign: ReadonlySet<string> | undefined) => void;
 
 export interface HostNetwork extends PodNetwork {
-  /** Undefined with CNI plug-ins, which set the MTU and the routes to pods of other hosts themselves. */
+  /** Undefined with CNI plug-ins: they set the MTU and the routes to pods of other hosts themselves. */
   readonly setMtu?: (mtu: number) => Promise<void>;
   /** Undefined with CNI plug-ins, which maintain their own links. */
   readonly reconcile?: (options: { readonly filter: boolean }) => Promise<void>;
   /**
-   * Calls `changed` after each change of the packet filter, with this host's tables that another program has changed,
-   * as `FAMILY NAME`; undefined when changes may have been missed.
+   * Calls `changed` after each change of the packet filter. Its argument lists this host's tables that another program
+   * has changed, as `FAMILY NAME`; it is undefined if changes may have been missed.
    */
   readonly watchFilter?: (changed: FilterChanged) => { isRunning(): boolean; stop(): void };
-  /** Tables of the packet filter whose content is restored, as `FAMILY NAME`. */
+  /** This host's nftables tables, as `FAMILY NAME`. The network restorer restores their content. */
   readonly filterTables?: () => readonly string[];
-  /** The fault that prevents forwarding of pod packets. */
+  /** Resolves with the fault that prevents the forwarding of pod packets; undefined if packets are forwarded. */
   readonly forwarding?: () => Promise<string | undefined>;
-  /** The fault that the last `reconcile` could not repair. */
+  /** The fault that the last `reconcile` could not repair; undefined if there is none. */
   readonly problem?: () => string | undefined;
   /** Whether a pod of this host has the address. */
   readonly holds?: (address: string) => boolean;
   destroy(): Promise<void>;
 }
 
-/** Tables of the packet filter whose content is restored. */
+/** Names of this host's nftables tables whose content is restored. `name`: table of the service proxy. */
 const filterTables = (name: string): string[] => [
   name,
   ...['pods', 'policy', 'idle', 'overlay'].map((part) => `${name}-${part}`),
 ];
 
-/** Names and numbers of everything that this instance creates on the host's network. */
+/** Links, tables, route protocols and ranges that this instance uses on the host's network. Used for their removal. */
 export function networkRecordOf({ network, dns, podNetwork }: Settings): HostNetworkRecord {
   const { bridge, nftTable, clusterCidrs } = network;
   return {
     links: [...new Set([...podLinksOf(bridge, podNetwork.tunnelNames), dns.link, probeLinks(bridge)[0]])],
-    // The probe replaces its table itself.
+    // The table of the forwarding probe is not restored, because the probe replaces it itself.
     tables: [...filterTables(nftTable), `${nftTable}-pods-probe`],
     routeProtocols: [podNetwork.routeProtocol],
     clusterCidrs,
   };
 }
 
-/** Directories of plug-ins: upstream's, then Debian's. */
+/** Directories of CNI plug-ins: the usual one, then Debian's. */
 const PLUGIN_DIRECTORIES = ['/opt/cni/bin', '/usr/lib/cni'];
 
-/** Throws CodedError 'bad-config' for an invalid configuration of CNI plug-ins. */
+/** Creates the pod network. Throws CodedError 'bad-config' for an invalid configuration of CNI plug-ins. */
 export async function createHostNetwork(
   settings: Settings,
   reservedPorts: () => readonly ReservedPort[],
@@ -69,7 +69,7 @@ export async function createHostNetwork(
   const bridge = createBridgeNetwork({
     stateDirectory,
     bridge: settings.network.bridge,
-    // The service proxy's table has the name without the suffix.
+    // The table name without a suffix is that of the service proxy.
     nftTable: `${settings.network.nftTable}-pods`,
     clusterCidrs: settings.network.clusterCidrs,
     serviceCidrs: settings.network.serviceCidrs,
@@ -92,9 +92,7 @@ export async function createHostNetwork(
   };
 }
 
-/**
- * Watch of the packet filter for the tables of this host. Services and policies have such tables with CNI plug-ins too.
- */
+/** Watches this host's nftables tables. With CNI plug-ins, it still has the tables of Services and network policies. */
 function followedFilter({ network }: Settings, log: Log): Pick<HostNetwork, 'watchFilter' | 'filterTables'> {
   const tables = filterTables(network.nftTable);
   return {

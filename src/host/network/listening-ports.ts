@@ -1,4 +1,4 @@
-/** Listening sockets of this host, of processes other than this one. Source: proc_pid_net(5). */
+/** Ports on which other processes of this host listen. Source: proc_pid_net(5). */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { endianness } from 'node:os';
 import { textOf } from '../../base/addresses/addresses.ts';
@@ -18,8 +18,8 @@ const UNCONNECTED = '07';
 const DEFAULT_FIRST_EPHEMERAL = 32_768;
 
 /**
- * `proc`: for tests. Sockets of this process are omitted, because it forwards services by sockets, which would conflict
- * with themselves.
+ * Sockets of this process are omitted: it forwards Services through sockets, which would conflict with themselves.
+ * `proc`: another directory than /proc in tests.
  */
 export function listeningPorts(log: Log, proc = '/proc'): ListeningPorts {
   let last: readonly ListeningPort[] = [];
@@ -43,7 +43,7 @@ async function readPorts(proc: string): Promise<readonly ListeningPort[]> {
   );
   const found = new Map<string, ListeningPort>();
   for (const { file, protocol } of TABLES) {
-    // A kernel without IPv6 lacks its tables.
+    // On a kernel without IPv6, these files do not exist.
     const text = await readFile(`${proc}/self/net/${file}`, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' && file.endsWith('6')) return '';
       throw error;
@@ -53,7 +53,8 @@ async function readPorts(proc: string): Promise<readonly ListeningPort[]> {
       if (state !== (protocol === 'TCP' ? LISTEN : UNCONNECTED) || own.has(inode)) continue;
       const [hex = '', digits = ''] = local.split(':');
       const port = Number.parseInt(digits, 16);
-      // Sockets of UDP clients look like those of servers; they are recognized by their ephemeral ports.
+      // A socket of a UDP client looks like one of a server. Clients are recognized by their ephemeral ports and
+      // omitted.
       if (!(port > 0) || (protocol === 'UDP' && port >= firstEphemeral)) continue;
       const address = addressOf(hex);
       if (address === 'loopback') continue;
@@ -75,7 +76,9 @@ async function ownSockets(proc: string): Promise<ReadonlySet<string>> {
   return found;
 }
 
-/** Returns undefined for the wildcard address. Words of 32 bits are in the host's byte order. */
+/**
+ * Address from its hexadecimal form; undefined for the wildcard address. Each 32-bit word is in the host's byte order.
+ */
 function addressOf(hex: string): string | undefined {
   const words = hex.match(/.{8}/g) ?? [];
   const bytes = words.flatMap((word) => {

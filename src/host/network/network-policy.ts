@@ -1,4 +1,4 @@
-/** Network policies of a host: the rules, and a gate that delays a new pod until they are applied to it. */
+/** Network policies of a host: their enforcement, and a gate that delays a new pod until its policies are applied. */
 import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -14,20 +14,23 @@ import { RuntimeError } from '../../runtime/port.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process/process.ts';
 
-/** Pods get addresses before the API server is available, so the rules are connected to the gate later. */
+/**
+ * Gate between the pod network and the policies. It exists before the policies, because pods are attached before the
+ * API server is available.
+ */
 export interface PolicyGate {
-  /** Wraps a network so that `attach` resolves after policies apply to the pod's addresses. */
+  /** Wraps a network so that `attach` resolves only after the policies apply to the pod's addresses. */
   guard(network: PodAttachments): PodAttachments;
   /** Starts to enforce policies. */
   open(settings: Settings, informers: InformerFactory, nodeName: NodeName, log: Log): void;
-  /** Restores rules that other programs have removed, and tables in `damaged`. */
+  /** Restores rules that other programs have removed, and replaces the tables in `damaged`. */
   verify(damaged: ReadonlySet<string>): Promise<void>;
   stop(options: { readonly keepRules: boolean }): Promise<void>;
 }
 
 export function createPolicyGate(): PolicyGate {
   let policies: NetworkPolicies | undefined;
-  /** Pods with addresses, by sandbox. */
+  /** Pods that have addresses, by sandbox ID. */
   const attached = new Map<string, AttachedPod>();
   return {
     guard: (network) => ({
@@ -48,7 +51,7 @@ export function createPolicyGate(): PolicyGate {
         await network.detach(sandboxId);
         const pod = attached.get(sandboxId);
         attached.delete(sandboxId);
-        // The sandbox that replaces this one may exist already.
+        // The pod's next sandbox may already exist, so its policies are kept.
         const isReplaced = [...attached.values()].some((each) => sameName(each, pod));
         if (pod !== undefined && !isReplaced) policies?.release(pod.namespace, pod.name);
       },

@@ -1,7 +1,7 @@
 /**
- * Maintains this host's part of the pod network: links, addresses, routes and packet filter tables that another program
- * has removed are restored when the kernel reports a change. A comparison of the links and routes every few seconds,
- * and of everything every few minutes, detects unreported changes.
+ * Restores this host's part of the pod network when another program has removed links, addresses, routes or nftables
+ * tables. Reports of the kernel trigger a restoration. To detect unreported changes, links and routes are also compared
+ * every few seconds, and everything is compared every few minutes.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -10,35 +10,44 @@ import type { HostCondition } from '../../kubelet/index.ts';
 import type { HostNetwork } from './host-network.ts';
 
 /**
- * Compares one component with the kernel and restores it; tables of the packet filter in `damaged` (`FAMILY NAME`) are
- * replaced in any case. Resolves when the component is restored.
+ * Compares the state of one component with the kernel and restores it. `damaged`: nftables tables (`FAMILY NAME`) that
+ * must be replaced even if they appear unchanged. Resolves when the component is restored.
  */
 export type Verify = (damaged: ReadonlySet<string>) => Promise<void> | void;
 
 export interface NetworkRestorer {
-  /** The fault of this host's pod network that could not be repaired. */
+  /** Fault of this host's pod network that could not be repaired; undefined if there is none. */
   problem(): string | undefined;
-  /** The fault that prevents forwarding of pod packets. */
+  /** Fault that prevents the forwarding of pod packets; undefined if there is none. */
   forwarding(): string | undefined;
-  /** The change of the packet filter by another program that is not repaired yet. */
+  /**
+   * Message about nftables tables that another program has changed and that are not restored yet; undefined if there
+   * are none.
+   */
   filterProblem(): string | undefined;
-  /** Starts to follow changes. */
+  /** Starts the watch and the periodic comparisons. */
   start(verify: readonly Verify[]): void;
-  /** Handles a line of `ip monitor` about a deleted address, route or link; empty if lines may have been missed. */
+  /**
+   * Called with a line of `ip monitor` about a deleted address, route or link. An empty line means that lines may have
+   * been missed.
+   */
   lost(line: string): void;
   stop(): void;
 }
 
 const EVERY_MS = 10_000;
-/** Period of the full comparison while changes of the packet filter are reported. */
+/** Interval of full comparisons while the watch of the packet filter runs. */
 const FULL_EVERY_MS = 180_000;
 const COALESCE_MS = 200;
-/** Minimum time between comparisons after reports, because other programs may change the packet filter all the time. */
+/** Minimum time between full comparisons, because other programs may change the packet filter continuously. */
 const APART_MS = 5_000;
 const FORWARDING_EVERY_MS = 60_000;
-/** Minimum time after changes, which may have removed routes of the probe. */
+/** Minimum time between probes after a change, because the change may have removed routes that the probe needs. */
 const FORWARDING_APART_MS = 4_000;
-/** Interval during a fault: the probe changes the packet filter to find the responsible rule. */
+/**
+ * Interval between probes during a fault. It is longer, because the probe changes the packet filter to find the
+ * responsible rule.
+ */
 const FORWARDING_FAULT_MS = 15_000;
 const POD_LINK = /\bve[0-9a-f]{11}\b/;
 const ADDRESS = /(?:^|\s)([0-9a-f.:]*[.:][0-9a-f.:]+)(?=[\s/]|$)/g;
@@ -56,7 +65,9 @@ export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: L
   let fault: string | undefined;
   let checkedMs = Number.NEGATIVE_INFINITY;
   let isForwardingDue = false;
-  /** Tables changed by other programs that are not restored yet, each with the number of the report. */
+  /**
+   * Tables that another program has changed and that are not restored yet, by the number of the last report about them.
+   */
   const damaged = new Map<string, number>();
   let reports = 0;
   let missedMs = Number.NEGATIVE_INFINITY;
@@ -94,7 +105,8 @@ export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: L
     const known = [...damaged];
     const tables = new Set(known.map(([table]) => table));
     if (isMissed && comparedMs - missedMs >= FULL_EVERY_MS) {
-      // The missed changes may have been made by this program, in which case they are missed again.
+      // All tables are replaced, but at most once per period: this host's own replacements may cause the next missed
+      // report.
       missedMs = comparedMs;
       isMissed = false;
       for (const table of network.filterTables?.() ?? []) tables.add(table);
@@ -149,13 +161,16 @@ export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: L
   };
 }
 
-/** Links of ended pods are deleted all the time, so only those with the address of a current pod count. */
+/**
+ * Whether a deletion concerns the pod network. Links of terminated pods are deleted frequently, so the deletion of a
+ * pod's link is relevant only if a current pod has its address.
+ */
 export function isRelevant(line: string, isHeld: (address: string) => boolean): boolean {
   if (!POD_LINK.test(line)) return true;
   return [...line.matchAll(ADDRESS)].some(([, address = '']) => isHeld(address));
 }
 
-/** `present`: types of conditions that the Node has. */
+/** Condition NetworkUnavailable for the Node. `present`: types of the conditions that the Node already has. */
 export function networkConditions(fault: string | undefined, present: ReadonlySet<string>): HostCondition[] {
   const type = 'NetworkUnavailable';
   if (fault !== undefined) return [{ type, status: 'True', reason: 'ForwardingBlocked', message: fault }];

@@ -35,7 +35,7 @@ export interface NetworkServicesParts {
 }
 
 export interface NetworkServices {
-  /** Compare the rules and links of the host with the expected ones and repair them. */
+  /** Functions that compare rules, routes and links with the expected ones and repair them. */
   readonly verifiers: readonly Verify[];
   stop(keepPods: boolean): Promise<void>;
 }
@@ -49,7 +49,7 @@ export function startNetworkServices(parts: NetworkServicesParts): NetworkServic
   });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
   gossip.followFailed((names) => proxy.setFailedNodes(names));
-  // The proxy waits for the API server and the pod bridge.
+  // Not awaited, because the proxy waits for the API server and the pod bridge.
   const proxyStarted = proxy.start().catch((error: unknown) => {
     log.error('service proxy not started', { error: messageOf(error) });
   });
@@ -66,7 +66,7 @@ export function startNetworkServices(parts: NetworkServicesParts): NetworkServic
   };
 }
 
-/** The service proxy with this host's packet filter. */
+/** The service proxy of this host, with nftables as packet filter. */
 export function hostProxy(
   settings: Settings,
   informers: InformerFactory,
@@ -77,9 +77,10 @@ export function hostProxy(
 ): ReturnType<typeof createProxy> {
   const { network } = settings;
   const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
-  // Ports of this host are not reserved on addresses of load balancers.
+  // Addresses of load balancers are excluded, so that ports of this host are not reserved on them.
   const moving = parseAddressPool(settings.serviceLoadBalancer.addresses);
-  // A bridge without members has no carrier, and links without carrier are not listed.
+  // The bridge address is added explicitly: a bridge without members has no carrier, and the system lists no addresses
+  // of links without carrier.
   const atBridge = settings.nodeIpIsBridge ? settings.nodeIps : [];
   const linkAddresses = (): string[] =>
     ownAddresses(serviceLink, network.bridge).filter((each) => !isInPool(moving, each));

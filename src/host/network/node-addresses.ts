@@ -3,7 +3,7 @@ import { chooseNodeIps, hostAddresses, podLinksOf } from '../config/node-address
 import type { NodeConfig } from '../config/node-config.ts';
 import type { Settings } from '../config/settings.ts';
 
-/** Addresses of this host as its Node reports them. Detected ones are updated when they change. */
+/** Addresses of this host as its Node reports them. Detected addresses are updated when they change. */
 export interface NodeAddresses {
   /** The primary address first. */
   readonly current: () => readonly string[];
@@ -28,7 +28,8 @@ export function createNodeAddresses(settings: Settings, nodeConfig: NodeConfig, 
     current: () => current,
     refresh: async () => {
       const found = chooseNodeIps(await hostAddresses(), { ...choice, previous: current });
-      // A lost address is reported until there is another one, because a pulled cable is not a change of address.
+      // A lost address is kept until its family has another address, because an unplugged cable does not change the
+      // address.
       const next = [...found, ...current.filter((each) => !found.some((other) => family(other) === family(each)))];
       next.sort((left, right) => ipFamilies.indexOf(`IPv${family(left)}`) - ipFamilies.indexOf(`IPv${family(right)}`));
       if (settings.nodeIpIsBridge || next.join() === current.join()) return current;

@@ -1,6 +1,6 @@
 /**
- * Handles a changed address of this host: updates certificates, configuration and static pods of the control plane, the
- * address in the ring, and the peer URL in the store.
+ * Handles a change of this host's address: updates certificates, configuration files and static pods of the control
+ * plane, the address in the gossip ring, and the peer URL in the store.
  */
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -19,12 +19,12 @@ import type { HostGossip } from './gossip.ts';
 import type { NodeAddresses } from './node-addresses.ts';
 
 export interface OwnAddressOptions {
-  /** Settings at the start. */
+  /** Settings at the start of the host process. */
   readonly settings: Settings;
   readonly reload: () => Promise<Settings>;
   readonly addresses: Pick<NodeAddresses, 'current' | 'onChange'>;
   readonly gossip: Pick<HostGossip, 'readvertise'>;
-  /** Writes certificates, configuration and manifests; components follow their files. */
+  /** Writes certificates, configuration files and manifests for the settings. Components reload the changed files. */
   readonly reinstall: (settings: Settings) => Promise<void>;
   readonly time: TrustedTime;
   readonly onRenewed: () => void;
@@ -87,7 +87,7 @@ export function followOwnAddress(options: OwnAddressOptions): OwnAddress {
     void round();
   };
   addresses.onChange(follow);
-  // The address may have changed while the host was off.
+  // The address may have changed while the host was switched off.
   follow();
   const current = (): Settings => settings;
   const stopFollowing = settings.roles.has('master')
@@ -114,8 +114,8 @@ export function followOwnAddress(options: OwnAddressOptions): OwnAddress {
 }
 
 /**
- * Updates this member's peer URL in the store. While it is an old address, the other members cannot reach this one, so
- * only another member can change it. Throws CodedErrors of the store.
+ * Updates this member's peer URL in the store. With an old URL, the other members cannot reach this member, so the
+ * request is sent to them. Throws CodedErrors of the store.
  */
 async function announcePeerUrl(settings: Settings, log: Log): Promise<void> {
   if (!ownsStore(settings) || settings.nodeIpIsBridge) return;
@@ -135,7 +135,7 @@ async function announcePeerUrl(settings: Settings, log: Log): Promise<void> {
   }
 }
 
-/** Members from the point of view of this host's member. */
+/** Members of the store as this host's member knows them. */
 async function membersOf(access: StoreAccess): Promise<readonly EtcdMember[]> {
   const admin = access.open();
   try {

@@ -1,4 +1,4 @@
-/** Listening ports of this host, from the configuration files of its components, and its addresses. */
+/** Ports and addresses that this host uses. Ports are read from the configuration files of its components. */
 import { readFile as readText } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
@@ -20,10 +20,13 @@ export interface OwnPorts {
 
 const DEFAULT_HEALTH_PORT = 8444;
 const HOST_MASK_6 = Array(8).fill('ffff').join(':');
-/** Any value, because ports do not depend on the driver. */
+/** Required by the function that reads the configuration. The ports do not depend on the driver. */
 const ANY_DRIVER = 'cgroupfs';
 
-/** Never rejects. For an unreadable file, whose component does not start either, the settings' ports are reserved. */
+/**
+ * Never rejects. If a file cannot be read, the ports in the settings are reserved; the file's component cannot start
+ * either.
+ */
 export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> {
   const { roles, ports, gossip, router } = settings;
   const tcp = (...found: readonly number[]): ReservedPort[] =>
@@ -86,7 +89,8 @@ async function kubeletPorts(file: string, settings: Settings): Promise<number[]>
 }
 
 /**
- * Addresses of this host's links without the service proxy's: all on `serviceLink`, and single addresses on `bridge`.
+ * Addresses of this host, without those of the service proxy: all addresses on `serviceLink`, and addresses on `bridge`
+ * with a /32 or /128 netmask.
  */
 export function ownAddresses(serviceLink: string, bridge: string): string[] {
   return Object.entries(networkInterfaces()).flatMap(([link, addresses = []]) =>

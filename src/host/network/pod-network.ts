@@ -1,6 +1,6 @@
 /**
- * Applies the Node's podCIDRs to the pod network. They are stored in a file, so that a host can start its pods without
- * the API server.
+ * Applies the Node's podCIDRs to the pod network. The last podCIDRs are stored in a file, so that a host can start its
+ * pods without the API server.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { Node } from '../../api/generated/core/v1.ts';
@@ -24,9 +24,12 @@ export interface PodNetworkOptions {
   readonly network: PodNetwork;
   readonly informers: InformerFactory;
   readonly nodeName: NodeName;
-  /** The file with the last pod CIDRs. */
+  /** File with the last pod CIDRs. */
   readonly file: string;
-  /** The first pod CIDR, if the file is empty and the host needs its bridge immediately. */
+  /**
+   * Pod CIDR to use if the file is empty and the host needs its bridge immediately; undefined if the host waits for the
+   * Node.
+   */
   readonly initial: string | undefined;
   /** Called when pod CIDRs have been applied. */
   readonly onReady: (cidrs: string) => void;
@@ -34,14 +37,14 @@ export interface PodNetworkOptions {
 }
 
 /**
- * Starts the Node informer, which retries until the API server answers. Resolves when the CIDRs of the file have been
+ * Starts the Node informer, which retries until the API server answers. Resolves when the pod CIDRs in the file are
  * applied.
  */
 export async function followPodNetwork(options: PodNetworkOptions): Promise<PodNetworkFollower> {
   const { network, nodeName, log } = options;
   let applied: string | undefined;
   let problem = `node "${nodeName}" has no pod CIDR yet`;
-  /** Serializes changes; the last one wins. */
+  /** Chain of changes, so that they are applied one after another. The last change determines the result. */
   let applying: Promise<void> = Promise.resolve();
   const apply = (cidrs: string): void => {
     applying = applying.then(async () => {
@@ -66,7 +69,7 @@ export async function followPodNetwork(options: PodNetworkOptions): Promise<PodN
   const first = await readIfPresent(options.file).then(
     (text = '') => (text.trim() === '' ? options.initial : text.trim()),
     (error: unknown) => {
-      // The file may name other CIDRs than the initial one. The Node names them too.
+      // `initial` is not used, because the file may contain other CIDRs. The Node will supply the CIDRs.
       problem = messageOf(error);
       log.error('pod CIDR not read; waiting for the Node', { file: options.file, error: problem });
       return undefined;

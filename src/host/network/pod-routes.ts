@@ -21,8 +21,8 @@ export interface PodRoutesParts {
 }
 
 /**
- * Maintains the routes to pods of other hosts, and the MTU of this host's pods. CNI plug-ins have their own routes, so
- * with them only this host's addresses are followed.
+ * Maintains the routes to pods of other hosts and the MTU of this host's pods. With CNI plug-ins, which have their own
+ * routes, only changes of this host's addresses are followed.
  */
 export function startPodRoutes(parts: PodRoutesParts): PodRoutes {
   const { settings, informers, nodeName, network, addresses, lost, log } = parts;

@@ -1,11 +1,11 @@
-/** Checks the ports of the components before any is started. */
+/** Checks the ports of all components before the first component is started. */
 import type { Settings } from '../config/settings.ts';
 import type { HostRuntime } from '../node/runtime.ts';
 import { checkPort } from './ports.ts';
 
 /**
- * `running`: components that still run from an earlier host process, such as `kube-system/etcd`. Throws CodedError
- * 'address-in-use' with the port and its field.
+ * Throws CodedError 'address-in-use' with the port and its field. `running`: components that still run since an earlier
+ * host process, such as `kube-system/etcd`; their ports are not checked.
  */
 export async function checkPorts(settings: Settings, running: ReadonlySet<string>): Promise<void> {
   const { ports, roles } = settings;

@@ -1,4 +1,7 @@
-/** Checks ports before the start, so that a conflict is one error line instead of a restarting component. */
+/**
+ * Checks ports before the start, so that a conflict is reported as one error instead of a component that restarts
+ * repeatedly.
+ */
 import { createServer } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
 

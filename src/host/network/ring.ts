@@ -8,7 +8,10 @@ export { newKeyringText };
 
 const CALL_MS = 30_000;
 
-/** Throws CodedErrors: the host process does not run, or the agent's own error. */
+/**
+ * Sends a request to the gossip agent of the host process. Throws CodedErrors if the host process does not run and for
+ * errors of the agent.
+ */
 export async function requestAgent<T>(root: string | undefined, method: string, params: unknown): Promise<T> {
   return callAgent<T>(pathsBelow(await canonicalRoot(root)).agentSocket, method, params, CALL_MS);
 }

@@ -1,4 +1,4 @@
-/** `hyperedge haproxy-config --routes`: the routing table of this cluster as a configuration of HAProxy. */
+/** `hyperedge haproxy-config --routes`: converts the routing table of this cluster to a configuration of HAProxy. */
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
@@ -20,7 +20,7 @@ import { hostPolicyOf } from './router.ts';
 export interface RouteConfigOptions {
   readonly root: string | undefined;
   readonly config: string | undefined;
-  /** Directory of HAProxy's certificates; undefined disables TLS termination. */
+  /** Directory from which HAProxy reads certificates; undefined disables TLS termination. */
   readonly certificates: string | undefined;
   readonly ca: string | undefined;
 }
@@ -35,7 +35,7 @@ export async function routeConfig(options: RouteConfigOptions): Promise<string> 
     try {
       return (await api.client.resource(type).list()).items;
     } catch (error) {
-      // The Gateway API's kinds may not exist.
+      // The API server may not serve the kinds of the Gateway API.
       if (isApiError(error, 'NotFound')) return [];
       throw error;
     }
@@ -62,7 +62,7 @@ export async function routeConfig(options: RouteConfigOptions): Promise<string> 
         httpRoutes: foundHttpRoutes,
         gateways: foundGateways,
         permits: permitsOf(grants),
-        // HAProxy reads the certificates from its directory.
+        // The certificates are omitted, because HAProxy reads them from its directory.
         certificate: () => ({ certificate: '', key: '' }),
         check: createCertificateVerifier(),
         ports: { http, https },

@@ -12,8 +12,8 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
 /**
- * Returns the function that stops it. It never waits for the API server, and a port that is in use does not stop the
- * host.
+ * Starts the router and returns a function that stops it. The start does not wait for the API server. If a port is in
+ * use, the host continues without the router.
  */
 export function startRouter(
   settings: Settings,
@@ -45,7 +45,8 @@ export function startRouter(
 }
 
 /**
- * The host's own name is reserved for its API server and kubelet, because browsers send cookies to all ports of a name.
+ * Host names that routes may use. The host's own name is reserved for its API server and kubelet, because browsers send
+ * cookies to all ports of a host name.
  */
 export const hostPolicyOf = ({ openshift, nodeName }: Settings): HostPolicy => ({
   domain: openshift.domain,
@@ -53,7 +54,7 @@ export const hostPolicyOf = ({ openshift, nodeName }: Settings): HostPolicy => (
   names: [nodeName],
 });
 
-/** Throws CodedErrors if other users can read the key. */
+/** Reads the default certificate. Throws CodedErrors if the key is missing or other users can read it. */
 async function pairAt({ certFile, keyFile }: { readonly certFile: string; readonly keyFile: string }) {
   const [certificate, key] = await Promise.all([readFile(certFile, 'utf8'), readSecretIfPresent(keyFile)]);
   if (key === undefined)

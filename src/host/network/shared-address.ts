@@ -1,4 +1,4 @@
-/** `vip` of the bootstrap file: the masters' shared address, on the host that holds a Lease. */
+/** `vip` of the bootstrap file: the virtual address of the masters. The master that holds a Lease has the address. */
 import { networkInterfaces } from 'node:os';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -9,11 +9,15 @@ import type { Settings } from '../config/settings.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
-/** Shorter than the controllers' durations, because clients without a balancer of their own wait for it. */
+/**
+ * The durations are shorter than those of the controllers, because clients outside of the cluster cannot connect until
+ * another master has the address.
+ */
 export const LEASE = { leaseDurationMs: 6_000, renewDeadlineMs: 4_000, retryPeriodMs: 1_000 } as const;
 /**
- * Lifetime of the address in the kernel, which removes it if this process does not extend it. It ends before another
- * host can acquire the lease, so a stopped or killed holder has lost the address when the next one adds it.
+ * Lifetime of the address in the kernel. The kernel removes the address unless this process extends it. The lifetime
+ * ends before another host can acquire the Lease, so a stopped or killed process never shares the address with the next
+ * holder.
  */
 export const LIFETIME_SECONDS = 2;
 export const EXTEND_MS = 700;
@@ -49,7 +53,7 @@ export function holdSharedAddress(settings: VipSettings, log: Log): SharedAddres
   };
 }
 
-/** Runs until `stopping`, or until the address cannot be set. */
+/** Competes for the Lease until `stopping` is aborted. Throws if the address cannot be assigned. */
 async function campaign(
   { root, nodeIp, nodeName }: VipSettings,
   vip: NonNullable<VipSettings['vip']>,
@@ -59,9 +63,9 @@ async function campaign(
   const link = vip.link ?? linkOf(nodeIp);
   if (link === undefined) throw new CodedError('no-link', `no link has ${nodeIp}; set vip.interface in bootstrap.yaml`);
   const shared = createSharedAddress({ address: vip.address, link, lifetimeSeconds: LIFETIME_SECONDS });
-  // A killed holder may have left the address.
+  // A killed process may have left the address on the link.
   await shared.remove();
-  // Uses the API server of this host: if it does not answer, another host should have the address.
+  // The client uses the API server of this host. If it does not answer, another host must get the address.
   const { client, close } = await openClient(masterFiles(root).adminKubeconfig, 'hyperedge-vip', {
     clock,
     random,
@@ -100,7 +104,7 @@ async function hold(
     while (!lost.aborted) {
       await pause(EXTEND_MS, lost);
       if (lost.aborted) return;
-      // A process that was suspended meanwhile must not restore the address.
+      // Throws if the Lease has expired. A process that was suspended must not extend the address.
       fence.check();
       await shared.extend();
     }

@@ -9,7 +9,10 @@ import { createRigHost } from '../../rigs/io/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process/process.ts';
 
-/** Device plug-in sockets below `/var/lib/kubelet`, the path that plug-ins use, and the fixtures of this host. */
+/**
+ * Devices of this host: sockets of device plug-ins below `/var/lib/kubelet`, the directory that plug-ins expect, and
+ * the declared fixtures.
+ */
 export function hostDevices({ root, fixtures, rigPower }: Settings, log: Log): NonNullable<KubeletDeps['devices']> {
   return {
     sockets: createPluginSockets({ clock, log: log.named('plugins') }),

@@ -1,6 +1,6 @@
 /**
- * Imports images of the drop directory and verifies images after a boot. Both run in a child process with low priority,
- * so that they delay neither the node's readiness nor its event loop.
+ * Imports images from the drop directory, and verifies stored images after a boot. Both run in a child process with low
+ * priority, so that they delay neither the node's readiness nor the event loop.
  */
 import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,10 @@ import { runOwnCommand } from '../process/own-command.ts';
 const CHILD_MS = 3_600_000;
 const ARCHIVE = /^[^.].*\.tar(?:\.gz|\.zst|\.zstd)?$|^[^.].*\.(?:tgz|tzst)$/;
 
-/** Imported files: name → time stamp and images. Stored so that a restart imports only changed files. */
+/**
+ * Imported files by name, with time stamp and image names. The record is stored, so that a restart imports only changed
+ * files.
+ */
 type Imported = Record<string, { readonly stamp: string; readonly names: readonly string[] }>;
 
 export interface ImageDrops {
@@ -27,10 +30,7 @@ export interface ImageDrops {
   readonly log: Log;
 }
 
-/**
- * Starts to import images of the drop directory and, after a boot, to verify stored ones. Returns the function that
- * stops it.
- */
+/** Starts the import and, after a boot, the verification of stored images. Returns a function that stops both. */
 export function startImageWork(drops: ImageDrops): () => Promise<void> {
   const abort = new AbortController();
   const work = (async () => {
@@ -66,7 +66,7 @@ async function importDropped(drops: ImageDrops, signal: AbortSignal): Promise<vo
       const imported = namesOf(
         await runOwnCommand(['image', 'import', '--root', settings.root, path, '-o', 'json'], signal, CHILD_MS),
       );
-      // A registry may not be reachable, so these images are kept when the disk fills up.
+      // Imported images are pinned, so that they are kept when the disk is full. Their registry may not be reachable.
       for (const image of imported) await images.pin(image, true);
       known[name] = { stamp, names: imported };
       await writeRecord(record, known);
@@ -88,7 +88,7 @@ async function allPresent(images: ImageStore, names: readonly string[]): Promise
   return found.every((each) => each !== undefined);
 }
 
-/** Verifies stored images once per boot of the machine, because power failures can damage files. */
+/** Verifies stored images once per boot of the machine, because a power failure can damage files. */
 async function verifyAfterBoot(drops: ImageDrops, signal: AbortSignal): Promise<void> {
   const { settings, log } = drops;
   const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();

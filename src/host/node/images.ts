@@ -1,6 +1,6 @@
 /**
- * The image store of this host. Several processes may use it at the same time, so commands work with and without a
- * running host process.
+ * The image store of this host. Several processes may use it simultaneously, so commands work whether the host process
+ * runs or not.
  */
 import { CodedError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
@@ -16,7 +16,10 @@ export async function openImageStore(root: string | undefined) {
   return createImageStore({ root: pathsBelow(await canonicalRoot(root)).images, trees, log: silentLog });
 }
 
-/** Uses the packaged programs, which set attributes of files. Throws CodedError 'bad-platform'. */
+/**
+ * Opens the image store for imports. Uses the programs in the executable to set file attributes. Throws CodedError
+ * 'bad-platform'.
+ */
 export async function openImportStore(root: string | undefined, platform: string | undefined) {
   const wanted = chosenPlatform(platform);
   await useHelpers({ hostTools: false });
@@ -25,8 +28,8 @@ export async function openImportStore(root: string | undefined, platform: string
 }
 
 /**
- * Pulls as the host process does, with the configured mirrors and credentials. Throws CodedErrors 'bad-config' and
- * 'bad-platform'.
+ * Opens the image store for pulls with the mirrors and credentials that the host process uses. Throws CodedErrors
+ * 'bad-config' and 'bad-platform'.
  */
 export async function openPullStore(root: string | undefined, platform: string | undefined) {
   const wanted = chosenPlatform(platform);

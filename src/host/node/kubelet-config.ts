@@ -1,4 +1,4 @@
-/** Builds the kubelet's configuration from node-config.yaml and settings. */
+/** Builds the kubelet's configuration from node-config.yaml and the settings. */
 import { dirname, join } from 'node:path';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { parseDuration } from '../../base/duration.ts';
@@ -77,7 +77,7 @@ export function kubeletConfigOf(
   };
 }
 
-/** Semantics of the kubelet's flags of the same names: an empty `eviction-hard` disables evictions. */
+/** Parses the eviction flags as upstream's kubelet does. An empty `eviction-hard` disables evictions. */
 function evictionSettings(file: string, given: KubeletArguments): EvictionSettings {
   const bad = (name: string, why: string): CodedError =>
     new CodedError('bad-config', `${file}: kubeletArguments.${name}: ${why}`);

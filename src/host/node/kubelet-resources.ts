@@ -15,7 +15,10 @@ type Resources = Pick<
 
 const DEFAULT_THROTTLING_FACTOR = 0.9;
 
-/** `seccompRoot`: default directory of profiles. Throws CodedError 'bad-config' with the argument. */
+/**
+ * `seccompRoot`: directory of seccomp profiles if no argument names one. Throws CodedError 'bad-config' with the
+ * argument.
+ */
 export function kubeletResources(file: string, given: KubeletArguments, seccompRoot: string): Resources {
   const bad = (name: string, why: string): CodedError =>
     new CodedError('bad-config', `${file}: kubeletArguments.${name}: ${why}`);
@@ -61,7 +64,7 @@ export function kubeletResources(file: string, given: KubeletArguments, seccompR
   };
 }
 
-/** Parses `0:memory=1Gi` for each NUMA node, separated by semicolons. */
+/** Parses reserved memory such as `0:memory=1Gi`, with one entry per NUMA node. Semicolons separate the entries. */
 function reservedMemory(values: readonly string[], bad: (why: string) => CodedError): ReadonlyMap<number, number> {
   const found = new Map<number, number>();
   for (const text of values.flatMap((value) => value.split(';')).filter((each) => each !== '')) {

@@ -1,6 +1,7 @@
 /**
- * Local volumes of this host: publishes their directory, and deletes the data of volumes that the provisioner lists on
- * the Node. The kubelet creates a volume's directory when it is first mounted.
+ * Local volumes of this host. Publishes the directory of the volumes on the Node, and deletes the data of volumes that
+ * the provisioner lists on the Node for deletion. The kubelet creates the directory of a volume when it is first
+ * mounted.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Node groups of this host, which OKD's `sync` DaemonSet applies. Here the host process does so itself, because a pod
- * that writes files of the host would need the host's root, which no pod of the API may have (docs/decisions/0017).
+ * Node groups of this host. In OKD, the `sync` DaemonSet applies them. Here the host process applies them, because pods
+ * that are created through the API cannot write to the host's root file system (docs/decisions/0017).
  */
 import { writeFile } from 'node:fs/promises';
 import type { NodeName } from '../../base/brand.ts';
@@ -31,8 +31,8 @@ export interface NodeGroupOptions {
 }
 
 /**
- * Follows the node group of this host; a master also maintains the groups of all hosts. Returns the function that stops
- * both.
+ * Follows the node group of this host. On a master, also maintains the ConfigMaps of all groups. Returns a function
+ * that ends both.
  */
 export async function followHostGroup(options: NodeGroupOptions): Promise<() => void> {
   const { settings, informers, client, nodeName, clock, random, log } = options;
@@ -57,7 +57,10 @@ export async function followHostGroup(options: NodeGroupOptions): Promise<() => 
   };
 }
 
-/** Throws for an invalid NodeConfig; the previous one stays in force. */
+/**
+ * Applies a changed group: writes node-config.yaml and restarts the kubelet. Throws for an invalid NodeConfig; then the
+ * previous configuration remains.
+ */
 async function apply(options: NodeGroupOptions, group: string, text: string, byPools: boolean): Promise<void> {
   const { settings, cgroupDriver, log } = options;
   const ignored = ignoredFields(text, `ConfigMap openshift-node/${group}`);
@@ -72,13 +75,14 @@ async function apply(options: NodeGroupOptions, group: string, text: string, byP
     });
     return;
   }
-  // Arguments that come from the pool anyway cause no restart.
+  // The kubelet is not restarted if its effective configuration is unchanged, for example because the pool sets the
+  // same arguments.
   if (outcome === 'unchanged' || before === (await inForce(settings, cgroupDriver))) return;
   log.info('node group applied; restarting the kubelet', { group });
   await options.restartKubelet();
 }
 
-/** The kubelet's effective configuration, for comparison; undefined if the file is not valid. */
+/** The kubelet's effective configuration as text, for comparison; undefined if the file is invalid. */
 async function inForce(settings: Settings, cgroupDriver: string): Promise<string | undefined> {
   try {
     const { config } = await readNodeConfig(settings.paths.nodeConfig, nodeConfigOf(settings, cgroupDriver));

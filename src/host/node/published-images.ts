@@ -1,6 +1,6 @@
 /**
- * Publishes the configuration of the images in this host's store as Images, once for each: commands and exposed ports.
- * The Node's status contains the names of the images.
+ * Publishes the images in this host's store as Image objects with their commands and exposed ports. Each image is
+ * published once. The names of the images are taken from the Node's status.
  */
 import type { Node } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';

@@ -3,13 +3,13 @@ import type { Log } from '../../base/log.ts';
 import type { Kubelet } from '../../kubelet/index.ts';
 
 export interface RestartableKubelet extends Kubelet {
-  /** Stops the kubelet and starts another with the current configuration; its pods keep running. */
+  /** Replaces the kubelet by a new one with the current configuration. The pods continue to run. */
   restart(): Promise<void>;
 }
 
 const RETRY_MS = 2_000;
 
-/** `make` throws if the configuration is not valid; the running kubelet then stays. */
+/** `make`: creates a kubelet. It throws if the configuration is invalid; then the running kubelet remains. */
 export async function restartableKubelet(
   make: (isFirst: boolean) => Promise<Kubelet>,
   hostLog: Log,
@@ -58,7 +58,7 @@ export async function restartableKubelet(
     forgetBackOff: (uid) => current.forgetBackOff(uid),
     report: () => current.report(),
     addressesChanged: () => current.addressesChanged(),
-    // A kubelet that is being started reads the newest certificate itself.
+    // Waits for a restart in progress. A kubelet that is being created reads the newest certificate itself.
     reloadCertificate: () => changing.then(() => current.reloadCertificate()),
     restart() {
       const done = changing.then(replace);

@@ -1,4 +1,4 @@
-/** The log of the embedded runtime with the level of a ContainerRuntimeConfig, which may change while pods run. */
+/** Log of the embedded runtime. A ContainerRuntimeConfig sets its level, which may change while pods run. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
@@ -10,11 +10,11 @@ import {
 
 export interface RuntimeLog {
   readonly log: Log;
-  /** Applies the log level of the pool's files. */
+  /** Reads the log level in the pool's files and applies it. */
   follow(): Promise<void>;
 }
 
-/** Verbosity (klog) that each level adds to the host's own. */
+/** klog verbosity up to which messages are logged at each level, even if the host's own level is lower. */
 const VERBOSITY: Readonly<Partial<Record<RuntimeLevel, number>>> = { debug: 4, trace: 8 };
 const rank = (level: RuntimeLevel): number => RUNTIME_LEVELS.indexOf(level);
 

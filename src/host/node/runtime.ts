@@ -1,4 +1,7 @@
-/** The runtime of a host: the embedded one (image store, pod network, runc under conmon) or an existing one. */
+/**
+ * The container runtime of a host: the embedded one (image store, pod network, runc under conmon) or another runtime on
+ * the host.
+ */
 
 import { join } from 'node:path';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
@@ -26,14 +29,14 @@ export interface HostRuntime {
   readonly network: HostNetwork;
   readonly images: ImageStore;
   readonly policies: PolicyGate;
-  /** Applies the log level of the pool's files. */
+  /** Reads the log level in the pool's files and applies it. */
   readonly followLogLevel: () => Promise<void>;
-  /** Without `keepPods` the pod network is deleted too. */
+  /** Stops the runtime. Without `keepPods`, the pod network is deleted too. */
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
 
 /**
- * Starts the runtime and adopts running containers of an earlier host process. Throws CodedError 'runtime' or
+ * Starts the runtime, which takes over running containers of an earlier host process. Throws CodedErrors 'runtime' and
  * 'bad-config'.
  */
 export async function startRuntime(
@@ -96,7 +99,10 @@ export async function startRuntime(
   };
 }
 
-/** Paths that control-plane containers need: the executable, or Node with the sources and their packages. */
+/**
+ * Paths that control-plane containers need: the executable or, without a package, Node with the sources and their
+ * dependencies.
+ */
 function ownFiles(): readonly string[] {
   if (packaged) return [process.execPath];
   const project = join(process.argv[1] ?? '', '../..');

@@ -1,7 +1,8 @@
 /**
- * Files of a host under the profile `okd` that show the effective settings to tools, in upstream's places: the
- * kubelet's in `/etc/kubernetes/kubelet.conf` unless a pool sets its content, the runtime's in
- * `/etc/crio/crio.conf.d/00-default`. They are never read back.
+ * Files that show the effective settings to tools, on hosts with the profile `okd`, at the paths that upstream uses.
+ * `/etc/kubernetes/kubelet.conf` shows the kubelet's settings unless a pool sets its content.
+ * `/etc/crio/crio.conf.d/00-default` shows the runtime's settings. The host process never reads these files as
+ * configuration.
  */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -14,7 +15,10 @@ import { SHOWN_CONFIG } from '../config/pool-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { profileOfHost } from '../openshift/cluster-profile.ts';
 
-/** Uses the current profile, because a worker's may have changed since the start. Never throws. */
+/**
+ * Writes or removes the files according to the profile. The profile is read again, because that of a worker may have
+ * changed since the start. Never throws.
+ */
 export async function followSettings(settings: Settings, config: KubeletConfig, log: Log): Promise<void> {
   if ((await profileOfHost(settings)) === 'okd') await showSettings(settings.root, config, log);
   else await hideSettings(settings.root, log);
@@ -31,7 +35,7 @@ async function hideSettings(root: string, log: Log): Promise<void> {
   }
 }
 
-/** Does not overwrite a file of a pool or of another program. Never throws. */
+/** Writes the files. A file of a pool or of another program is not overwritten. Never throws. */
 export async function showSettings(root: string, config: KubeletConfig, log: Log): Promise<void> {
   await show(join(root, KUBELET_CONF), stringify(configz(config).kubeletconfig, { lineWidth: 0 }), log);
   const lines = [

@@ -1,4 +1,6 @@
-/** Arguments of node-config.yaml about a graceful node shutdown, named after the fields of KubeletConfiguration. */
+/**
+ * Arguments of node-config.yaml for a graceful node shutdown. They are named after the fields of KubeletConfiguration.
+ */
 import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
 import { periodsOf, type ShutdownPeriod } from '../../kubelet/core/pod-plan/shutdown.ts';

@@ -1,6 +1,6 @@
 /**
- * Labels and annotations of an ApplySet, which identify the objects of a set, so that objects removed from it can be
- * found. Source: KEP-3659 "ApplySet: kubectl apply --prune redesign".
+ * Labels and annotations of an ApplySet. They identify the objects of the set, so that objects that were removed from
+ * its manifest can be pruned. Source: KEP-3659 "ApplySet: kubectl apply --prune redesign".
  */
 
 export const ID_LABEL = 'applyset.kubernetes.io/id';
@@ -35,7 +35,7 @@ export function parseGroupKinds(text: string | undefined): GroupKind[] {
     });
 }
 
-/** Sorted and without duplicates, in the format of the annotation. */
+/** The kinds in the annotation's format: sorted, without duplicates, separated by commas. */
 export const groupKindsText = (kinds: Iterable<GroupKind>): string =>
   [...new Set([...kinds].map(groupKindText))].sort().join(',');
 

@@ -9,8 +9,8 @@ const MAX_FILES = 1000;
 const NAME = /^[^.].*\.(ya?ml|json)(\.skip)?$/;
 
 /**
- * A directory of manifests on this host's disk. Names that start with a dot are ignored, because editors create such
- * files.
+ * A directory of manifests on this host's disk. Files whose names start with a dot are ignored, because editors create
+ * temporary files with such names.
  */
 export function createManifestDirectory(root: string, watchPath: WatchPath): ManifestDirectory {
   return {
