@@ -219,5 +219,5 @@ function cardOf(card: Facts.NetworkInterfacesData): NetworkCard {
   });
 }
 
-// A rejection ends the thread with an error event, which rejects the caller's promise.
+// A rejection ends the thread with an error event, which rejects the call of `readHardware` in the main thread.
 void readHardware().then((hardware) => parentPort?.postMessage(hardware));

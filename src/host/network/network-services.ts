@@ -49,7 +49,7 @@ export function startNetworkServices(parts: NetworkServicesParts): NetworkServic
   });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
   gossip.followFailed((names) => proxy.setFailedNodes(names));
-  // Not awaited, because the proxy waits for the API server and the pod bridge.
+  // The start is not awaited, because the proxy waits for the API server and the pod bridge.
   const proxyStarted = proxy.start().catch((error: unknown) => {
     log.error('service proxy not started', { error: messageOf(error) });
   });
