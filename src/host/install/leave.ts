@@ -220,8 +220,8 @@ async function storeMember(
 }
 
 /**
- * Removes a member. A leader change may interrupt the request, so the member list is read again until the member is
- * gone.
+ * Removes a member. A leader change may interrupt the request, so it is repeated until the list no longer contains the
+ * member.
  */
 async function removeMember(open: StoreAccess['open'], id: string): Promise<void> {
   for (const began = performance.now(); ; await sleep(POLL_MS)) {
