@@ -1,4 +1,4 @@
-/** Completion of the built-in client's verbs, with values from the server and the kubeconfig. */
+/** Completes arguments of the built-in client's verbs, with values from the server and the kubeconfig. */
 import {
   type Candidate,
   type CompletedFlag,
@@ -15,7 +15,7 @@ import { chooseVerb, GLOBAL_FLAGS, withSession } from './run.ts';
 import { entriesOf, type Session } from './session.ts';
 
 const NAMES = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
-/** Most names that are offered; a user does not read more. */
+/** Maximum number of names that are requested from the server and offered. */
 const MOST_NAMES = 1000;
 
 const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {
@@ -25,16 +25,16 @@ const FLAG_VALUES: Readonly<Record<string, readonly string[]>> = {
   for: ['condition=', 'create', 'delete', 'jsonpath='],
   type: ['json', 'merge', 'strategic'],
 };
-/** Values that are the names of objects. */
+/** Flags whose value is the name of an object, with the type of the object. */
 const FLAG_TYPES: Readonly<Record<string, string>> = { namespace: 'namespaces', serviceaccount: 'serviceaccounts' };
-/** Entries of the kubeconfig. */
+/** Flags whose value is the name of an entry of the kubeconfig, with the field of the entry. */
 const FLAG_ENTRIES: Readonly<Record<string, string>> = { context: 'contexts', cluster: 'clusters' };
 
 const WORKLOADS = ['daemonsets', 'deployments', 'statefulsets'];
 const SCALED = ['deployments', 'replicasets', 'replicationcontrollers', 'statefulsets'];
 const ACCESS_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
-/** Arguments of verbs: `objects` are TYPE NAME… or TYPE/NAME…, `names` are names of one type. */
+/** Arguments of a verb. `objects`: TYPE NAME… or TYPE/NAME…. `names`: names of one type. */
 type Arguments =
   | { readonly kind: 'objects'; readonly types?: readonly string[] }
   | { readonly kind: 'names'; readonly type: string; readonly isRepeated: boolean; readonly end?: string }
@@ -103,7 +103,7 @@ export interface CompletionRequest {
   readonly signal: AbortSignal;
 }
 
-/** Rejects when the server or the kubeconfig cannot be read. */
+/** Completes the word at the cursor. Rejects when the server or the kubeconfig cannot be read. */
 export async function completeVerb(request: CompletionRequest): Promise<Completion> {
   const { verbs, words, current } = request;
   const chosen = chooseVerb(verbs, words);
@@ -113,7 +113,7 @@ export async function completeVerb(request: CompletionRequest): Promise<Completi
   const specs = { ...GLOBAL_FLAGS, ...verb.flags };
   const flags = completedFlags(specs);
   const place = cursorPlace(flags, rest, current);
-  // The flag at the cursor has no value yet.
+  // The flag at the cursor has no value yet, so it is not parsed.
   const complete = place.kind === 'value' && place.lead === '' ? rest.slice(0, -1) : rest;
   const use = <T>(body: (session: Session) => Promise<T>): Promise<T> =>
     connected(request, parseArguments(specs, complete).flags, body);
@@ -268,7 +268,7 @@ async function argumentValues(
   }
 }
 
-/** Types of a list such as `pods,services`. Types of the same name have their group. */
+/** Types of a list such as `pods,services`. If several types have the same name, each is offered with its group. */
 async function typesOf(session: Session, current: string): Promise<Candidate[]> {
   const { all } = await session.resources();
   const seen = new Set<string>();
@@ -297,7 +297,9 @@ async function namesOf(session: Session, type: string): Promise<string[]> {
     .sort();
 }
 
-/** Containers of a pod. Controllers such as `deploy/web` have none of their own. */
+/**
+ * Names of the containers of a pod. Empty for controllers such as `deploy/web`, whose spec has no containers itself.
+ */
 async function containersOf(session: Session, pod: string): Promise<string[]> {
   const [type, name] = pod.includes('/') ? pod.split('/') : ['pods', pod];
   if (name === undefined || name === '') return [];

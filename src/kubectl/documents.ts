@@ -2,7 +2,7 @@
 import { messageOf } from '../base/errors.ts';
 import { ClientError } from './core/errors.ts';
 
-/** Throws ClientError with the source and the place. */
+/** Parses the documents of a file. Throws ClientError with the source and the position of an error. */
 export async function documentsIn(source: string, text: string, version: '1.1' | '1.2' = '1.1'): Promise<unknown[]> {
   try {
     if (text.trimStart().startsWith('{') && !/^---/m.test(text)) return [JSON.parse(text)];

@@ -1,4 +1,4 @@
-/** Objects from `-f`: files, directories, stdin and URLs. */
+/** Reads objects from files, directories, stdin and URLs (flag `-f`). */
 import { ClientError } from './core/errors.ts';
 import type { FlagSpecs } from './core/flags.ts';
 import { type AnyObject, objectsIn } from './core/objects.ts';
@@ -16,10 +16,10 @@ export interface Manifest {
   readonly object: AnyObject;
 }
 
-/** Largest manifest, so that a wrong file name does not fill the memory. */
+/** Maximum size of a manifest, so that a wrong file name does not fill the memory. */
 const MAX_BYTES = 64 << 20;
 
-/** Objects in the order of the flags. Throws ClientError with the file for one that cannot be read. */
+/** Objects in the order of the flags. Throws ClientError with the name of a file that cannot be read. */
 export async function manifestsOf(context: VerbContext): Promise<Manifest[]> {
   const { flags, system, io } = context;
   if (flags.has('kustomize')) {
@@ -47,7 +47,7 @@ async function parse(source: string, text: string): Promise<Manifest[]> {
   return documents.flatMap((document) => objectsIn(document, source).map((object) => ({ source, object })));
 }
 
-/** Throws ClientError unless `-f` was given. */
+/** Like `manifestsOf`. Throws ClientError if neither `-f` nor `-k` was given. */
 export async function requiredManifests(context: VerbContext): Promise<Manifest[]> {
   if (!context.flags.has('filename') && !context.flags.has('kustomize'))
     throw new ClientError('must specify one of -f and -k');

@@ -7,8 +7,8 @@ const PREFIX = 'kubectl-';
 const baseName = (path: string): string => path.split('/').at(-1) ?? '';
 
 /**
- * Runs the plug-in with the longest name that the first arguments spell: `foo bar-baz` is `kubectl-foo-bar_baz`.
- * Undefined without one.
+ * Runs the plug-in with the longest name that the first arguments form: `foo bar-baz` runs `kubectl-foo-bar_baz`.
+ * Resolves with undefined if there is none.
  */
 export async function runPlugin(system: System, argv: readonly string[]): Promise<number | undefined> {
   const end = argv.findIndex((each) => each.startsWith('-'));

@@ -1,4 +1,4 @@
-/** Contracts of the built-in client: a verb, its context, and the system around it. */
+/** Interfaces of the built-in client: a verb, its context, and the system that it runs on. */
 import type { Agent } from 'node:http';
 import type { ClientCredentials } from '../client/credentials.ts';
 import type { FlagSpecs, Flags } from './core/flags.ts';
@@ -14,11 +14,11 @@ export interface Verb {
   readonly flags: FlagSpecs;
   readonly examples?: readonly (readonly [text: string, command: string])[];
   /**
-   * Sub-verbs, such as `rollout status`. The code of a verb with sub-verbs runs if it has one and flags come before the
+   * Sub-verbs, such as `rollout status`. If a verb with sub-verbs has code, the code runs when flags precede the
    * sub-verb, as in `top --history 24h node`.
    */
   readonly verbs?: readonly Verb[];
-  /** The code of a verb with sub-verbs also runs without arguments, as in `cluster-info`. */
+  /** Whether the code of a verb with sub-verbs also runs without arguments, as in `cluster-info`. */
   readonly runsBare?: boolean;
   load?(): Promise<{ readonly run: RunVerb }>;
 }
@@ -43,17 +43,17 @@ export interface VerbContext {
 export interface Terminal {
   out(text: string | Uint8Array): void;
   err(text: string): void;
-  /** Resolves when the reader of stdout has caught up; undefined if it already has. */
+  /** Resolves when the reader of stdout has read the buffered output; undefined if nothing is buffered. */
   drained(): Promise<unknown> | undefined;
   /** All of stdin. */
   readAll(): Promise<string>;
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly isInputTerminal: boolean;
   readonly isOutputTerminal: boolean;
-  /** Columns and rows; undefined if stdout is no terminal. */
+  /** Columns and rows; undefined if stdout is not a terminal. */
   size(): { readonly columns: number; readonly rows: number } | undefined;
   onResize(listener: () => void): () => void;
-  /** Passes keys on without echo. Returns the function that restores the terminal. */
+  /** Passes each key on at once and without echo. Returns a function that restores the terminal. */
   raw(): () => void;
 }
 
@@ -64,53 +64,59 @@ export interface System {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   readFile(path: string): Promise<Uint8Array>;
   writeFile(path: string, bytes: Uint8Array | string): Promise<void>;
-  /** Appends to a file, or replaces it with `truncate`. Missing directories are created. */
+  /** Appends to a file; with `truncate`, replaces its content. Missing directories are created. */
   appendFile(path: string, bytes: Uint8Array | string, options: { readonly truncate: boolean }): Promise<void>;
   exists(path: string): Promise<boolean>;
   absolutePath(path: string): string;
-  /** The absolute path without links. Rejects if the file is missing. */
+  /** The absolute path without symbolic links. Rejects if the file is missing. */
   realPath(path: string): Promise<string>;
-  /** Runs a program with this terminal and these additional variables. Resolves with its exit code. */
+  /** Runs a program with this terminal and additional environment variables. Resolves with its exit code. */
   runProgram(file: string, args: readonly string[], variables?: Readonly<Record<string, string>>): Promise<number>;
   /**
-   * Writes files below two directories with these names and runs `diff` or another program with both. Resolves with its
-   * exit code.
+   * Writes the files below two directories with these names, and runs `diff` or another program on both directories.
+   * Resolves with its exit code.
    */
   compareFiles(
     program: string,
     args: readonly string[],
     directories: Readonly<Record<string, ReadonlyMap<string, string>>>,
   ): Promise<number>;
-  /** Executables on PATH whose name starts so, in order; directories that cannot be read are reported. */
+  /**
+   * Executables on PATH whose names have this prefix, in the order of PATH. Directories that cannot be read are
+   * reported.
+   */
   programs(prefix: string, onUnreadable: (directory: string, reason: string) => void): Promise<readonly string[]>;
-  /** Manifest files of a directory in order, or the path itself. */
+  /** Manifest files of a directory, sorted; the path itself if it is a file. */
   manifestFiles(path: string, recursive: boolean): Promise<readonly string[]>;
-  /** Names below a directory, for example for `create configmap --from-file`. */
+  /**
+   * Names of the files in a directory, for example for `create configmap --from-file`; undefined if it is not a
+   * directory.
+   */
   filesIn(path: string): Promise<readonly string[] | undefined>;
   fetchText(url: string): Promise<string>;
   /** Opens the text in the user's editor; resolves with the edited text and the file that holds it. */
   edit(name: string, text: string): Promise<{ readonly text: string; readonly path: string }>;
-  /** Connects to the cluster as the flags and the kubeconfig require. */
+  /** Connects to the cluster that the flags and the kubeconfig select. */
   connect(options: ConnectOptions): Promise<Connection>;
   /** The merged kubeconfig. */
   kubeconfig(path: string | undefined): Promise<KubeconfigFile>;
-  /** Text of a cache file that is younger than `maxAgeMs`; undefined without one. */
+  /** Text of a cache file that is younger than `maxAgeMs`; undefined if there is none. */
   readCache(name: string, maxAgeMs: number): Promise<string | undefined>;
-  /** Failures are ignored: the cache only saves time. */
+  /** Writes a cache file. Failures are ignored, because the cache only saves time. */
   writeCache(name: string, text: string): Promise<void>;
   environment(name: string): string | undefined;
-  /** Output of `tar`. */
+  /** Runs `tar` and returns its output. */
   tar(args: readonly string[]): AsyncIterable<Uint8Array>;
   /** Unpacks an untrusted archive. */
   unpack(archive: AsyncIterable<Uint8Array>, options: UnpackOptions): Promise<void>;
-  /** Listens on local TCP ports; each connection is passed on as a stream of bytes. */
+  /** Listens on a local TCP port. Each connection is passed to `onConnection` as a stream of bytes. */
   listen(address: string, port: number, onConnection: (socket: LocalSocket) => void): Promise<LocalListener>;
 }
 
 export interface UnpackOptions {
-  /** Name that was requested; entries outside of it are refused. */
+  /** Name that was requested. Entries outside of it are rejected. */
   readonly member: string;
-  /** Path that takes the place of `member`. */
+  /** Path to which `member` is unpacked. */
   readonly target: string;
   readonly keepMode: boolean;
   /** Reports a link or a special file, which is not created. */
@@ -119,7 +125,7 @@ export interface UnpackOptions {
 
 export interface LocalSocket {
   readonly input: AsyncIterable<Uint8Array>;
-  /** Resolves when more may be written. */
+  /** Resolves when more data may be written. */
   write(bytes: Uint8Array): Promise<void>;
   end(): void;
   destroy(): void;
@@ -132,22 +138,22 @@ export interface LocalListener {
 
 export interface ApiProxyOptions {
   readonly address: string;
-  /** 0 chooses a free port. */
+  /** Port 0 selects a free port. */
   readonly port: number;
-  /** Path of a socket, instead of address and port. */
+  /** Path of a Unix socket, which is used instead of address and port. */
   readonly unixSocket?: string;
-  /** Prefix of paths that are passed on, with slashes at both ends. It is removed unless it begins with `/api`. */
+  /** Prefix of the paths that are forwarded, with slashes at both ends. It is removed unless it begins with `/api`. */
   readonly apiPrefix: string;
   readonly appendServerPath: boolean;
   /** Files that are served below a prefix. */
   readonly www?: { readonly directory: string; readonly prefix: string };
-  /** `host` is the header of that name. `path` is decoded and has no prefix. */
+  /** Whether a request is permitted. `host` is the Host header; `path` is decoded and has no prefix. */
   accepts(method: string, host: string, path: string): boolean;
 }
 
 export interface KubeconfigFile {
   readonly path: string;
-  /** The parsed document, an empty configuration if there is no file. */
+  /** The parsed document; an empty configuration if there is no file. */
   readonly document: Readonly<Record<string, unknown>>;
 }
 
@@ -175,16 +181,16 @@ export interface Requests {
 export interface Connection {
   readonly client: Requests;
   readonly server: string;
-  /** Namespace of `--namespace` or of the context; `default` without both. */
+  /** Namespace of `--namespace`, otherwise that of the context, otherwise `default`. */
   readonly namespace: string;
   /** True if `--namespace` was given. */
   readonly namespaceGiven: boolean;
   credentials(): ClientCredentials;
-  /** Headers of impersonation, for streams that do not use the client. */
+  /** Impersonation headers, for streams that are opened without the client. */
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly insecure: boolean;
   readonly tlsServerName: string | undefined;
-  /** Agent for streams that do not use the client; undefined without a proxy. */
+  /** Agent for streams that are opened without the client; undefined if no proxy is configured. */
   readonly agent: Agent | undefined;
   /** Serves the API on a local port, with the credentials of this connection. */
   serve(options: ApiProxyOptions): Promise<LocalListener>;

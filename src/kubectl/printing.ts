@@ -27,7 +27,7 @@ export type ObjectPrinter = (object: AnyObject) => string;
 
 const FORMATS = 'custom-columns,custom-columns-file,json,jsonpath,jsonpath-as-json,jsonpath-file,name,wide,yaml';
 
-/** Throws ClientError for an unknown format. */
+/** Printer for the format of `-o`. Throws ClientError for an unknown format. */
 export async function objectPrinter(context: VerbContext): Promise<ObjectPrinter | undefined> {
   const { flags, system } = context;
   const format = flags.text('output');
@@ -90,7 +90,7 @@ const clean = (object: AnyObject, flags: Flags): AnyObject => {
 export const itemsOf = (object: AnyObject): readonly AnyObject[] =>
   Array.isArray(object.items) && (object.kind ?? '').endsWith('List') ? object.items : [object];
 
-/** `deployment.apps/web`. */
+/** Name in output, such as `deployment.apps/web`. */
 export function nameOf(object: AnyObject): string {
   const version = object.apiVersion ?? '';
   const group = version.includes('/') ? (version.split('/')[0] ?? '') : '';
@@ -112,7 +112,7 @@ function customColumns(spec: string, noHeaders: boolean, fromFile: boolean): Obj
   };
 }
 
-/** Go prints lists and maps in a column with `%v`. */
+/** Text of a value in a column. Lists and maps are printed as Go's `%v` does. */
 function printedInColumn(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(printedInColumn).join(' ')}]`;
   if (typeof value === 'object' && value !== null)
@@ -145,7 +145,9 @@ function columnsOfFile(text: string): Column[] {
   return names.map((header, index) => ({ header, path: parseRelaxedPath(specs[index] ?? '') }));
 }
 
-/** Prints the object in the requested format, otherwise `pod/web created` with the mode of `--dry-run`. */
+/**
+ * Prints the object in the requested format, otherwise a line such as `pod/web created` with the mode of `--dry-run`.
+ */
 export async function printOutcome(context: VerbContext, object: AnyObject, outcome: string): Promise<void> {
   const printer = await objectPrinter(context);
   if (printer !== undefined) return context.io.out(printer(object));
@@ -160,7 +162,7 @@ export const DRY_RUN_FLAG: FlagSpec = {
   help: 'none, server or client: show what would happen',
 };
 
-/** Throws ClientError for an unknown mode. */
+/** Mode of `--dry-run`. Throws ClientError for an unknown mode. */
 export function dryRunOf(flags: Flags): 'none' | 'server' | 'client' {
   const mode = flags.text('dry-run');
   if (mode === '' || mode === 'none' || mode === 'false') return 'none';
@@ -173,7 +175,7 @@ export function dryRunSuffix(flags: Flags): string {
   return mode === 'none' ? '' : mode === 'client' ? ' (dry run)' : ' (server dry run)';
 }
 
-/** Query of a write. */
+/** Query parameters of a write. */
 export const writeQuery = (flags: Flags, manager: string): Record<string, string | undefined> => ({
   fieldManager: flags.text('field-manager') || manager,
   dryRun: dryRunOf(flags) === 'server' ? 'All' : undefined,

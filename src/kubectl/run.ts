@@ -9,7 +9,7 @@ import { flagLines, verbHelp, verbList } from './help.ts';
 import type { System, Terminal, Verb, VerbContext } from './port.ts';
 import { Session } from './session.ts';
 
-/** Flags of all verbs. */
+/** Flags that every verb has. */
 export const GLOBAL_FLAGS: FlagSpecs = {
   help: { type: 'bool', short: 'h', help: 'show the help of the verb' },
   namespace: { type: 'string', short: 'n', value: 'NAME', help: 'namespace of the request' },
@@ -121,8 +121,8 @@ function suggestion(word: string, verbs: readonly Verb[]): string {
 }
 
 /**
- * Reports warnings to `onWarning`. A verb may have a flag with the name of a global flag, such as `--user`; such a
- * value is hidden from the connection, which would otherwise use it as the global flag.
+ * Reports warnings to `onWarning`. A verb may declare a flag with the name of a global flag, such as `--user`. Its
+ * value is hidden from the connection, which would use it as the global flag.
  */
 function connected(system: System, own: FlagSpecs, onWarning: () => void): System {
   const hidden = Object.keys(own).filter((name) => Object.hasOwn(GLOBAL_FLAGS, name));
@@ -155,13 +155,13 @@ function parseOrExplain(verb: Verb, argv: readonly string[], name: string): Retu
 interface Choice {
   readonly verb: Verb;
   readonly words: readonly string[];
-  /** Arguments of the verb, with the global flags that precede it. */
+  /** Arguments of the verb, including global flags that precede the verb. */
   readonly rest: readonly string[];
   /** Arguments that follow the verb. */
   readonly after: readonly string[];
 }
 
-/** The verb at the start of the arguments. Global flags with a value may precede it, as in `kubectl -n a get pods`. */
+/** Finds the verb at the start of the arguments. Global flags may precede the verb, as in `kubectl -n a get pods`. */
 export function chooseVerb(verbs: readonly Verb[], argv: readonly string[]): Choice | undefined {
   const leading: string[] = [];
   let at = 0;

@@ -1,4 +1,4 @@
-/** One invocation: the connection, the resources of the server, and requests for objects of any kind. */
+/** Session of one invocation: the connection, the server's resources, and requests for objects of any kind. */
 import { ClientError } from './core/errors.ts';
 import type { AnyObject } from './core/objects.ts';
 import type { OpenApiDocument } from './core/openapi.ts';
@@ -26,12 +26,12 @@ interface ResourceListDocument {
   }[];
 }
 
-/** Time for which discovery is kept, as in kubectl. */
+/** Time for which discovery results are cached, as in kubectl. */
 const CACHE_AGE_MS = 6 * 3_600_000;
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A query string with its question mark; empty without values. */
+/** A query string with its question mark; empty if there are no values. */
 export function queryText(query: Query): string {
   const text = new URLSearchParams(
     Object.entries(query).flatMap(([key, value]): [string, string][] =>
@@ -48,7 +48,7 @@ async function objectOf<T>(call: string, response: Promise<T>): Promise<T> {
   return object as T;
 }
 
-/** The entries of a list in a response that are objects. */
+/** The objects in a list of a response. Other entries are omitted. */
 export const entriesOf = <T extends object>(list: readonly T[] | undefined): readonly T[] =>
   Array.isArray(list) ? list.filter((each: T | null): each is T => typeof each === 'object' && each !== null) : [];
 
@@ -74,7 +74,7 @@ export class Session {
     return this.#resources;
   }
 
-  /** Reads the resources again, because one that was named is not among those of the cache. */
+  /** Reads the resources again. Used when the cache does not contain a named resource. */
   refreshed(): Promise<ResourceIndex> {
     if (this.#isFresh) return this.resources();
     this.#resources = this.#discoverAndKeep();
@@ -110,7 +110,7 @@ export class Session {
     return new ResourceIndex(await this.#discoverOneByOne(lists as unknown[]));
   }
 
-  /** Discovery of servers without the aggregated form. */
+  /** Discovery for servers that do not support aggregated discovery. */
   async #discoverOneByOne(documents: readonly unknown[]): Promise<ResourceInfo[]> {
     const [core, groups] = documents as [
       { readonly versions?: readonly string[] },
@@ -130,7 +130,7 @@ export class Session {
     const found = await Promise.all(
       versions.map(async ({ group, version }) => {
         const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-        // The server of an aggregated group may be down; its resources are then unknown.
+        // If the server of an aggregated group is down, its resources are unknown.
         const list = await this.get<ResourceListDocument>(path).catch(() => ({}) as ResourceListDocument);
         const all = entriesOf(list.resources).filter(
           ({ name, kind }) => typeof name === 'string' && typeof kind === 'string',
@@ -171,7 +171,7 @@ export class Session {
     return (isKnown ? index : await this.refreshed()).expand(text);
   }
 
-  /** An OpenAPI document. It is read once. */
+  /** An OpenAPI document, which is read only once. */
   openApi(path: string): Promise<OpenApiDocument> {
     const known = this.#openApi.get(path) ?? this.get<OpenApiDocument>(path);
     this.#openApi.set(path, known);
@@ -215,7 +215,10 @@ export class Session {
     return resource.namespaced && !allNamespaces ? this.namespace : undefined;
   }
 
-  /** The resource of an object, and the namespace in which it is. Throws ClientError if `--namespace` differs. */
+  /**
+   * The resource and the namespace of an object. Throws ClientError if `--namespace` differs from the object's
+   * namespace.
+   */
   async place(object: AnyObject): Promise<{ readonly resource: ResourceInfo; readonly namespace: string | undefined }> {
     const resource = await this.kind(object.apiVersion ?? '', object.kind ?? '');
     if (!resource.namespaced) return { resource, namespace: undefined };
@@ -232,7 +235,7 @@ export class Session {
     return this.get(pathOf(resource, namespace, name));
   }
 
-  /** All objects of a resource that match, in pages of 500. Lists carry no kind per item; it is added. */
+  /** All objects of a resource that match, read in pages of 500. Items of a list have no kind, so it is added. */
   async list(resource: ResourceInfo, namespace: string | undefined, query: Query = {}): Promise<AnyObject[]> {
     const items: AnyObject[] = [];
     for (let next = '', before = ''; ; before = next) {

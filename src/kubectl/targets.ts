@@ -1,4 +1,6 @@
-/** Objects that a verb acts on: `TYPE NAME…`, `TYPE/NAME…`, `TYPE -l SELECTOR`, `TYPE --all` and `-f FILE`. */
+/**
+ * Finds the objects that a verb acts on: `TYPE NAME…`, `TYPE/NAME…`, `TYPE -l SELECTOR`, `TYPE --all` and `-f FILE`.
+ */
 import { ClientError } from './core/errors.ts';
 import type { FlagSpecs } from './core/flags.ts';
 import { type AnyObject, at } from './core/objects.ts';
@@ -22,16 +24,19 @@ export interface Target {
   readonly resource: ResourceInfo;
   readonly namespace: string | undefined;
   readonly name: string;
-  /** The object as it was in a manifest or list. */
+  /** The object as read from a manifest or list. */
   readonly object?: AnyObject;
-  /** File of the manifest. */
+  /** File that contains the manifest. */
   readonly source?: string;
 }
 
-/** Names in arguments: all `TYPE/NAME`, or one list of types and names. Throws ClientError with kubectl's message. */
+/**
+ * Resources and names in arguments, which are either all `TYPE/NAME` or one list of types with names. Throws
+ * ClientError with kubectl's message.
+ */
 export interface NamedResources {
   readonly resources: readonly ResourceInfo[];
-  /** Empty: all objects of the resources. */
+  /** Empty for all objects of the resources. */
   readonly names: readonly string[];
 }
 
@@ -58,7 +63,7 @@ export async function namedResources(session: Session, args: readonly string[]):
   return [{ resources: await session.expand(first), names: rest }];
 }
 
-/** Objects of the arguments or of `-f`. Objects named directly are not read. */
+/** Objects that the arguments or `-f` select. Objects that are named directly are not read. */
 export async function targetsOf(session: Session, args: readonly string[] = session.context.args): Promise<Target[]> {
   const { flags } = session.context;
   if (flags.has('filename') || flags.has('kustomize')) {
@@ -107,7 +112,7 @@ export const pathOfTarget = ({ resource, namespace, name }: Target, subresource?
 export const currentObject = (session: Session, target: Target): Promise<AnyObject> =>
   session.object(target.resource, target.namespace, target.name);
 
-/** The only target of a verb such as `logs` or `exec`. `fallback` is the type of a name without one. */
+/** The only target of a verb such as `logs` or `exec`. `fallback` is the type if the argument has none. */
 export async function oneTarget(session: Session, args: readonly string[], fallback: string): Promise<Target> {
   const [first = '', second, ...more] = args;
   if (more.length > 0) throw new ClientError('expected one object');
@@ -162,7 +167,7 @@ export async function podsOf(session: Session, target: Target): Promise<AnyObjec
   return found.sort(byReadiness);
 }
 
-/** Running and ready pods first, then the oldest. Source: k8s.io/kubectl/pkg/util/podutils ByLogging. */
+/** Sorts running and ready pods first, then older pods. Source: k8s.io/kubectl/pkg/util/podutils ByLogging. */
 function byReadiness(left: AnyObject, right: AnyObject): number {
   return (
     rank(left) - rank(right) ||

@@ -1,4 +1,4 @@
-/** The verbs of the built-in client. Help, completion and man pages are made from this table. */
+/** The verbs of the built-in client. Help, completion and man pages are generated from this table. */
 import type { Verb } from './port.ts';
 import { CLUSTER_VERBS } from './verb-table/cluster.ts';
 import { OBJECT_VERBS } from './verb-table/objects.ts';

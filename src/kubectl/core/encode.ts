@@ -8,7 +8,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
   '\u2029': '\\u2029',
 };
 
-/** JSON of encoding/json: keys in order, characters of HTML escaped. */
+/** JSON as Go's encoding/json writes it: sorted keys, and `<`, `>` and `&` escaped. */
 export const goJson = (value: unknown, indent = 0): string => write(value, indent, '\n');
 
 /** JSON document as kubectl prints it. */

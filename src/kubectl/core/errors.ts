@@ -1,9 +1,9 @@
 /** Error of the client itself, printed as `error: …`. The exit code is 1, as kubectl's. */
 export class ClientError extends Error {
   readonly exitCode: number;
-  /** With `usage`, a line that names the help of the verb follows. */
+  /** Whether a line that points to the help of the verb is printed after the message. */
   readonly usage: boolean;
-  /** Printed without `error: ` before it. */
+  /** Whether the message is printed without the prefix `error: `. */
   readonly isPlain: boolean;
 
   constructor(

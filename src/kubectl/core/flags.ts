@@ -10,7 +10,7 @@ export interface FlagSpec {
   readonly short?: string;
   /** Default value, as text. */
   readonly default?: string;
-  /** Value of the flag without `=value`; without it, the next argument is the value. */
+  /** Value that the flag has when it is given without `=value`. If undefined, the next argument is the value. */
   readonly bare?: string;
   /** Placeholder for the value in help texts. */
   readonly value?: string;
@@ -26,7 +26,7 @@ export interface ParsedArguments {
   readonly dashAt: number | undefined;
 }
 
-/** Values of flags. Names that the verb does not declare are errors of the program. */
+/** Values of flags. Reading a flag that the verb does not declare is a programming error. */
 export class Flags {
   readonly #specs: FlagSpecs;
   readonly #values: ReadonlyMap<string, readonly string[]>;
@@ -41,7 +41,7 @@ export class Flags {
     return this.#values.has(name);
   }
 
-  /** The last value, the default, or an empty string. */
+  /** The last given value; otherwise the default; otherwise an empty string. */
   text(name: string): string {
     return this.#values.get(name)?.at(-1) ?? this.#specs[name]?.default ?? '';
   }
@@ -59,13 +59,13 @@ export class Flags {
     return this.all(name).flatMap((value) => (value === '' ? [] : value.split(',')));
   }
 
-  /** The flags with the values of some replaced. */
+  /** Copy of the flags with the values of some flags replaced. */
   with(values: Readonly<Record<string, string>>): Flags {
     const given = Object.entries(values).map(([name, value]): [string, string[]] => [name, [value]]);
     return new Flags(this.#specs, new Map([...this.#values, ...given]));
   }
 
-  /** The flags without the values of some. */
+  /** Copy of the flags without the values of the named flags. */
   without(names: readonly string[]): Flags {
     if (names.length === 0) return this;
     return new Flags(this.#specs, new Map([...this.#values].filter(([name]) => !names.includes(name))));
@@ -97,7 +97,7 @@ export function parseArguments(specs: FlagSpecs, argv: readonly string[]): Parse
       checked(spec, value, shown),
     ]);
   };
-  /** Value that follows the flag in the next argument. */
+  /** Takes the value of a flag from the next argument. */
   const next = (shown: string): string => {
     const value = argv[at];
     if (value === undefined) throw new ClientError(`flag needs an argument: ${shown}`);

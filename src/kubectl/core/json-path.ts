@@ -73,7 +73,7 @@ class Parser {
     return nodes;
   }
 
-  /** Parses up to the closing brace. True if it was `{end}`. */
+  /** Parses an action up to its closing brace. Returns true if the action was `{end}`. */
   #action(nodes: Node[], isInRange: boolean): boolean {
     let isFirst = true;
     for (;;) {
@@ -200,7 +200,7 @@ class Parser {
     return { path: this.#path() };
   }
 
-  /** A string in quotes. Double quotes have escapes. */
+  /** Parses a string in quotes. Only double quotes permit escapes. */
   #quoted(): string {
     const quote = this.#text[this.#at] as string;
     let end = this.#at + 1;
@@ -253,7 +253,7 @@ export function printed(value: unknown): string {
 function evaluate(steps: readonly Step[], value: unknown, allowMissing: boolean): unknown[] {
   let found: unknown[] = [value];
   for (const [index, step] of steps.entries()) {
-    // Below a recursive step most values do not have the field.
+    // A recursive step finds values of many kinds, most of which lack the field.
     const lenient = allowMissing || steps[index - 1]?.kind === 'recursive';
     found = found.flatMap((each) => apply(step, each, lenient));
   }
@@ -301,7 +301,7 @@ function slice(step: Step & { readonly kind: 'slice' }, value: unknown, allowMis
   return value.slice(Math.max(from, 0), to).filter((_, index) => index % Math.max(step.by, 1) === 0);
 }
 
-/** The value and everything below it, parents first. */
+/** The value and all values that it contains, parents first. */
 function descendants(value: unknown): unknown[] {
   const children = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
   return [value, ...children.flatMap(descendants)];

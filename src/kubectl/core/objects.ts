@@ -40,7 +40,10 @@ export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Objects of a document; the items of lists are separate. Throws ClientError with the source and the missing field. */
+/**
+ * Objects of a document; items of a List object are returned separately. Throws ClientError with the source and the
+ * missing field.
+ */
 export function objectsIn(document: unknown, source: string): AnyObject[] {
   if (document === null || document === undefined) return [];
   if (!isObject(document)) throw new ClientError(`error parsing ${source}: the document must be a mapping`);
@@ -68,13 +71,13 @@ export function at(object: unknown, ...path: readonly (string | number)[]): unkn
   return value;
 }
 
-/** Like `at`, as a list; empty if it is no list. */
+/** Like `at`, for lists; empty if the field is not a list. */
 export function listAt(object: unknown, ...path: readonly (string | number)[]): readonly Record<string, unknown>[] {
   const value = at(object, ...path);
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** Like `at`, as text; empty if it is missing. */
+/** Like `at`, for texts; empty if the field is missing. */
 export function textAt(object: unknown, ...path: readonly (string | number)[]): string {
   const value = at(object, ...path);
   return typeof value === 'string'
@@ -84,13 +87,13 @@ export function textAt(object: unknown, ...path: readonly (string | number)[]): 
       : '';
 }
 
-/** Like `at`, as a number; `fallback` if it is no number. */
+/** Like `at`, for numbers; `fallback` if the field is not a number. */
 export function numberAt(object: unknown, fallback: number, ...path: readonly (string | number)[]): number {
   const value = at(object, ...path);
   return typeof value === 'number' ? value : fallback;
 }
 
-/** Like `at`, as a mapping of texts. */
+/** Like `at`, for mappings of texts; empty if the field is not a mapping. */
 export function mapAt(object: unknown, ...path: readonly (string | number)[]): Readonly<Record<string, string>> {
   const value = at(object, ...path);
   return isObject(value) ? (value as Record<string, string>) : {};

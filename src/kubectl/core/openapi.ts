@@ -41,11 +41,11 @@ export function schemaOfKind(schemas: Schemas, resource: ResourceInfo): Schema |
   );
 }
 
-/** Name of the schema that is referred to. */
+/** Name of the schema that a reference names; undefined if the schema is not a reference. */
 export const referenceOf = (schema: Schema): string | undefined =>
   (schema.$ref ?? (schema.allOf?.length === 1 ? schema.allOf[0]?.$ref : undefined))?.split('/').at(-1);
 
-/** The schema behind a reference. */
+/** The schema that a reference names; the schema itself if it is not a reference. */
 export function resolve(schemas: Schemas, schema: Schema): Schema {
   const name = referenceOf(schema);
   return (name === undefined ? undefined : schemas[name]) ?? schema;

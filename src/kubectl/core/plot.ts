@@ -1,4 +1,4 @@
-/** Plots of numbers on a terminal. Values that are not numbers are gaps. */
+/** Plots series of numbers on a terminal. Values that are not numbers are shown as gaps. */
 
 export interface PlotStyle {
   readonly width: number;
@@ -20,9 +20,8 @@ export const plotWidth = (columns: number): number => Math.max(10, columns - AXI
 const isNumber = (value: Point): value is number => typeof value === 'number' && Number.isFinite(value);
 
 /**
- * Lines of a plot with the axis on the left, from the top to the bottom. The axis begins at zero unless all values are
- * far from it. There is a column for each point; with more points than columns, a column shows the highest of its
- * points.
+ * Lines of a plot with the axis on the left, from top to bottom. The axis begins at zero unless all values are far from
+ * zero. Each point has a column; if there are more points than columns, each column shows the highest of its points.
  */
 export function plotLines(points: readonly Point[], style: PlotStyle): readonly string[] {
   const { width, height, isUnicode, format } = style;
@@ -49,13 +48,13 @@ export function plotLines(points: readonly Point[], style: PlotStyle): readonly 
   });
 }
 
-/** The line below a plot: its beginning on the left and its end on the right. */
+/** The line below a plot, with the start time on the left and the end time on the right. */
 export function timeAxis(from: string, to: string, width: number): string {
   const gap = Math.max(1, width - from.length - to.length);
   return `${' '.repeat(AXIS_WIDTH + 2)}${from}${' '.repeat(gap)}${to}`;
 }
 
-/** At most `width` points; each is the highest of the points in its place. */
+/** Reduces the points to at most `width`. Each remaining point is the highest of those that it replaces. */
 function fitted(points: readonly Point[], width: number): readonly Point[] {
   if (points.length <= width) return points;
   return Array.from({ length: width }, (_, at) => {

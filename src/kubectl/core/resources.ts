@@ -4,7 +4,7 @@ import { ClientError } from './errors.ts';
 export interface ResourceInfo {
   readonly group: string;
   readonly version: string;
-  /** Plural name, the one in paths. */
+  /** Plural name, which is used in paths. */
   readonly name: string;
   readonly singular: string;
   readonly shortNames: readonly string[];
@@ -41,7 +41,7 @@ export function resourcesOf(lists: readonly GroupDiscoveryList[]): ResourceInfo[
     items.flatMap(({ metadata, versions = [] }) =>
       versions.flatMap(({ version = '', resources = [] }) =>
         resources
-          // A resource without a kind of its own only carries subresources.
+          // A resource without a kind only groups subresources, so it is omitted.
           .filter(({ responseKind }) => responseKind?.kind !== undefined && responseKind.kind !== '')
           .map((each) => ({
             group: metadata?.name ?? '',
@@ -72,7 +72,7 @@ export const printedKind = ({ kind, group }: Pick<ResourceInfo, 'kind' | 'group'
 export const groupResource = ({ name, group }: Pick<ResourceInfo, 'name' | 'group'>): string =>
   group === '' ? name : `${name}.${group}`;
 
-/** Path of a collection, or of an object with `object`. */
+/** Path of a collection or, with `object`, of an object. */
 export function pathOf(
   resource: Pick<ResourceInfo, 'group' | 'version' | 'name' | 'namespaced'>,
   namespace: string | undefined,
@@ -99,14 +99,16 @@ export class ResourceIndex {
       if (known === undefined) this.#byName.set(name, [resource]);
       else if (!known.includes(resource)) known.push(resource);
     };
-    // A plural name wins over a short name of another resource.
+    // A plural name takes precedence over a short name of another resource.
     for (const each of all) add(each.name, each);
     for (const each of all) add(each.singular, each);
     for (const each of all) for (const short of each.shortNames) add(short, each);
     for (const each of all) add(each.kind.toLowerCase(), each);
   }
 
-  /** Undefined if the server has no such resource. The first version that discovery lists is preferred. */
+  /**
+   * Finds a resource by a name. Undefined if the server has none. The first version that discovery lists is preferred.
+   */
   find(text: string): ResourceInfo | undefined {
     const lower = text.toLowerCase();
     const exact = this.#byName.get(lower)?.[0];
@@ -143,7 +145,7 @@ export class ResourceIndex {
     });
   }
 
-  /** Throws ClientError with kubectl's message if the server has no such kind. */
+  /** Finds a resource by its kind. Throws ClientError with kubectl's message if the server has no such kind. */
   byKind(apiVersion: string, kind: string): ResourceInfo {
     const found = this.all.find((each) => each.kind === kind && apiVersionOf(each) === apiVersion);
     if (found === undefined)

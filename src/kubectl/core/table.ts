@@ -11,7 +11,7 @@ export interface Table {
 export interface ColumnDefinition {
   readonly name: string;
   readonly type?: string;
-  /** 0 is always shown, others only with `-o wide`. */
+  /** Columns with priority 0 are always shown, other columns only with `-o wide`. */
   readonly priority?: number;
 }
 
@@ -31,10 +31,10 @@ export interface RowObject {
 export interface TableStyle {
   readonly wide: boolean;
   readonly withNamespace: boolean;
-  /** Prefix of names, such as `pod/`, if several kinds are printed. */
+  /** Prefix of names, such as `pod/`; used if several kinds are printed. */
   readonly namePrefix: string;
   readonly showLabels: boolean;
-  /** Labels with a column each. */
+  /** Labels that are shown in a column each. */
   readonly labelColumns: readonly string[];
 }
 
@@ -89,7 +89,7 @@ function cellText(cell: unknown): string {
 const MIN_WIDTH = 6;
 const PADDING = 3;
 
-/** Width of each column but the last, which is not padded. */
+/** Width of each column except the last one, which is not padded. */
 export const columnWidths = (lines: readonly (readonly string[])[]): number[] => {
   const widths: number[] = [];
   for (const line of lines)
@@ -98,7 +98,7 @@ export const columnWidths = (lines: readonly (readonly string[])[]): number[] =>
   return widths;
 };
 
-/** Lines with aligned columns. `widths` are those of earlier lines of the same table. */
+/** Lines with aligned columns. `widths` are the column widths of lines that were printed earlier for the same table. */
 export function layout(lines: readonly (readonly string[])[], widths?: readonly number[]): string {
   const cells = lines.map((line) => line.map(printable));
   return aligned(cells, widths ?? columnWidths(cells));

@@ -1,7 +1,7 @@
 /**
- * Three-way merge of client-side apply: the fields of the manifest replace those of the live object, fields that only
- * the former manifest had are removed, all others stay. Lists with a merge key are merged by element. Source:
- * k8s.io/apimachinery/pkg/util/strategicpatch, RFC 7386.
+ * Three-way merge of client-side apply. Fields of the manifest replace those of the live object; fields that only the
+ * former manifest contained are removed; all other fields are kept. Lists with a merge key are merged by element.
+ * Source: k8s.io/apimachinery/pkg/util/strategicpatch, RFC 7386.
  */
 import { jsonEqual } from '../../api/meta/equality.ts';
 import { resolve, type Schema, type Schemas } from './openapi.ts';
@@ -77,7 +77,7 @@ function mergeFields(former: Fields, manifest: Fields, live: unknown, rules: Rul
     }
   }
   const merged = Object.fromEntries(result);
-  // A change of a union removes the members that the manifest does not have.
+  // With the strategy retainKeys (used for unions), a change removes the members that the manifest does not have.
   if (rules?.strategies.includes('retainKeys') === true && !jsonEqual(merged, live))
     return Object.fromEntries(Object.entries(merged).filter(([name]) => Object.hasOwn(manifest, name)));
   return merged;

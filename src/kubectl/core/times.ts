@@ -25,7 +25,7 @@ export function parseGoDuration(text: string): number {
   return sign === '-' ? -total : total;
 }
 
-/** Age as kubectl prints it: two units at most. Source: k8s.io/apimachinery/pkg/util/duration HumanDuration. */
+/** Age in kubectl's format, with at most two units. Source: k8s.io/apimachinery/pkg/util/duration HumanDuration. */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1_000);
   if (seconds < -1) return '<invalid>';
@@ -46,7 +46,7 @@ export function humanDuration(ms: number): string {
 const two = (left: number, leftUnit: string, right: number, rightUnit: string): string =>
   right === 0 ? `${left}${leftUnit}` : `${left}${leftUnit}${right}${rightUnit}`;
 
-/** Age of an RFC 3339 time; `<unknown>` without one. */
+/** Age of an RFC 3339 time; `<unknown>` if there is no time. */
 export const ageOf = (time: string | undefined, now: number): string =>
   time === undefined || time === '' ? '<unknown>' : humanDuration(now - Date.parse(time));
 

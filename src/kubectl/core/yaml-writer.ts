@@ -9,7 +9,7 @@ const BEST_WIDTH = 80;
 /** Longer keys, and keys with line breaks, are written as `? key`. */
 const MAX_SIMPLE_KEY = 128;
 
-/** One document with a line feed at its end. */
+/** One YAML document, with a line feed at its end. */
 export function yamlText(value: unknown): string {
   const writer = new Writer();
   writer.node(value, -INDENT, false);
@@ -19,14 +19,14 @@ export function yamlText(value: unknown): string {
 class Writer {
   #text = '';
   #column = 0;
-  /** True if only indentation and indicators precede on this line. */
+  /** True if the current line contains only indentation and indicators so far. */
   #atIndent = true;
 
   end(): string {
     return this.#text.endsWith('\n') ? this.#text : `${this.#text}\n`;
   }
 
-  /** `indent`: of the collection with this node. */
+  /** Writes a node. `indent` is the indentation of the collection that contains the node. */
   node(value: unknown, indent: number, inMapping: boolean): void {
     if (Array.isArray(value)) this.#list(value, inMapping ? indent : indent + INDENT);
     else if (typeof value === 'object' && value !== null) this.#mapping(value, indent + INDENT);
@@ -57,7 +57,7 @@ class Writer {
     }
   }
 
-  /** An indicator after which a collection may begin on the same line. */
+  /** Writes an indicator. A collection may begin after it on the same line. */
   #put(indicator: string): void {
     this.#write(indicator);
     this.#atIndent = true;
@@ -154,7 +154,7 @@ type Form = 'plain' | 'single' | 'double' | 'literal';
 /** How Go's emitter writes a text. */
 function formOf(text: string, isKey: boolean): Form {
   const isMultiline = text.includes('\n');
-  // Line separators would be breaks in a plain text.
+  // Unicode line separators would be line breaks in a plain text.
   const isSpecial = [...text].some((char) => !isPrintable(char) || /[\u2028\u2029]/.test(char));
   const spaceBreak = / \n/.test(text);
   if (isMultiline) {
@@ -190,7 +190,10 @@ function resolvesToOther(text: string): boolean {
   return FLOAT.test(plain) || INTEGER.test(plain) || BASE_60.test(text) || TIMESTAMP.test(text);
 }
 
-/** Go's emitter also escapes tabs and characters beyond the basic plane. */
+/**
+ * Whether Go's emitter prints the character unescaped. The emitter also escapes tabs and characters beyond the basic
+ * plane.
+ */
 function isPrintable(char: string): boolean {
   const code = char.codePointAt(0) ?? 0;
   return (
@@ -243,7 +246,7 @@ function numberText(value: number): string {
 const isLetter = (char: string): boolean => /\p{L}/u.test(char);
 const isDigit = (char: string | undefined): boolean => char !== undefined && /\p{Nd}/u.test(char);
 
-/** Order of keys: numbers inside of keys count by value. */
+/** Order of keys. Numbers within keys are compared by value. */
 function isBefore(left: string, right: string): boolean {
   const [a, b] = [[...left], [...right]];
   for (let at = 0; at < a.length && at < b.length; at += 1) {

@@ -1,4 +1,4 @@
-/** `describe` of kinds without a page of their own: every field with a readable title. */
+/** `describe` of kinds without a specific page: every field with a readable title. */
 import type { AnyObject } from '../core/objects.ts';
 import { type Events, labelLines, Page } from './page.ts';
 

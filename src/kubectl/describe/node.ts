@@ -10,9 +10,9 @@ const STANDARD: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-stora
 export interface NodeRelated {
   readonly now: number;
   readonly events: Events;
-  /** Pods on the node that have not ended; undefined if they may not be read. */
+  /** Pods on the node that have not ended; undefined if the user may not read them. */
   readonly pods: readonly AnyObject[] | undefined;
-  /** The error of the request if the lease cannot be read. */
+  /** The node's lease, or the error of the request for it. */
   readonly lease: AnyObject | Error;
 }
 
@@ -160,7 +160,7 @@ function add(sum: Map<string, Quantity>, amounts: Amounts): void {
     });
 }
 
-/** Amounts of a pod: containers and sidecars together, or an init container that needs more. */
+/** Amounts of a pod: the sum of its containers and sidecars, or the amount of an init container that needs more. */
 function podAmounts(pod: AnyObject, field: 'requests' | 'limits'): Amounts {
   const sum = new Map<string, Quantity>();
   const amounts = (part: unknown): Amounts =>

@@ -11,7 +11,7 @@ const HIDDEN_ANNOTATIONS: ReadonlySet<string> = new Set(['kubectl.kubernetes.io/
 /** Events of an object; undefined if they are not shown. */
 export type Events = readonly AnyObject[] | undefined;
 
-/** Collects lines. Levels indent by two spaces. */
+/** Collects the lines of a page. Each level indents by two spaces. */
 export class Page {
   #sections: string[] = [];
   #text = '';
@@ -21,17 +21,17 @@ export class Page {
     return this;
   }
 
-  /** `Title:<tab>value`; nothing without a value. */
+  /** Adds `Title:<tab>value`; adds nothing if the value is missing. */
   field(level: number, title: string, value: string | number | undefined): this {
     return value === undefined || value === '' ? this : this.line(level, `${title}:\t${value}`);
   }
 
-  /** `Title:<tab>value`, `<none>` without one. */
+  /** Adds `Title:<tab>value`, with `<none>` for a missing value. */
   required(level: number, title: string, value: string | number | undefined): this {
     return this.line(level, `${title}:\t${value === undefined || value === '' ? '<none>' : value}`);
   }
 
-  /** A map with one line per entry. `title` includes its indentation. */
+  /** Adds a map with one line per entry. `title` includes its indentation. */
   map(title: string, entries: Readonly<Record<string, string>>): this {
     return this.lines(
       title,
@@ -41,7 +41,7 @@ export class Page {
     );
   }
 
-  /** A list with one line per entry; the first follows the title. */
+  /** Adds a list with one line per entry. The first entry is in the title's line. */
   lines(title: string, values: readonly string[]): this {
     if (values.length === 0) return this.line(0, `${title}:\t<none>`);
     for (const [index, value] of values.entries()) this.line(0, index === 0 ? `${title}:\t${value}` : `\t${value}`);
@@ -66,7 +66,7 @@ export class Page {
     return this;
   }
 
-  /** Ends the alignment with earlier lines. */
+  /** Ends the alignment: later lines are not aligned with earlier ones. */
   flush(): this {
     this.#sections.push(tabulate(this.#text));
     this.#text = '';
@@ -118,8 +118,8 @@ function interval(event: AnyObject, now: number): string {
 }
 
 /**
- * Aligns cells that end with a tab. Consecutive lines with a cell in a column share its width; the last cell of a line
- * belongs to no column.
+ * Aligns cells that end with a tab. Consecutive lines that have a cell in a column share the column's width. The last
+ * cell of a line belongs to no column.
  */
 export function tabulate(text: string): string {
   const lines = text.split('\n').map((line) => line.split('\t'));
@@ -150,7 +150,7 @@ export function tabulate(text: string): string {
     .join('\n');
 }
 
-/** Name, namespace, labels and annotations, as most pages begin. */
+/** Adds name, namespace, labels and annotations, with which most pages begin. */
 export function metadataLines(page: Page, object: AnyObject): Page {
   const { name = '', namespace } = object.metadata ?? {};
   page.line(0, `Name:\t${name}`);
@@ -166,13 +166,13 @@ export const labelLines = (page: Page, object: AnyObject): Page =>
 export const timeAt = (object: unknown, ...path: readonly (string | number)[]): string =>
   describedTime(textAt(object, ...path));
 
-/** `Kind/name` of the controlling owner; empty without one. */
+/** `Kind/name` of the controlling owner; empty if there is none. */
 export function controllerOf(object: AnyObject): string {
   const owner = (object.metadata?.ownerReferences ?? []).find(({ controller }) => controller === true);
   return owner === undefined ? '' : `${owner.kind ?? ''}/${owner.name ?? ''}`;
 }
 
-/** Conditions as `Type Status Reason`. */
+/** Adds the conditions, each as `Type Status Reason`. */
 export function conditionLines(page: Page, object: AnyObject): void {
   const conditions = listAt(object, 'status', 'conditions');
   if (conditions.length === 0) return;

@@ -66,7 +66,7 @@ export function describePod(pod: AnyObject, events: Events, now: number): string
   return page.events(events, now).toString();
 }
 
-/** The template of a workload. */
+/** Text about the template of a workload. */
 export function describePodTemplate(template: unknown, title = 'Pod Template:'): string {
   const page = new Page();
   templateLines(page, template, title);
@@ -253,7 +253,7 @@ function environmentLines(page: Page, container: Part, pod: AnyObject | undefine
   }
 }
 
-/** Value of a field of the pod; empty for templates, which have none. */
+/** Value of a field of the pod; empty for templates, which have no values. */
 function fieldOf(pod: AnyObject | undefined, path: string): string {
   if (pod === undefined) return '';
   const [, map = '', key = ''] = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path) ?? [];
@@ -279,7 +279,7 @@ function mountLines(page: Page, container: Part): void {
 
 const bool = (object: unknown, field: string): string => String(at(object, field) === true);
 
-/** Lines of a volume by the field that holds its source: the first is the type. */
+/** Lines about a volume, by the field that holds its source. The first line is the type. */
 const VOLUMES: Readonly<Record<string, (source: Part) => readonly (readonly [title: string, value: string])[]>> = {
   hostPath: (source) => [
     ['Type', 'HostPath (bare host directory volume)'],

@@ -5,7 +5,7 @@ import { humanDuration } from '../core/times.ts';
 import { conditionLines, controllerOf, type Events, labelLines, metadataLines, Page, timeAt } from './page.ts';
 import { templateLines } from './pod-template.ts';
 
-/** Objects beside the described one that its page shows. */
+/** Objects, besides the described one, that its page shows. */
 export interface Related {
   readonly now: number;
   readonly events: Events;

@@ -33,7 +33,7 @@ export async function buildKustomization(
   return ordered(resources.map(({ object }) => object));
 }
 
-/** Fields that kustomize replaced by others. */
+/** Fields that kustomize has replaced, with the fields to use instead. */
 const DEPRECATED: Readonly<Record<string, string>> = {
   bases: 'resources',
   commonLabels: 'labels',
@@ -49,10 +49,10 @@ const deprecations = (file: Kustomization): string[] =>
         `# Warning: '${field}' is deprecated. Please use '${next}' instead. Run 'kustomize edit fix' to update your Kustomization automatically.\n`,
     );
 
-/** Absolute path without links, so that a link leads neither out of a directory nor into a cycle. */
+/** Absolute path without symbolic links. A link can then neither lead out of a directory nor hide a cycle. */
 async function placeOf(system: System, directory: string, path: string): Promise<string> {
   const full = system.absolutePath(directory === '' || path.startsWith('/') ? path : `${directory}/${path}`);
-  // A missing file is reported by the read.
+  // If the file is missing, the later read reports the error.
   return system.realPath(full).catch(() => full);
 }
 
@@ -107,7 +107,7 @@ function add(resources: Resource[], more: readonly Resource[]): void {
   }
 }
 
-/** Files of a kustomization are in or below its directory. */
+/** Reads a file of a kustomization, which must be in the kustomization's directory or below. */
 async function read(system: System, directory: string, path: string, field: string): Promise<Uint8Array> {
   const full = await placeOf(system, directory, path);
   if (!full.startsWith(directory.endsWith('/') ? directory : `${directory}/`))
@@ -178,7 +178,7 @@ async function patchOf(
   return patch;
 }
 
-/** Kinds that others need come first, webhooks last. Source: kustomize SortOrderTransformer.go. */
+/** Kinds that other kinds depend on come first, webhooks come last. Source: kustomize SortOrderTransformer.go. */
 const FIRST = [
   ...['Namespace', 'ResourceQuota', 'StorageClass', 'CustomResourceDefinition', 'ServiceAccount', 'PodSecurityPolicy'],
   ...['Role', 'ClusterRole', 'RoleBinding', 'ClusterRoleBinding', 'ConfigMap', 'Secret', 'Endpoints', 'Service'],

@@ -8,7 +8,7 @@ export type ReadFile = (path: string, field: string) => Promise<Uint8Array>;
 
 const TEXT = new TextDecoder('utf-8', { fatal: true });
 
-/** Adds the generated object, or merges it into one of the bases. */
+/** Adds the generated object, or merges it into the object of the same name from a base. */
 export async function generate(
   resources: Resource[],
   kind: 'ConfigMap' | 'Secret',
@@ -67,7 +67,7 @@ async function generated(
       try {
         data[key] = TEXT.decode(bytes);
       } catch {
-        // Content that is no UTF-8 is binary data.
+        // Content that is not UTF-8 is stored as binary data.
         binaryData[key] = Buffer.from(bytes).toString('base64');
       }
   }

@@ -84,7 +84,7 @@ const FIELDS: Readonly<Record<string, Shape>> = {
   ...{ replicas: 'entries', patches: 'entries', patchesJson6902: 'entries' },
 };
 
-/** Fields of kustomize that this client does not apply. */
+/** Fields of kustomize that this client rejects, because it does not implement them. */
 const UNSUPPORTED: readonly string[] = [
   ...['vars', 'replacements', 'transformers', 'generators', 'validators', 'helmCharts', 'helmGlobals', 'openapi'],
   ...['helmChartInflationGenerator', 'configurations', 'crds', 'buildMetadata', 'sortOptions'],
@@ -92,7 +92,7 @@ const UNSUPPORTED: readonly string[] = [
 
 const NAMES = ['kustomization.yaml', 'kustomization.yml', 'Kustomization'];
 
-/** The file of the directory. Throws ClientError with the file and the field. */
+/** Reads the kustomization file of the directory. Throws ClientError with the file and the field. */
 export async function readKustomization(system: System, directory: string): Promise<Kustomization> {
   const found: string[] = [];
   for (const name of NAMES) if (await system.exists(`${directory}/${name}`)) found.push(name);

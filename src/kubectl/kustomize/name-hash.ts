@@ -3,10 +3,10 @@ import { sha256Hex } from '../../wire/digest.ts';
 import { goJson } from '../core/encode.ts';
 import type { AnyObject } from '../core/objects.ts';
 
-/** Characters that could make up words. */
+/** Characters that are replaced, as in kustomize, so that a hash does not form words. */
 const REPLACED: Readonly<Record<string, string>> = { 0: 'g', 1: 'h', 3: 'k', a: 'm', e: 't' };
 
-/** Ten characters that depend on kind, name and content. */
+/** Suffix of ten characters, computed from kind, name and content. */
 export function nameHash(object: AnyObject): string {
   const { kind = '', metadata, data = '', binaryData, immutable, type = '', stringData } = object;
   const content = {

@@ -1,4 +1,4 @@
-/** `patches`, `patchesStrategicMerge` and `patchesJson6902`. */
+/** Applies the fields `patches`, `patchesStrategicMerge` and `patchesJson6902`. */
 import { ClientError } from '../core/errors.ts';
 import { type AnyObject, at } from '../core/objects.ts';
 import { documentsIn } from '../documents.ts';
@@ -32,7 +32,7 @@ export async function applyPatch(
   }
 }
 
-/** Name, namespace and kind stay unless the options allow otherwise. */
+/** Patches a resource. Name, namespace and kind are kept unless the options allow a change. */
 function change(resource: Resource, patch: object, type: 'json' | 'strategic', { options }: PatchEntry): void {
   const before = resource.object;
   const after = patchText(before, patch, type);
@@ -95,7 +95,7 @@ function selected(resources: readonly Resource[], target: PatchTarget): Resource
   });
 }
 
-/** `a=b,c!=d,e,!f`. */
+/** Whether labels match a selector such as `a=b,c!=d,e,!f`. */
 function hasLabels(values: unknown, selector: string | undefined): boolean {
   if (selector === undefined || selector === '') return true;
   const labels = isFields(values) ? values : {};

@@ -5,7 +5,7 @@ import { jsonPatch, mergePatch, reasonOf, strategicMergePatch } from '../../apis
 import { ClientError } from '../core/errors.ts';
 import type { AnyObject } from '../core/objects.ts';
 
-/** `type`: `strategic`, `merge` or `json`. Throws ClientError for a patch that does not fit. */
+/** Applies a patch of the type `strategic`, `merge` or `json`. Throws ClientError for a patch that does not fit. */
 export function patchText(object: AnyObject, patch: object, type: string): AnyObject {
   const [document, change] = [object as JsonObject, patch as JsonObject];
   try {

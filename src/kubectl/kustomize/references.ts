@@ -3,25 +3,25 @@ import { groupVersionOf, isFields, nameOfResource, type Resource } from './resou
 
 type Fields = Record<string, unknown>;
 
-/** Kind by the field that has an inner `name`. */
+/** Kind of the referenced object, by a field that contains a mapping with `name`. */
 const NAMED: Readonly<Record<string, string>> = {
   ...{ configMap: 'ConfigMap', configMapRef: 'ConfigMap', configMapKeyRef: 'ConfigMap' },
   ...{ secret: 'Secret', secretRef: 'Secret', secretKeyRef: 'Secret', service: 'Service' },
 };
-/** Kind by the field that is the name. */
+/** Kind of the referenced object, by a field that contains the name itself. */
 const PLAIN: Readonly<Record<string, string>> = {
   ...{ secretName: 'Secret', serviceAccountName: 'ServiceAccount', serviceAccount: 'ServiceAccount' },
   ...{ claimName: 'PersistentVolumeClaim', serviceName: 'Service', storageClassName: 'StorageClass' },
   ...{ volumeName: 'PersistentVolume', priorityClassName: 'PriorityClass', ingressClassName: 'IngressClass' },
 };
-/** Fields with `kind` and `name`. */
+/** Fields that contain a mapping with `kind` and `name`. */
 const TYPED: ReadonlySet<string> = new Set(['roleRef', 'scaleTargetRef']);
-/** Lists whose items have the name of a kind. */
+/** Kind of the referenced objects, by a field that contains a list of mappings with `name`. */
 const LISTS: Readonly<Record<string, string>> = { imagePullSecrets: 'Secret', secrets: 'Secret' };
 
 const BUILT_IN = /^(?:|apps|batch|autoscaling|policy|extensions|.*\.k8s\.io)$/;
 
-/** Replaces names that resources had by those they have now. */
+/** Replaces former names of resources with the current ones in all references. */
 export function updateReferences(resources: readonly Resource[]): void {
   const renamed = resources.filter(({ names }) => names.length > 0);
   if (renamed.length === 0) return;
@@ -30,7 +30,10 @@ export function updateReferences(resources: readonly Resource[]): void {
       visit(object, (kind, name, namespace) => currentName(renamed, kind, name, namespace));
 }
 
-/** A name that only one resource has now is not changed. The latest former name wins. */
+/**
+ * Current name of the resource with a former name. A name that a resource has now is kept. A latest former name takes
+ * precedence over earlier ones.
+ */
 function currentName(renamed: readonly Resource[], kind: string, name: string, namespace: string | undefined): string {
   const ofKind = renamed.filter(
     ({ object }) =>
@@ -41,7 +44,10 @@ function currentName(renamed: readonly Resource[], kind: string, name: string, n
   return found === undefined ? name : nameOfResource(found);
 }
 
-/** `namespace` limits the objects to one namespace; empty for those without one. */
+/**
+ * Returns the current name of an object. `namespace` limits the search to one namespace; '' stands for objects without
+ * a namespace.
+ */
 type NameFor = (kind: string, name: string, namespace?: string) => string;
 
 function visit(value: unknown, nameFor: NameFor): void {

@@ -1,11 +1,11 @@
-/** Objects during a build, with the names that they had. */
+/** Objects during a build, with their former names. */
 import type { AnyObject } from '../core/objects.ts';
 
 export interface Resource {
   object: AnyObject;
-  /** Former names, the first one first. References may use each of them. */
+  /** Former names, oldest first. References may use any of them. */
   readonly names: string[];
-  /** The content decides about a suffix of the name. */
+  /** Whether the name gets a suffix that is computed from the content. */
   needsHash: boolean;
 }
 
@@ -16,7 +16,7 @@ export function groupVersionOf({ apiVersion = '' }: AnyObject): { readonly group
   return second === undefined ? { group: '', version: first } : { group: first, version: second };
 }
 
-/** True for a name that the resource has or had. */
+/** Whether the resource has this name or had it before. */
 export const isNamed = (resource: Resource, name: string): boolean =>
   nameOfResource(resource) === name || resource.names.includes(name);
 
@@ -37,7 +37,7 @@ const CLUSTER_KINDS: ReadonlySet<string> = new Set([
 
 export const isClusterKind = ({ kind = '' }: AnyObject): boolean => CLUSTER_KINDS.has(kind);
 
-/** Names of a pod template's path in the kinds that have one. */
+/** Path of the pod template in the kinds that have one. */
 export const TEMPLATE_PATHS: Readonly<Record<string, readonly string[]>> = {
   ...{ Deployment: ['spec', 'template'], ReplicaSet: ['spec', 'template'], DaemonSet: ['spec', 'template'] },
   ...{ StatefulSet: ['spec', 'template'], ReplicationController: ['spec', 'template'], Job: ['spec', 'template'] },
@@ -48,7 +48,7 @@ type Fields = Record<string, unknown>;
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The mapping at the path; missing ones are created with `create`. */
+/** The mapping at the path. Missing mappings are created if `create` is true. */
 export function mappingAt(object: object, path: readonly string[], create: boolean): Fields | undefined {
   let value = object as Fields;
   for (const key of path) {

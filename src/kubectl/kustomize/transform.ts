@@ -1,4 +1,7 @@
-/** Namespaces, labels, annotations, images and replicas. Source: kustomize/api/internal/konfig/builtinpluginconsts. */
+/**
+ * Changes namespaces, labels, annotations, images and replicas. Source:
+ * kustomize/api/internal/konfig/builtinpluginconsts.
+ */
 import { ClientError } from '../core/errors.ts';
 import { listAt, textAt } from '../core/objects.ts';
 import type { ImageEntry, Kustomization } from './kustomization.ts';
@@ -18,7 +21,7 @@ type Map = Readonly<Record<string, string>>;
 const FIXED_NAMES: ReadonlySet<string> = new Set(['CustomResourceDefinition', 'APIService', 'Namespace']);
 
 export function setNamespace(resources: readonly Resource[], namespace: string): void {
-  // A service account without a namespace is named by subjects without one.
+  // A subject refers to a service account by name and by its namespace before the change, which may be missing in both.
   const accounts = resources
     .filter(({ object }) => object.kind === 'ServiceAccount')
     .map((account) => ({ account, namespace: account.object.metadata?.namespace ?? '' }));

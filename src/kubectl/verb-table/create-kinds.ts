@@ -1,4 +1,4 @@
-/** Kinds that `create` makes from flags. */
+/** Kinds that `create` can make from flags. */
 import type { FlagSpecs } from '../core/flags.ts';
 import type { Verb } from '../port.ts';
 import { bool, CONTENT, CREATED, HASH, IMAGE, int, list, PORTS, SUBJECTS, text } from './flags.ts';

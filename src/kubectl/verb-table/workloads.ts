@@ -1,4 +1,4 @@
-/** Verbs for pods and the workloads that make them. */
+/** Verbs for pods and for the workloads that create pods. */
 
 import { FILE_FLAGS } from '../manifests.ts';
 import type { Verb } from '../port.ts';

@@ -9,20 +9,20 @@ export const PARENT_TYPE_LABEL = 'applyset.kubernetes.io/is-parent-type';
 export const TOOLING = 'applyset.kubernetes.io/tooling';
 export const KINDS = 'applyset.kubernetes.io/contains-group-kinds';
 export const ADDITIONAL_NAMESPACES = 'applyset.kubernetes.io/additional-namespaces';
-/** Replaced by the annotation of kinds; read for sets of older clients. */
+/** Former annotation, which the annotation of kinds has replaced. It is read for sets of older clients. */
 export const DEPRECATED_RESOURCES = 'applyset.kubernetes.io/contains-group-resources';
 
 /** The object that records an ApplySet. */
 export interface ApplySetParent {
   readonly resource: ResourceInfo;
-  /** Undefined for a parent outside of namespaces. */
+  /** Undefined for a cluster-scoped parent. */
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
 /** Kinds and namespaces that can contain members. */
 export interface ApplySetScope {
-  /** `Kind.group`, or `Kind` of the core group. */
+  /** `Kind.group`, or `Kind` for the core group. */
   readonly kinds: ReadonlySet<string>;
   readonly namespaces: ReadonlySet<string>;
 }
@@ -47,7 +47,7 @@ export const unionOf = (left: ApplySetScope, right: ApplySetScope): ApplySetScop
   namespaces: left.namespaces.union(right.namespaces),
 });
 
-/** Scope that the objects of manifests need. */
+/** Kinds and namespaces of the objects in manifests. */
 export const scopeOf = (
   placed: readonly { readonly resource: ResourceInfo; readonly namespace: string | undefined }[],
 ): ApplySetScope => ({
@@ -55,7 +55,7 @@ export const scopeOf = (
   namespaces: new Set(placed.flatMap(({ namespace }) => (namespace === undefined ? [] : [namespace]))),
 });
 
-/** Body of the server-side apply that records the scope at the parent. */
+/** Body of the server-side apply that records the scope in the parent. */
 export function parentPatch(parent: ApplySetParent, scope: ApplySetScope, tooling: string): AnyObject {
   const { resource, namespace, name } = parent;
   const others = [...scope.namespaces].filter((each) => each !== namespace);
@@ -75,7 +75,7 @@ export function parentPatch(parent: ApplySetParent, scope: ApplySetScope, toolin
   };
 }
 
-/** Resources of the kinds that the annotations of a parent name; texts without a resource are passed to `onUnknown`. */
+/** Resources of the kinds that the parent's annotations name. Names without a resource are passed to `onUnknown`. */
 export function recordedResources(
   annotations: Readonly<Record<string, string>>,
   all: readonly ResourceInfo[],

@@ -1,6 +1,6 @@
 /**
- * `apply --prune --applyset=KIND/NAME`: an object, the parent, records which kinds and namespaces contain the members
- * of a set; members that are in no file are deleted. Source: KEP-3659, k8s.io/kubectl/pkg/cmd/apply/applyset.go.
+ * `apply --prune --applyset=KIND/NAME`. An object, the parent, records which kinds and namespaces contain the members
+ * of a set. Members that no file contains are deleted. Source: KEP-3659, k8s.io/kubectl/pkg/cmd/apply/applyset.go.
  */
 import { isApiError } from '../../../api/meta/status.ts';
 import { printable } from '../../../base/printable.ts';
@@ -34,7 +34,7 @@ import {
 import { readIfPresent } from './client-side-apply.ts';
 import { deletePruned } from './prune.ts';
 
-/** Tool in the annotation of the parent. It is kubectl's, so that both can apply the same set. */
+/** Tool in the parent's annotation. The name is kubectl's, so that both clients can apply the same set. */
 const TOOL = 'kubectl';
 const MANAGER = `${TOOL}-applyset`;
 const BUILT_IN_PARENTS: readonly string[] = ['configmaps', 'secrets'];
@@ -51,7 +51,9 @@ export class ApplySet {
     this.#parent = parent;
   }
 
-  /** The set of `--applyset`; undefined without the flag. Throws ClientError for flags that do not go with it. */
+  /**
+   * The set of `--applyset`; undefined without the flag. Throws ClientError for flags that cannot be combined with it.
+   */
   static async of(session: Session): Promise<ApplySet | undefined> {
     const { flags } = session.context;
     const text = flags.text('applyset');
@@ -65,7 +67,7 @@ export class ApplySet {
     return new ApplySet(session, parent);
   }
 
-  /** The manifests with the label of members. Throws ClientError if one already has such a label. */
+  /** The manifests with the label of members. Throws ClientError if a manifest already has such a label. */
   labelled(manifests: readonly Manifest[]): Manifest[] {
     return manifests.map(({ object, source }) => {
       const { labels = {} } = object.metadata ?? {};
@@ -76,13 +78,13 @@ export class ApplySet {
   }
 
   /**
-   * Records the kinds and namespaces of the manifests beside the former ones, so that an interrupted apply leaves no
-   * member that the next one does not find.
+   * Adds the kinds and namespaces of the manifests to the recorded ones. After an interrupted apply, the next apply
+   * then finds all members.
    */
   async begin(manifests: readonly Manifest[]): Promise<void> {
     await this.#read();
     const placed = await Promise.all(
-      // The apply of the object reports why it has no place.
+      // Errors are ignored here, because the apply of the object reports them.
       manifests.map(({ object }) => this.#session.place(object).catch(() => undefined)),
     );
     this.#updated = scopeOf(placed.filter((each) => each !== undefined));
@@ -212,7 +214,7 @@ const kindInMessage = (text: string): string => {
 const isBuiltIn = ({ group, version, name }: ResourceInfo): boolean =>
   group === '' && version === 'v1' && BUILT_IN_PARENTS.includes(name);
 
-/** The object of `[RESOURCE][.GROUP]/NAME`; a Secret without a resource. Only `-n` names its namespace. */
+/** The object of `[RESOURCE][.GROUP]/NAME`; a Secret if no resource is given. Its namespace is that of `-n`. */
 async function parentOf(session: Session, text: string): Promise<ApplySetParent> {
   const at = text.indexOf('/');
   const name = text.slice(at + 1);
@@ -244,7 +246,7 @@ async function checkParent(session: Session, { resource, namespace }: ApplySetPa
   if (errors.length > 0) throw new ClientError(errors.join('\n'), { isPlain: errors.length > 1 });
 }
 
-/** Puts `when` before the message of an error. */
+/** Prefixes the message of an error with `when`. */
 async function inContext<T>(when: string, result: Promise<T>): Promise<T> {
   try {
     return await result;

@@ -1,4 +1,4 @@
-/** `apply`, merged in the client or, with `--server-side`, in the server. Source: k8s.io/kubectl/pkg/cmd/apply. */
+/** `apply`, merged by the client or, with `--server-side`, by the server. Source: k8s.io/kubectl/pkg/cmd/apply. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { goJson } from '../../core/encode.ts';
 import { ClientError } from '../../core/errors.ts';
@@ -58,9 +58,10 @@ export const run = (context: VerbContext): Promise<number> =>
             : { apiVersion: 'v1', items: applied, kind: 'List', metadata: {} },
         ),
       );
-    // A file that failed could be the reason why an object seems to be in no file.
+    // After a failure nothing is pruned: an object may seem to be in no file only because its file could not be
+    // applied.
     if (isPruning && errors.length === 0) await (applySet?.finish(applied) ?? prune(session, applied));
-    // kubectl labels only a single error.
+    // As in kubectl, the prefix `error: ` is printed only if there is a single error.
     for (const line of errors) io.err(`${errors.length === 1 ? line : line.replace(/^error: /, '')}\n`);
     return errors.length === 0 ? 0 : 1;
   });
@@ -100,7 +101,7 @@ async function applyOne(session: Session, { object, source }: Manifest): Promise
   const after = await session.send('PATCH', path, { query, body: placed, contentType: 'application/apply-patch+yaml' });
   if (before?.metadata?.annotations?.[LAST_APPLIED] === undefined || flags.has('field-manager'))
     return { object: after, outcome: 'serverside-applied' };
-  // Later applies without --server-side compare with the annotation.
+  // Later applies without --server-side compare the manifest with this annotation.
   const annotations = { [LAST_APPLIED]: `${goJson(placed)}\n` };
   const { apiVersion, kind } = placed;
   const annotated = await session.send('PATCH', path, {
@@ -122,12 +123,12 @@ function placeOf(session: Session, object: AnyObject, source: string): ReturnTyp
   });
 }
 
-/** Kind or namespace that does not fit. The message does not need the file. */
+/** Error of a kind or namespace that does not fit. The message does not mention the file. */
 class PlaceError extends ClientError {}
 
 /**
- * Gives fields that client-side apply owns to this manager, so that fields which are no longer in the manifest are
- * removed. Source: k8s.io/client-go/util/csaupgrade.
+ * Transfers the ownership of fields from client-side apply to this manager, so that the server removes fields that are
+ * no longer in the manifest. Source: k8s.io/client-go/util/csaupgrade.
  */
 async function takeOver(session: Session, path: string, live: AnyObject, manager: string): Promise<void> {
   const entries = live.metadata?.managedFields ?? [];

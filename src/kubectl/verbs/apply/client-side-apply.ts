@@ -1,6 +1,6 @@
 /**
- * `apply` without `--server-side`: the client merges the manifest, the live object and the former manifest, which an
- * annotation keeps. Source: k8s.io/kubectl/pkg/cmd/apply patcher.go.
+ * `apply` without `--server-side`: the client merges the manifest, the live object and the former manifest, which is
+ * stored in an annotation. Source: k8s.io/kubectl/pkg/cmd/apply patcher.go.
  */
 import { isApiError } from '../../../api/meta/status.ts';
 import { goJson } from '../../core/encode.ts';
@@ -19,11 +19,11 @@ export interface PlacedManifest {
   readonly name: string;
 }
 
-/** Failure of the first request of a new object; kubectl names it differently. */
+/** Failure of the request that creates an object. kubectl prints another message for it. */
 export class CreationError extends Error {}
 
 const MANAGER = 'kubectl-client-side-apply';
-/** Attempts after conflicts with other writers. */
+/** Maximum number of attempts when other clients write the object concurrently. */
 const ATTEMPTS = 5;
 
 export async function readIfPresent(session: Session, path: string): Promise<AnyObject | undefined> {
@@ -35,7 +35,7 @@ export async function readIfPresent(session: Session, path: string): Promise<Any
   }
 }
 
-/** Applies the manifest. Throws ApiError; a conflict with another writer is retried. */
+/** Applies the manifest. A conflict with another client is retried. Throws ApiError. */
 export async function applyHere(
   session: Session,
   manifest: PlacedManifest,
@@ -56,7 +56,7 @@ export async function applyHere(
     const patch = mergePatchFor(live, wanted);
     if (patch === undefined) return { object: live, outcome: 'unchanged' };
     if (isLocal) return { object: wanted, outcome: 'configured' };
-    // Lists are replaced as a whole, so that another writer's change must not be lost.
+    // The patch replaces lists as a whole. The resourceVersion makes it fail if another client has changed the object.
     const metadata = { ...(patch['metadata'] as object | undefined), resourceVersion: live.metadata?.resourceVersion };
     try {
       const body = { ...patch, metadata };
@@ -91,14 +91,14 @@ async function mergedWith(session: Session, manifest: PlacedManifest, live: AnyO
   return threeWayMerge(former, wanted, live, await schemaOf(session, manifest.resource)) as AnyObject;
 }
 
-/** Manifest of the last `apply`. An annotation that is no JSON counts as none. */
+/** Manifest of the last `apply`; undefined if the annotation is missing or not JSON. */
 function formerOf(live: AnyObject): unknown {
   const text = live.metadata?.annotations?.[LAST_APPLIED];
   if (text === undefined) return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    // Another client wrote the annotation; only fields of the manifest are then changed.
+    // Another client wrote the annotation. Then only fields of the manifest are changed.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** `diff`: the live objects beside those that `apply` would make. Source: k8s.io/kubectl/pkg/cmd/diff. */
+/** `diff`: compares the live objects with the result of an `apply`. Source: k8s.io/kubectl/pkg/cmd/diff. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { goJson } from '../../core/encode.ts';
@@ -13,7 +13,7 @@ import type { Session } from '../../session.ts';
 import { applyHere, readIfPresent } from './client-side-apply.ts';
 import { prunable } from './prune.ts';
 
-/** Exit code of a failure. 1 means that something differs. */
+/** Exit code of a failure. Exit code 1 means that an object differs. */
 const FAILURE = 2;
 
 export async function run(context: VerbContext): Promise<number> {
@@ -86,7 +86,7 @@ async function pairOf(
       dryRun: 'All',
       force: flags.bool('force-conflicts') || undefined,
     },
-    // The server keeps the body in an annotation, which kubectl writes with sorted keys.
+    // The server stores the body in an annotation, in which kubectl sorts the keys.
     body: sortedKeys(placed),
     contentType: 'application/apply-patch+yaml',
   });
@@ -98,7 +98,7 @@ const sortedKeys = (object: AnyObject): AnyObject => {
   return sorted;
 };
 
-/** The annotation of `apply` changes with each apply and is no difference. */
+/** Restores the annotation of the last `apply`, because its change is not shown as a difference. */
 function withAnnotationOf(live: AnyObject | undefined, merged: AnyObject): AnyObject {
   const { [LAST_APPLIED]: _, ...others } = merged.metadata?.annotations ?? {};
   const former = live?.metadata?.annotations?.[LAST_APPLIED];
@@ -128,7 +128,7 @@ function put(
   if (right !== undefined) after.set(name, yamlText(clean(right)));
 }
 
-/** Hides values. A value that changes is marked on both sides. */
+/** Hides values of Secrets. A value that changes is marked on both sides. */
 function masked(
   live: AnyObject | undefined,
   merged: AnyObject | undefined,

@@ -1,4 +1,4 @@
-/** `apply view-last-applied` and `set-last-applied`: the annotation of client-side apply. */
+/** `apply view-last-applied` and `set-last-applied`: read and write the annotation of client-side apply. */
 import { goJson } from '../../core/encode.ts';
 import { ClientError } from '../../core/errors.ts';
 import { LAST_APPLIED } from '../../core/objects.ts';

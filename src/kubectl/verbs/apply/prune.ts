@@ -1,4 +1,7 @@
-/** Objects that `apply --prune` deletes: applied before, selected, and in no file. Source: pkg/cmd/apply/prune.go. */
+/**
+ * Deletes objects for `apply --prune`: those that were applied before, match, and are in no file. Source:
+ * pkg/cmd/apply/prune.go.
+ */
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, LAST_APPLIED } from '../../core/objects.ts';
 import { pathOf, type ResourceInfo } from '../../core/resources.ts';
@@ -13,7 +16,7 @@ const NAMESPACED_KINDS = [
 ];
 const CLUSTER_KINDS = ['core/v1/Namespace', 'core/v1/PersistentVolume'];
 
-/** Throws ClientError for an unknown kind, and unless a selector or `--all` limits the pruning on purpose. */
+/** Throws ClientError for an unknown kind, or if neither a selector nor `--all` was given. */
 export async function checkPrune(session: Session): Promise<void> {
   const { flags } = session.context;
   if (flags.text('selector') === '' && !flags.bool('all'))
@@ -25,7 +28,7 @@ export async function checkPrune(session: Session): Promise<void> {
   await resourcesOf(session);
 }
 
-/** Objects to delete. `applied` are those of the files; their namespaces are searched. */
+/** Objects to delete. `applied` are the objects of the files, whose namespaces are searched. */
 export async function prunable(session: Session, applied: readonly AnyObject[]): Promise<AnyObject[]> {
   const { flags } = session.context;
   const kept = new Set(applied.map(({ metadata }) => metadata?.uid));

@@ -8,7 +8,7 @@ import { objectPrinter } from '../../printing.ts';
 import { withSession } from '../../run.ts';
 import type { Session } from '../../session.ts';
 
-/** Resources of a namespace and the names of their files. */
+/** Resources that are written for each namespace, and the names of their files. */
 const RESOURCES: readonly (readonly [resource: string, file: string])[] = [
   ['events', 'events'],
   ['replicationcontrollers', 'replication-controllers'],
@@ -23,7 +23,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = { json: '.json', yaml: '.ya
 
 type Write = (parts: readonly string[], content: string | Uint8Array) => Promise<void>;
 
-/** A name of the server as one part of a path. */
+/** Replaces characters of a name from the server, so that the name is a single path component. */
 const safeName = (name: string): string => name.replaceAll('/', '_').replace(/^\.{0,2}$/, '_');
 
 export const runDump = (context: VerbContext): Promise<number> =>

@@ -10,7 +10,7 @@ import { yamlText } from '../../core/yaml-writer.ts';
 import type { VerbContext } from '../../port.ts';
 import { withSession } from '../../run.ts';
 
-/** Version of kubectl whose behaviour this client has. */
+/** Version of kubectl that this client emulates. */
 export const CLIENT_VERSION = 'v1.36.0';
 
 export const runResources = (context: VerbContext): Promise<number> =>
@@ -81,7 +81,7 @@ export const runClusterInfo = (context: VerbContext): Promise<number> =>
     return 0;
   });
 
-/** Address of a load balancer, otherwise the path of the service behind the API server. */
+/** URL of a load balancer if there is one, otherwise the proxy path of the service at the API server. */
 function serviceLink(server: string, service: AnyObject): string {
   const { name = '', namespace = '' } = service.metadata ?? {};
   const ports = listAt(service, 'spec', 'ports');

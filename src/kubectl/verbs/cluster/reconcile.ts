@@ -19,7 +19,7 @@ export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     for (const { object } of await requiredManifests(context)) {
       const isRbac = object.apiVersion?.startsWith('rbac.authorization.k8s.io/') === true;
-      // Other kinds of the files are ignored, as kubectl does.
+      // Objects of other kinds are ignored, as in kubectl.
       if (isRbac && ROLES.has(object.kind ?? '')) await reconcile(session, object, 'rules');
       else if (isRbac && BINDINGS.has(object.kind ?? '')) await reconcile(session, object, 'subjects');
     }
@@ -103,12 +103,12 @@ const without = (list: readonly Fields[], others: readonly Fields[]): Fields[] =
 const texts = (rule: Fields, key: string): readonly string[] =>
   Array.isArray(rule[key]) ? (rule[key] as string[]) : [];
 
-/** Single permissions of `rules` that `owner` does not grant. */
+/** Single permissions of `rules` that the rules `owner` do not grant. */
 function uncovered(owner: readonly Fields[], rules: readonly Fields[]): Fields[] {
   return rules.flatMap(single).filter((rule) => !owner.some((each) => covers(each, rule)));
 }
 
-/** One rule for each verb, group, resource and name. */
+/** Splits a rule into one rule for each verb, group, resource and name. */
 function single(rule: Fields): Fields[] {
   const names = texts(rule, 'resourceNames');
   return texts(rule, 'verbs').flatMap((verb) => [
@@ -158,7 +158,7 @@ function report({ io }: VerbContext, { operation, missing, extra }: Plan, field:
       );
 }
 
-/** Go's `%+v`. */
+/** Text of a rule in Go's `%+v` format. */
 const ruleText = (rule: Fields): string =>
   `{${RULES.map((key) => `${key === 'apiGroups' ? 'APIGroups' : key[0]?.toUpperCase() + key.slice(1)}:[${texts(rule, key).join(' ')}]`).join(' ')}}`;
 const subjectText = (subject: Fields): string =>

@@ -1,4 +1,4 @@
-/** `top --history`: the usage of the last hours and days, from the kubelets' history. */
+/** `top --history`: usage of the last hours and days, read from the kubelets' history. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { printable } from '../../../base/printable.ts';
@@ -33,7 +33,7 @@ const PLAIN_POINTS = 60;
 const JSON_POINTS = 300;
 const MAX_NODES = 200;
 
-/** `names`: nodes or pods; all without any. */
+/** `names` are the nodes or pods to show; if empty, all are shown. */
 export const runHistory = (context: VerbContext, kind: HistoryKind, names: readonly string[]): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io } = context;
@@ -89,7 +89,7 @@ async function nodeNames(session: Session): Promise<readonly string[]> {
   return nodes.slice(0, MAX_NODES).map(({ metadata }) => metadata?.name ?? '');
 }
 
-/** Returns nothing for a node that does not respond, after a message. */
+/** Reads the history of a node. If the node does not respond, prints a message and returns nothing. */
 async function read(
   session: Session,
   node: string,
@@ -99,7 +99,8 @@ async function read(
   try {
     return [answerOf(node, await session.get<Record<string, unknown>>(path, query))];
   } catch (error) {
-    // The kubelet names the invalid parameter; all nodes reject it alike.
+    // All nodes reject an invalid parameter alike, so the first rejection ends the command. Its message names the
+    // parameter.
     if (isApiError(error) && (error.httpCode === 400 || error.httpCode === 403)) throw error;
     const reason = isApiError(error, 'NotFound') ? 'the node does not exist, or keeps no history' : messageOf(error);
     session.context.io.err(`node ${printable(node)}: ${printable(reason)}\n`);
@@ -107,7 +108,7 @@ async function read(
   }
 }
 
-/** The response of a server is not trusted: fields of another type are ignored. */
+/** Parses a response. Fields of an unexpected type are ignored, because the server is not trusted. */
 function answerOf(node: string, document: Record<string, unknown>): Answer {
   const series = listOf(document['series']).map((each) => {
     const { namespace, pod, container, metrics } = recordOf(each);
@@ -138,7 +139,7 @@ function* shownSeries(
         if (numbersOf(metric.average).length > 0) yield { title, name, metric, node };
 }
 
-/** Text of one line. */
+/** Converts a text to a single line. */
 const lineOf = (text: string): string => printable(text).replaceAll(/[\n\t]/g, ' ');
 
 function plotText(context: VerbContext, answers: readonly Answer[], width: number): string {
@@ -162,7 +163,7 @@ function plotText(context: VerbContext, answers: readonly Answer[], width: numbe
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }
 
-/** One line for each metric, for programs and files. */
+/** One line for each metric, for use by programs. */
 function tableText(answers: readonly Answer[]): string {
   const rows = [...shownSeries(answers)].map(({ title, name, metric, node }) => {
     const numbers = numbersOf(metric.average);
@@ -175,7 +176,7 @@ function tableText(answers: readonly Answer[]): string {
   return layout([['OBJECT', 'NODE', 'METRIC', 'AVERAGE', 'HIGHEST', 'LATEST'], ...rows]);
 }
 
-/** `top --history TIME [node|pod [NAME…]]`: flags before the kind. */
+/** `top --history TIME [node|pod [NAME…]]`, where the flags precede the kind. */
 export function runTop(context: VerbContext): Promise<number> {
   const { flags, args } = context;
   if (!flags.has('history')) throw new ClientError('give --history, or one of the verbs node and pod');

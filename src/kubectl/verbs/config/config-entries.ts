@@ -29,7 +29,7 @@ const KINDS = {
 
 type Kind = keyof typeof KINDS;
 
-/** The document with the fields of one entry replaced. A field that is undefined is removed. */
+/** The document with some fields of one entry replaced. A field whose value is undefined is removed. */
 function withFields(document: Fields, kind: Kind, name: string, fields: Fields): Fields {
   const { inner } = KINDS[kind];
   const all = entriesIn(document, kind);
@@ -45,7 +45,7 @@ function onlyName({ args }: VerbContext): string {
   return name;
 }
 
-/** The file of a flag as base64 with `--embed-certs`, otherwise its absolute path. */
+/** Content of a flag's file in base64 with `--embed-certs`, otherwise the absolute path of the file. */
 async function pem({ flags, system }: VerbContext, field: string): Promise<Fields> {
   if (!flags.has(field)) return {};
   const path = flags.text(field);
@@ -101,7 +101,7 @@ export async function runSetCredentials(context: VerbContext): Promise<number> {
   return 0;
 }
 
-/** The change of a user's plug-in that the flags describe. Without a command, one that exists is changed. */
+/** Change of a user's exec plug-in according to the flags. Without a command, only an existing plug-in is changed. */
 function execChange({ flags }: VerbContext): (before: Fields | null | undefined) => Fields | undefined {
   const mode = flags.text('exec-interactive-mode');
   if (flags.has('exec-interactive-mode') && !['IfAvailable', 'Always', 'Never'].includes(mode))

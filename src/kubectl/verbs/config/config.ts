@@ -64,7 +64,7 @@ function minify(document: Readonly<Record<string, unknown>>, current: string): R
   };
 }
 
-/** Replaces secrets as kubectl does. */
+/** Replaces secrets with the placeholders of kubectl. */
 function hidden(document: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const replaced = (
     entry: Record<string, unknown> | undefined,
@@ -164,8 +164,8 @@ export async function runSetContext(context: VerbContext): Promise<number> {
 const LISTS = ['clusters', 'contexts', 'users'];
 
 /**
- * Writes the first file of the configuration, with sorted entries. Resolves with its path. Throws ClientError if
- * several files are merged.
+ * Changes the first file of the configuration and sorts its entries. Resolves with the path of the file. Throws
+ * ClientError if the configuration consists of several files.
  */
 export async function changeKubeconfig(
   context: VerbContext,

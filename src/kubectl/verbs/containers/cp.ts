@@ -1,4 +1,4 @@
-/** `cp` between this host and a container, with `tar` on both sides. Source: k8s.io/kubectl/pkg/cmd/cp. */
+/** `cp` copies files between this host and a container, with `tar` on both sides. Source: k8s.io/kubectl/pkg/cmd/cp. */
 
 import { printable } from '../../../base/printable.ts';
 import { ClientError } from '../../core/errors.ts';
@@ -89,7 +89,7 @@ async function isRemoteDirectory(
     });
     return true;
   } catch {
-    // A container without `test` has the file copied under the given name.
+    // If the container has no `test`, the target is treated as a file name.
     return false;
   }
 }
@@ -127,14 +127,14 @@ async function download(session: Session, source: Place, path: string): Promise<
     onStdout: (bytes) => archive.push(Buffer.from(bytes)),
   }).finally(() => archive.end());
   const [unpacking, transfer] = await Promise.allSettled([unpacked, received]);
-  // A failed command explains an archive that ends too early.
+  // If both failed, the error of the remote command is thrown, because it explains why the archive ends too early.
   if (transfer.status === 'rejected' && !stop.signal.aborted) throw transfer.reason;
   if (unpacking.status === 'rejected') throw unpacking.reason;
   if (transfer.status === 'rejected') throw transfer.reason;
   return transfer.value;
 }
 
-/** Passes chunks on to a reader. A writer waits until its chunk is taken. */
+/** Stream between a writer and a reader. The writer waits until the reader has taken its chunk. */
 class Handover implements AsyncIterable<Uint8Array> {
   readonly #chunks: { readonly bytes: Uint8Array; readonly taken: () => void }[] = [];
   #wake: () => void = () => {};
@@ -153,7 +153,7 @@ class Handover implements AsyncIterable<Uint8Array> {
     this.#wake();
   }
 
-  /** The reader takes no more. */
+  /** Called when the reader takes no more chunks. */
   abandon(): void {
     this.end();
     for (const { taken } of this.#chunks.splice(0)) taken();

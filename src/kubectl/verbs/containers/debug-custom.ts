@@ -1,4 +1,4 @@
-/** `debug --custom FILE`: a partial container, merged into the debug container. Source: pkg/cmd/debug/debug.go. */
+/** `debug --custom FILE`: merges a partial container into the debug container. Source: pkg/cmd/debug/debug.go. */
 import { messageOf } from '../../../base/errors.ts';
 import { ClientError } from '../../core/errors.ts';
 import { at, textAt } from '../../core/objects.ts';
@@ -14,7 +14,7 @@ const CONTAINER_SCHEMA = 'io.k8s.api.core.v1.Container';
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The container of the file of `--custom`; undefined without the flag and for an empty file. */
+/** The container in the file of `--custom`; undefined if the flag is missing or the file is empty. */
 export async function customContainerOf({ flags, system }: VerbContext): Promise<Fields | undefined> {
   const file = flags.text('custom');
   if (file === '') return undefined;
@@ -35,7 +35,7 @@ export async function customContainerOf({ flags, system }: VerbContext): Promise
   return container;
 }
 
-/** Throws ClientError for fields that the flags of `debug` determine or that it does not permit. */
+/** Throws ClientError for fields that `debug` sets itself or does not permit. */
 export function checkCustom(custom: Fields | undefined): void {
   const isSet = (field: string): boolean => {
     const value = custom?.[field];
@@ -48,7 +48,7 @@ export function checkCustom(custom: Fields | undefined): void {
 /** Merges custom fields into containers as a strategic merge patch of the server does. */
 export type CustomMerge = (container: Fields) => Fields;
 
-/** Reads the merge keys from the server. Fields that a container does not have are reported and ignored. */
+/** Reads the merge keys from the server. Unknown fields of a container are reported and ignored. */
 export async function customMerge(session: Session, custom: Fields | undefined): Promise<CustomMerge> {
   if (custom === undefined) return (container) => container;
   const pods = await session.resource('pods');
@@ -73,14 +73,14 @@ export async function customMerge(session: Session, custom: Fields | undefined):
   };
 }
 
-/** The elements with those of the file first, as kubectl sends them; variables refer to earlier ones. */
+/** Reorders the elements as kubectl does: those of the file come first. A variable can refer only to earlier ones. */
 function givenFirst(merged: readonly unknown[], given: unknown, key: string): unknown[] {
   const keys = new Set(Array.isArray(given) ? given.map((each) => at(each, key)) : []);
   const isGiven = (each: unknown): boolean => keys.has(at(each, key));
   return [...merged.filter(isGiven), ...merged.filter((each) => !isGiven(each))];
 }
 
-/** The pod's containers with the merge applied to one of them. Throws ClientError if none has the name. */
+/** The pod's containers, with the merge applied to the named one. Throws ClientError if no container has the name. */
 export function withCustom(spec: Fields, container: string, pod: string, merge: CustomMerge): Fields {
   const containers = spec['containers'] as readonly Fields[];
   if (!containers.some(({ name }) => name === container))

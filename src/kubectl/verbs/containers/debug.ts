@@ -57,7 +57,7 @@ export const run = (context: VerbContext): Promise<number> =>
     return code;
   });
 
-/** Throws ClientError with the messages of kubectl, in its order. */
+/** Checks the flags. Throws ClientError with kubectl's messages, in the order of kubectl's checks. */
 function check(context: VerbContext, names: readonly string[], profile: Profile, custom: Fields | undefined): void {
   const { flags, io } = context;
   const [image, container] = [flags.text('image'), flags.text('container')];
@@ -114,7 +114,7 @@ const DOMAIN = `(?:${LABEL}(?:\\.${LABEL})*|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?`;
 const PART = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
 const TAG = '\\w[\\w.-]{0,127}';
 const DIGEST = '[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}';
-/** Source: github.com/distribution/reference. */
+/** Pattern of image references. Source: github.com/distribution/reference. */
 const IMAGE_REFERENCE = `^(?:${DOMAIN}/)?${PART}(?:/${PART})*(?::${TAG})?(?:@${DIGEST})?$`;
 
 const isImageReference = (text: string): boolean => compileRegexp(IMAGE_REFERENCE).test(text);
@@ -153,7 +153,7 @@ function newContainer(context: VerbContext, name: string): Fields {
   };
 }
 
-/** Name of the container of `-c`, or a new one, which is reported. */
+/** Name of the container: that of `-c`, or a generated name, which is printed. */
 function containerName({ flags, io }: VerbContext, taken: readonly string[]): string {
   if (flags.text('container') !== '') return flags.text('container');
   let name: string;
@@ -180,7 +180,7 @@ async function beside(session: Session, pod: AnyObject, merge: CustomMerge): Pro
   const pods = await session.resource('pods');
   const { name, namespace } = pod.metadata ?? {};
   const present = listAt(pod, 'spec', 'ephemeralContainers').map((each) => textAt(each, 'name'));
-  // The server would merge the new container into that one and report nothing.
+  // The server would merge the new container into the existing one without an error.
   if (present.includes(container))
     throw new ClientError(
       `The Pod "${name}" is invalid: spec.ephemeralContainers: Forbidden: existing ephemeral containers "${container}" may not be changed\n`,
@@ -256,7 +256,7 @@ async function copied(session: Session, pod: AnyObject, merge: CustomMerge | und
   return { pod: created, container };
 }
 
-/** The copy with a new or a changed container. With `--set-image` alone it has neither. */
+/** The copy with a new or changed container. With `--set-image` alone, no container is added or selected. */
 function withDebugContainer(
   context: VerbContext,
   pod: AnyObject,
@@ -275,7 +275,7 @@ function withDebugContainer(
   const given = { imagePullPolicy, env, image: image === '' ? undefined : image, command, args };
   const change = (before: Fields): Fields => {
     const after: Fields = { ...before, ...defined(given), stdin: stdin ?? false, tty: tty ?? false };
-    // A new command takes the place of command and arguments.
+    // A new command replaces both command and arguments.
     if (command !== undefined) delete after['args'];
     return after;
   };
@@ -299,7 +299,7 @@ function withDebugContainer(
 const defined = (fields: Fields): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
-/** Waits until the container runs and connects; prints the log of one that has ended. */
+/** Waits until the container runs and attaches to it. If the container has ended, prints its log. */
 async function attach(session: Session, pod: AnyObject, container: string): Promise<number> {
   const { flags, io, system, signal } = session.context;
   const pods = await session.resource('pods');

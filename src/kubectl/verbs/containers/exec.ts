@@ -1,4 +1,4 @@
-/** `exec` and `attach`: a process of a container with this terminal. Source: k8s.io/kubectl/pkg/cmd/exec. */
+/** `exec` and `attach`: connect this terminal to a process in a container. Source: k8s.io/kubectl/pkg/cmd/exec. */
 import { openRemoteChannels, outcomeOf, REMOTE_CHANNEL } from '../../../client/remote-command.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, listAt, textAt } from '../../core/objects.ts';
@@ -29,7 +29,7 @@ export const run = (context: VerbContext): Promise<number> =>
     });
   });
 
-/** The pod of a name such as `web`, `pod/web` or `deploy/web`. Throws ClientError if it has ended. */
+/** The pod for a name such as `web`, `pod/web` or `deploy/web`. Throws ClientError if the pod has ended. */
 export async function runningPod(session: Session, name: string, namespace?: string): Promise<AnyObject> {
   const found = await oneTarget(session, [name], 'pods');
   const target = namespace === undefined ? found : { ...found, namespace };
@@ -68,14 +68,14 @@ export interface RemoteProcess {
   readonly command?: readonly string[];
   readonly stdin: boolean;
   readonly tty: boolean;
-  /** Replaces the terminal, for `cp`. */
+  /** Input that replaces the terminal's; used by `cp`. */
   readonly input?: AsyncIterable<Uint8Array>;
   readonly onStdout?: (bytes: Uint8Array) => Promise<unknown> | undefined;
-  /** Ends the connection, in addition to the signal of the call. */
+  /** Ends the connection, in addition to the signal of the invocation. */
   readonly stop?: AbortSignal;
 }
 
-/** Connects to the process until it ends. Resolves with its exit code; throws ClientError for a failure to run it. */
+/** Connects to the process until it ends. Resolves with its exit code; throws ClientError if it could not be run. */
 export async function connectTerminal(
   session: Session,
   pod: AnyObject,
@@ -132,7 +132,7 @@ export async function connectTerminal(
     void (async () => {
       for await (const chunk of process.input ?? io.stdin) await channels.send(REMOTE_CHANNEL.stdin, chunk);
       channels.endChannel(REMOTE_CHANNEL.stdin);
-      // The process reports a closed input itself.
+      // The error is dropped, because the process itself reports why it has closed its input.
     })().catch(() => channels.close());
   try {
     await channels.closed;

@@ -11,7 +11,7 @@ import type { Query, Session } from '../../session.ts';
 import { oneTarget, podsOf } from '../../targets.ts';
 
 const NEWLINE = 0x0a;
-/** A longer line is printed in parts. */
+/** Maximum length of a line; longer lines are printed in parts. */
 const MAX_LINE_BYTES = 1 << 20;
 const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
 
@@ -142,7 +142,7 @@ async function copyLog(
       }
       return;
     }
-    // Parts of lines wait until the line is complete, so that lines of several containers do not mix.
+    // Incomplete lines are held back, so that lines of several containers do not mix.
     let rest = Buffer.alloc(0);
     for await (const chunk of body) {
       const text = Buffer.concat([rest, chunk]);

@@ -1,4 +1,4 @@
-/** `port-forward`: local ports that lead to ports of a pod. Each connection is a WebSocket of its own. */
+/** `port-forward`: forwards local ports to ports of a pod, with a WebSocket for each connection. */
 
 import { printable } from '../../../base/printable.ts';
 import { openRemoteChannels } from '../../../client/remote-command.ts';
@@ -12,7 +12,7 @@ import { currentObject, oneTarget, podsOf } from '../../targets.ts';
 
 const DATA = 0;
 const ERROR = 1;
-/** The first message of each channel is the port. */
+/** Length of the first message of each channel, which contains the port. */
 const PORT_BYTES = 2;
 
 export const run = (context: VerbContext): Promise<number> =>
@@ -38,7 +38,7 @@ export const run = (context: VerbContext): Promise<number> =>
           const listener = await system
             .listen(address, local, (socket) => void forward(session, pod, remote, local, socket))
             .catch((error: unknown) => {
-              // A host without IPv6 has no ::1.
+              // Hosts without IPv6 have no address ::1, so this failure is ignored.
               if (address === '::1' && listeners.length > 0) return undefined;
               throw error;
             });
@@ -57,7 +57,9 @@ export const run = (context: VerbContext): Promise<number> =>
     }
   });
 
-/** `8080`, `8080:80`, `:80` or `8080:http`. A port of a service is translated to that of the pod. */
+/**
+ * Ports of an argument such as `8080`, `8080:80`, `:80` or `8080:http`. A service port is translated to the pod's port.
+ */
 function portsOf(spec: string, object: AnyObject, pod: AnyObject): { readonly local: number; readonly remote: number } {
   const [left = '', right] = spec.split(':');
   const remote = remotePort(right ?? left, object, pod);

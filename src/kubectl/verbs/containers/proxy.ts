@@ -1,4 +1,4 @@
-/** `proxy`: the API on a local port, with the credentials of the client. Source: k8s.io/kubectl/pkg/cmd/proxy. */
+/** `proxy`: serves the API on a local port with the credentials of the client. Source: k8s.io/kubectl/pkg/cmd/proxy. */
 import { messageOf } from '../../../base/errors.ts';
 import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
 import { ClientError } from '../../core/errors.ts';
@@ -39,7 +39,7 @@ export const run = (context: VerbContext): Promise<number> =>
 
 const slashed = (prefix: string): string => `/${prefix}/`.replaceAll(/\/+/g, '/');
 
-/** True for a request that the patterns of the flags admit. They have the syntax of Go. */
+/** Returns a function that reports whether the flags' patterns, in Go's syntax, permit a request. */
 function filterOf({ flags, io }: VerbContext): (method: string, host: string, path: string) => boolean {
   if (flags.bool('disable-filter')) {
     if (flags.text('unix-socket') === '')

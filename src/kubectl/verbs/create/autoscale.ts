@@ -1,4 +1,4 @@
-/** `autoscale`: a horizontal pod autoscaler for a workload. Source: k8s.io/kubectl/pkg/cmd/autoscale. */
+/** `autoscale`: creates a horizontal pod autoscaler for a workload. Source: k8s.io/kubectl/pkg/cmd/autoscale. */
 import { ClientError } from '../../core/errors.ts';
 import { apiVersionOf } from '../../core/resources.ts';
 import type { VerbContext } from '../../port.ts';
@@ -44,7 +44,10 @@ export const run = (context: VerbContext): Promise<number> =>
     return 0;
   });
 
-/** `70%` is a share of the requests, `500m` an amount. A number without a unit has the unit of kubectl. */
+/**
+ * Metric for a target: `70%` is a share of the requests, `500m` is an amount. A number without a unit gets the default
+ * unit of kubectl.
+ */
 function metric(name: string, text: string, unit: string): object[] {
   if (text === '') return [];
   const [, digits = '', suffix = ''] = /^(\d+(?:\.\d+)?)(%|[numkMGTPE]|[KMGTPE]i)?$/.exec(text) ?? [];

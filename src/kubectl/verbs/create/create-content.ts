@@ -1,4 +1,4 @@
-/** Config maps and secrets that `create` makes from files, literals and flags. */
+/** Content of config maps and secrets that `create` makes from files, literals and flags. */
 import { ClientError } from '../../core/errors.ts';
 import type { AnyObject } from '../../core/objects.ts';
 import type { VerbContext } from '../../port.ts';
@@ -9,7 +9,7 @@ export function nameOf({ args }: VerbContext): string {
   return name;
 }
 
-/** `KEY=VALUE` pairs. Throws ClientError with the flag. */
+/** Parses `KEY=VALUE` pairs. Throws ClientError with the flag's name for another form. */
 export function pairs(values: readonly string[], flag: string): Record<string, string> {
   return Object.fromEntries(
     values.map((each) => {
@@ -70,7 +70,7 @@ export async function configMap(context: VerbContext): Promise<AnyObject> {
     try {
       data[key] = TEXT.decode(bytes);
     } catch {
-      // Content that is no UTF-8 is binary data.
+      // Content that is not UTF-8 is stored as binary data.
       binaryData[key] = Buffer.from(bytes).toString('base64');
     }
   }
@@ -111,7 +111,7 @@ export async function secretTls(context: VerbContext): Promise<AnyObject> {
   return { apiVersion: 'v1', kind: 'Secret', metadata: { name: nameOf(context) }, data, type: 'kubernetes.io/tls' };
 }
 
-/** Throws ClientError with Go's message for a certificate and key that do not belong together. */
+/** Throws ClientError with Go's message if a certificate and a key do not match. */
 async function checkPair(certificate: Uint8Array, key: Uint8Array): Promise<void> {
   const { X509Certificate, createPrivateKey } = await import('node:crypto');
   const [first, second] = [certificate, key].map((bytes) => Buffer.from(bytes).toString('utf8'));

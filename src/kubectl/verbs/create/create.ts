@@ -1,4 +1,4 @@
-/** `create`: objects from files, or one object from flags. Source: k8s.io/kubectl/pkg/cmd/create. */
+/** `create`: creates objects from files, or one object from flags. Source: k8s.io/kubectl/pkg/cmd/create. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { ClientError } from '../../core/errors.ts';
 import type { AnyObject } from '../../core/objects.ts';
@@ -59,7 +59,7 @@ export async function createObject(
   );
 }
 
-/** Kinds for which kubectl prints an error of the server after words of its own. */
+/** Prefixes of server errors by kind, as kubectl prints them. */
 const FAILURES: Readonly<Record<string, string>> = {
   configmap: 'configmap:',
   'secret generic': 'secret',
@@ -81,7 +81,7 @@ const FAILURES: Readonly<Record<string, string>> = {
   ingress: 'ingress:',
 };
 
-/** `create KIND NAME …`: the object is made from flags. */
+/** Code of `create KIND NAME …`, which makes the object from flags. */
 export const runGenerator =
   (kind: string): RunVerb =>
   (context) =>

@@ -1,4 +1,4 @@
-/** `expose`: a service for a workload, pod or service. */
+/** `expose`: creates a service for a workload, pod or service. */
 import type { VerbContext } from '../../port.ts';
 import { withSession } from '../../run.ts';
 import { currentObject, targetsOf } from '../../targets.ts';

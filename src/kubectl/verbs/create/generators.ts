@@ -23,7 +23,7 @@ export function images({ flags }: VerbContext): readonly string[] {
   return found;
 }
 
-/** Name of a container from its image, as kubectl makes it. */
+/** Name of a container, derived from its image as in kubectl. */
 const containerName = (image: string): string =>
   (image.split('/').at(-1) ?? '').split(/[:@]/)[0]?.toLowerCase().replaceAll('_', '-') ?? '';
 
@@ -351,7 +351,7 @@ function boundObject(flags: VerbContext['flags']): object {
   return { apiVersion: 'v1', kind, name: flags.text('bound-object-name'), ...(uid === '' ? {} : { uid }) };
 }
 
-/** Objects of `create KIND`. `token` is a request for a subresource. */
+/** Object generators by the words after `create`. `token` generates a request for a subresource. */
 export const GENERATORS: Readonly<Record<string, Generator>> = {
   configmap: configMap,
   'secret generic': secretGeneric,

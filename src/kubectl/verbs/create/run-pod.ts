@@ -1,4 +1,4 @@
-/** `run`: one pod from an image, attached to this terminal if requested. Source: k8s.io/kubectl/pkg/cmd/run. */
+/** `run`: creates a pod from an image and attaches to it if requested. Source: k8s.io/kubectl/pkg/cmd/run. */
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, listAt, numberAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
@@ -76,7 +76,7 @@ async function attach(session: Session, name: string): Promise<number> {
         tty: flags.bool('tty'),
       });
     } catch (error) {
-      // The container may have ended between the two requests; its log then has the output.
+      // If the container has ended between the two requests, its log contains the output.
       failure = error;
     }
   }

@@ -1,4 +1,4 @@
-/** `delete`: removes objects and waits for their removal. Source: k8s.io/kubectl/pkg/cmd/delete. */
+/** `delete`: deletes objects and waits for their removal. Source: k8s.io/kubectl/pkg/cmd/delete. */
 
 import { isApiError } from '../../../api/meta/status.ts';
 import { printable } from '../../../base/printable.ts';
@@ -80,7 +80,10 @@ export interface DeleteSettings {
   readonly print?: (target: Target) => void;
 }
 
-/** Deletes the targets and waits for their end; prints errors and continues. Resolves with the exit code. */
+/**
+ * Deletes the targets and waits for their removal. Errors are printed without ending the loop. Resolves with the exit
+ * code.
+ */
 export async function deleteTargets(
   session: Session,
   targets: readonly Target[],
@@ -121,7 +124,7 @@ export async function deleteTargets(
   return failed ? 1 : 0;
 }
 
-/** Resolves when the object with the uid no longer exists. Throws ClientError at the time limit. */
+/** Resolves when the object with this UID no longer exists. Throws ClientError at the time limit. */
 export async function waitUntilGone(
   session: Session,
   target: Target,

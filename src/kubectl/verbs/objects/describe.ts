@@ -1,4 +1,4 @@
-/** `describe`: a page about each object, with its events. */
+/** `describe`: prints a page about each object, with its events. */
 import { isApiError } from '../../../api/meta/status.ts';
 import type { AnyObject } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
@@ -26,7 +26,7 @@ import { byTime } from './events.ts';
 
 type Describer = (object: AnyObject, related: Related) => string;
 
-/** Pages by group and kind. Others have all their fields. */
+/** Pages by group and kind. Objects of other kinds get a generic page with all their fields. */
 const PAGES: Readonly<Record<string, Describer>> = {
   '/Pod': (object, { events, now }) => describePod(object, events, now),
   '/Service': describeService,
@@ -56,7 +56,7 @@ export const run = (context: VerbContext): Promise<number> =>
     }
     const pages: string[] = [];
     for (const target of targets) pages.push(await pageOf(session, target));
-    // Objects that match by the beginning of their name are printed one by one, without events.
+    // Objects that match by a name prefix are printed one by one, without events.
     context.io.out(targets.some(({ byPrefix }) => byPrefix) ? `${pages.join('\n')}\n` : pages.join('\n\n'));
     return 0;
   });
@@ -65,7 +65,7 @@ interface Described extends Target {
   readonly byPrefix?: boolean;
 }
 
-/** Named objects, all objects of a type, or those whose name begins with the argument. */
+/** Objects that are named, all objects of a type, or objects whose name begins with the argument. */
 async function describedTargets(session: Session): Promise<Described[]> {
   const { args, flags } = session.context;
   if (flags.has('filename') || flags.text('selector') !== '') return targetsOf(session);
@@ -140,7 +140,7 @@ async function aroundNode(
 ): Promise<{ readonly pods: readonly AnyObject[] | undefined; readonly lease: AnyObject | Error }> {
   const index = await session.resources();
   const fieldSelector = `spec.nodeName=${name},status.phase!=Failed,status.phase!=Succeeded`;
-  // Both may be forbidden to the user; the page then shows it.
+  // Pods and lease may be forbidden to the user. The page then shows this.
   const [pods, lease] = await Promise.all([
     session.list(index.get('pods'), undefined, { fieldSelector }).catch(() => undefined),
     session.object(index.get('leases.coordination.k8s.io'), 'kube-node-lease', name).catch((error: Error) => error),
@@ -151,7 +151,7 @@ async function aroundNode(
 async function eventsOf(session: Session, object: AnyObject): Promise<AnyObject[]> {
   const events = await session.resource('events');
   const { name = '', namespace, uid } = object.metadata ?? {};
-  // Events about nodes carry the name of the node as uid.
+  // Events about nodes contain the name of the node as UID, so the UID is not part of the selector.
   const about = object.kind === 'Node' ? '' : `,involvedObject.uid=${uid ?? ''}`;
   const selector = `involvedObject.name=${name},involvedObject.kind=${object.kind ?? ''}${about}`;
   try {

@@ -1,4 +1,6 @@
-/** `events`: the events of a namespace or object, the latest last. Source: k8s.io/kubectl/pkg/cmd/events. */
+/**
+ * `events`: prints the events of a namespace or object, the latest event last. Source: k8s.io/kubectl/pkg/cmd/events.
+ */
 
 import { printable } from '../../../base/printable.ts';
 import { LineDecoder } from '../../../client/line-decoder.ts';
@@ -85,7 +87,7 @@ const timeOf = (event: AnyObject): number =>
 
 export const byTime = (left: AnyObject, right: AnyObject): number => timeOf(left) - timeOf(right);
 
-/** `5m (x3 over 10m)`. */
+/** Time of an event as printed, such as `5m (x3 over 10m)`. */
 export function lastSeen(event: AnyObject, now: number): string {
   const age = (time: string): string => (time === '' ? '<unknown>' : humanDuration(now - Date.parse(time)));
   const first = textAt(event, 'firstTimestamp') || textAt(event, 'eventTime');

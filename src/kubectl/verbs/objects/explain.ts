@@ -1,4 +1,4 @@
-/** `explain`: the documentation of a kind or field, from the server's OpenAPI document. Source: kubectl 1.36. */
+/** `explain`: prints the documentation of a kind or field, from the server's OpenAPI document. Source: kubectl 1.36. */
 import { ClientError } from '../../core/errors.ts';
 import { openApiPath, referenceOf, resolve, type Schema, type Schemas, schemaOfKind } from '../../core/openapi.ts';
 import { apiVersionOf } from '../../core/resources.ts';
@@ -68,7 +68,7 @@ export const run = (context: VerbContext): Promise<number> =>
 
 const enumText = ({ enum: values = [] }: Schema): string => values.map((value) => `    ${String(value)}`).join('\n');
 
-/** The object below lists, maps and references. */
+/** The schema of the object inside of lists, maps and references. */
 function contentOf(schemas: Schemas, schema: Schema): Schema {
   let current = schema;
   for (let depth = 0; depth < MAX_DEPTH; depth += 1) {
@@ -130,7 +130,7 @@ function tree(schemas: Schemas, schema: Schema, level: number, seen: ReadonlySet
     .join('');
 }
 
-/** Paragraphs wrapped at the width of kubectl's output. Lines that begin with a space or dash are kept. */
+/** Wraps paragraphs at the width of kubectl's output. Lines that begin with a space or a dash are not changed. */
 function wrapped(text: string, indent: number): string {
   const space = ' '.repeat(indent);
   return text

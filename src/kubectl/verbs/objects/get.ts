@@ -1,4 +1,4 @@
-/** `get`: server-side tables, or objects in the format of `-o`. Source: k8s.io/kubectl/pkg/cmd/get. */
+/** `get`: prints server-side tables, or objects in the format of `-o`. Source: k8s.io/kubectl/pkg/cmd/get. */
 import { ApiError, type Status } from '../../../api/meta/status.ts';
 import { LineDecoder } from '../../../client/line-decoder.ts';
 import { ClientError } from '../../core/errors.ts';
@@ -46,7 +46,7 @@ function withoutType({ io, program }: VerbContext): ClientError {
 interface Request {
   readonly resource: ResourceInfo;
   readonly namespace: string | undefined;
-  /** Undefined: the collection. */
+  /** Undefined for a request of the whole collection. */
   readonly name: string | undefined;
 }
 
@@ -82,7 +82,10 @@ const selection = ({ context: { flags } }: Session): Query => ({
 
 const isMissing = (error: unknown): boolean => error instanceof ApiError && error.reason === 'NotFound';
 
-/** Calls `read` for every request; prints errors and continues, as kubectl does. True if one failed. */
+/**
+ * Calls `read` for every request. If there are several, errors are printed and the loop continues. Returns true if one
+ * failed.
+ */
 async function eachRequest(
   session: Session,
   requests: readonly Request[],
@@ -200,7 +203,7 @@ async function readTable(session: Session, { resource, namespace, name }: Reques
   }
 }
 
-/** Table of a server that cannot make one. */
+/** Table for a server that does not support tables. */
 function tableOfObjects({ items = [] }: { items?: AnyObject[] }, _resource: ResourceInfo): Table {
   return {
     columnDefinitions: [{ name: 'Name' }, { name: 'Created At' }],
@@ -211,7 +214,7 @@ function tableOfObjects({ items = [] }: { items?: AnyObject[] }, _resource: Reso
   };
 }
 
-/** Sorts in place by a field: numbers and quantities by value, other values as text. */
+/** Sorts in place by a field. Numbers and quantities are compared by value, other values as text. */
 export function sortBy<T>(values: T[], field: string, objectOf: (value: T) => unknown): void {
   const path = parseRelaxedPath(field);
   const keys = new Map(values.map((value) => [value, path.find(objectOf(value))[0]]));

@@ -1,4 +1,4 @@
-/** `label` and `annotate`: change one map of the metadata. Source: k8s.io/kubectl/pkg/cmd/label, annotate. */
+/** `label` and `annotate`: change labels and annotations of objects. Source: k8s.io/kubectl/pkg/cmd/label, annotate. */
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, mapAt } from '../../core/objects.ts';
 import { requiredManifests } from '../../manifests.ts';
@@ -15,7 +15,7 @@ interface Changes {
   readonly remove: readonly string[];
 }
 
-/** Prints the changed objects of the files. */
+/** Changes the objects of the files and prints them, without a request (`--local`). */
 async function changeLocally(context: VerbContext, field: 'labels' | 'annotations'): Promise<number> {
   const { set, remove } = changesOf(context.args, field);
   for (const { object } of await requiredManifests(context)) {

@@ -1,4 +1,4 @@
-/** `patch`: strategic, merge or JSON patch of an object or subresource. */
+/** `patch`: applies a strategic, merge or JSON patch to an object or subresource. */
 import { ClientError } from '../../core/errors.ts';
 import { documentsIn } from '../../documents.ts';
 import { requiredManifests } from '../../manifests.ts';
@@ -13,7 +13,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   strategic: 'application/strategic-merge-patch+json',
 };
 
-/** Prints the patched objects of the files. */
+/** Patches the objects of the files and prints them, without a request (`--local`). */
 async function patchLocally(context: VerbContext): Promise<number> {
   const { patchText } = await import('../../kustomize/patching.ts');
   const patch = await patchOf(context);

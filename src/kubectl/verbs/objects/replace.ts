@@ -1,4 +1,4 @@
-/** `replace`: PUT of whole objects, or with `--force` delete and create. */
+/** `replace`: replaces whole objects by PUT or, with `--force`, by delete and create. */
 import { pathOf } from '../../core/resources.ts';
 import { requiredManifests } from '../../manifests.ts';
 import type { VerbContext } from '../../port.ts';

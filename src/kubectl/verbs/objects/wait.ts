@@ -1,4 +1,4 @@
-/** `wait` for conditions, fields, creation or deletion. Source: k8s.io/kubectl/pkg/cmd/wait. */
+/** `wait`: waits for conditions, fields, creation or deletion. Source: k8s.io/kubectl/pkg/cmd/wait. */
 
 import { isApiError } from '../../../api/meta/status.ts';
 import { printable } from '../../../base/printable.ts';
@@ -15,7 +15,7 @@ import { currentObject, type Target, targetsOf } from '../../targets.ts';
 
 const POLL_MS = 250;
 
-/** True for an object that meets the condition; undefined is a missing object. */
+/** Whether an object meets the condition. The argument is undefined for a missing object. */
 type Check = (object: AnyObject | undefined) => boolean;
 
 export const run = (context: VerbContext): Promise<number> =>
@@ -38,7 +38,7 @@ export const run = (context: VerbContext): Promise<number> =>
     const printer = await objectPrinter(context);
     const outcomes = await Promise.all(
       targets.map(async (target) => {
-        // A named object that does not exist needs no deletion.
+        // A named object that does not exist counts as deleted.
         if (isDeletion && target.object === undefined && (await isMissing(session, target))) return true;
         const met = await waitFor(session, target, check, deadline, isDeletion || flags.text('for') === 'create');
         if (met.isMet) {

@@ -25,7 +25,10 @@ interface Progress {
   readonly isDone: boolean;
 }
 
-/** State of a roll-out. Throws ClientError for one that has failed or cannot be followed. */
+/**
+ * State of a roll-out. Throws ClientError if the roll-out has failed or the object's strategy does not support a
+ * status.
+ */
 export function rolloutProgress(object: AnyObject): Progress {
   const name = object.metadata?.name ?? '';
   const observed = numberAt(object, 0, 'status', 'observedGeneration');
@@ -135,7 +138,7 @@ interface Revision {
   readonly cause: string;
 }
 
-/** Revisions of a workload, the oldest first. */
+/** Revisions of a workload, oldest first. */
 async function revisionsOf(session: Session, target: Target, object: AnyObject): Promise<Revision[]> {
   const index = await session.resources();
   const isOwned = (each: AnyObject): boolean =>

@@ -1,4 +1,4 @@
-/** `scale`: sets the replicas of workloads through their subresource `scale`. */
+/** `scale`: sets the number of replicas of workloads through the subresource `scale`. */
 import { ClientError } from '../../core/errors.ts';
 import { numberAt } from '../../core/objects.ts';
 import { parseGoDuration } from '../../core/times.ts';

@@ -1,4 +1,4 @@
-/** Frame of the verbs `set …`: reads the objects, changes each, and writes what differs. */
+/** Code shared by the verbs `set …`: reads the objects, changes each one, and writes those that differ. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ClientError } from '../../core/errors.ts';
@@ -14,19 +14,22 @@ import { currentObject, pathOfTarget, type Target, targetsOf } from '../../targe
 export type MutableObject = Record<string, unknown>;
 
 export interface SetChange {
-  /** Text after the name, for example `image updated`. */
+  /** Text that is printed after the name, for example `image updated`. */
   readonly outcome: string;
-  /** Prefix of the message for a change that the server refuses. */
+  /** Prefix of the message for a change that the server rejects. */
   readonly failure: string;
-  /** Writes and prints the object even if nothing differs. */
+  /** Whether the object is written and printed even if nothing differs. */
   readonly always?: boolean;
-  /** Arguments that name the objects. */
+  /** Arguments that select the objects. */
   readonly targets: readonly string[];
-  /** Changes the copy. `label` names the object as messages do, such as `deployments/web`. Throws ClientError. */
+  /**
+   * Changes a copy of the object. `label` is the object's name in messages, such as `deployments/web`. Throws
+   * ClientError.
+   */
   edit(object: AnyObject, label: string, session: Session | undefined): Promise<void> | void;
 }
 
-/** Attempts after conflicts with other writers. */
+/** Maximum number of attempts when other clients write the object concurrently. */
 const ATTEMPTS = 5;
 
 const WITHOUT_TARGET = `You must provide one or more resources by argument or filename.
@@ -36,7 +39,7 @@ Example resource specifications include:
    '<resource> <name>'
    '<resource>'`;
 
-/** Runs the change for all objects. Errors of single objects are printed at the end. */
+/** Changes all objects. Errors of single objects are printed at the end. */
 export async function changeObjects(context: VerbContext, change: SetChange): Promise<number> {
   const { flags, io } = context;
   const errors: string[] = [];
@@ -79,7 +82,7 @@ async function changeOne(session: Session, target: Target, change: SetChange): P
     if (patch === undefined && change.always !== true) return;
     if (patch === undefined || dryRunOf(context.flags) === 'client')
       return printOutcome(context, wanted, change.outcome);
-    // Lists are replaced as a whole, so that another writer's change must not be lost.
+    // The patch replaces lists as a whole. The resourceVersion makes it fail if another client has changed the object.
     const metadata = { ...(patch['metadata'] as object | undefined), resourceVersion: live.metadata?.resourceVersion };
     try {
       const after = await session.send('PATCH', pathOfTarget(target), {
@@ -95,7 +98,7 @@ async function changeOne(session: Session, target: Target, change: SetChange): P
   }
 }
 
-/** Arguments before the first pair, and the pairs. Throws ClientError for an object after a pair. */
+/** Splits arguments into those before the first pair, and the pairs. Throws ClientError for an object after a pair. */
 export function resourcesAndPairs(
   args: readonly string[],
   what: string,
@@ -135,7 +138,7 @@ export function containersOf(spec: MutableObject, pattern: string, field = 'cont
   return (listAt(spec, field) as MutableObject[]).filter(({ name }) => matches.test(String(name)));
 }
 
-/** Fields that the types of Go always print. */
+/** Adds the fields that Go's types always print. */
 function withDefaults(object: AnyObject): AnyObject {
   const spec = object['spec'] as MutableObject | undefined;
   const template = at(spec, 'template');

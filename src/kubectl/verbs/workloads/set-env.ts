@@ -74,7 +74,7 @@ function merged(before: readonly Variable[], variables: readonly Variable[], rem
   return [...kept, ...variables.filter(isNew)];
 }
 
-/** Variables for the keys of the config map or secret of `--from`. */
+/** Environment variables for the keys of the config map or secret that `--from` names. */
 async function variablesOf(session: Session): Promise<Variable[]> {
   const { flags, io } = session.context;
   const target = await oneTarget(session, [flags.text('from')], 'configmaps');
