@@ -24,10 +24,12 @@ interface Share {
   readonly writes: Bucket;
 }
 
-/** Writes for new hosts and changed states per API server, and the part that one address may cause. */
+/** Limits of writes for new hosts and for changed states: per API server, and per source address. */
 const WRITES: Rate = { burst: 64, perSecond: 2 };
 const WRITES_OF_ONE: Rate = { burst: 32, perSecond: 1 };
-/** Offers per address. Many hosts may be behind a router, and each sends an offer every two seconds. */
+/**
+ * Limit of offers per source address. Many hosts may be behind one router, and each sends an offer every two seconds.
+ */
 const OFFERS: Rate = { burst: 200, perSecond: 20 };
 const MAX_ADDRESSES = 4096;
 const RETRY_SECONDS = 5;
@@ -56,7 +58,7 @@ class Limits {
         writes: { tokens: WRITES_OF_ONE.burst, atMs: nowMs },
       };
     }
-    // Set again, so that the least recently used address is evicted first.
+    // The entry is set again, so that the least recently used address is evicted first.
     this.#shares.set(source, share);
     return share;
   }

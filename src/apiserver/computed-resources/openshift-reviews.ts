@@ -28,7 +28,7 @@ function actionOf(review: ReviewAction, namespace: string): Action {
   };
 }
 
-/** The requesting user, if the review names no user and groups. */
+/** The subject of a review: the requesting user, if the review names no user and no groups. */
 function subjectOf(
   { user = '', groups = [] }: { user?: string; groups?: readonly string[] },
   caller: UserInfo,
@@ -36,7 +36,7 @@ function subjectOf(
   return user === '' && groups.length === 0 ? caller : { name: user, groups };
 }
 
-/** Rejects a namespace in the body that differs from the request's. */
+/** The namespace of the request. Rejects a body that names another namespace. */
 function namespaceOf({ namespace = '' }: ReviewAction, requested: string): string {
   if (namespace !== '' && namespace !== requested)
     throw errors.badRequest(`namespace: ${namespace} is not the namespace of the request; use ${requested} or omit it`);

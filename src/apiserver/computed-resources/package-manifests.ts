@@ -20,7 +20,7 @@ import { CachedObject } from '../watch-cache/cached-object.ts';
 export const isPackageManifest = ({ kind, group }: ServedKind): boolean =>
   kind === 'PackageManifest' && group === 'packages.operators.coreos.com';
 
-/** By descending priority of the catalog, then by name, like the resolver. */
+/** Orders packages by descending priority of the catalog, then by the name of the catalog, like the resolver. */
 const byCatalog = (a: CatalogPackage, b: CatalogPackage): number =>
   (b.priority ?? 0) - (a.priority ?? 0) || (catalogOf(a) < catalogOf(b) ? -1 : catalogOf(a) > catalogOf(b) ? 1 : 0);
 

@@ -120,8 +120,8 @@ function planOf(context: ProjectRequestsContext, object: ProjectRequest, user: U
 }
 
 /**
- * Validates a template object before any is created. Cluster-scoped objects are rejected, because they would remain
- * when the project is deleted.
+ * Validates a template object before the first object is created. Cluster-scoped objects are rejected, because they
+ * would remain when the project is deleted.
  */
 function contentOf(context: ProjectRequestsContext, namespace: string, document: JsonObject) {
   const { apiVersion, kind: name } = document;

@@ -6,14 +6,14 @@ import type { RestContext } from '../rest/context.ts';
 /** The create request of a virtual object. */
 export interface ReviewRequest {
   readonly user: UserInfo;
-  /** '' for cluster-scoped kinds. */
+  /** Namespace of the request. '' for cluster-scoped kinds. */
   readonly namespace: string;
   readonly dryRun: boolean;
   /** Remote address of the connection. */
   readonly from: string;
 }
 
-/** Resolves with the object to return. */
+/** Handles the create request of a virtual object. Resolves with the object to return. */
 export type Handler = (
   context: RestContext,
   object: KubeObject,

@@ -28,7 +28,7 @@ import {
 } from '../core/pod-security/policy.ts';
 import type { AdmissionSettings } from '../index.ts';
 
-/** Key of the cluster-wide default among the namespaces. */
+/** Key of the cluster-wide default in the map of node selectors by namespace. */
 const CLUSTER_DEFAULT = 'clusterDefaultNodeSelector';
 
 /** Returns the raw field, because its meaning depends on another field. */
@@ -206,7 +206,10 @@ const projectFile = object(
   ['apiVersion', 'kind', 'limits'],
 );
 
-/** Source: OpenShift's documentation, "Limiting number of self-provisioned projects per user". */
+/**
+ * Limits of projects per user. Source: OpenShift's documentation, "Limiting number of self-provisioned projects per
+ * user".
+ */
 function projectRequestLimit(at: Cursor): AdmissionSettings {
   const { limits } = projectFile.parse(at);
   return {
@@ -254,7 +257,10 @@ const READERS: Readonly<Record<string, (at: Cursor) => PluginSettings>> = {
   ValidatingAdmissionWebhook: webhooks('validatingKubeconfig'),
 };
 
-/** `read`: returns the text of the file `path`. Throws CodedError 'bad-config' with file, line and field. */
+/**
+ * Parses the file and the files to which it refers. `read` returns the text of a file. Throws CodedError 'bad-config'
+ * with file, line and field.
+ */
 export async function parseAdmission(
   text: string,
   path: string,

@@ -38,7 +38,7 @@ const field = object(
   ['apiVersion', 'kind', 'rules'],
 );
 
-/** Throws CodedError 'bad-config' with file, line and field. */
+/** Parses an audit policy. Throws CodedError 'bad-config' with file, line and field. */
 export function parseAuditPolicy(text: string, file: string): AuditPolicy {
   const policy = parseConfig(text, file, field);
   for (const [index, rule] of policy.rules.entries()) {

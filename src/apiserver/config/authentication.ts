@@ -88,7 +88,7 @@ export interface AuthenticationFile {
 type Written = NonNullable<ReturnType<typeof field.parse>['jwt']>[number];
 type Refuse = (what: string) => never;
 
-/** Throws CodedError 'bad-config' with file, line or entry, and field. */
+/** Parses the file. Throws CodedError 'bad-config' with file, line or entry, and field. */
 export function parseAuthentication(text: string, file: string): AuthenticationFile {
   const { jwt = [], anonymous } = parseConfig(text, file, field);
   const seen = new Set<string>();

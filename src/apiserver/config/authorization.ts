@@ -75,7 +75,8 @@ const field = object(
 type Endpoint = Extract<Authorizer, { type: 'Webhook' }>['webhook']['endpoint'];
 
 /**
- * `readEndpoint` reads the kubeconfig of a webhook. Throws CodedError 'bad-config' with file, line or entry, and field.
+ * Parses the file. `readEndpoint` reads the kubeconfig of a webhook. Throws CodedError 'bad-config' with file, line or
+ * entry, and field.
  */
 export async function parseAuthorization(
   text: string,

@@ -65,7 +65,7 @@ export function parseEgress(text: string, file: string): ReadonlyMap<ProxiedNetw
   return proxies;
 }
 
-/** Returns undefined for direct connections. */
+/** Address of the proxy. Undefined for direct connections. */
 function addressOf({ proxyProtocol, transport }: Connection, refuse: Refuse): EgressAddress | undefined {
   if (proxyProtocol === 'Direct') {
     if (transport !== undefined) refuse('.transport', 'config must be absent for direct connect');

@@ -99,7 +99,7 @@ const field = object(
 type ParsedProvider = ReturnType<typeof provider.parse>;
 export type EncryptionFile = Parsed<{ resources: Field<ReturnType<typeof field.parse>['resources']> }, 'resources'>;
 
-/** Throws CodedError 'bad-config' with file, line and field, but never with keys. */
+/** Parses the file. Throws CodedError 'bad-config' with file, line and field, but never with keys. */
 export function parseEncryption(text: string, file: string, open: OpenKmsPlugin): EncryptionConfiguration {
   const { resources } = parseConfig(text, file, field);
   const refuse = (place: string, what: string): never => {

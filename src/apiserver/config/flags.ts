@@ -19,11 +19,11 @@ export interface ApiFlag {
   readonly kind: FlagKind;
   /** The default, as text. */
   readonly initial: string;
-  /** Description; for a flag without effect, the reason. */
+  /** Description of the flag. For a flag without effect, the reason why it has no effect. */
   readonly help: string;
   /**
-   * `used`; `void`: accepted with a warning, without effect; `refused`: any value except the default is an error,
-   * because the function is not implemented.
+   * `used`: the flag has an effect. `void`: the flag is accepted with a warning, without effect. `refused`: any value
+   * except the default is an error, because the function is not implemented.
    */
   readonly use: 'used' | 'void' | 'refused';
   readonly choices?: readonly string[];

@@ -44,11 +44,11 @@ const isGroup = (group: string): boolean =>
   builtinKinds.some((kind) => [kind, ...(kind.aliases ?? [])].some((each) => each.group === group));
 
 const FLAG = 'runtime-config';
-/** Values that upstream accepts without effect. */
+/** Name that upstream accepts without effect. */
 const LEGACY = 'api/legacy';
 const FIX = 'leave it out, or have a definition of custom resources for it';
 
-/** Throws ApiUsageProblems with the flag. */
+/** Parses the flag. Throws ApiUsageProblems with the flag. */
 export function runtimeConfigOf(values: ApiValues): {
   readonly runtimeConfig: RuntimeConfig;
   readonly warnings: readonly string[];

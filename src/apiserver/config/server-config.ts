@@ -67,7 +67,7 @@ export interface OpenShiftLayer {
   /** Pod CIDRs, with the prefix length of a node's part. */
   readonly clusterNetworks?: readonly { readonly cidr: string; readonly hostPrefix: number }[];
   readonly publicUrl?: string;
-  /** Proxy of this host for requests to other networks, without passwords. */
+  /** Outbound proxy of this host. The URLs contain no passwords. */
   readonly proxy?: { readonly httpProxy?: string; readonly httpsProxy?: string; readonly noProxy: readonly string[] };
 }
 
@@ -81,7 +81,7 @@ export interface ServerIdentity {
 /** Configuration of the API server. PEM material is passed as text; the composition reads the files. */
 export interface ApiServerConfig {
   readonly bindAddress: string;
-  /** 0: any free port (for tests). */
+  /** Port to listen on. 0: any free port (for tests). */
   readonly port: number;
   /** Endpoint address of the `kubernetes` service, by which clients in the cluster connect. */
   readonly advertiseAddress: string;
@@ -99,13 +99,13 @@ export interface ApiServerConfig {
   readonly serving: { readonly certificate: string; readonly key: string };
   /** Certificates for certain server names (SNI), in addition to `serving`. The first match is used. */
   readonly namedServing?: readonly NamedCertificate[];
-  /** Default: TLS 1.2 and 1.3 with secure cipher suites. */
+  /** TLS settings of the listener. Default: TLS 1.2 and 1.3 with secure cipher suites. */
   readonly tls?: Pick<TlsMaterial, 'minVersion' | 'ciphers' | 'curves'>;
   /** Maximum number of concurrent streams per HTTP/2 connection. Default 250. */
   readonly maxStreams?: number;
-  /** Only HTTP/1.1 is served. Default false. */
+  /** True: only HTTP/1.1 is served. Default false. */
   readonly withoutHttp2?: boolean;
-  /** Another process may listen on the same port. Default false. */
+  /** True: another process may listen on the same port. Default false. */
   readonly sharesPort?: boolean;
   /** Probability, 0 to 1, that an HTTP/2 request makes the server close the connection with GOAWAY. Default 0. */
   readonly goawayChance?: number;
@@ -177,7 +177,10 @@ export interface ApiServerConfig {
   readonly nodePortRange?: readonly [number, number];
   /** Lines of a static token file: `token,user,uid,"group1,group2"`. */
   readonly staticTokens?: string;
-  /** Accepts bootstrap tokens, stored in bootstrap.kubernetes.io/token secrets. Default false. */
+  /**
+   * True: bootstrap tokens are accepted. They are stored in secrets of type bootstrap.kubernetes.io/token. Default
+   * false.
+   */
   readonly bootstrapTokens?: boolean;
   /** OpenID Connect issuers whose ID tokens are accepted. */
   readonly tokenIssuers?: readonly TokenIssuer[];
@@ -199,8 +202,8 @@ export interface ApiServerConfig {
   /** Watches without a timeout end after this time or up to twice as much. Default 1800 s. */
   readonly minWatchSeconds?: number;
   /**
-   * Maximum number of concurrent requests. Default 400 and 200. With priority and fairness, their sum is the number of
-   * seats. Without it, each is a limit of its own, and 0 means no limit.
+   * Maximum numbers of concurrent requests. Default 400 reading and 200 mutating. With priority and fairness, the sum
+   * is the number of seats. Without priority and fairness, each number is a separate limit, and 0 means no limit.
    */
   readonly maxInFlight?: { readonly reading: number; readonly mutating: number };
   /** Classifies and queues requests by flow schemas and priority levels. Default true. */
@@ -210,7 +213,7 @@ export interface ApiServerConfig {
   readonly features?: {
     /** Serves detailed metrics at `/metrics`. Default true. */
     readonly metrics?: boolean;
-    /** Keep `metadata.managedFields` on every write. Default true. */
+    /** Keeps `metadata.managedFields` on every write. Default true. */
     readonly managedFields?: boolean;
   };
 }

@@ -25,7 +25,7 @@ export class ApiValues {
     this.#locate = locate;
   }
 
-  /** Throws ApiUsageProblem. If a single-valued flag is given several texts, the last one is used. */
+  /** Sets a flag. If a single-valued flag is given several texts, the last text is used. Throws ApiUsageProblem. */
   give(name: string, texts: readonly string[], label: string): void {
     const known = flagOf(name.replaceAll('_', '-'));
     if (known === undefined) throw new ApiUsageProblem(`unknown flag ${label}: see kube-apiserver --help`);
@@ -67,7 +67,7 @@ export class ApiValues {
     return this.#given.get(name)?.texts.at(-1) ?? flagOf(name)?.flag.initial ?? '';
   }
 
-  /** Returns undefined if the flag is not given or empty. */
+  /** Resolved file name in a flag. Undefined if the flag is not given or empty. */
   file(name: ApiFlagName): string | undefined {
     const path = this.text(name);
     return path === '' ? undefined : this.#locate(path);

@@ -9,14 +9,14 @@ import type { ConsoleManifest } from './manifest.ts';
 /** The console as it is stored in the executable. */
 export interface ConsoleFiles {
   readonly manifest: ConsoleManifest;
-  /** Concatenated gzip data. */
+  /** Gzip data of all files, concatenated. */
   readonly contents: Uint8Array;
 }
 
 const BASE = '/console';
 const INDEX = 'index.html';
 const ASSETS = 'assets/';
-/** File names have a hash of their content. */
+/** Assets never change, because their file names contain a hash of their content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 const SECURITY = {
   // Plots and terminals set styles as DOM properties, which the policy permits.
@@ -33,7 +33,7 @@ const SECURITY = {
 
 export class Console {
   readonly #load: () => ConsoleFiles | undefined;
-  /** Undefined before the first request, null if this build has no console. */
+  /** Files of the console. Undefined before the first request, null if this build has no console. */
   #files: ConsoleFiles | null | undefined;
 
   /** `load` is called on the first request, so that an unused console needs no memory. */

@@ -16,7 +16,7 @@ import { validateSchema } from '../../api/structural/rules.ts';
 
 export const customKindOptions: Pick<CustomKindOptions, 'compileRules'> = { compileRules: rulesOf };
 
-/** Unchanged rules are not compiled again, because this takes long for large definitions. */
+/** Errors of CEL rules. Unchanged rules are not compiled again, because this takes long for large definitions. */
 function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDefinition | undefined): FieldError[] {
   return schemasOf(definition).flatMap(({ path, versions, parsed, status }) => {
     const unchanged = versions.every((version) => {

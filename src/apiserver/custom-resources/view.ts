@@ -80,7 +80,7 @@ export class VersionView implements ObjectView {
     const definition = this.#definitionOf(stored.apiVersion ?? '');
     if (definition === undefined) return document;
     definition.custom?.coerce(document, true);
-    // Objects written by other API servers, or before generations were introduced.
+    // Objects of other API servers, and objects from before generations were introduced, have no generation.
     if ((stored.metadata?.generation ?? 0) === 0) stored.metadata = { ...stored.metadata, generation: 1 };
     definition.setDefaults?.(stored);
     return document;

@@ -95,7 +95,7 @@ export function createDiscovery(
   };
 }
 
-/** Source: k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go. */
+/** Storage version hash of a kind. Source: k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go. */
 function storageHash(stored: string): string {
   return createHash('sha256').update(stored).digest().subarray(0, HASH_BYTES).toString('base64');
 }

@@ -57,7 +57,7 @@ export class OpenApi {
     return ['/openapi/v2', V3, ...this.#documentPaths().map((path) => `${V3}/${path}`)];
   }
 
-  /** Undefined if there is no such document. */
+  /** Answers a request for an OpenAPI document. Undefined if there is no such document. */
   answer(exchange: Exchange, path: string): Promise<void> | undefined {
     if (path === '/openapi/v2') {
       return this.#v2(exchange.header('accept') ?? '').then((document) => sendDocument(exchange, document));

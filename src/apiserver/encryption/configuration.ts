@@ -3,7 +3,7 @@ import type { Reloads } from '../config/server-config.ts';
 import type { KmsPlugin } from './kms-port.ts';
 
 export interface EncryptionKey {
-  /** Stored in the prefix of each value. */
+  /** Name of the key, which is stored in the prefix of each value. */
   readonly name: string;
   readonly secret: Uint8Array;
 }

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../api/meta/object.ts';
 export interface RegistryImage {
   /** Digest of the manifest, or of the index of a multi-platform image. */
   readonly digest: string;
-  /** `registry/repository@digest`. */
+  /** Name by which the image can be pulled: `registry/repository@digest`. */
   readonly pullSpec: string;
   /** Image configuration for the platform of this API server. */
   readonly configuration: JsonObject;
@@ -15,9 +15,9 @@ export interface RegistryImage {
 
 export interface ImageRegistries {
   /**
-   * Returns undefined for a registry that the host configuration does not name, because users must not choose the
-   * server's connections. `credentials` apply to the registry itself, not to its mirrors. Throws an Error whose message
-   * is shown to the user.
+   * Reads the metadata of an image. Returns undefined for a registry that the host configuration does not name, because
+   * users must not choose the server's connections. `credentials` apply to the registry itself, not to its mirrors.
+   * Throws an Error whose message is shown to the user.
    */
   inspect(name: string, credentials?: PullCredentials): Promise<RegistryImage | undefined>;
 }

@@ -45,8 +45,8 @@ export function resolveName(cache: WatchCache, name: string): Resolution {
 }
 
 /**
- * Digest that hosts report for a name. A node's report counts only for its own repository. The report of a master or of
- * the only node is sufficient; otherwise two nodes must agree, and no node may report another digest.
+ * Digest that hosts report for a name. Only reports for the same repository are used. The report of a master or of the
+ * only node is sufficient; otherwise two nodes must agree, and no node may report another digest.
  */
 export function reportedDigest(
   nodes: readonly Node[],

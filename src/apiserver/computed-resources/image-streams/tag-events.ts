@@ -27,7 +27,10 @@ export function tagEvents(view: TagView): Expansion {
   };
 }
 
-/** Both states get the revision of the change, so that unchanged tags have equal bytes. */
+/**
+ * A tag as an object. The states before and after an event get the same revision, so that unchanged tags have equal
+ * bytes.
+ */
 function partOf(shown: KubeObject, revision: number): CachedObject {
   const { resourceVersion: _r, ...metadata } = shown.metadata ?? {};
   const { namespace = '', name = '' } = metadata;

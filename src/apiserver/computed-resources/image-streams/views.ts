@@ -24,7 +24,7 @@ function metadataOf(stream: ImageStream, name: string, createdAt: string | undef
 
 export type TagView = (stream: ImageStream, tag: string) => KubeObject | undefined;
 
-/** Undefined if neither the spec nor the status of the stream has the tag. */
+/** The ImageStreamTag of a tag. Undefined if neither the spec nor the status of the stream has the tag. */
 export function streamTagOf(cache: WatchCache, stream: ImageStream, tag: string): ImageStreamTag | undefined {
   const event = latestEvent(stream, tag);
   const source = specTag(stream, tag);
@@ -69,7 +69,7 @@ export function imageTagOf(cache: WatchCache, stream: ImageStream, tag: string):
   };
 }
 
-/** `id`: a digest, or a prefix of it that is unique in the stream. */
+/** The ImageStreamImage of an image. `id`: a digest, or a prefix of a digest that is unique in the stream. */
 export function streamImageOf(cache: WatchCache, stream: ImageStream, id: string): KubeObject | undefined {
   const events = (stream.status?.tags ?? []).flatMap(({ items = [] }) => items);
   const wanted = id.startsWith('sha256:') ? id : `sha256:${id}`;

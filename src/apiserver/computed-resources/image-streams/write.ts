@@ -11,7 +11,7 @@ import type { WriteContext } from '../../rest/context.ts';
 import { createObject } from '../../rest/writes/create.ts';
 import { updateObject } from '../../rest/writes/update.ts';
 
-/** Writes spec and status together, which the endpoints of image streams do not allow. */
+/** Strategy that writes spec and status together, which the endpoints of image streams do not allow. */
 const whole: WriteStrategy<KubeObject> = {
   prepareForUpdate(object, old) {
     numberTags(object as ImageStream, old as ImageStream);

@@ -25,7 +25,7 @@ const EVERYTHING: readonly PolicyRule[] = [
 export interface EscalationContext {
   readonly rbac: RbacAuthorizer;
   readonly user: UserInfo;
-  /** Authorizes the verbs `escalate` and `bind`. May be the whole chain of authorizers. */
+  /** Decides whether the user has the verbs `escalate` and `bind`. May call the whole chain of authorizers. */
   allows(action: Action): boolean;
 }
 

@@ -1,4 +1,4 @@
-/** RBAC, the node authorizer, escalation checks and the default policy. Pure. */
+/** RBAC, the node authorizer, escalation checks and the default policy. This folder performs no I/O. */
 export { aggregatedRules } from './aggregation.ts';
 export { SELF_PROVISIONERS } from './bootstrap/openshift.ts';
 export {

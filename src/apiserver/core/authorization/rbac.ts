@@ -40,10 +40,10 @@ export interface RbacAuthorizer {
   deleteClusterRoleBinding(name: string): void;
   setRoleBinding(binding: RoleBinding): void;
   deleteRoleBinding(namespace: string, name: string): void;
-  /** Changes whenever a decision may have changed. Cached decisions are valid as long as it is unchanged. */
+  /** Changes whenever a decision may have changed. Cached decisions are valid while `generation` is unchanged. */
   readonly generation: number;
   authorize(user: UserInfo, action: Action): Decision;
-  /** Rules from cluster role bindings and, with a namespace, from the role bindings in it. */
+  /** Rules of the user from cluster role bindings and from role bindings in `namespace`. '': no role bindings. */
   rulesFor(user: UserInfo, namespace: string): EffectiveRules;
   /** Subjects whose roles allow the action, unordered. Members of the privileged group are not included. */
   subjectsAllowed(action: Action): AllowedSubjects;
@@ -55,11 +55,11 @@ export interface RbacAuthorizer {
 }
 
 interface Grant {
-  /** `ClusterRoleBinding "name"` or `RoleBinding "name/namespace"`. */
+  /** Text for messages: `ClusterRoleBinding "name"` or `RoleBinding "name/namespace"`. */
   readonly binding: string;
   readonly subject: string;
   readonly ref: RoleRef;
-  /** '' for a cluster role binding. */
+  /** Namespace of the role binding. '' for a cluster role binding. */
   readonly namespace: string;
 }
 

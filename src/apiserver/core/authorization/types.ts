@@ -9,15 +9,15 @@ export type { UserInfo };
 /** A resource request. Absent parts are empty strings, as in `SubjectAccessReview.spec.resourceAttributes`. */
 export interface ResourceAction {
   readonly verb: string;
-  /** '' for the core group. */
+  /** API group. '' for the core group. */
   readonly group: string;
   readonly resource: string;
   readonly subresource: string;
-  /** '' for cluster-scoped resources and for requests across all namespaces. */
+  /** Namespace of the request. '' for cluster-scoped resources and for requests across all namespaces. */
   readonly namespace: string;
   /** Name of the object; for list and watch the name in a `metadata.name` field selector. */
   readonly name: string;
-  /** Absent: any version. */
+  /** API version. Absent: any version. */
   readonly version?: string;
   /**
    * Selector requirements of a list, watch or deletecollection. Requirements that cannot be parsed are omitted, so that
@@ -68,7 +68,7 @@ export function isPathAction(action: Action): action is PathAction {
 /** Group with all permissions. Source: k8s.io/apiserver user.SystemPrivilegedGroup. */
 export const PRIVILEGED_GROUP = 'system:masters';
 
-/** `pods` or `pods/log`. */
+/** Text such as `pods` or `pods/log`. */
 export function resourceWithSubresource(action: ResourceAction): string {
   return action.subresource === '' ? action.resource : `${action.resource}/${action.subresource}`;
 }

@@ -15,7 +15,7 @@ export class FlowCounters {
   waitingSeats = 0;
   executing = 0;
   executingSeats = 0;
-  /** How often the next request in order found too few free seats. */
+  /** How often the next request in order needed more seats than were free. */
   notAccommodated = 0;
   readonly rejected: Record<RejectReason, number> = {
     'queue-full': 0,

@@ -10,7 +10,7 @@ export interface DemandStatistics {
   readonly smoothed: number;
 }
 
-/** Integrates the demand, which is a step function: seats in use and waiting. */
+/** Statistics of the demand: seats in use and seats of waiting requests. The demand is a step function of time. */
 export class SeatDemand {
   #value = 0;
   #sinceMs: number;
@@ -43,7 +43,7 @@ export class SeatDemand {
     this.#sinceMs = nowMs;
   }
 
-  /** Ends the current period and starts the next. */
+  /** Ends the current period and starts the next. Returns the statistics after the ended period. */
   settle(nowMs: number): DemandStatistics {
     this.#integrate(nowMs);
     const ms = nowMs - this.#startMs;

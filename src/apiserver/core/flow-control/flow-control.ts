@@ -1,6 +1,6 @@
 /**
  * API Priority and Fairness as a state machine: its inputs are requests and time, its outputs the requests that may
- * execute. `turns.ts` explains how it divides the single server thread.
+ * execute. `turns.ts` explains how the single server thread is divided among the priority levels.
  *
  * Source: KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol.
  */
@@ -139,7 +139,7 @@ export class FlowControl<T> {
   }
 
   /**
-   * Adjusts the limits of the levels: those with low demand lend seats to those with high demand. Call it every ten
+   * Adjusts the limits of the levels: levels with low demand lend seats to levels with high demand. Call it every ten
    * seconds.
    */
   adjust(nowMs: number): void {
@@ -164,7 +164,7 @@ export class FlowControl<T> {
     }
   }
 
-  /** The flow schema of a request. There is always one. */
+  /** The flow schema of a request. Every request has one, at least the catch-all schema. */
   classify(requester: Requester, target: RequestTarget): Flows<T> {
     let candidates = this.#candidates.get(requester);
     if (candidates === undefined) {

@@ -8,7 +8,7 @@ export const ESTIMATED_SERVICE_MS = 3;
 interface FlowLevel<T> {
   readonly queues: {
     reject(request: FlowRequest<T>, reason: RejectReason, nowMs: number): void;
-    /** Returns false if seats stay occupied for the additional latency. */
+    /** Frees the seats of a finished request. Returns false if they stay occupied for the additional latency. */
     finish(request: FlowRequest<T>, nowMs: number): boolean;
     release(request: FlowRequest<T>, nowMs: number): void;
   };
@@ -24,12 +24,12 @@ export class FlowRequest<T> {
   finalSeats: number;
   additionalLatencyMs: number;
   readonly arrivedMs: number;
-  /** Progress of the level (`r`) at arrival. */
+  /** Progress (`QueueSet.r`) when the request arrived. */
   arrivalR = 0;
   startedMs = 0;
   finishedMs = 0;
   state: 'arrived' | 'waiting' | 'executing' | 'finished' | 'lingering' | 'gone' = 'arrived';
-  /** Undefined if the level does not queue. */
+  /** Queue of the request. Undefined if the level does not queue. */
   queue: FlowQueue<T> | undefined;
   next: FlowRequest<T> | undefined;
   previous: FlowRequest<T> | undefined;

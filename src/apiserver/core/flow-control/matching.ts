@@ -11,7 +11,7 @@ import type { Requester, RequestTarget } from './types.ts';
 const includes = (values: readonly string[] | undefined, value: string): boolean =>
   values !== undefined && (values.includes(value) || values.includes('*'));
 
-/** The rules of a schema whose subjects match a requester. Only the request must still be compared with them. */
+/** The rules of a schema whose subjects match a requester. Only the request must still be compared with these rules. */
 export type OwnRules = readonly PolicyRulesWithSubjects[];
 
 export function rulesFor(schema: FlowSchema, requester: Requester): OwnRules {

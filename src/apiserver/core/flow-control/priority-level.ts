@@ -26,7 +26,7 @@ export class PriorityLevel<T> {
   configuration: PriorityLevelConfiguration;
   readonly queues: QueueSet<T>;
   limits: Limits = { nominal: 0, min: 0, max: 0 };
-  /** Target at the last adjustment. */
+  /** Target number of seats at the last adjustment. */
   target = 0;
   /** Maximum number of seats of one request. */
   maxSeats = 1;
@@ -92,7 +92,7 @@ export class PriorityLevel<T> {
 interface Shares {
   readonly shares: number;
   readonly lendablePercent: number;
-  /** Undefined: unlimited. */
+  /** Seats that the level may borrow, in percent of its nominal seats. Undefined: unlimited. */
   readonly borrowingLimitPercent: number | undefined;
 }
 

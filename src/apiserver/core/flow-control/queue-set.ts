@@ -32,9 +32,9 @@ export class QueueSet<T> {
   waiting = 0;
   waitingSeats = 0;
   readonly executing = new RequestList<T>();
-  /** Seats of executing requests and of those in their additional latency. */
+  /** Seats of executing requests and of requests in their additional latency. */
   seatsInUse = 0;
-  /** Progress in seat-milliseconds per queue. */
+  /** `R` in the description above: progress in seat-milliseconds per queue. */
   r = 0;
   #lastMs: number;
   #active = 0;

@@ -7,7 +7,7 @@
  */
 import type { PriorityLevel } from './priority-level.ts';
 
-/** After this time, the remaining requests wait for the next turn. */
+/** Time in a turn after which levels that have used their share must wait for the next turn. */
 const TURN_MS = 2;
 
 export class Turns {

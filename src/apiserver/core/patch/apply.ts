@@ -58,7 +58,7 @@ interface WriteFacts {
 }
 
 export interface ApplyOptions extends WriteFacts {
-  /** Undefined on create. */
+  /** The stored object. Undefined on create. */
   readonly live: JsonObject | undefined;
   readonly applied: JsonObject;
   /** Takes conflicting fields from their owners instead of failing. */
@@ -71,7 +71,7 @@ export interface ApplyOptions extends WriteFacts {
 }
 
 export interface UpdateOptions extends WriteFacts {
-  /** Undefined on create. */
+  /** The stored object. Undefined on create. */
   readonly live: JsonObject | undefined;
   /** The object to be stored, without its final managed fields. */
   readonly updated: JsonObject;
@@ -141,7 +141,7 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
     return yield* ownersOfNew(options);
   }
   const known = managedForUpdate(options, sent);
-  // An existing object without managed fields gets none, except by an apply.
+  // An existing object without managed fields gets no managed fields, except by an apply.
   if (known.size === 0 && exists(live)) return [];
   yield;
   const ignored = ignoredFields(options);
@@ -410,7 +410,10 @@ function managedForApply(options: ApplyOptions): ManagedFields {
   return new Map([[identityOf(entry), entry]]);
 }
 
-/** Only writes of the object itself may edit the managed fields. */
+/**
+ * The managed fields to start from: those in the request, if the client has edited them, otherwise the stored ones.
+ * Only writes of the object itself, not of a subresource, may edit managed fields.
+ */
 function managedForUpdate(options: UpdateOptions, sent: JsonValue | undefined): ManagedFields {
   const stored = managedFieldsOf(options.live);
   const edited = (options.subresource ?? '') === '' && sent !== undefined && !equal(sent, stored);
@@ -443,7 +446,7 @@ function withoutIgnored(changes: Comparison, ignored: FieldSet): Comparison {
   };
 }
 
-/** The object without managed fields; a shallow copy if it has some. */
+/** The object without managed fields: a shallow copy, or the object itself if it has no managed fields. */
 function bare(object: JsonObject | undefined): JsonObject {
   if (object === undefined) return {};
   const metadata = field(object, 'metadata');

@@ -12,7 +12,7 @@ export function checkApplied(value: JsonValue, schema: SchemaNode | undefined, s
   if (problem !== undefined) throw untyped(`failed to create typed patch object (${subject}): ${problem}`);
 }
 
-/** The path and problem of a configuration that does not fit the schema. */
+/** The path and problem of a configuration that does not fit the schema. Undefined if the configuration fits. */
 export function problemOfApplied(value: JsonValue, schema: SchemaNode | undefined): string | undefined {
   return findProblem(value, schema, '');
 }

@@ -23,7 +23,7 @@ export function isEmpty(set: FieldSet): boolean {
   return true;
 }
 
-/** Reports whether the path to `node` is a member. Not for the root of a set. */
+/** Reports whether the path to `node` is a member. `node` must not be the root of a set. */
 export function isMember(node: FieldSet): boolean {
   return Object.hasOwn(node, SELF) || isEmpty(node);
 }
@@ -40,7 +40,7 @@ export function fieldElement(name: string): string {
   return `f:${name}`;
 }
 
-/** A node for a member with `below` under it. */
+/** The node of a member with the nodes in `below` under it. */
 export function memberNode(below: FieldSet): FieldSet {
   if (isEmpty(below)) return EMPTY_SET;
   const node: Record<string, FieldSet> = { [SELF]: EMPTY_SET };
@@ -108,7 +108,7 @@ function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
   return result ?? a;
 }
 
-/** Undefined if neither the path nor any path below remains. */
+/** Combines two nodes with the same path. Undefined if neither the path nor a path below it remains. */
 function combineNode(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet | undefined {
   const member = isMember(a) && isMember(b) === wanted;
   const below = combine(a, b, wanted);

@@ -1,4 +1,4 @@
-/** Patch types, server-side apply and field ownership. Pure. */
+/** Patch types, server-side apply and field ownership. This folder performs no I/O. */
 export {
   type ApplyOptions,
   applyServerSide,

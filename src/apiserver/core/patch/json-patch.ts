@@ -205,7 +205,7 @@ function indexAmong(token: string, count: number): number | undefined {
   return from >= 0 && from < count ? from : undefined;
 }
 
-/** Index among `count` items. */
+/** Parses the index of one of `count` items. Throws if there is no such item. */
 function itemIndex(token: string, count: number, path: readonly string[]): number {
   const index = indexAmong(token, count);
   if (index === undefined) throw unprocessable(`unable to access invalid index in path ${pointerOf(path)}`);

@@ -17,7 +17,7 @@ export interface ManagedEntry {
   readonly operation: 'Apply' | 'Update';
   readonly apiVersion: string;
   readonly time: string | undefined;
-  /** '' for the object itself. */
+  /** Subresource of the write. '' for the object itself. */
   readonly subresource: string;
   readonly fields: FieldSet;
   /** The stored entry, which is written unchanged as long as its fields do not change. */

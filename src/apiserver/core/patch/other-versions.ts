@@ -9,9 +9,9 @@ import { type FieldSet, intersection, isEmpty, unionAll } from './field-set.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import { pruneUnowned } from './typed.ts';
 
-/** Conversion between the written version and others of the kind. Arguments are not changed. */
+/** Conversion between the written version and other versions of the kind. Arguments are not changed. */
 export interface Versions {
-  /** Undefined if the version does not exist any more. */
+  /** Converts from the written version. Undefined if `apiVersion` does not exist any more. */
   to(object: JsonObject, apiVersion: string): InVersion | undefined;
   back(object: JsonObject, apiVersion: string): JsonObject;
 }

@@ -23,8 +23,8 @@ const DELETE_FROM_LIST = '$deleteFromPrimitiveList/';
 const ELEMENT_ORDER = '$setElementOrder/';
 
 /**
- * Applies `patch` to `document`. Throws ApiError: BadRequest for a malformed patch, Invalid if it does not fit the
- * document.
+ * Applies `patch` to `document`. Throws ApiError: BadRequest for a malformed patch, Invalid for a patch that does not
+ * fit the document.
  */
 export function strategicMergePatch(
   document: JsonObject,

@@ -76,7 +76,7 @@ function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], s
   return [...merged, ...rest.map(({ value }) => clone(value))];
 }
 
-/** For each index, the first item from there on that both lists have. */
+/** For each index, the next item at or after this index that both lists contain. */
 function nextShared<T>(items: readonly T[], isShared: (item: T) => boolean): (T | undefined)[] {
   const result: (T | undefined)[] = [];
   let shared: T | undefined;

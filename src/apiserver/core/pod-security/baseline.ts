@@ -198,7 +198,7 @@ function seccompAnnotations(pod: PodLike): Violation | undefined {
 const isAllowedSeccompAnnotation = (value: string): boolean =>
   value === 'runtime/default' || value === 'docker/default' || value.startsWith('localhost/');
 
-/** Rejects seccomp profiles that do not restrict system calls. Also the first part of the restricted check. */
+/** Rejects seccomp profiles that do not restrict system calls. The restricted check begins with this check. */
 export function badSeccompProfiles(pod: PodLike): Violation | undefined {
   const ofPod = pod.spec.securityContext?.seccompProfile?.type;
   const ofContainer = ({ securityContext }: Container): string | undefined => securityContext?.seccompProfile?.type;

@@ -27,7 +27,7 @@ export interface Check {
   }[];
 }
 
-/** Init containers first, then containers, then ephemeral containers. */
+/** All containers of the pod: init containers, then containers, then ephemeral containers. */
 export function containersOf({ spec }: PodLike): readonly Container[] {
   return [
     ...(spec.initContainers ?? []),
@@ -59,8 +59,8 @@ export function settersText(pod: boolean, containers: readonly string[]): string
   return setters.join(' and ');
 }
 
-/** In a user namespace, root is an unprivileged user of the host. */
+/** Reports whether the pod has a user namespace, in which root is an unprivileged user of the host. */
 export const hasUserNamespace = ({ spec }: PodLike): boolean => spec.hostUsers === false;
 
-/** Checks of Linux-only fields do not apply to Windows pods. */
+/** Reports whether the pod is for Windows. Checks of Linux-only fields do not apply to such pods. */
 export const isWindows = ({ spec }: PodLike): boolean => spec.os?.name === 'windows';

@@ -8,7 +8,7 @@ import { type LevelVersion, levelVersionText } from './policy.ts';
 
 export const MAX_EXISTING_PODS = 3000;
 
-/** Pods with the same violations share one warning. */
+/** Violations of the existing pods. Pods with the same violations share one warning. */
 export class ExistingPods {
   readonly #enforce: LevelVersion;
   readonly #found = new Map<string, { first: string; count: number }>();

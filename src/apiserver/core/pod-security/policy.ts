@@ -59,7 +59,7 @@ export const isSameLevelVersion = (a: LevelVersion, b: LevelVersion): boolean =>
 export const isFullyPrivileged = (policy: Policy): boolean =>
   MODES.every((mode) => policy[mode].level === 'privileged');
 
-/** Positive if `a` is stricter. */
+/** Compares two levels. The result is positive if `a` is stricter. */
 export const compareLevels = (a: Level, b: Level): number => LEVELS.indexOf(a) - LEVELS.indexOf(b);
 
 /**

@@ -34,7 +34,7 @@ const MANAGED_NAMESPACE = 'openshift-config-managed';
 const CONSOLE_PUBLIC = 'console-public';
 
 export const routeClusterRoles: readonly ClusterRole[] = [
-  // Objects that each host's router serves.
+  // Role for reading the objects that the router of each host serves.
   clusterRole(ROUTER, [
     rule(READ, 'core', 'namespaces services'),
     rule(READ, 'discovery.k8s.io', 'endpointslices'),

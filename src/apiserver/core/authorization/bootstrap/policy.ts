@@ -94,7 +94,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:node-proxier', [user('system:kube-proxy')]),
   // The host process runs the service proxy with the node's identity.
   clusterRoleBinding('system:node-proxier', [NODES], 'system:node-proxiers'),
-  // Network policies select pods of all nodes. Secrets are restricted by the node authorizer.
+  // Nodes enforce network policies, which select pods of all nodes.
   clusterRoleBinding('system:sdn-reader', [NODES], 'system:sdn-readers'),
   clusterRoleBinding('system:kube-controller-manager', [CONTROLLER_MANAGER]),
   clusterRoleBinding('system:kube-dns', [serviceAccount('kube-dns')]),
@@ -102,7 +102,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:volume-scheduler', [SCHEDULER]),
   clusterRoleBinding('system:service-account-issuer-discovery', [group('system:serviceaccounts')]),
   clusterRoleBinding('system:kubelet-api-admin', [user('system:kube-apiserver')]),
-  // A node with a certificate may renew it.
+  // A node with a certificate may renew this certificate.
   clusterRoleBinding(
     'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
     [NODES],
@@ -192,7 +192,7 @@ export interface BootstrapPolicy {
   /** Rules of aggregated roles are already filled in. */
   readonly clusterRoles: readonly ClusterRole[];
   readonly clusterRoleBindings: readonly ClusterRoleBinding[];
-  /** In the namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
+  /** Roles in the namespaces kube-system, kube-public, openshift-node and openshift-ingress. */
   readonly roles: readonly Role[];
   readonly roleBindings: readonly RoleBinding[];
 }
@@ -287,7 +287,7 @@ export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
   };
 }
 
-/** Name of a binding that was split from another one, and name of the original. */
+/** Names of bindings that were split from another binding, and the names of the original bindings. */
 const SPLIT_FROM: ReadonlyMap<string, string> = new Map([['system:public-info-viewer', 'system:discovery']]);
 
 /**
@@ -319,7 +319,7 @@ function autoupdates(stored: Bootstrapped): boolean {
   return stored.metadata?.annotations?.[AUTOUPDATE_ANNOTATION] !== 'false';
 }
 
-/** Missing permissions: complete rules where none of their permissions exist, otherwise single permissions. */
+/** Missing permissions: the complete rule if all of its permissions are missing, otherwise single permissions. */
 function missingRules(expected: readonly PolicyRule[], stored: readonly PolicyRule[]): PolicyRule[] {
   const missing: PolicyRule[] = [];
   for (const wanted of expected) {
