@@ -86,7 +86,7 @@ export function parseWithLines<T>(
   visit(document, {
     Alias: (_, node) => refuse(lineOf(node.range?.[0] ?? 0), 'aliases are not accepted: write the value out'),
     Node: (_, node) => {
-      // Core schema tags are resolved from the value, so every explicit tag is a custom one.
+      // Core schema tags are resolved from the value, so every explicit tag is a custom tag.
       if (node.tag?.startsWith('!')) refuse(lineOf(node.range?.[0] ?? 0), `tag "${node.tag}" is not accepted`);
       return undefined;
     },

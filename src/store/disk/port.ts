@@ -202,7 +202,7 @@ export interface PeerStream {
   cancel(): void;
 }
 
-/** A connection to one peer that reconnects automatically. Errors have etcd's status as `code`. */
+/** A connection to one peer that reconnects automatically. Errors have the gRPC status as `code`. */
 export interface PeerChannel {
   /** Whether there is a connection at the moment. */
   readonly connected: boolean;

@@ -1,8 +1,8 @@
 /**
  * Admission of connections to a port, so that a peer without credentials costs less than an authenticated client.
  * Handshakes are paced and charged to the peer's address; unauthenticated connections are limited in number, lifetime
- * and bytes; idle connections are closed when the port is full. Pure except for its `Turns`. Source: CVE-2023-44487,
- * Kubernetes' feature gate UnauthenticatedHTTP2DOSMitigation.
+ * and bytes; idle connections are closed when the port is full. The gate performs no I/O and gets time from `Turns`.
+ * Source: CVE-2023-44487, Kubernetes' feature gate UnauthenticatedHTTP2DOSMitigation.
  */
 import { type Account, Accounts } from './accounts.ts';
 import { eventLoopTurns, type Turns } from './turns.ts';
@@ -45,10 +45,10 @@ const MIN_QUEUED = 512;
 const CROWD_FACTOR = 4;
 /** Idle time after which connections above the unauthenticated limit are closed. */
 const CROWDED_IDLE_MS = 5_000;
-/** Idle time after which such connections are closed while a flood was detected recently. */
+/** Idle time after which connections above the unauthenticated limit are closed if a flood was detected recently. */
 const FLOOD_IDLE_MS = 1_000;
 const FLOOD_MEMORY_MS = 10_000;
-/** Minimum idle time of a connection before a full port closes it in favour of waiting ones. */
+/** Minimum idle time of a connection before a full port closes it in favour of waiting connections. */
 const PATIENCE_MS = 1_000;
 /** Minimum idle time during a flood, or if the address of the waiting connection holds fewer connections. */
 const FLOOD_PATIENCE_MS = 100;
@@ -62,8 +62,8 @@ const HANDSHAKE_CREDITS = 1;
 const REFUSAL_CREDITS = 0.5;
 const VIOLATION_CREDITS = 1;
 /**
- * Bytes per credit: what one millisecond decrypts and parses. A flood may send megabytes before it is noticed at the
- * end of a turn.
+ * Bytes per credit: the number of bytes that are decrypted and parsed in about one millisecond. A flood may send
+ * megabytes before it is noticed at the end of a turn.
  */
 const BYTES_PER_CREDIT = 800_000;
 /**
@@ -283,7 +283,7 @@ export class ConnectionGate {
 
   /**
    * Whether a handshake of the account may start. On a full port, closes the longest idle connection of the address
-   * with the most connections. If none has been idle long enough, new connections wait.
+   * with the most connections. If no connection has been idle long enough, new connections wait.
    */
   #hasRoom(account: Account<GatedConnection>, nowMs: number): boolean {
     const { unauthenticated } = this.#limits;
@@ -308,8 +308,8 @@ export class ConnectionGate {
   }
 
   /**
-   * Closes an authenticated connection: idle ones before busy ones, and those with a token before those with a
-   * certificate. Returns false if none may be closed.
+   * Closes an authenticated connection: connections with a token before connections with a certificate and, within each
+   * group, idle before busy connections. Returns false if no connection may be closed.
    */
   #evictAuthenticated(by: 'token' | 'certificate'): boolean {
     let victim: GatedConnection | undefined;
@@ -317,7 +317,7 @@ export class ConnectionGate {
     for (const each of this.#authenticated) {
       const certified = each.standing === 'certificate';
       const busy = each.door.busy();
-      // A new connection with a token never displaces a busy connection or one with a certificate.
+      // A new connection with a token never displaces a busy connection or a connection with a certificate.
       if (by === 'token' ? certified || busy : certified && busy) continue;
       const order = (certified ? 2 : 0) + (busy ? 1 : 0);
       if (order > best || (order === best && each.idleSinceMs >= (victim?.idleSinceMs ?? 0))) continue;

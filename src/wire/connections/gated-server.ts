@@ -52,7 +52,7 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
     server.pauseOnConnect = true;
     server.on('connection', (socket) =>
       this.#accept(socket, () => {
-        // A TLS server also applies the option to its own sockets.
+        // A TLS server also applies `pauseOnConnect` to its TLS sockets, so the option is off while the listeners run.
         server.pauseOnConnect = false;
         for (const each of listeners) each.call(server, socket);
         server.pauseOnConnect = true;
@@ -61,8 +61,8 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
   }
 
   /**
-   * Call first when a handshake is complete, with the accepted socket or its TLS socket. Undefined if it is already
-   * closed.
+   * Call first when a handshake is complete, with the accepted socket or its TLS socket. Returns undefined if the
+   * connection is already closed.
    */
   secured(socket: Socket): Served | undefined {
     const gated = this.#accepted.get(socket) ?? this.#connections.get(keyOf(socket));
@@ -109,6 +109,9 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
   }
 }
 
-/** Key for a TLS socket, which has no reference to its underlying socket. The local port is the same for all. */
+/**
+ * Key for a TLS socket, which has no reference to its underlying socket. The key omits the local port, which is the
+ * same for all connections.
+ */
 const keyOf = ({ localAddress, remoteAddress, remotePort }: SocketNames): string =>
   `${remoteAddress}|${remotePort}|${localAddress}`;

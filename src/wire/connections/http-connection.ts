@@ -3,7 +3,10 @@ import { Bucket } from './bucket.ts';
 import type { GatedConnection } from './gate.ts';
 import type { ServedConnection } from './gated-server.ts';
 
-/** A user, a request for a public file, a permitted anonymous request, or missing or invalid credentials. */
+/**
+ * Identity of a request: an authenticated user, a request for a public file, a permitted anonymous request, or a
+ * request with missing or invalid credentials.
+ */
 export type Identified = 'user' | 'public' | 'anonymous' | 'refused';
 
 /** Used part of `http.ServerResponse`. */
@@ -41,7 +44,10 @@ const REFUSALS_PER_SECOND = 10;
 /** Streams that an authenticated client may reset or cause to be reset (CVE-2023-44487, CVE-2025-8671). */
 const RESET_BURST = 1000;
 const RESETS_PER_SECOND = 33;
-/** Concurrent streams before the first identity is known, because another server may have to review it. */
+/**
+ * Maximum number of concurrent streams before the first identity is known. An identity may be known late, because
+ * another server may have to review the token.
+ */
 const MAX_PENDING_STREAMS = 100;
 /** Return value of llhttp's `on_headers_complete` for an upgrade. */
 const SKIP_REST = 2;
@@ -90,12 +96,15 @@ export class HttpConnection implements ServedConnection {
     }
     gated.refused();
     this.#anonymous += 1;
-    // As upstream, unauthenticated clients may not keep an HTTP/2 connection.
+    // As in upstream's API server, unauthenticated clients may not keep an HTTP/2 connection.
     if (this.session !== undefined) this.#endSession(this.session, isUnauthenticated);
     else if (!isUnauthenticated || as === 'refused' || this.#anonymous >= MAX_ANONYMOUS) this.#endAfterAnswer();
   }
 
-  /** In a flood, the rest would be parsed before the response is sent, so the client gets no response. */
+  /**
+   * Ends the HTTP/2 session after the response. In a flood, the remaining requests would be parsed before the response
+   * is sent, so the connection is destroyed without a response.
+   */
   #endSession(session: Session, isUnauthenticated: boolean): void {
     const bytes = this.#gated.bytesSinceGreeting();
     if (!isUnauthenticated || bytes <= MAX_REFUSED_BYTES) session.close();
@@ -113,8 +122,8 @@ export class HttpConnection implements ServedConnection {
   }
 
   /**
-   * Node creates objects, and errors with stack traces, for all requests in one read, even if the socket is destroyed
-   * at the first one.
+   * Stops the HTTP/1.1 parser. Otherwise Node creates objects, and errors with stack traces, for all requests in one
+   * read, even if the socket is destroyed at the first request.
    */
   #stopParsing(): void {
     const { parser } = this.#socket;

@@ -1,8 +1,8 @@
 /**
  * Calls to the service manager over its private socket, where it accepts D-Bus without a bus daemon, from root only. A
- * call takes a millisecond, a `systemctl` process fifteen. The connection is opened on demand and closed when idle,
- * because an open one receives every signal of every unit. Source: org.freedesktop.systemd1(5); D-Bus Specification
- * 0.43, "Authentication Protocol".
+ * call takes about one millisecond; a `systemctl` process takes fifteen. The connection is opened on demand and closed
+ * when idle, because an open connection receives every signal of every unit. Source: org.freedesktop.systemd1(5); D-Bus
+ * Specification 0.43, "Authentication Protocol".
  */
 import { connect, type Socket } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
@@ -26,7 +26,7 @@ const TIMEOUT_MS = 30_000;
 const IDLE_MS = 1_000;
 const MAX_GREETING_BYTES = 4_096;
 
-/** D-Bus error name, such as `org.freedesktop.systemd1.UnitExists`. */
+/** Error response of systemd. `errorName` is the D-Bus error name, such as `org.freedesktop.systemd1.UnitExists`. */
 export class ManagerError extends CodedError {
   readonly errorName: string;
 

@@ -21,7 +21,7 @@ export class BytePieces {
     return this.#pieces[0];
   }
 
-  /** Appends `piece`. The caller must not change a large piece afterwards; a small one is copied. */
+  /** Appends `piece`. Small pieces are copied; the caller must not change a large piece afterwards. */
   push(piece: Buffer): void {
     if (piece.length === 0) return;
     this.#bytes += piece.length;

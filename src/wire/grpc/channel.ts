@@ -47,7 +47,10 @@ export interface ChannelOptions {
   readonly key?: string | Buffer;
   /** Returns the TLS files for each new connection, because they may change. Replaces `ca`, `cert` and `key`. */
   readonly materials?: () => Pick<ChannelOptions, 'ca' | 'cert' | 'key'>;
-  /** Accepts any certificate, as etcd does with `--peer-auto-tls`: encrypted, but not authenticated. */
+  /**
+   * Accepts any certificate, as etcd does with `--peer-auto-tls`. The connection is then encrypted, but the server is
+   * not authenticated.
+   */
   readonly anyServer?: boolean;
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
   /** Longest pause between two connection attempts; 1000 ms by default. */
@@ -73,7 +76,7 @@ const REPORT_FAILURE_MS = 10_000;
 const KEEP_ALIVE_MS = 10_000;
 /** Interval of keep-alive pings when there is another endpoint to switch to. */
 const KEEP_ALIVE_OF_SEVERAL_MS = 3_000;
-/** Interval of connection attempts to the first endpoint while another one serves. */
+/** Interval of connection attempts to the first endpoint while another endpoint serves. */
 const RETURN_MS = 5_000;
 /** Time that calls in progress have on a connection that is being replaced. */
 const DRAIN_MS = 10_000;
@@ -129,8 +132,9 @@ export class Channel {
   }
 
   /**
-   * Sends one request and returns its response. Throws RpcError: 'unavailable' if there is no connection in time or it
-   * is lost meanwhile (the request may then have taken effect), 'deadlineExceeded' after `timeoutMs`.
+   * Sends one request and returns its response. Throws RpcError: 'unavailable' if no connection is established in time,
+   * or if the connection is lost before the response (the request may then have taken effect), 'deadlineExceeded' after
+   * `timeoutMs`.
    */
   unary(path: string, message: Buffer, timeoutMs: number, metadata?: Metadata): Promise<Buffer> {
     return new Promise((resolve, reject) => {
@@ -160,7 +164,10 @@ export class Channel {
     });
   }
 
-  /** Opens a stream as soon as there is a connection; `events.ended` is called when the stream, or the wait, ends. */
+  /**
+   * Opens a stream as soon as there is a connection; `events.ended` is called when the stream ends, or when the wait
+   * for a connection fails.
+   */
   stream(path: string, events: ClientStreamEvents, metadata?: Metadata): ClientStream {
     const stream = new ClientStream(events, this.#options.maxMessageBytes);
     const ready = (connection: Http2Connection): void => {
@@ -216,7 +223,7 @@ export class Channel {
     }
     this.#waiting.push(waiting);
     this.#armSweep();
-    // A full connection gets free streams by itself; only a lost one must be replaced.
+    // A full connection gets free streams by itself; only a lost connection must be replaced.
     if (this.#connection === undefined || this.#connection.closed) this.#connect();
   }
 
@@ -327,8 +334,8 @@ export class Channel {
   }
 
   /**
-   * Keeps a connection open until its calls end, with a limit on the number of such connections: a server that closes
-   * every connection and never ends one would otherwise accumulate one per call.
+   * Keeps a connection open until its calls end, with a limit on the number of such connections: otherwise, the client
+   * would accumulate connections to a server that sends GOAWAY for each call and never closes a connection.
    */
   #leave(connection: Http2Connection): void {
     this.#leaving.add(connection);
@@ -337,7 +344,7 @@ export class Channel {
     oldest?.destroy('too many connections are going away');
   }
 
-  /** Schedules the next connection attempt to the first endpoint while another one serves. */
+  /** Schedules the next connection attempt to the first endpoint while another endpoint serves. */
   #armReturn(): void {
     this.#return?.cancel();
     this.#return = undefined;
@@ -347,7 +354,7 @@ export class Channel {
 
   #tryFirst(): void {
     const [first] = this.#endpoints;
-    // A connection attempt in progress is rebalanced after it has succeeded.
+    // Without a connection, a regular attempt is in progress. Its success schedules the next attempt to return.
     if (first === undefined || this.#next === 0 || this.#closed || this.#connection === undefined) return;
     const socket = this.#open(first);
     this.#returning = socket;
@@ -371,7 +378,7 @@ export class Channel {
 
   /**
    * Moves new calls to `connection`. The old connection ends when its calls have their responses; its streams restart
-   * on the new one.
+   * on the new connection.
    */
   #moveTo(connection: Http2Connection): void {
     const old = this.#connection;

@@ -55,7 +55,10 @@ export interface RpcListenerOptions {
 const GREETING_MS = 10_000;
 /** First byte of a TLS connection: the record type "handshake" (RFC 8446 §5.1). */
 const TLS_HANDSHAKE = 22;
-/** Connections with a client certificate, or that need none, are kept as long as there is room. */
+/**
+ * Limits of the connection gate. A connection with a client certificate, or without the need for one, counts as
+ * authenticated and is never closed because it is idle.
+ */
 const LIMITS: GateLimits = {
   authenticated: 10_000,
   unauthenticated: 128,
@@ -166,7 +169,8 @@ class Listener implements RpcListener {
       if (fresh === undefined) begin();
       else fresh.then(begin, () => socket.destroy());
     };
-    // Connections are passed to this server by hand. It enforces its time limits only after this event.
+    // The HTTP server does not listen itself; connections are passed to it. It enforces its time limits only after the
+    // event 'listening'.
     this.#http.emit('listening');
     this.#server = server;
     if (path === undefined) await this.#bind(server, host, port);

@@ -51,7 +51,7 @@ export class PlainCall implements StreamEvents {
   }
 
   data(bytes: Buffer, endStream: boolean): void {
-    // Copied, because the connection reuses its read buffer.
+    // The bytes are copied, because the connection reuses its read buffer.
     if (bytes.length > 0) this.#body.push(Buffer.from(bytes));
     if (endStream) this.#body.end();
   }

@@ -62,7 +62,7 @@ export class BodyGatherer {
     return this.#whole.promise;
   }
 
-  /** Appends `piece`. The caller must not change a large piece afterwards; a small one is copied. */
+  /** Appends `piece`. Small pieces are copied; the caller must not change a large piece afterwards. */
   push(piece: Buffer): void {
     if (this.#tooLarge) return;
     this.#pieces.push(piece);

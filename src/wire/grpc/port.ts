@@ -39,7 +39,7 @@ export function messageLength(message: RpcMessage): number {
   return length;
 }
 
-/** The message in one piece; a view where it is one already. */
+/** The message in one piece. Returns a view if the message is not in pieces. */
 export function wholeMessage(message: RpcMessage): Buffer {
   if (!(message instanceof Uint8Array)) return Buffer.concat(message);
   return Buffer.from(message.buffer, message.byteOffset, message.byteLength);
@@ -51,7 +51,9 @@ export interface UnaryCall extends CallIdentity {
   redirect?(): void;
   reply(message: RpcMessage): void;
   fail(code: RpcCode, message: string): void;
-  /** Calls `listener` once when the client cancels before the reply; at once when it already has. */
+  /**
+   * Calls `listener` once when the client cancels before the reply; immediately if the client has already cancelled.
+   */
   whenCancelled(listener: () => void): void;
 }
 
@@ -82,7 +84,7 @@ export interface HttpAnswer {
 
 /** A response body that is streamed. */
 export interface HttpStream {
-  /** False: the peer is slow, wait for `drained`. */
+  /** Returns false if the peer is slow. The writer must then wait for `drained`. */
   write(text: string): boolean;
   end(): void;
   /** Calls `listener` when the client disconnected or the response has ended. */

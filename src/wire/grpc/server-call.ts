@@ -13,7 +13,10 @@ import {
   type UnaryCall,
 } from './port.ts';
 
-/** Slightly more than the largest accepted request, so that the service rejects larger ones with etcd's message. */
+/**
+ * Slightly more than the largest accepted request, so that the service itself rejects larger requests with etcd's
+ * message.
+ */
 const MAX_MESSAGE = 2 << 20;
 
 const CONTENT_TYPE = { name: 'content-type', value: 'application/grpc' };

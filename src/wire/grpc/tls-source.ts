@@ -20,7 +20,7 @@ export interface TlsMaterials {
   readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
 }
 
-/** Queried before every handshake. A different object than the last one means a change. */
+/** Queried before every handshake. A new object means that the materials have changed. */
 export interface TlsSource {
   current(): Promise<TlsMaterials>;
 }
@@ -61,8 +61,8 @@ class Refusals {
 }
 
 /**
- * Performs handshakes with the current materials of `source`. Throws if the first ones have no valid certificate and
- * key.
+ * Performs handshakes with the current materials of `source`. Throws if the first materials have no valid certificate
+ * and key.
  */
 export async function createTlsFront(
   source: TlsMaterials | TlsSource,

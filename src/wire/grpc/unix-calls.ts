@@ -40,7 +40,9 @@ export async function callOnSocket(
   }
 }
 
-/** Longest path in a socket address (unix(7)). A longer one is addressed through its opened directory. */
+/**
+ * Longest path in a socket address (unix(7)). A socket with a longer path is addressed through its opened directory.
+ */
 const MAX_PATH_BYTES = 107;
 
 const opened = (directory: string): Promise<FileHandle> =>

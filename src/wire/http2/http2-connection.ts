@@ -3,7 +3,8 @@
  * needs and handles everything that a peer may send: multiplexed streams, flow control in both directions, settings,
  * pings, graceful shutdown; no server push and no priorities. `FrameReader` parses frames and `FrameSender` sends them.
  *
- * It replaces `node:http2`, which costs about 50 µs of CPU per request on each side; this costs a few.
+ * This class replaces `node:http2`, which costs about 50 µs of CPU per request on each side, while this class costs a
+ * few µs.
  */
 
 import type { Duplex } from 'node:stream';
@@ -115,7 +116,7 @@ export class Http2Connection implements StreamOwner {
     return this.#streams.size;
   }
 
-  /** Number of open streams that end by themselves, without the lasting ones such as watches. */
+  /** Number of open streams that end by themselves, without lasting streams such as watches. */
   get callCount(): number {
     let count = 0;
     for (const { events } of this.#streams.values()) if (events.lasting !== true) count += 1;
@@ -141,7 +142,7 @@ export class Http2Connection implements StreamOwner {
     return stream;
   }
 
-  /** Sends a ping; returns false if the previous one has not been answered. */
+  /** Sends a ping; returns false if the previous ping has not been answered. */
   ping(): boolean {
     if (!this.#pingAnswered) return false;
     this.#pingAnswered = false;
@@ -149,7 +150,7 @@ export class Http2Connection implements StreamOwner {
     return true;
   }
 
-  /** Sends GOAWAY: no new streams from the peer, open ones may finish. */
+  /** Sends GOAWAY: the peer must not open new streams, and open streams may finish. */
   goAway(reason: string): void {
     if (this.#closed || this.#goneAway) return;
     this.#goneAway = true;
@@ -303,7 +304,8 @@ export class Http2Connection implements StreamOwner {
         initialWindow = value;
       }
     }
-    // Applied once per frame: a frame may repeat the setting thousands of times, with thousands of streams open.
+    // The window is applied once per frame, because a frame may repeat the setting thousands of times while thousands
+    // of streams are open.
     if (initialWindow !== this.#peerInitialWindow) {
       for (const stream of this.#streams.values()) stream.sendWindow += initialWindow - this.#peerInitialWindow;
       this.#peerInitialWindow = initialWindow;

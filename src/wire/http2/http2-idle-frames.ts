@@ -2,9 +2,9 @@ import { ConnectionError, ErrorCode } from './http2-frames.ts';
 
 const WINDOW_MS = 10_000;
 
-/** Limit for a client: it opens streams, and each may need some of these frames. */
+/** Limit for frames from a client, which may need some of these frames for each stream that it opens. */
 export const IDLE_FRAMES_OF_CLIENT = 2_000;
-/** Limit for a server: it may send pings and may reset streams, for each call that is made. */
+/** Limit for frames from a server, which may send pings and resets for each call of this client. */
 export const IDLE_FRAMES_OF_SERVER = 50_000;
 
 /**
@@ -20,7 +20,7 @@ export class IdleFrames {
     this.#most = most;
   }
 
-  /** Counts a frame that causes no work. Throws when the limit is exceeded. */
+  /** Counts one frame. Throws ConnectionError when the limit is exceeded. */
   add(): void {
     const now = performance.now();
     if (now - this.#since > WINDOW_MS) {

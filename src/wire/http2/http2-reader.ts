@@ -4,7 +4,7 @@ import { ConnectionError, ErrorCode, Flag, FRAME_HEADER, FrameType, MAX_FRAME, P
 export interface FrameHandler {
   /** Start of a DATA frame of `length` bytes, including padding. */
   dataBegins(id: number, length: number, endStream: boolean): void;
-  /** Next bytes of the current DATA frame. `whole`: these are the last ones. */
+  /** Next bytes of the current DATA frame. `whole`: these are the last bytes of the frame. */
   data(bytes: Buffer, whole: boolean): void;
   /** A complete header block, still HPACK-encoded. */
   headers(id: number, block: Buffer, endStream: boolean): void;

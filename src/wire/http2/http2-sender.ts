@@ -33,13 +33,13 @@ const HIGH_WATER = 1 << 20;
 const SMALL_WRITE = 16 << 10;
 /**
  * Number of requests after which a flush happens before the event-loop turn ends, so that the peer works on them while
- * this process handles the rest of the turn. Without it both sides would alternate and wait for each other. With a
- * smaller number the extra writes cost more than the overlap gains.
+ * this process handles the rest of the turn. Without an early flush, both sides would alternate and wait for each
+ * other. With a smaller number the extra writes cost more than the overlap gains.
  */
 const EARLY_REQUESTS = 8;
 /**
  * Window updates that the peer may send in response to one DATA frame (for the stream and the connection), and the
- * limit for outstanding ones.
+ * maximum number of outstanding updates.
  */
 const UPDATES_PER_FRAME = 4;
 const MAX_UPDATES = 1 << 16;
@@ -96,8 +96,8 @@ export class FrameSender {
   }
 
   /**
-   * Like `write`, for the response to a frame that requires one. Throws if the peer keeps sending such frames and does
-   * not read.
+   * Like `write`, for the response to a frame that requires a response. Throws if the peer keeps sending such frames
+   * and does not read.
    */
   reply(bytes: Uint8Array): void {
     this.#replies += 1;
@@ -109,7 +109,7 @@ export class FrameSender {
   #queueFlush(): void {
     if (this.#flushQueued) return;
     this.#flushQueued = true;
-    // Everything that the sockets readable in this turn have caused leaves in one write.
+    // All frames that result from the sockets that are readable in this turn are sent in one write.
     atTurnEnd(this.#flushAtTurnEnd);
   }
 
@@ -184,7 +184,7 @@ export class FrameSender {
     this.#flush();
   };
 
-  /** Writes the queue, unless a write is in progress: its completion calls this again. */
+  /** Writes the queue, unless a write is in progress. The completion of that write calls this method again. */
   #flush(): void {
     if (this.#closed || this.#leaving > 0) return;
     for (const stream of this.#ready) {

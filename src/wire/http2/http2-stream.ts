@@ -47,7 +47,7 @@ export class Http2Stream implements FrameSource {
   events: StreamEvents = NO_EVENTS;
   sendWindow: number;
   receiveWindow = 4 << 20;
-  /** Pieces to send from index `#first`. The sent ones before it are removed from time to time. */
+  /** Pieces to send from index `#first`. The sent pieces before `#first` are removed from time to time. */
   #queue: Uint8Array[] = [];
   #first = 0;
   #firstOffset = 0;
@@ -233,7 +233,7 @@ export class Http2Stream implements FrameSource {
   #settle(): void {
     if (this.#gone || !this.#receivedEnd) return;
     if (!this.#sentEnd) {
-      // The response is complete. The rest of the request will not be read by the server and may never get window.
+      // The response is complete. The server will not read the rest of the request, which may never get a send window.
       if (this.#owner.client) this.reset(ErrorCode.cancel);
       return;
     }

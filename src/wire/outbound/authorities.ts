@@ -1,6 +1,7 @@
 /**
- * Certificate authorities for servers outside the cluster: those of Node.js and of the system. The system's file is
- * read again when it changes, so that an authority installed with `update-ca-certificates` is used without a restart.
+ * Certificate authorities for servers outside the cluster: the authorities built into Node.js and the authorities of
+ * the system. The system's file is read again when it changes, so that an authority installed with
+ * `update-ca-certificates` is used without a restart.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { getCACertificates, rootCertificates } from 'node:tls';
@@ -19,7 +20,7 @@ export class SystemAuthorities {
   #stamp = '';
   #known: readonly string[] | undefined;
 
-  /** @param files The first that exists is used. */
+  /** @param files The first file that exists is used. */
   constructor(files: readonly string[] = FILES) {
     this.#files = files;
   }

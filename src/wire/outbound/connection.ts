@@ -4,7 +4,7 @@ import { certificatesIn, SystemAuthorities } from './authorities.ts';
 import { type OutboundSettings, proxyFor } from './proxy-choice.ts';
 
 export interface OutboundTls {
-  /** PEM of the authorities of the server, instead of the system's. */
+  /** PEM of the authorities that verify the server, instead of the system's authorities. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
@@ -17,13 +17,13 @@ export interface OutboundOptions {
   readonly tls?: OutboundTls;
   readonly headersTimeout?: number;
   readonly bodyTimeout?: number;
-  /** Most connections per origin. */
+  /** Maximum number of connections per origin. */
   readonly connections?: number;
 }
 
 const system = new SystemAuthorities();
 
-/** Authorities for a server whose own are not configured. */
+/** Authorities for a server without configured authorities. */
 export const authoritiesOf = ({ authorities = '' }: OutboundSettings): string[] => [
   ...system.all(),
   ...certificatesIn(authorities),
@@ -45,7 +45,7 @@ export class OutboundDispatcher extends Dispatcher {
     if (httpProxy === undefined && httpsProxy === undefined) return;
     this.#proxied = new EnvHttpProxyAgent({
       ...agent,
-      // `proxyFor` decides, because undici does not know networks.
+      // `proxyFor` decides whether to use the proxy, because undici does not support networks in `noProxy`.
       ...{ httpProxy: httpProxy ?? '', httpsProxy: httpsProxy ?? '', noProxy: '' },
       proxyTls: { timeout: connectTimeoutMs, ca: authoritiesOf(settings) },
       requestTls: connect,

@@ -1,6 +1,6 @@
 /**
- * Which proxy a request to another network uses. The rules are those of curl and of OpenShift's Proxy object: `noProxy`
- * lists host names, domains, addresses and networks that are reached directly.
+ * Selects the proxy for a request to another network. The rules are those of curl and of OpenShift's Proxy object:
+ * `noProxy` lists host names, domains, addresses and networks that are reached directly.
  */
 import { BlockList, isIP } from 'node:net';
 
@@ -18,7 +18,10 @@ export interface OutboundSettings {
 /** Settings without a proxy. */
 export const DIRECT: OutboundSettings = { noProxy: [] };
 
-/** Reads the usual variables. The lower-case names win, as with curl. `HTTP_PROXY` is used in both spellings. */
+/**
+ * Reads the usual variables. The lower-case names take precedence, as with curl. Unlike curl, the upper-case name
+ * `HTTP_PROXY` is also read.
+ */
 export function settingsFromEnvironment(env: Readonly<Record<string, string | undefined>>): OutboundSettings {
   const variable = (name: string): string | undefined => {
     const value = env[name.toLowerCase()] ?? env[name];

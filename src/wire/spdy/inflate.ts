@@ -3,7 +3,7 @@ import { constants, createInflate } from 'node:zlib';
 import { CodedError } from '../../base/errors.ts';
 import { SPDY_DICTIONARY } from './dictionary.ts';
 
-/** Limit for one inflated block; a larger one is an attack. */
+/** Limit for one inflated block; a larger block is an attack. */
 const MAX_BLOCK_BYTES = 64 * 1024;
 
 export interface HeaderInflate {

@@ -151,7 +151,8 @@ export function createStoredDeflate(): (block: Buffer) => Buffer {
       header.writeUInt16LE(~piece.length & 0xffff, 3);
       parts.push(header, piece);
     }
-    // An empty stored block ends a sync flush. Go's inflater returns its output only when it reads one.
+    // An empty stored block ends a sync flush. Go's inflater returns its output only when it reads an empty stored
+    // block.
     parts.push(EMPTY_BLOCK);
     return Buffer.concat(parts);
   };

@@ -2,9 +2,10 @@
  * The server side of one SPDY/3.1 connection (SPDY protocol draft 3.1) as Kubernetes clients use it: only the client
  * opens streams.
  *
- * Flow control: the server sends WINDOW_UPDATE for consumed data. Kubernetes' own client library never does, so windows
- * limit sending only after the peer has shown support by SETTINGS or WINDOW_UPDATE; before that, TCP's back-pressure
- * limits it. Receiving is limited by each stream's queue: while one is full, the socket is not read.
+ * Flow control: the server sends WINDOW_UPDATE for consumed data. Kubernetes' own client library never sends
+ * WINDOW_UPDATE, so windows limit sending only after the peer has shown support by SETTINGS or WINDOW_UPDATE; before
+ * that, TCP's back-pressure limits sending. Receiving is limited by the queue of each stream: while any queue is full,
+ * the socket is not read.
  */
 import type { Duplex } from 'node:stream';
 import { CodedError, ignore } from '../../base/errors.ts';
@@ -258,7 +259,8 @@ class ServerSpdySession implements SpdySession {
       this.#peerKeepsWindows = true;
       window = value;
     }
-    // Applied once per frame: a frame may repeat the setting thousands of times, with hundreds of streams open.
+    // The window is applied once per frame, because a frame may repeat the setting thousands of times while hundreds of
+    // streams are open.
     if (window === this.#initialSendWindow) return;
     for (const state of this.#streams.values()) state.sendWindow += window - this.#initialSendWindow;
     this.#initialSendWindow = window;
