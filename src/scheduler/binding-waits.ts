@@ -1,4 +1,4 @@
-/** Waits before binding until a pod's devices are ready for use. Source: KEP-5007. */
+/** Delays the binding of a pod until its devices are ready for use. Source: KEP-5007. */
 
 import type { ResourceClaim } from '../api/devices/types.ts';
 import type { Node, Pod } from '../api/generated/core/v1.ts';
@@ -37,8 +37,8 @@ export class BindingWaits {
   }
 
   /**
-   * Resolves when all binding conditions of the pod's claims are true. Rejects when one of them fails, when the pod is
-   * deleted, and after the timeout.
+   * Resolves when all binding conditions of the claims are true. Rejects if a condition fails, if the pod is deleted,
+   * or after the timeout.
    */
   async ready(info: PodInfo, node: Node, claims: readonly ResourceClaim[], timeoutMs: number): Promise<void> {
     const conditional = claims.filter(hasBindingConditions);
@@ -53,7 +53,7 @@ export class BindingWaits {
     const { pods, claims } = this.#sources;
     if (pods.get(info.key)?.metadata?.uid !== info.uid) throw new Error(`pod ${info.key} is deleted`);
     const shown = claims.get(objectKey(written));
-    // The informer may not show the written claim yet.
+    // While the informer does not show the allocation yet, use the claim as it was written.
     const claim = shown?.status?.allocation === undefined ? written : shown;
     if (shown !== undefined && shown.metadata?.uid !== written.metadata?.uid)
       throw new Error(`resourceclaim "${written.metadata?.name}" was replaced`);

@@ -1,4 +1,4 @@
-/** Steps from a decision to a bound pod: Reserve, PreBind and Bind, or the report of the failure. */
+/** Executes the steps from a decision to a bound pod: Reserve, PreBind and Bind. Reports failures. */
 
 import type { Node } from '../api/generated/core/v1.ts';
 import { isApiError } from '../api/meta/status.ts';
@@ -15,7 +15,9 @@ import type { EpochState } from './state.ts';
 /** Maximum number of concurrent bindings. */
 const MAX_BINDINGS = 64;
 
-/** Upstream's Permit: resolves when the pod may be bound, and rejects when it may not. */
+/**
+ * Upstream's Permit extension point. `ready` resolves when the pod may be bound and rejects if it must not be bound.
+ */
 export interface Permit {
   ready(): Promise<void>;
   failed(error: Error): void;
@@ -34,7 +36,7 @@ export class Binding {
   }
 
   /**
-   * Reserves the resources on the node and those of plug-ins. Returns undefined on success; otherwise nothing is
+   * Reserves the resources of the node and of plug-ins for the pod. Returns undefined on success. Otherwise nothing is
    * reserved.
    */
   reserve(info: PodInfo, node: NodeName): Unschedulable | undefined {
@@ -59,7 +61,7 @@ export class Binding {
     this.#state.cluster.forget(info.uid);
   }
 
-  /** Binds a reserved pod. */
+  /** Binds a pod for which `reserve` has succeeded. */
   bind(info: PodInfo, node: NodeName, permit?: Permit): void {
     const host = this.#state.cluster.node(node)?.node;
     const prepared = host === undefined ? undefined : this.#prepare(info, host, permit);
@@ -123,13 +125,17 @@ export class Binding {
     const message = `binding rejected: ${messageOf(error)}`;
     deps.log.v(2, 'binding failed', { pod: info.key, node, error: messageOf(error) });
     queue.failed(info.uid, this.#state.nowMs());
-    // Another scheduler or an earlier leader has bound the pod. The watch will deliver that, so no error is reported.
+    // Another scheduler or an earlier leader has bound the pod. The informer will deliver the binding, so no error is
+    // reported.
     if (isApiError(error, 'Conflict')) return;
     deps.recorder.event(info.pod, 'Warning', 'FailedScheduling', message);
     await this.#report(info, 'SchedulerError', message, undefined);
   }
 
-  /** Queues the pod until a change, reports the reason, and preempts pods if that was decided. */
+  /**
+   * Requeues the pod until an event may help, reports the reason, and evicts victims if the decision contains a
+   * preemption.
+   */
   handleSchedulingFailure(info: PodInfo, decision: Unschedulable): void {
     const { cluster, deps, queue } = this.#state;
     queue.rejected(info.uid, decision.filters, this.#state.nowMs());

@@ -1,5 +1,5 @@
 /**
- * Determines which changes of a pod or node are relevant to scheduling. Heartbeats and status updates must not queue
+ * Determines which changes of a pod or node are relevant to scheduling. Heartbeats and status updates must not requeue
  * pods.
  */
 import type { Node, Pod } from '../api/generated/core/v1.ts';
@@ -33,7 +33,10 @@ export function isPlaced(pod: Pod): boolean {
   return (pod.spec?.nodeName ?? '') !== '';
 }
 
-/** Whether a change of a pending pod may make it schedulable. Its status is written by the scheduler and is ignored. */
+/**
+ * Whether a change of a pending pod may make it schedulable. Its status is mostly ignored, because the scheduler writes
+ * it.
+ */
 export function isPodRelevant(pod: Pod, old: Pod): boolean {
   return (
     differs(pod.spec, old.spec) ||
@@ -43,7 +46,7 @@ export function isPodRelevant(pod: Pod, old: Pod): boolean {
   );
 }
 
-/** Claims created from the pod's templates. */
+/** Names of the claims that were created from the templates of the pod. */
 const claimStatuses = ({ status }: Pod): unknown => status?.resourceClaimStatuses;
 
 export function differs(a: unknown, b: unknown): boolean {

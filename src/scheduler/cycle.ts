@@ -1,4 +1,4 @@
-/** Decision about one pod: synchronous, or with requests to extenders in between. */
+/** Makes the decision about one pod. It is synchronous unless extenders must be called. */
 
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import { messageOf } from '../base/errors.ts';
@@ -18,7 +18,7 @@ import type { Extenders } from './extenders.ts';
 import { disruptionBudgets } from './sources.ts';
 import type { EpochState } from './state.ts';
 
-/** `mayPreempt` false: the pod waits for free resources instead of preempting pods. */
+/** Decides about the pod. If `mayPreempt` is false, no pods are preempted. */
 export function decide(
   state: EpochState,
   pod: PodInfo,
@@ -42,7 +42,7 @@ async function decideWith(extenders: Extenders, input: ScheduleInput): Promise<D
     const found = await extenders.filter(input.pod, findNodes(input));
     if (found.feasible.length > 0) {
       const extra = await extenders.prioritize(input.pod, found.feasible);
-      // Nodes may have been deleted during the request to the extenders.
+      // Nodes may have been deleted while the extenders were called.
       const present = found.feasible.filter(({ name }) => input.cluster.node(name) !== undefined);
       const chosen = chooseNode(input, present, extra);
       if (chosen !== undefined) return { kind: 'bind', node: chosen.name, feasible: present.length };

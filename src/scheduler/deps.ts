@@ -9,7 +9,7 @@ export const SCHEDULER_LEASE = { namespace: 'kube-system', name: 'kube-scheduler
 /** Dependencies that the composition passes to the scheduler. */
 export interface SchedulerDeps {
   readonly client: ApiClient;
-  /** Shared with the controllers in the same process. */
+  /** Informer factory that the scheduler shares with the controllers in the same process. */
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;
   /** Elector for the Lease `kube-system/kube-scheduler` (see `SCHEDULER_LEASE`). */
@@ -17,15 +17,15 @@ export interface SchedulerDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Default: upstream's settings. */
+  /** Default: settings of upstream's default configuration. */
   readonly settings?: SchedulerSettings;
-  /** Required with `settings.extenders`. */
+  /** Required if `settings.extenders` is not empty. */
   readonly extenders?: ExtenderCaller;
 }
 
 /** Settings from a KubeSchedulerConfiguration. */
 export interface SchedulerSettings {
-  /** Profiles by `spec.schedulerName` of the pods to schedule. Pods with other names belong to other schedulers. */
+  /** Profiles with the scheduler names of their pods. Pods with other scheduler names are ignored. */
   readonly profiles: readonly ProfileSettings[];
   readonly extenders: readonly ExtenderSettings[];
   readonly initialBackoffMs: number | undefined;

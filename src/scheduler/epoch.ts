@@ -1,6 +1,6 @@
 /**
- * One leadership epoch: maintains the cluster snapshot, pops pods from the queue one at a time, and binds
- * asynchronously.
+ * Scheduling during one period of leadership: maintains the cluster state, takes pods from the queue one at a time, and
+ * binds them asynchronously.
  */
 import { setImmediate as yieldToLoop } from 'node:timers';
 import { type PodInfo, podInfoOf } from '../api/podspec/scheduling/pod-info.ts';
@@ -34,10 +34,10 @@ import type { EpochState } from './state.ts';
 import { VolumeBinder } from './volumes.ts';
 import { createWrites, type SchedulingWrites } from './writes.ts';
 
-/** Maximum time for decisions before yielding to the event loop. */
+/** Maximum duration of consecutive decisions before the event loop can run other work. */
 const SLICE_MS = 10;
 const DISCOVERY_RETRY_MS = 2_000;
-/** Minimum interval between checks for a missing pod group definition. */
+/** Minimum interval between attempts to discover pod groups, whose definition may be created later. */
 const POD_GROUPS_RETRY_MS = 5_000;
 
 export function startEpoch(deps: SchedulerDeps, sources: Sources): () => Promise<void> {
@@ -63,8 +63,8 @@ class Epoch implements EpochState {
   #support: ViewSupport;
   #podGroupsCheckedMs = Number.NEGATIVE_INFINITY;
   /**
-   * Whether a decision waits for extenders or discovery. No other decision starts, because it would not see the
-   * resources that this one reserves.
+   * Whether a decision is waiting for extenders or discovery. Meanwhile no other decision starts, because it would not
+   * see the resources that the waiting decision will reserve.
    */
   #isDeciding = false;
   #isPumping = false;
@@ -132,8 +132,8 @@ class Epoch implements EpochState {
   }
 
   #discover(): void {
-    // The end of the epoch does not wait for this. Discovery may hang while the server is unreachable, and its result
-    // is ignored once stopped.
+    // `stop` does not wait for the discovery, which may hang while the server is unreachable. After a stop, its result
+    // is ignored.
     void discoverOptionalSources(this.deps).then(
       (more) => {
         if (this.#stopped) return;
@@ -175,7 +175,7 @@ class Epoch implements EpochState {
     if (!this.#stopped) this.#feed.released(pod);
   }
 
-  /** Schedules decisions outside the caller. Several calls cause one run. */
+  /** Starts decisions in a later turn of the event loop. Several calls before that start only one run. */
   pump(): void {
     if (this.#isPumping || this.#isDeciding || this.#stopped) return;
     this.#isPumping = true;
@@ -200,7 +200,7 @@ class Epoch implements EpochState {
       }
       if (clock.monotonicMs() - startedMs > SLICE_MS) break;
     }
-    // At the limit, the end of a binding calls this again.
+    // At the limit of concurrent bindings, the end of a binding calls `pump` again.
     if (this.#binding.isFull) return;
     const dueMs = this.queue.nextDueInMs(this.nowMs());
     this.#timer?.cancel();
@@ -255,7 +255,9 @@ class Epoch implements EpochState {
     }
   }
 
-  /** Logs a defect triggered by one pod, which must not stop the scheduling of other pods. */
+  /**
+   * Handles an unexpected error, which must not stop the scheduling of other pods: logs it and retries the pod later.
+   */
   #failed(info: PodInfo, error: unknown): void {
     this.deps.log.error('scheduling failed', { pod: info.key, error: messageOf(error) });
     this.queue.failed(info.uid, this.nowMs());
@@ -263,14 +265,16 @@ class Epoch implements EpochState {
 
   #act(info: PodInfo, decision: Decision): void {
     if (this.#stopped) return;
-    // The pod may have been deleted or bound during the request to the extenders.
+    // The pod may have been deleted or bound while the extenders were called.
     if (this.queue.get(info.uid) === undefined) return;
     const outcome = decision.kind === 'bind' ? this.#binding.reserve(info, decision.node) : decision;
     if (outcome !== undefined) this.#binding.handleSchedulingFailure(info, outcome);
     else if (decision.kind === 'bind') this.#binding.bind(info, decision.node);
   }
 
-  /** Attempts to place the group of a pod. A group label has no effect where pod groups are not served. */
+  /**
+   * Tries to place the group of a pod. If the server does not serve pod groups, the label of the group has no effect.
+   */
   async #attemptGroup(info: PodInfo, profile: Profile, key: string): Promise<void> {
     const groups = this.#more.podGroups ?? (await this.#detectPodGroups());
     if (this.#stopped) return;

@@ -1,6 +1,6 @@
 /**
- * Calls the configured extenders. Upstream's types have no JSON tags: field names are Go's, and responses are read
- * without regard to case, as Go does. Source: pkg/scheduler/extender.go.
+ * Calls the configured extenders. Upstream's types have no JSON tags, so requests use the names of the Go fields.
+ * Responses are read without regard to case, as Go does. Source: pkg/scheduler/extender.go.
  */
 
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
@@ -13,7 +13,7 @@ import { byImportance, type PreemptionCandidate } from './core/preemption.ts';
 import type { FoundNodes } from './core/schedule.ts';
 import type { ExtenderCaller, ExtenderSettings } from './extender-port.ts';
 
-/** An extender scores 0 … 10, nodes are scored 0 … 100. */
+/** Factor from the scores of extenders (0 to 10) to the scores of nodes (0 to 100). */
 const SCORE_SCALE = 10;
 const MAX_EXTENDER_SCORE = 10;
 
@@ -33,7 +33,7 @@ export class Extenders {
     return this.#settings.some((extender) => isInterested(extender, pod));
   }
 
-  /** Throws an Error when an extender that is not ignorable fails. */
+  /** Removes nodes that extenders reject. Throws an Error if an extender fails that is not ignorable. */
   async filter(pod: PodInfo, found: FoundNodes): Promise<FoundNodes> {
     let { feasible } = found;
     const rejections = new Map(found.rejections);
@@ -58,7 +58,7 @@ export class Extenders {
     return { feasible, rejections };
   }
 
-  /** Scores that the extenders add to each node. A failing extender adds none. */
+  /** Additional score of each node. An extender that fails adds no scores. */
   async prioritize(pod: PodInfo, nodes: readonly NodeInfo[]): Promise<Map<string, number>> {
     const scores = new Map<string, number>();
     const responses = this.#settings.map(async (extender) => {
@@ -77,7 +77,7 @@ export class Extenders {
     return scores;
   }
 
-  /** Candidates that all extenders accept. Throws an Error when an extender that is not ignorable fails. */
+  /** Candidates that all extenders accept. Throws an Error if an extender fails that is not ignorable. */
   async preempt(pod: PodInfo, candidates: readonly PreemptionCandidate[]): Promise<readonly PreemptionCandidate[]> {
     let left = candidates;
     for (const extender of this.#settings) {
@@ -90,7 +90,7 @@ export class Extenders {
     return left;
   }
 
-  /** Extender that binds the pod. Undefined: the API server does. */
+  /** Returns a function that binds the pod through an extender; undefined if the API server must bind it. */
   binder(pod: PodInfo): ((node: string) => Promise<void>) | undefined {
     const extender = this.#settings.find((each) => each.bindVerb !== undefined && isInterested(each, pod));
     const verb = extender?.bindVerb;
@@ -106,7 +106,7 @@ export class Extenders {
     };
   }
 
-  /** Returns undefined when an ignorable extender failed or its response is invalid. */
+  /** Sends a request. Returns undefined if an ignorable extender has failed or its response is invalid. */
   async #send<T>(
     extender: ExtenderSettings,
     verb: string,
@@ -160,7 +160,7 @@ function readFilterResult(
   const names = nodeCacheCapable
     ? fieldOf(answer, 'NodeNames')
     : sent && list(record(sent)['items']).map((node) => record(record(node)['metadata'])['name']);
-  // A response without nodes keeps the sent ones, except for the failed ones.
+  // A response without nodes accepts all nodes that were sent, except those that it lists as failed.
   const kept = new Set(Array.isArray(names) ? names.map(String) : nodes.map(({ name }) => name));
   const refused = new Map<string, Rejection>();
   const refuse = (field: string, unresolvable: boolean): void => {
@@ -173,7 +173,7 @@ function readFilterResult(
   return { kept, refused };
 }
 
-/** Candidates that the extender keeps, with the victims in its response. */
+/** Candidates that the extender accepts, with the victims of its response. */
 function readVictims(
   answer: unknown,
   { urlPrefix }: ExtenderSettings,
@@ -209,7 +209,7 @@ function record(value: unknown): Readonly<Record<string, unknown>> {
     : {};
 }
 
-/** Field of a Go object by its name, in any case. */
+/** Field of a Go object. The case of its name is ignored. */
 function fieldOf(value: unknown, name: string): unknown {
   const fields = record(value);
   if (Object.hasOwn(fields, name)) return fields[name];

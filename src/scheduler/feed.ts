@@ -1,4 +1,4 @@
-/** Updates the scheduler's cluster state and its queue from the informers. */
+/** Updates the cluster state and the queue of the scheduler from the informers. */
 
 import { mayBeDevices } from '../api/devices/extended-resources.ts';
 import type { Node, PersistentVolumeClaim, Pod } from '../api/generated/core/v1.ts';
@@ -21,8 +21,8 @@ export class ClusterFeed {
 
   start(): void {
     const { cluster, sources } = this.#state;
-    // Nodes first, so that pods are assigned to them immediately. Bound pods of the first list precede any decision,
-    // because decisions start only after this function has returned.
+    // Nodes come first, so that pods are assigned to them immediately. All bound pods are added before the first
+    // decision, because decisions start only after this function has returned.
     this.#unsubscribes.push(
       sources.nodes.onChange({
         added: (node) => {
@@ -55,7 +55,7 @@ export class ClusterFeed {
     if (usesDevices(pod)) this.#happened({ kind: 'DevicesChanged' });
   }
 
-  /** Call when device claims or devices have changed. */
+  /** Called when devices or device claims have changed. */
   devicesChanged(): void {
     this.#happened({ kind: 'DevicesChanged' });
   }
@@ -147,7 +147,9 @@ export class ClusterFeed {
     else if (heldRoom) this.released(podInfoOf(pod));
   }
 
-  /** Handles a pending pod that only a finalizer keeps. It is never bound, so its reservation is released. */
+  /**
+   * Removes a pending pod that is being deleted from the queue, and clears its nomination. Such a pod is never bound.
+   */
   #pendingPodDeleted(pod: Pod): void {
     const { cluster, queue } = this.#state;
     const uid = toUid(pod.metadata?.uid);
@@ -155,7 +157,7 @@ export class ClusterFeed {
     if (cluster.clearNomination(uid)) this.released(podInfoOf(pod));
   }
 
-  /** Follows nominations by other components, which may nominate a node or withdraw the nomination. */
+  /** Applies nominations by other components, which may nominate a node or withdraw a nomination. */
   #nominationChanged(pod: Pod, old: Pod): void {
     const { cluster } = this.#state;
     const uid = toUid(pod.metadata?.uid);
@@ -163,7 +165,7 @@ export class ClusterFeed {
     if (now === undefined || now === before) return;
     const info = podInfoOf(pod);
     const known = cluster.nominatedNode(uid);
-    // A nomination that is still being written is newer than the watch.
+    // A nomination that the scheduler is still writing is newer than the pod in the informer.
     if (now === '' && known === before) {
       cluster.clearNomination(uid);
       this.released(info);
@@ -183,7 +185,7 @@ export class ClusterFeed {
     if (nominated !== '') cluster.nominate(info, nominated);
     queue.add(info, this.#state.nowMs());
     const key = podGroupKey(pod);
-    // A new member may complete a group.
+    // The new member may complete its group.
     if (key !== undefined && members.of(key).size > 1) this.#happened({ kind: 'PodGroupChanged', key });
     this.#state.pump();
   }

@@ -1,6 +1,6 @@
 /**
- * Scheduler: watches pods without a node, decides with scheduler/core and binds through the API. Its informers are
- * filled before it leads, so that a standby takes over immediately.
+ * Scheduler: watches pods without a node, decides with scheduler/core and binds pods through the API. Its informers run
+ * even while another host leads, so that it can take over immediately.
  */
 import { ignore, messageOf } from '../base/errors.ts';
 import type { SchedulerDeps } from './deps.ts';
@@ -8,9 +8,9 @@ import { startEpoch } from './epoch.ts';
 import { createSources } from './sources.ts';
 
 export interface Scheduler {
-  /** Creates and starts the informers and begins leader election. Resolves when these are started. */
+  /** Starts the informers and takes part in the leader election. Resolves when both are started. */
   start(): Promise<void>;
-  /** Stops binding, releases the lease and resolves when no part of this component runs any more. */
+  /** Stops scheduling and releases the lease. Resolves when no work of the scheduler remains. */
   stop(): Promise<void>;
   readonly leading: boolean;
 }

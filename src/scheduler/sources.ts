@@ -1,4 +1,4 @@
-/** Data sources of the scheduler: required informers, and kinds that a server may not serve. */
+/** Data sources of the scheduler: required informers, and informers of kinds that a server may not serve. */
 import type { ReplicaSet } from '../api/generated/apps/v1.ts';
 import type {
   Namespace,
@@ -53,7 +53,7 @@ export interface OptionalSources {
   readonly csiDrivers: Informer<CSIDriver> | undefined;
   readonly capacities: Informer<CSIStorageCapacity> | undefined;
   readonly devices: DeviceSources | undefined;
-  /** Kind of a custom resource definition, which may be created at any time. */
+  /** Informer of pod groups. Their custom resource definition may be created at any time. */
   readonly podGroups: Informer<PodGroup> | undefined;
 }
 
@@ -142,7 +142,7 @@ async function isServed(client: ApiClient, type: ResourceType): Promise<boolean>
   }
 }
 
-/** Parts of a view other than the nodes. */
+/** Parts of a view that do not come from the cluster state. */
 export function viewSupport(
   sources: Sources,
   more: OptionalSources,
@@ -169,7 +169,7 @@ export function viewSupport(
   };
 }
 
-/** Selectors of the services and the controller of a pod. */
+/** Label selectors of the services and the controller to which the pod belongs. */
 function peersOf(sources: Sources, pod: Pod): LabelSelector[] {
   const namespace = pod.metadata?.namespace ?? '';
   const selectors = sources.services

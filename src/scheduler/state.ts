@@ -1,4 +1,4 @@
-/** State shared by the parts of a leadership epoch. */
+/** State that the parts of the scheduler share during one period of leadership. */
 
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import type { Cluster, ClusterView } from './core/cluster.ts';
@@ -21,18 +21,18 @@ export interface EpochState {
   readonly extenders: Extenders | undefined;
   /** Plug-ins in the order in which upstream calls Reserve. */
   readonly plugins: readonly BindingPlugin[];
-  /** Kinds that a server may not serve. */
+  /** Informers of kinds that a server may not serve. */
   readonly more: OptionalSources;
   readonly stopped: boolean;
-  /** Profile for the pod's scheduler name. Undefined when the pod belongs to another scheduler. */
+  /** Profile with the scheduler name of the pod; undefined if the pod belongs to another scheduler. */
   profileOf(pod: PodInfo): Profile | undefined;
   view(): ClusterView;
-  /** Monotonic time for back-off, so that a clock set back does not delay pods. */
+  /** Monotonic time, so that setting back the clock does not delay pods in back-off. */
   nowMs(): number;
-  /** Queues the pods that may use the resources, volumes or devices of a pod that was assumed or nominated. */
+  /** Requeues pods that may use what a pod has released: its resources, volumes or devices. */
   released(pod: PodInfo): void;
-  /** Schedules decisions. */
+  /** Starts decisions in a later turn of the event loop. */
   pump(): void;
-  /** Registers work that the end of the epoch waits for. */
+  /** Registers work that must end before the period of leadership ends. */
   track(work: Promise<void>): void;
 }

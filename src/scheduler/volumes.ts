@@ -1,4 +1,4 @@
-/** Binds the claims of a pod on its node before the pod itself is bound. */
+/** Binds the claims of a pod on its node, before the pod itself is bound. */
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '../api/generated/core/v1.ts';
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import { resources } from '../api/resources.ts';
@@ -21,7 +21,7 @@ import type { BindingPlugin } from './plugins.ts';
 import { Waits } from './waits.ts';
 
 export interface VolumeBinderDeps extends SchedulerDeps {
-  /** Timeout of the pod's profile. */
+  /** Returns the timeout for binding volumes in the profile of the pod. */
   readonly bindTimeoutSeconds: (pod: PodInfo) => number;
 }
 
@@ -34,9 +34,9 @@ export interface VolumeSources {
 export class VolumeBinder implements BindingPlugin {
   readonly #deps: VolumeBinderDeps;
   readonly #sources: VolumeSources;
-  /** Volumes of the selected node for the claims, by pod UID. */
+  /** Plans to bind claims on the selected node, by UID of the pod. */
   readonly #plans = new Map<string, VolumesOnNode>();
-  /** Names of volumes reserved by a plan. */
+  /** Names of the volumes that plans use. */
   readonly #reserved = new Set<string>();
   readonly #waits: Waits;
   readonly #unsubscribes: (() => void)[];
@@ -58,7 +58,7 @@ export class VolumeBinder implements BindingPlugin {
     this.#waits.stop();
   }
 
-  /** Whether the volume is reserved for another pod that is being bound. */
+  /** Whether a plan of another pod uses the volume. */
   isReserved(volume: string): boolean {
     return this.#reserved.has(volume);
   }
@@ -79,8 +79,8 @@ export class VolumeBinder implements BindingPlugin {
   }
 
   /**
-   * Returns undefined when all claims are bound. Otherwise resolves once they are, and rejects when that is impossible
-   * on this node, when the pod is deleted, and after `bindTimeoutSeconds`.
+   * Returns undefined if no claims must be bound. Otherwise resolves when all claims are bound. Rejects if that is
+   * impossible on this node, if the pod is deleted, or after `bindTimeoutSeconds`.
    */
   preBind(info: PodInfo, node: Node): Promise<void> | undefined {
     const plan = this.#plans.get(info.uid);
@@ -109,8 +109,8 @@ export class VolumeBinder implements BindingPlugin {
 
   #allBound(info: PodInfo, node: Node, provisioned: ReadonlySet<string>): Promise<void> {
     /**
-     * Claims whose annotation was observed in the informer. If it is removed afterwards, the provisioner has rejected
-     * the node.
+     * Claims for which the informer has shown the annotation with the selected node. If the annotation is removed
+     * later, the provisioner has rejected the node.
      */
     const selected = new Set<string>();
     const seconds = this.#deps.bindTimeoutSeconds(info);

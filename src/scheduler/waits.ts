@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 
-/** Pods that wait in PreBind for informer updates. Each is checked at every change. */
+/** Waits of pods in PreBind for changes that informers deliver. Each change checks all waits. */
 export class Waits {
   readonly #clock: Clock;
   readonly #waiting = new Set<() => void>();
@@ -10,18 +10,18 @@ export class Waits {
     this.#clock = clock;
   }
 
-  /** Call when a change may end a wait. */
+  /** Checks all waits. Called when a change may end a wait. */
   readonly changed = (): void => {
     for (const check of this.#waiting) check();
   };
 
-  /** Rejects all waits. */
+  /** Ends all waits with a rejection. */
   stop(): void {
     this.#stopped = true;
     this.changed();
   }
 
-  /** Resolves when `isDone` returns true. Rejects with its error, or with `late` after `timeoutMs`. */
+  /** Resolves when `isDone` returns true. Rejects if `isDone` throws, or with the message `late` after `timeoutMs`. */
   until(isDone: () => boolean, timeoutMs: number, late: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = (error?: unknown): void => {

@@ -10,10 +10,13 @@ import type { ApiClient } from '../client/types.ts';
 
 export interface SchedulingWrites {
   bind(pod: Pod, node: string): Promise<void>;
-  /** Sets the condition and, if given, the nominated node ('' clears it). Unchanged values are not written. */
+  /**
+   * Writes the PodScheduled condition and, if given, the nominated node ('' clears it). Unchanged values are not
+   * written.
+   */
   report(pod: Pod, reason: string, message: string, nominatedNode: string | undefined): Promise<void>;
   clearNomination(pod: Pod): Promise<void>;
-  /** Marks the victim as preempted and deletes it gracefully. Returns false when it no longer exists. */
+  /** Marks the victim as preempted and deletes it gracefully. Returns false if the victim no longer exists. */
   evict(victim: Pod, schedulerName: string): Promise<boolean>;
 }
 

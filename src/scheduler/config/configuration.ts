@@ -1,6 +1,6 @@
 /**
- * Parses a KubeSchedulerConfiguration strictly. Source: k8s.io/kube-scheduler/config/v1, the format of kube-scheduler's
- * `--config`.
+ * Parses a KubeSchedulerConfiguration, the format of kube-scheduler's `--config`. Unknown fields are errors. Source:
+ * k8s.io/kube-scheduler/config/v1.
  */
 import { CodedError } from '../../base/errors.ts';
 import {
@@ -24,7 +24,7 @@ type FilterName = (typeof FILTER_NAMES)[number];
 type ScorerName = (typeof SCORER_NAMES)[number];
 
 const DEFAULT_PREEMPTION = 'DefaultPreemption';
-/** Plug-ins of every profile, which cannot be disabled. */
+/** Plug-ins that every profile has and that cannot be disabled. */
 const ALWAYS = ['SchedulingGates', 'PrioritySort', 'DefaultBinder', 'DynamicResources', 'Coscheduling'];
 const PLUGINS: ReadonlySet<string> = new Set([...FILTER_NAMES, ...SCORER_NAMES, DEFAULT_PREEMPTION, ...ALWAYS]);
 
@@ -51,7 +51,10 @@ const pluginSet = object({
   disabled: list(object({ name: disabledName }, ['name'])),
 });
 
-/** A plug-in is enabled as a whole. Single extension points cannot be set, except for filter, score and postFilter. */
+/**
+ * Rejects settings for single extension points. A plug-in can only be enabled as a whole, or for filter, score or
+ * postFilter.
+ */
 const notByStep: Field<undefined> = {
   parse: (at) => at.fail('is not supported; use multiPoint, filter, score or postFilter'),
 };
@@ -129,7 +132,7 @@ function pluginsOf(given: Plugins): Pick<ProfileSettings, 'filters' | 'scores' |
   apply(given.score, ['score']);
   apply(given.postFilter, ['postFilter']);
   return {
-    // Upstream's order, because a node is counted under the first rejection.
+    // Filters are in upstream's order, because a node is counted under the first filter that rejects it.
     filters: FILTER_NAMES.filter((name) => filters.has(name)),
     scores: new Map([...scores].flatMap(([name, weight]) => (isScorer(name) ? [[name, weight] as const] : []))),
     preempts: preempting.size > 0,
@@ -147,14 +150,15 @@ const configuration = object(
     percentageOfNodesToScore: integer(0, 100),
     podInitialBackoffSeconds: integer(1, MAX_SECONDS),
     podMaxBackoffSeconds: integer(1, MAX_SECONDS),
-    // Settings of kube-scheduler's process. The scheduler here is part of `hyperedge controllers`.
+    // Settings of the kube-scheduler process. They have no effect, because the scheduler is part of `hyperedge
+    // controllers`.
     clientConnection: anything,
     leaderElection: anything,
   },
   ['apiVersion', 'kind'],
 );
 
-/** Throws CodedError 'bad-config' with file, line and field. */
+/** Reads the file. Throws CodedError 'bad-config' with file, line and field. */
 export async function readSchedulerConfiguration(file: string): Promise<SchedulerSettings> {
   const parsed = await readConfigFile(file, configuration);
   if (parsed === undefined) throw new CodedError('bad-config', `${file} does not exist; write it or remove the field`);

@@ -1,4 +1,4 @@
-/** An extender of a KubeSchedulerConfiguration. */
+/** Fields of an extender in a KubeSchedulerConfiguration. */
 import { readFileSync } from 'node:fs';
 import { messageOf } from '../../base/errors.ts';
 import { boolean, type Cursor, type Field, integer, list, object, string } from '../../wire/strict-yaml.ts';
@@ -7,7 +7,7 @@ import type { ExtenderSettings } from '../index.ts';
 const DEFAULT_TIMEOUT_MS = 5_000;
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** A Go duration such as `500ms` or `1m30s`. */
+/** Duration in Go's format, such as `500ms` or `1m30s`. */
 export const duration: Field<number> = {
   parse: (at) => {
     const text = string().parse(at);
@@ -50,7 +50,7 @@ const shape = object(
 type Given = ReturnType<(typeof shape)['parse']>;
 
 export interface ConfiguredExtender extends ExtenderSettings {
-  /** Resources that the resource filter ignores, because the extender accounts for them. */
+  /** Names of resources that the filter NodeResourcesFit ignores, because the extender accounts for them. */
   readonly ignoredByScheduler: readonly string[];
 }
 

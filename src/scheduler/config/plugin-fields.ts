@@ -15,7 +15,7 @@ import type { PluginArgs, ScoringStrategy } from '../core/plugin-args.ts';
 import { duration } from './extender-fields.ts';
 
 const MIN_BINDING_MS = 1_000;
-/** In milliseconds, a larger value would exceed the range of a timer. */
+/** Maximum of a timeout in seconds. A larger value would exceed the range of a timer, which counts milliseconds. */
 const MAX_BIND_SECONDS = 2_000_000;
 
 const header = (kind: string) => ({ apiVersion: oneOf('kubescheduler.config.k8s.io/v1'), kind: oneOf(kind) });
@@ -36,7 +36,10 @@ const nodeAffinity = object({
   ),
 }) as Field<NodeAffinity>;
 
-/** Upstream rejects a labelSelector here: the selectors are those of the pod's services and controllers. */
+/**
+ * Default constraint of a profile. As in upstream, it cannot have a labelSelector, because the selectors of the pod's
+ * services and controllers are used.
+ */
 const spreadConstraint = object(
   {
     maxSkew: integer(1, 1_000_000),
@@ -82,7 +85,7 @@ const scoringStrategy: Field<ScoringStrategy> = {
 
 type ArgsOf = (at: Cursor) => Partial<PluginArgs>;
 
-/** Parsers of the arguments, by plug-in. */
+/** Parsers of the arguments, by name of the plug-in. */
 export const PLUGIN_ARGS: Readonly<Record<string, ArgsOf>> = {
   NodeResourcesFit: (at) => {
     const {
@@ -132,7 +135,7 @@ export const PLUGIN_ARGS: Readonly<Record<string, ArgsOf>> = {
     return {};
   },
   DynamicResources: (at) => {
-    // The search for devices has no time limit; it is limited by its number of steps.
+    // filterTimeout has no effect, because the number of steps limits the search for devices, not the time.
     const { bindingTimeout } = object({
       ...header('DynamicResourcesArgs'),
       filterTimeout: duration,
@@ -162,5 +165,5 @@ export const PLUGIN_ARGS: Readonly<Record<string, ArgsOf>> = {
   },
 };
 
-/** Fields of upstream's files that have no effect here. */
+/** Field of upstream's format that is accepted and has no effect here. */
 export const anything: Field<unknown> = dictionary({ parse: () => undefined });

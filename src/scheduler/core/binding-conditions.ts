@@ -1,9 +1,9 @@
-/** Whether a pod can use the devices of an allocated claim. Source: KEP-5007. */
+/** Evaluates the binding conditions of an allocated claim: whether a pod can use its devices yet. Source: KEP-5007. */
 import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts';
 
 export type BindingState =
   | { readonly kind: 'ready' | 'waiting' }
-  /** The claim needs other devices. */
+  /** The devices cannot be used, so the claim must get other devices. */
   | { readonly kind: 'failed'; readonly why: string };
 
 const resultsOf = ({ status }: ResourceClaim): readonly AllocationResult[] =>
@@ -12,7 +12,11 @@ const resultsOf = ({ status }: ResourceClaim): readonly AllocationResult[] =>
 export const hasBindingConditions = (claim: ResourceClaim): boolean =>
   resultsOf(claim).some(({ bindingConditions = [] }) => bindingConditions.length > 0);
 
-/** @param timeoutMs Timeout since the allocation. */
+/**
+ * State of the claim's devices.
+ *
+ * @param timeoutMs Time after the allocation at which conditions that are not true count as failed.
+ */
 export function bindingState(claim: ResourceClaim, nowMs: number, timeoutMs: number): BindingState {
   const { allocation } = claim.status ?? {};
   if (allocation === undefined) return { kind: 'waiting' };

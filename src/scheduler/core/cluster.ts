@@ -1,6 +1,6 @@
 /**
- * The scheduler's state of the cluster: nodes and their pods, including pods whose binding is in progress (assumed) and
- * pods for which a preemption has made room (nominated).
+ * The scheduler's view of the cluster: nodes and their pods. It includes pods that are being bound (assumed), and pods
+ * for which preemption has made room on a node (nominated).
  */
 
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
@@ -17,7 +17,7 @@ import type { VolumeLister } from './volumes/pod-volumes.ts';
 export interface ClusterView {
   readonly nodes: readonly NodeInfo[];
   readonly counts: PodCounts;
-  /** Distinct values of a node label. */
+  /** Distinct values that nodes have for a label. */
   domains(topologyKey: string): ReadonlySet<string>;
   /** Number of nodes with an image. */
   imageHolders(image: string): number;
@@ -29,7 +29,7 @@ export interface ClusterView {
   peersOf?(pod: Pod): readonly LabelSelector[];
 }
 
-/** Inputs of a view besides the cluster itself. */
+/** Parts of a view that do not come from the cluster state. */
 export type ViewSupport = Omit<ClusterView, 'nodes' | 'counts' | 'domains' | 'imageHolders'>;
 
 const NO_NODE = toNodeName('');
@@ -39,7 +39,7 @@ export class Cluster {
   readonly #nodes = new Map<NodeName, NodeInfo>();
   readonly #counts = new IncrementalPodCounts(this.#nodes);
   readonly #imageHolders = new Map<string, number>();
-  /** Pods whose node is unknown; they are counted once it appears. */
+  /** Pods whose node is unknown, by name of the node. They are counted as soon as the node appears. */
   readonly #homeless = new Map<NodeName, Map<Uid, PodInfo>>();
   /** Nodes of bound and assumed pods. */
   readonly #nodeOf = new Map<Uid, NodeName>();
@@ -65,7 +65,10 @@ export class Cluster {
     };
   }
 
-  /** Index at which the search for feasible nodes starts. It continues there for the next pod. */
+  /**
+   * Index of the node at which the search for feasible nodes starts. The search for the next pod continues after this
+   * search.
+   */
   get cursor(): number {
     return this.#cursor;
   }
@@ -89,7 +92,7 @@ export class Cluster {
     const arrived = this.#homeless.get(name);
     for (const pod of arrived?.values() ?? []) info.add(pod);
     this.#homeless.delete(name);
-    // Counts by domain depend on the labels of the node at the time of counting.
+    // The pods of the node are counted again, because counts by domain depend on the labels of the node.
     if (known !== undefined) this.#forgetNode(known);
     this.#nodes.set(name, info);
     for (const pod of info.pods.values()) this.#counts.add(pod, info);
@@ -108,7 +111,7 @@ export class Cluster {
     if (known.pods.size > 0) this.#homeless.set(name, new Map(known.pods));
   }
 
-  /** Sets a bound pod from the API, which confirms an assumption. */
+  /** Sets a bound pod as read from the API. If the pod was assumed, this confirms the assumption. */
   setPod(pod: Pod): PodInfo {
     const info = podInfoOf(pod, this.placedPod(toUid(pod.metadata?.uid)));
     this.#assumed.delete(info.uid);
@@ -118,14 +121,14 @@ export class Cluster {
     return info;
   }
 
-  /** A bound or assumed pod as it is counted now. */
+  /** The pod as it is counted now; undefined if it is neither bound nor assumed. */
   placedPod(uid: Uid): PodInfo | undefined {
     return this.#nodes.get(this.#nodeOf.get(uid) ?? NO_NODE)?.pods.get(uid);
   }
 
   /**
-   * Replaces the pod without recounting, if the counted fields are equal. Most changes of a bound pod, and the binding
-   * of an assumed one, are of this kind.
+   * Replaces the pod without counting it again if the counted fields are equal. This is so for most changes of a bound
+   * pod, and for the binding of an assumed pod.
    */
   #replaced(info: PodInfo, node: NodeName): boolean {
     const known = this.placedPod(info.uid);
@@ -149,13 +152,13 @@ export class Cluster {
     this.#place(pod, node);
   }
 
-  /** Ends an assumption after a failed binding. No effect once the API has reported the pod as bound. */
+  /** Reverts an assumption after a failed binding. Does nothing if the API has already reported the pod as bound. */
   forget(uid: Uid): void {
     if (!this.#assumed.delete(uid)) return;
     this.#displace(uid);
   }
 
-  /** Temporarily removes a placed pod. The returned function restores it. */
+  /** Temporarily removes a placed pod. The returned function restores the pod. */
   without(uid: Uid): () => void {
     const node = this.#nodeOf.get(uid);
     const info = this.placedPod(uid);
@@ -169,7 +172,10 @@ export class Cluster {
     return this.#nodeOf.has(uid);
   }
 
-  /** Nodes on which the pod occupies resources: where it is bound or assumed, and where it is nominated. */
+  /**
+   * Nodes on which resources are held for the pod: the node where it is bound or assumed, and the node where it is
+   * nominated.
+   */
   holds(uid: Uid): readonly NodeName[] {
     return [this.#nodeOf.get(uid), this.#nominated.get(uid)].filter((node) => node !== undefined);
   }
@@ -260,7 +266,9 @@ export class Cluster {
   }
 }
 
-/** Whether both versions of a bound pod count equally. Only its requests can change. */
+/**
+ * Whether both versions of a bound pod result in the same counts. Of the counted fields, only its requests can change.
+ */
 function countsAs(known: PodInfo, info: PodInfo): boolean {
   const [before, now] = [known.pod.metadata, info.pod.metadata];
   return (
@@ -272,7 +280,7 @@ function countsAs(known: PodInfo, info: PodInfo): boolean {
 }
 
 /**
- * Orders nodes alternately by zone, as upstream's node tree, so that a search that ends early has covered every zone.
+ * Orders nodes so that zones alternate, as upstream's node tree does. A search that ends early then covers every zone.
  */
 function alternatingZones(nodes: readonly NodeInfo[]): NodeInfo[] {
   const zones = new Map<string, NodeInfo[]>();

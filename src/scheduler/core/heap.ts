@@ -1,4 +1,4 @@
-/** Binary heap that returns the first item according to `isBefore`. */
+/** Binary heap. The first item is the one that comes before all others according to `isBefore`. */
 export class Heap<T> {
   readonly #isBefore: (a: T, b: T) => boolean;
   readonly #items: T[] = [];

@@ -1,7 +1,7 @@
 /**
- * Queueing hints: whether an event can make a pod schedulable that a plug-in has rejected. A hint inspects the object
- * of the event, so that the deletion of a pod does not requeue every waiting pod. Source: KEP-4247 and EventsToRegister
- * of upstream's plug-ins.
+ * Queueing hints: decide whether an event can make a pod schedulable that a plug-in has rejected. A hint also inspects
+ * the object of the event, so that, for example, the deletion of a pod does not requeue every waiting pod. Source:
+ * KEP-4247 and EventsToRegister of upstream's plug-ins.
  */
 
 import { mayBeDevices } from '../../api/devices/extended-resources.ts';
@@ -14,13 +14,13 @@ import { FIXTURE_PREFIX } from '../../rigs/kinds/rig-types.ts';
 import type { FilterName } from './filters/filter.ts';
 import { podGroupKey } from './pod-group.ts';
 
-/** Change that may make a rejected pod schedulable. */
+/** Change of the cluster that may make a rejected pod schedulable. */
 export type ClusterEvent =
   | {
       readonly kind: 'NodeAdded' | 'NodeAllocatableChanged' | 'NodeLabelsChanged' | 'NodeTaintsChanged';
       readonly node: Node;
     }
-  /** `PodPlaced` includes pods bound by another scheduler. */
+  /** The kind PodPlaced includes pods that another scheduler has bound. */
   | { readonly kind: 'PodLeft' | 'PodPlaced' | 'PodLabelsChanged'; readonly pod: PodInfo }
   | { readonly kind: 'ClaimChanged'; readonly claim: PersistentVolumeClaim }
   /** `key`: `<namespace>/<name>` of a pod group. */
@@ -29,7 +29,7 @@ export type ClusterEvent =
 
 type Matching<E, K> = E extends { readonly kind: infer Kinds } ? (K extends Kinds ? E : never) : never;
 type EventOf<K extends ClusterEvent['kind']> = Matching<ClusterEvent, K>;
-/** True if the event may help. */
+/** Functions of a filter by kind of event. They return true if the event may make the pod schedulable. */
 type Hints = { readonly [K in ClusterEvent['kind']]?: (pod: PodInfo, event: EventOf<K>) => boolean };
 
 const always = (): boolean => true;
@@ -44,7 +44,10 @@ const isSchedulable = (pod: PodInfo, { node }: { readonly node: Node }): boolean
     'NoSchedule',
   ]) === undefined;
 
-/** Whether the pod would fit on the node if it were empty. Resources missing on the node may come from devices. */
+/**
+ * Whether the pod would fit on the node if the node had no pods. A resource that the node lacks may be provided by
+ * devices.
+ */
 const fitsEmpty = (pod: PodInfo, { node }: { readonly node: Node }): boolean => {
   const allocatable = amountsOf(node.status?.allocatable ?? node.status?.capacity);
   return (
@@ -62,7 +65,7 @@ const hasVolumes = (_: PodInfo, { pod: other }: { readonly pod: PodInfo }): bool
 const isOwnClaim = (pod: PodInfo, { claim: { metadata } }: { readonly claim: PersistentVolumeClaim }): boolean =>
   pod.claims.includes(`${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`);
 
-/** Whether the affinity terms of one pod concern the other. Namespace selectors count as matching. */
+/** Whether affinity terms of one of the pods may concern the other pod. A namespace selector is assumed to match. */
 const isRelated = (pod: PodInfo, { pod: other }: { readonly pod: PodInfo }): boolean => {
   const speaks = (one: PodInfo, of: PodInfo): boolean =>
     [...one.affinity, ...one.antiAffinity].some(
@@ -119,7 +122,7 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
     NodeAdded: hasSpreadKeys,
     NodeLabelsChanged: hasSpreadKeys,
     NodeTaintsChanged: hasSpreadKeys,
-    // The removed node may have been the last one of the domain with the fewest pods.
+    // The removed node may have been the last node of the domain with the fewest pods.
     NodeRemoved: always,
     PodLeft: isSpreadWith,
     PodPlaced: isSpreadWith,

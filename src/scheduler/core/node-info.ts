@@ -1,4 +1,4 @@
-/** A node with its pods and the sums that filters and scorers need. */
+/** A node with its pods, and the sums of requests that filters and scorers need. */
 
 import type { Node } from '../../api/generated/core/v1.ts';
 import { reservedPortsOf } from '../../api/kinds/nodes/nodes/host-ports.ts';
@@ -10,7 +10,7 @@ export class NodeInfo {
   readonly name: NodeName;
   readonly node: Node;
   readonly allocatable: Amounts;
-  /** Sizes in bytes by image name. */
+  /** Sizes of the images on the node, in bytes, by name of the image. */
   readonly images: ReadonlyMap<string, number>;
   /** Ports that the host itself uses, whether or not a pod declares them. */
   readonly reservedPorts: readonly HostPort[];
@@ -63,7 +63,7 @@ export class NodeInfo {
   }
 }
 
-/** Appends `:latest` to a name without a tag, as the runtime lists images. */
+/** Appends `:latest` to an image name without tag and digest, because the runtime lists images with a tag. */
 export function normalizedImage(name: string): string {
   return name.lastIndexOf(':') <= name.lastIndexOf('/') && !name.includes('@') ? `${name}:latest` : name;
 }

@@ -7,7 +7,7 @@ export interface ResourceWeight {
   readonly weight: number;
 }
 
-/** A point of the function from utilization (0 … 100) to score (0 … 10). */
+/** Point of the function that maps the utilization (0 to 100) to a score (0 to 10). */
 export interface ShapePoint {
   readonly utilization: number;
   readonly score: number;
@@ -16,7 +16,7 @@ export interface ShapePoint {
 export interface ScoringStrategy {
   readonly type: 'LeastAllocated' | 'MostAllocated' | 'RequestedToCapacityRatio';
   readonly resources: readonly ResourceWeight[];
-  /** Points in order of utilization; only for RequestedToCapacityRatio. */
+  /** Points in ascending order of utilization. Only used with the type RequestedToCapacityRatio. */
   readonly shape: readonly ShapePoint[];
 }
 
@@ -28,13 +28,13 @@ export interface PluginArgs {
   readonly hardPodAffinityWeight: number;
   readonly ignorePreferredTermsOfExistingPods: boolean;
   readonly addedAffinity: NodeAffinity | undefined;
-  /** Undefined for upstream's system defaults. */
+  /** Default constraints of the profile. If undefined, upstream's system defaults apply. */
   readonly defaultConstraints: readonly TopologySpreadConstraint[] | undefined;
   readonly minCandidateNodesPercentage: number;
   readonly minCandidateNodesAbsolute: number;
-  /** Timeout for binding claims to volumes of the node. */
+  /** Maximum time in which the claims of a pod must be bound to volumes. */
   readonly bindTimeoutSeconds: number;
-  /** Timeout for the binding conditions of devices. */
+  /** Maximum time in which the binding conditions of devices must become true. */
   readonly bindingTimeoutMs: number;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Counts of placed pods by node and topology domain, updated with every pod change, so that the cost of a decision does
- * not grow with the number of placed pods. `test/scheduler/core/pod-counts.test.ts` compares them with a full recount.
+ * Counts of placed pods by node and topology domain. Each change of a pod updates the counts, so that the cost of a
+ * decision does not grow with the number of placed pods. `test/scheduler/core/pod-counts.test.ts` compares them with a
+ * full recount.
  */
 
 import type { AffinityTerm, ExistingTerm, PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
@@ -10,9 +11,9 @@ import { anchorOf, type PodSelection } from './pod-selection.ts';
 /** Counts of the pods of one selection. */
 export interface SelectedPods {
   on(node: NodeInfo): number;
-  /** Number on all nodes whose label `topologyKey` has the value. */
+  /** Number of pods on all nodes whose label `topologyKey` has this value. */
   inDomain(topologyKey: string, value: string): number;
-  /** Number on all nodes that have the label. */
+  /** Number of pods on all nodes that have the label `topologyKey`. */
   withKey(topologyKey: string): number;
 }
 
@@ -32,7 +33,9 @@ export interface PodCounts {
   usersOf(claim: string): number;
 }
 
-/** Limit of cached selections. The least recently used are dropped and recounted when used again. */
+/**
+ * Maximum number of cached selections. The least recently used ones are removed, and counted again when they are used.
+ */
 const MAX_SELECTIONS = 4_096;
 
 class Tally implements SelectedPods {
@@ -104,7 +107,7 @@ export class IncrementalPodCounts implements PodCounts {
   readonly #nodes: ReadonlyMap<string, NodeInfo>;
   readonly #placed = new Map<string, Placed>();
   readonly #byAnchor = new Map<string, Set<Placed>>();
-  /** Least recently used first. */
+  /** Counts by key of the selection. The least recently used ones come first. */
   readonly #counters = new Map<string, Counter>();
   readonly #anchored = new Map<string, Set<Counter>>();
   readonly #loose = new Set<Counter>();
@@ -131,7 +134,7 @@ export class IncrementalPodCounts implements PodCounts {
     for (const anchor of anchorsOfPod(placed.pod)) dropFrom(this.#byAnchor, anchor, placed);
   }
 
-  /** Drops the counts that depend on labels of namespaces, which have changed. */
+  /** Removes the counts of selections that depend on labels of namespaces. Called after these labels have changed. */
   forgetNamespaces(): void {
     for (const counter of [...this.#counters.values()]) if (counter.selection.readsNamespaces) this.#drop(counter);
   }
@@ -211,7 +214,7 @@ export class IncrementalPodCounts implements PodCounts {
   }
 }
 
-/** The counts as if the node had the pods of `trial`. */
+/** Returns the counts as if the node `original` had the pods of `trial`. */
 export function countsWith(base: PodCounts, original: NodeInfo, trial: NodeInfo): PodCounts {
   const removed = [...original.pods.values()].filter(({ uid }) => !trial.pods.has(uid));
   const added = [...trial.pods.values()].filter(({ uid }) => !original.pods.has(uid));

@@ -1,12 +1,15 @@
-/** Selection of pods to count, in a form that equal rules of many pods share. */
+/** Selection of pods to count. Pods with equal rules have selections with the same key, so they share the counts. */
 
 import { type AffinityTerm, type PodInfo, termSelects } from '../../api/podspec/scheduling/pod-info.ts';
 import { isEverything, type LabelSelector, matchesLabels } from '../../base/selector.ts';
 
 export interface PodSelection {
-  /** Equal for selections that select the same pods. */
+  /** Key that is equal for selections that select the same pods. */
   readonly key: string;
-  /** Labels (`<namespace> <key> <value>`) of which every selected pod has at least one; undefined if unknown. */
+  /**
+   * Labels (`<namespace> <key> <value>`) of which every selected pod has at least one; undefined if there are no such
+   * labels.
+   */
   readonly anchors: readonly string[] | undefined;
   /** Whether the selection depends on labels of namespaces. */
   readonly readsNamespaces: boolean;
@@ -17,7 +20,10 @@ type LabelsOf = (namespace: string) => Readonly<Record<string, string>>;
 
 export const anchorOf = (namespace: string, key: string, value: string): string => `${namespace} ${key} ${value}`;
 
-/** Pods that count for topology spreading: in the namespace, selected by all selectors, and not being deleted. */
+/**
+ * Pods that count for topology spreading: pods in the namespace that all selectors match and that are not being
+ * deleted.
+ */
 export function selectionInNamespace(namespace: string, selectors: readonly LabelSelector[]): PodSelection {
   return {
     key: `${namespace} ${JSON.stringify(selectors)}`,
@@ -30,7 +36,7 @@ export function selectionInNamespace(namespace: string, selectors: readonly Labe
   };
 }
 
-/** Pods selected by every term. */
+/** Pods that every term selects. */
 export function selectionOfTerms(terms: readonly AffinityTerm[], labelsOf: LabelsOf): PodSelection {
   const anchored = terms.find(({ namespaceSelector }) => namespaceSelector === undefined);
   return {

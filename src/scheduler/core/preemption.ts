@@ -14,19 +14,19 @@ import type { NodeInfo } from './node-info.ts';
 import type { Profile } from './profile.ts';
 import { viewWith } from './trial.ts';
 
-/** The part of a PodDisruptionBudget that preemption needs. */
+/** Fields of a PodDisruptionBudget that preemption needs. */
 export interface DisruptionBudget {
   readonly namespace: string;
   readonly selector: LabelSelector;
   readonly disruptionsAllowed: number;
-  /** Pods whose disruption is already included in the budget's status. */
+  /** Names of pods whose disruption is already deducted from `disruptionsAllowed`. */
   readonly disrupted: ReadonlySet<string>;
 }
 
 export interface Preemption {
   readonly node: NodeName;
   readonly victims: readonly PodInfo[];
-  /** Less important pods nominated to the node, whose nomination is cleared. */
+  /** Less important pods that are nominated to the node. Their nominations are cleared. */
   readonly displaced: readonly PodInfo[];
 }
 
@@ -57,7 +57,10 @@ export function planPreemption(input: PreemptionInput): PreemptionResult {
   return { preemption: choosePreemption(input, candidates), message };
 }
 
-/** The message is empty if there are candidates. */
+/**
+ * Nodes on which preemption makes room for the pod. If there are no such nodes, `message` is the reason; otherwise it is
+ * empty.
+ */
 export function preemptionCandidates(input: PreemptionInput): {
   readonly candidates: readonly PreemptionCandidate[];
   readonly message: string;
@@ -91,7 +94,7 @@ export function preemptionCandidates(input: PreemptionInput): {
   return { candidates, message: `0/${view.nodes.length} nodes are available: ${texts.join(', ')}.` };
 }
 
-/** The candidate with the least disruption, if any. */
+/** Selects the candidate with the least disruption; undefined if there are no candidates. */
 export function choosePreemption(
   { pod, cluster }: Pick<PreemptionInput, 'pod' | 'cluster'>,
   candidates: readonly PreemptionCandidate[],
@@ -131,7 +134,10 @@ function isBeingPreempted(pod: Pod): boolean {
   );
 }
 
-/** Removes every less important pod, then restores as many as fit, the most important first. */
+/**
+ * Pods to evict from the node so that the pod fits; undefined if evictions do not suffice. Removes all less important
+ * pods, and then restores as many of them as possible, beginning with the most important one.
+ */
 function dryRun(
   { pod, cluster, view, profile, budgets }: PreemptionInput,
   node: NodeInfo,
@@ -182,12 +188,12 @@ function splitByBudget(
   return { violating, others };
 }
 
-/** Compares importance: higher priority first, then longer running. */
+/** Orders pods by importance: higher priority first, then earlier start. */
 export function byImportance(a: PodInfo, b: PodInfo): number {
   return b.priority - a.priority || startedMs(a) - startedMs(b);
 }
 
-/** Sorts candidates by disruption, the least first. */
+/** Orders candidates by disruption: the candidate with the least disruption comes first. */
 function compareCandidates(a: PreemptionCandidate, b: PreemptionCandidate): number {
   return (
     a.violations - b.violations ||
@@ -200,7 +206,7 @@ function compareCandidates(a: PreemptionCandidate, b: PreemptionCandidate): numb
 
 const highest = (candidate: PreemptionCandidate): number => candidate.victims[0]?.priority ?? Number.NEGATIVE_INFINITY;
 
-/** The offset makes priorities below zero count as well. */
+/** Sum of the priorities of the victims. The offset makes every victim count, even with a negative priority. */
 const sumOfPriorities = (candidate: PreemptionCandidate): number =>
   candidate.victims.reduce((sum, victim) => sum + victim.priority + 2 ** 31, 0);
 

@@ -1,4 +1,4 @@
-/** Profile: the plug-ins and weights for the pods of one scheduler name. Source: KEP-1451. */
+/** Profile: the plug-ins with their weights and arguments for pods with one scheduler name. Source: KEP-1451. */
 import { FILTER_NAMES, type Filter } from './filters/filter.ts';
 import { FILTERS } from './filters/index.ts';
 import { DEFAULT_ARGS, type PluginArgs } from './plugin-args.ts';
@@ -9,11 +9,14 @@ export const DEFAULT_SCHEDULER_NAME = 'default-scheduler';
 export interface ProfileSettings {
   readonly schedulerName: string;
   readonly filters: readonly (typeof FILTER_NAMES)[number][];
-  /** Weight by plug-in. */
+  /** Weights of the enabled scorers. */
   readonly scores: ReadonlyMap<ScorerName, number>;
   /** Whether DefaultPreemption is enabled. */
   readonly preempts: boolean;
-  /** 1 … 100. With 0, the percentage decreases with the number of nodes, as upstream. */
+  /**
+   * Share of the nodes (1 to 100) after which the search ends. With 0, the share decreases with the number of nodes, as
+   * in upstream.
+   */
   readonly percentageOfNodesToScore: number;
   readonly args: PluginArgs;
 }
@@ -53,7 +56,7 @@ export function profileOf(settings: ProfileSettings): Profile {
 const MIN_FEASIBLE = 100;
 const MIN_PERCENTAGE = 5;
 
-/** Number of feasible nodes at which the search ends. Source: upstream's numFeasibleNodesToFind. */
+/** Number of feasible nodes after which the search ends. Source: upstream's numFeasibleNodesToFind. */
 export function feasibleNodesToFind(nodes: number, percentage: number): number {
   if (nodes < MIN_FEASIBLE || percentage >= 100) return nodes;
   const share = percentage > 0 ? percentage : Math.max(MIN_PERCENTAGE, 50 - Math.floor(nodes / 125));

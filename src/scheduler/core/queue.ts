@@ -1,6 +1,6 @@
 /**
- * Queue of pods without a node. Pods are ready to be tried (active), delayed after a failure (back-off), or waiting for
- * a change of the cluster (unschedulable). Time is an argument; the queue has no timers. Source: KEP-4247 and
+ * Queue of pods without a node. A pod is ready to be tried (active), delayed after a failure (back-off), or waiting for
+ * a change of the cluster (unschedulable). The queue has no timers; callers pass the time. Source: KEP-4247 and
  * upstream's scheduling queue.
  */
 
@@ -15,11 +15,17 @@ export interface QueueOptions {
   readonly maxBackoffMs: number;
 }
 
-/** Shorter than upstream's second, because a decision takes well under a millisecond on clusters of this size. */
+/**
+ * Default back-off. The first delay is shorter than upstream's second, because a decision takes less than a millisecond
+ * here.
+ */
 const DEFAULTS: QueueOptions = { initialBackoffMs: 100, maxBackoffMs: 10_000 };
-/** A pod is retried after this time even without an event, in case the event logic missed one. Upstream's value. */
+/**
+ * Time after which a waiting pod is tried again even without an event, in case a hint has missed one. It is the same in
+ * upstream.
+ */
 export const MAX_WAIT_MS = 5 * 60_000;
-/** Number of outdated items in a heap, beyond the number of pods, at which they are removed. */
+/** Number of outdated items in the heaps, in addition to one item per pod, at which outdated items are removed. */
 const MAX_OUTDATED = 1_024;
 
 interface Entry {
@@ -27,12 +33,12 @@ interface Entry {
   readonly sequence: number;
   attempts: number;
   state: 'active' | 'backoff' | 'waiting' | 'inFlight';
-  /** Changes with the state; items in the heaps with another generation are outdated. */
+  /** Counter that changes with the state. Items in the heaps with an earlier generation are outdated. */
   generation: number;
   sinceMs: number;
   readyAtMs: number;
   filters: ReadonlySet<FilterName>;
-  /** Number of the last event before the attempt started. Later events are applied after the attempt. */
+  /** Number of the last event before the attempt started. Events with a higher number happened during the attempt. */
   startedAt: number;
   isDirty: boolean;
 }
@@ -48,9 +54,9 @@ export class SchedulingQueue {
   readonly #entries = new Map<Uid, Entry>();
   #active = new Heap<Item>((a, b) => isBefore(a.entry, b.entry));
   #backoff = new Heap<Item>((a, b) => a.readyAtMs < b.readyAtMs);
-  /** Longest waiting first. */
+  /** Waiting pods. The pod that has waited longest comes first. */
   readonly #waiting = new Set<Entry>();
-  /** Waiting pods by the filters that rejected them. Pods without such a filter wait for any event. */
+  /** Waiting pods by the filters that have rejected them. Pods under `anything` wait for any event. */
   readonly #waitingFor = new Map<FilterName | 'anything', Set<Entry>>();
   readonly #lastEvents = new Map<ClusterEvent['kind'], number>();
   #sequence = 0;
@@ -64,7 +70,7 @@ export class SchedulingQueue {
     return this.#entries.size;
   }
 
-  /** Adds a new pod, or one whose spec has changed, to be tried now. */
+  /** Adds a pod to be tried now. Called for new pods, and for pods whose spec has changed. */
   add(pod: PodInfo, nowMs: number): void {
     const known = this.#entries.get(pod.uid);
     if (known?.state === 'inFlight') {
@@ -90,7 +96,7 @@ export class SchedulingQueue {
     this.#compact();
   }
 
-  /** Removes a pod that was bound, deleted, or belongs to another scheduler. */
+  /** Removes a pod. Called if the pod was bound or deleted, or belongs to another scheduler. */
   remove(uid: Uid): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
@@ -103,8 +109,8 @@ export class SchedulingQueue {
   }
 
   /**
-   * Removes and returns the most important pod that is due; among equals, the one queued first. It is in flight until
-   * `rejected`, `failed` or `remove`.
+   * Returns the most important pod that is due; of equally important pods, the one that was added first. The pod is
+   * then in flight until `rejected`, `failed` or `remove` is called for it.
    */
   pop(nowMs: number): PodInfo | undefined {
     this.#wakeDue(nowMs);
@@ -114,13 +120,16 @@ export class SchedulingQueue {
     return this.#start(item.entry);
   }
 
-  /** Removes a pod from the queue out of order, in whatever state it waits; undefined if it is unknown or in flight. */
+  /**
+   * Starts an attempt for a pod regardless of its position and back-off. Returns undefined if it is unknown or in
+   * flight.
+   */
   take(uid: Uid): PodInfo | undefined {
     const entry = this.#entries.get(uid);
     return entry === undefined || entry.state === 'inFlight' ? undefined : this.#start(entry);
   }
 
-  /** Records that no node fits. The pod waits for an event that can change the result of one of `filters`. */
+  /** Records that no node fits. The pod then waits for an event that can change the result of one of `filters`. */
   rejected(uid: Uid, filters: ReadonlySet<FilterName>, nowMs: number): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
@@ -138,7 +147,10 @@ export class SchedulingQueue {
     for (const name of keysOf(filters)) this.#bucket(name).add(entry);
   }
 
-  /** Records that the attempt failed for a reason outside of the cluster's state (the API rejected the binding). */
+  /**
+   * Records that the attempt failed for a reason that no event announces, such as a binding that the API has rejected.
+   * The pod is tried again after its back-off.
+   */
   failed(uid: Uid, nowMs: number): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
@@ -146,7 +158,7 @@ export class SchedulingQueue {
     this.#rest(entry);
   }
 
-  /** Requeues the waiting pods that an event may help. Returns their number. */
+  /** Requeues the waiting pods that the event may make schedulable. Returns their number. */
   onEvent(event: ClusterEvent): number {
     this.#lastEvents.set(event.kind, ++this.#events);
     let woken = 0;
@@ -169,7 +181,7 @@ export class SchedulingQueue {
     }
   }
 
-  /** Milliseconds until a pod becomes due; 0 for now, undefined if none will without an event. */
+  /** Milliseconds until a pod is due; 0 if one is due now, undefined if no pod becomes due without an event. */
   nextDueInMs(nowMs: number): number | undefined {
     if (top(this.#active) !== undefined) return 0;
     const due: number[] = [];
@@ -244,7 +256,7 @@ export class SchedulingQueue {
   }
 }
 
-/** The first item that is not outdated. */
+/** First item of the heap that is not outdated. Outdated items before it are removed. */
 function top(heap: Heap<Item>): Item | undefined {
   for (let item = heap.peek(); item !== undefined; item = heap.peek()) {
     if (item.generation === item.entry.generation) return item;
@@ -253,7 +265,7 @@ function top(heap: Heap<Item>): Item | undefined {
   return undefined;
 }
 
-/** An empty set of filters (no nodes, or an internal error) matches every event. */
+/** Keys in `#waitingFor`. A rejection without filters (no nodes, or an internal error) waits for any event. */
 const keysOf = (filters: ReadonlySet<FilterName>): Iterable<FilterName | 'anything'> =>
   filters.size === 0 ? ['anything'] : filters;
 

@@ -1,7 +1,7 @@
 /**
- * Upstream's Reserve extension point. Resources other than those of the node (devices, volumes) are reserved in memory
- * as soon as a node is selected, so that the next decision accounts for them. They are released if the pod is not
- * bound. Source: the scheduling framework, KEP-624.
+ * Upstream's Reserve extension point. As soon as a node is selected, devices and volumes for the pod are reserved in
+ * memory, so that the next decision accounts for them. They are released if the pod is not bound. Source: the
+ * scheduling framework, KEP-624.
  */
 
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
@@ -11,13 +11,13 @@ import type { Rejection } from './filters/filter.ts';
 import type { NodeInfo } from './node-info.ts';
 
 export interface ReservePlugin {
-  /** Reserves the pod's resources on the node. After a rejection, this plug-in has reserved none. */
+  /** Reserves the pod's resources on the node. If it returns a rejection, nothing is reserved. */
   reserve(pod: PodInfo, node: NodeInfo, view: ClusterView): Rejection | undefined;
-  /** Releases the reservation, if the pod has one. */
+  /** Releases the pod's reservation. Does nothing if the pod has none. */
   unreserve(pod: PodInfo, node: NodeName): void;
 }
 
-/** Calls all plug-ins in order. The first rejection releases all earlier reservations. */
+/** Calls the plug-ins in order. If one rejects the pod, the reservations of earlier plug-ins are released. */
 export function reservePod(
   plugins: readonly ReservePlugin[],
   pod: PodInfo,
@@ -33,7 +33,7 @@ export function reservePod(
   return undefined;
 }
 
-/** Calls the Unreserve of all plug-ins in reverse order, as upstream. */
+/** Calls Unreserve of all plug-ins in reverse order, as in upstream. */
 export function unreservePod(plugins: readonly ReservePlugin[], pod: PodInfo, node: NodeName): void {
   for (const plugin of plugins.toReversed()) plugin.unreserve(pod, node);
 }

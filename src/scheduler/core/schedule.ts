@@ -1,6 +1,6 @@
 /**
- * Scheduling decision for one pod: a node, a preemption, or the reason why there is none. The steps are exported for
- * callers that consult extenders in between.
+ * Decides about one pod: a node, a preemption, or the reason why the pod cannot be scheduled. The steps are exported so
+ * that callers can call extenders between them.
  */
 
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
@@ -32,7 +32,7 @@ export interface Unschedulable {
   readonly kind: 'unschedulable';
   /** Upstream's message for the event and the PodScheduled condition. */
   readonly message: string;
-  /** Filters that rejected a node. Only events that can change their result requeue the pod. */
+  /** Filters that have rejected a node. Only events that can change the result of one of them requeue the pod. */
   readonly filters: ReadonlySet<FilterName>;
   readonly preemption: Preemption | undefined;
 }
@@ -47,7 +47,7 @@ export function schedulePod(input: ScheduleInput): Decision {
     : { kind: 'bind', node: chosen.name, feasible: found.feasible.length };
 }
 
-/** Nodes that pass all filters. In large clusters the search ends when enough are found. */
+/** Finds nodes that pass all filters. In large clusters, the search ends when enough nodes are found. */
 export function findNodes({ pod, cluster, view, profile }: ScheduleInput): FoundNodes {
   const rejections = new Map<string, Rejection>();
   const feasible: NodeInfo[] = [];
@@ -58,7 +58,8 @@ export function findNodes({ pod, cluster, view, profile }: ScheduleInput): Found
     else rejections.set(node.name, rejection);
     return rejection === undefined;
   };
-  // Preemption has made room on the nominated node, so it is used if the pod fits, regardless of scores.
+  // Preemption has made room on the nominated node. If the pod fits there, the node is selected without comparing
+  // scores.
   const nominated = cluster.nominatedNode(pod.uid);
   const promised = nominated === undefined ? undefined : cluster.node(nominated);
   if (promised !== undefined && judge(promised)) return { feasible, rejections };
@@ -74,7 +75,11 @@ export function findNodes({ pod, cluster, view, profile }: ScheduleInput): Found
   return { feasible, rejections };
 }
 
-/** @param extra Additional score by node name. */
+/**
+ * Selects the best feasible node.
+ *
+ * @param extra Additional score by name of the node.
+ */
 export function chooseNode(
   { pod, view, profile, random }: ScheduleInput,
   feasible: readonly NodeInfo[],
@@ -90,7 +95,7 @@ export function chooseNode(
   return pickBest(feasible, totals, random);
 }
 
-/** Result for a pod that fits on no node. With `mayPreempt` false, preemption is not tried. */
+/** Result for a pod that fits on no node. If `mayPreempt` is false, preemption is not tried. */
 export function unschedulable(
   input: ScheduleInput,
   rejections: ReadonlyMap<string, Rejection>,
@@ -111,7 +116,7 @@ export function unschedulable(
   return { kind: 'unschedulable', message, filters, preemption: result.preemption };
 }
 
-/** Checks a node with the resources of equally or more important nominated pods counted as used. */
+/** Checks a node. Resources of nominated pods that are equally or more important count as used. */
 function checkBesideNominated(
   pod: PodInfo,
   node: NodeInfo,
@@ -129,11 +134,11 @@ function checkBesideNominated(
   return prepareFilters(profile.filters, pod, viewWith(view, node, trial))(trial);
 }
 
-/** Formats the message: `0/3 nodes are available: 1 Insufficient memory, 2 node(s) were unschedulable.` */
+/** Message such as `0/3 nodes are available: 1 Insufficient memory, 2 node(s) were unschedulable.` */
 function explain(nodes: number, rejections: ReadonlyMap<string, Rejection>): string {
   const counts = new Map<string, number>();
   for (const rejection of rejections.values()) {
-    // Corresponds to a rejection in upstream's PreFilter, before any node is checked.
+    // A rejection that concerns every node corresponds to a rejection in upstream's PreFilter.
     if (rejection.isOfPod === true) return `0/${nodes} nodes are available: ${rejection.reasons.join(', ')}.`;
     for (const reason of rejection.reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   }

@@ -1,4 +1,7 @@
-/** Topology spread constraints, parsed once for filter and scorer. Source: KEP-895, KEP-3022, KEP-3094, KEP-3243. */
+/**
+ * Topology spread constraints, parsed once for the filter and the scorer. Source: KEP-895, KEP-3022, KEP-3094,
+ * KEP-3243.
+ */
 import type { Pod, TopologySpreadConstraint } from '../../api/generated/core/v1.ts';
 import { matchesNode } from '../../api/podspec/scheduling/node-affinity.ts';
 import { type PodInfo, safeSelector, withLabelKeys } from '../../api/podspec/scheduling/pod-info.ts';
@@ -21,11 +24,14 @@ export interface SpreadConstraint {
 
 export interface SpreadConstraints {
   readonly constraints: readonly SpreadConstraint[];
-  /** Upstream's system defaults also score nodes without the labels. */
+  /** Whether upstream's system defaults apply. With them, nodes without the topology labels are scored too. */
   readonly areSystemDefaults: boolean;
 }
 
-/** The pod's own constraints; without any, the profile's defaults for pods of services and controllers. */
+/**
+ * Constraints of the pod. If the pod has none and belongs to a service or controller, the defaults of the profile
+ * apply.
+ */
 export function constraintsOf(
   pod: PodInfo,
   whenUnsatisfiable: string,
@@ -52,7 +58,7 @@ export function constraintsOf(
   return { constraints, areSystemDefaults };
 }
 
-/** Upstream's system defaults: replicas of one service or set are spread over hosts and zones. */
+/** Upstream's system defaults, which spread the replicas of a service or set over hosts and zones. */
 const SYSTEM_DEFAULTS: readonly TopologySpreadConstraint[] = [
   { topologyKey: 'kubernetes.io/hostname', maxSkew: 3, whenUnsatisfiable: 'ScheduleAnyway' },
   { topologyKey: 'topology.kubernetes.io/zone', maxSkew: 5, whenUnsatisfiable: 'ScheduleAnyway' },
@@ -76,8 +82,8 @@ function readConstraint(constraint: TopologySpreadConstraint, pod: PodInfo): Spr
 }
 
 /**
- * Whether all nodes with the constraint's label are counted. Then the counts by domain suffice, and no node has to be
- * visited.
+ * Whether all nodes with the constraint's label are counted. If so, the counts by domain suffice, and no single nodes
+ * must be inspected.
  */
 export function countsAllNodes(constraint: SpreadConstraint, { pod }: PodInfo): boolean {
   const { nodeSelector, affinity } = pod.spec ?? {};

@@ -10,7 +10,9 @@ import { timestamp } from '../../base/times.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { Allocation } from '../core/devices/device-results.ts';
 
-/** Protects an allocated claim from deletion while pods use it. The resourceclaim controller removes it. */
+/**
+ * Finalizer that protects an allocated claim from deletion while pods use it. The resourceclaim controller removes it.
+ */
 const FINALIZER = 'resource.kubernetes.io/delete-protection';
 
 export class ClaimWrites {
@@ -22,7 +24,7 @@ export class ClaimWrites {
     this.#nowMs = nowMs;
   }
 
-  /** Records the allocation of the claim, unless it has one, and that the pod uses it. */
+  /** Writes the allocation of the claim unless it has one, and records that the pod uses the claim. */
   async reserve(pod: PodInfo, known: ResourceClaim, chosen: Allocation | undefined): Promise<ResourceClaim> {
     const client = this.#client.resource(resources.resourceClaims);
     const { name = '', namespace = '', uid = '' } = known.metadata ?? {};
@@ -49,7 +51,9 @@ export class ClaimWrites {
     return this.#client.resource(resources.resourceClaims).create(claim);
   }
 
-  /** Records the request mappings, from which the kubelet assigns devices to containers. */
+  /**
+   * Records in the pod which request of the claim belongs to which container. The kubelet assigns devices accordingly.
+   */
   async recordExtended(
     { pod }: PodInfo,
     claim: ResourceClaim,
@@ -63,7 +67,7 @@ export class ClaimWrites {
     await this.#client.resource(resources.pods).patch(name, namespace, 'strategic', patch, { subresource: 'status' });
   }
 
-  /** Releases reservations of a pod that is not bound. */
+  /** Removes the pod's reservation of the claim, because the pod was not bound. */
   async release(pod: PodInfo, claim: ResourceClaim): Promise<void> {
     const client = this.#client.resource(resources.resourceClaims);
     const { name = '', namespace } = claim.metadata ?? {};
@@ -73,13 +77,16 @@ export class ClaimWrites {
     await client.update({ ...now, status: { ...now.status, reservedFor } }, { subresource: 'status' });
   }
 
-  /** Conditional on the claim's version, so that a pod that reserved it in the meantime keeps its devices. */
+  /**
+   * Removes the allocation. Fails if the claim has changed since it was read, so that a pod that has reserved it
+   * meanwhile keeps its devices.
+   */
   async deallocate(claim: ResourceClaim): Promise<void> {
     const { allocation: _allocation, reservedFor: _reserved, devices: _devices, ...status } = claim.status ?? {};
     await this.#client.resource(resources.resourceClaims).update({ ...claim, status }, { subresource: 'status' });
   }
 
-  /** Deletes the claim of a pod's extended resources, unless the pod was bound after all. */
+  /** Deletes the claim for the pod's extended resources, unless the pod is bound. */
   async deleteExtended({ pod }: PodInfo, claim: ResourceClaim): Promise<void> {
     const client = this.#client.resource(resources.resourceClaims);
     const { name = '', namespace, uid } = claim.metadata ?? {};

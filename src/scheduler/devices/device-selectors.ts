@@ -1,4 +1,4 @@
-/** CEL selectors of device classes and requests. Source: k8s.io/dynamic-resource-allocation/cel. */
+/** Evaluates CEL selectors of device classes and requests. Source: k8s.io/dynamic-resource-allocation/cel. */
 
 import { ANY_READER, fromJson, type JsonReader } from '../../api/cel/documents.ts';
 import { compile } from '../../api/cel/language/compile.ts';
@@ -11,11 +11,11 @@ import type { JsonObject } from '../../api/meta/object.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { tryParseQuantity } from '../../base/quantity.ts';
 
-/** Upstream's cost limit of one evaluation. */
+/** Cost limit of one evaluation. It is the same in upstream. */
 const MAX_COST = 1_000_000;
 const MAX_PROGRAMS = 512;
 
-/** Capacities are quantities. */
+/** Reader that converts all values to quantities, for the capacities of a device. */
 const QUANTITIES: JsonReader = {
   ...ANY_READER,
   field: (name) => ({ key: name, reader: QUANTITIES }),
@@ -38,7 +38,9 @@ const DEVICE: JsonReader = {
 export class DeviceSelectors {
   readonly #programs = new BoundedMap<string, Program | undefined>(MAX_PROGRAMS);
 
-  /** Also false when the expression cannot be compiled or evaluated for the device. */
+  /**
+   * Whether the device satisfies the selector. False if the expression cannot be compiled or evaluated for the device.
+   */
   meets(expression: string, driver: string, device: Device): boolean {
     const program = this.#program(expression);
     if (program === undefined) return false;
@@ -63,7 +65,10 @@ export class DeviceSelectors {
   }
 }
 
-/** Attributes and capacities by domain. Names without a domain are in the driver's. */
+/**
+ * Variable `device` of the expressions, with attributes and capacities by domain. A name without a domain belongs to
+ * the domain of the driver.
+ */
 function documentOf(driver: string, device: Device): JsonObject {
   const attributes = grouped(driver, device.attributes ?? {}, (value) => Object.values(value)[0]);
   const capacity = grouped(driver, device.capacity ?? {}, ({ value }) => String(value ?? '0'));

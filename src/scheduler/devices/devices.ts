@@ -1,6 +1,6 @@
 /**
- * DynamicResources plug-in during binding: devices of a pod's claims are reserved in memory when its node is selected,
- * and the claims are written before the pod is bound. Source: pkg/scheduler/framework/plugins/dynamicresources.
+ * DynamicResources plug-in. When a node is selected, the devices for the pod's claims are reserved in memory. The
+ * claims are written before the pod is bound. Source: pkg/scheduler/framework/plugins/dynamicresources.
  */
 
 import { classesByResource, EXTENDED_CLAIM_ANNOTATION } from '../../api/devices/extended-resources.ts';
@@ -35,9 +35,9 @@ export interface DeviceSources {
   readonly claims: Informer<ResourceClaim>;
   readonly slices: Informer<ResourceSlice>;
   readonly classes: Informer<DeviceClass>;
-  /** Undefined when the server does not serve the kind. */
+  /** Undefined if the server does not serve DeviceTaintRules. */
   readonly rules: Informer<DeviceTaintRule> | undefined;
-  /** Undefined when the server does not serve the kind. */
+  /** Undefined if the server does not serve rigs. */
   readonly rigs: Informer<Rig> | undefined;
 }
 
@@ -48,24 +48,24 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   readonly #timeoutOf: (pod: PodInfo) => number;
   readonly #sources: DeviceSources;
   readonly #selectors = new DeviceSelectors();
-  /** Allocations that the informer does not show yet, by claim UID. */
+  /** Allocations that the informer does not show yet, by UID of the claim. */
   readonly #pending = new Map<string, { readonly pod: string; readonly allocation: Allocation }>();
   readonly #devices = new AllocatedDevices();
   readonly #random: Pick<RandomSource, 'uuid'>;
   readonly #unsubscribes: (() => void)[];
   #slices: Map<string, ResourceSlice[]> | undefined;
   #classes: ReadonlyMap<string, DeviceClass> | undefined;
-  /** Extended resource claims planned on the selected node, by pod UID. */
+  /** Claims for extended resources that are planned on the selected node, by UID of the pod. */
   readonly #extended = new Map<string, ExtendedClaim>();
-  /** Extended resource claims as created, until the pod is bound, by pod UID. */
+  /** Claims for extended resources that were created for a pod that is not bound yet, by UID of the pod. */
   readonly #made = new Map<string, ResourceClaim>();
-  /** Extended resource claims in the informer, by pod UID. */
+  /** Claims for extended resources that the informer shows, by UID of the pod. */
   readonly #shown = new Map<string, ResourceClaim>();
 
-  /** `onChanged`: a pod that was rejected for its claims may be schedulable now. */
+  /** `onChanged` is called if pods that were rejected because of their claims may be schedulable now. */
   constructor(
     deps: Pick<SchedulerDeps, 'client' | 'random' | 'clock' | 'recorder'> & {
-      /** Binding timeout of the pod's profile. */
+      /** Returns the timeout for binding conditions in the profile of the pod. */
       readonly bindingTimeoutMs: (pod: PodInfo) => number;
     },
     sources: DeviceSources & { readonly pods: Informer<Pod> },
@@ -125,7 +125,10 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     return this.#classes.get(resource);
   }
 
-  /** Existing claim for extended resources. Excludes one that is being created. */
+  /**
+   * Claim that an earlier attempt has created for the pod's extended resources. Claims of the current attempt do not
+   * count.
+   */
   extendedClaimOf(podUid: string): ResourceClaim | undefined {
     const claim = this.#shown.get(podUid);
     return claim?.metadata?.uid === this.#made.get(podUid)?.metadata?.uid ? undefined : claim;
@@ -210,7 +213,8 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
   }
 
   /**
-   * Upstream's PostFilter: releases devices that keep the pod from every node, so that other devices can be selected.
+   * Upstream's PostFilter: deallocates a claim whose devices keep the pod from every node, so that other devices can be
+   * selected.
    */
   postFilter(pod: PodInfo, view: ClusterView): Promise<void> | undefined {
     const timeoutMs = this.#timeoutOf(pod);
@@ -262,7 +266,7 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
     this.#devices.set(uid, allocation);
   }
 
-  /** Existing claims of the pod, regardless of why it is unschedulable. */
+  /** Claims of the pod that exist; empty if one does not exist yet. */
   #claimsOf(pod: PodInfo): readonly ResourceClaim[] {
     const claims = claimsOf(pod, {
       claim: (namespace, name) => this.claim(namespace, name),
@@ -288,5 +292,5 @@ const extendedOwner = ({ metadata }: ResourceClaim): string | undefined =>
     ? metadata.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'Pod')?.uid
     : undefined;
 
-/** Placeholder UID of a claim that is not created yet. */
+/** Placeholder for the UID of a claim that has not been created yet. */
 const unmadeUid = ({ uid }: PodInfo): string => `extended/${uid}`;

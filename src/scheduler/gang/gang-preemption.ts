@@ -1,6 +1,6 @@
 /**
- * Preemption for a pod group: victims are selected member by member, each with the earlier members assumed and without
- * the earlier victims. None is evicted unless enough members would fit.
+ * Preemption for a pod group. Victims are selected for one member after the other. For each member, the earlier members
+ * count as placed and their victims as removed. No pod is evicted unless enough members would fit.
  */
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import type { Preemption } from '../core/preemption.ts';
@@ -12,16 +12,16 @@ import type { EpochState } from '../state.ts';
 export const WAITS_FOR_VICTIMS = 'not eligible due to a terminating pod';
 
 export interface GroupPreemption {
-  /** Preemptions by pod UID. Empty when preemption does not help. */
+  /** Preemptions by UID of the member. Empty if preemption does not make enough members fit. */
   readonly preemptions: ReadonlyMap<string, Preemption>;
   /** Reason why a member fits on no node. */
   readonly message: string | undefined;
 }
 
 /**
- * Selects nodes and victims for `missing` of the `refused` members while the other members are assumed on their nodes.
- * The cluster state is restored afterwards. Members that are subject to extenders do not preempt, because extenders
- * cannot consider the other victims.
+ * Selects nodes and victims for `missing` members of `refused`. The other members must be assumed on their nodes. The
+ * cluster state is restored before the function returns. Members that extenders handle do not preempt, because
+ * extenders cannot take the victims of other members into account.
  */
 export function preemptForGroup(
   state: EpochState,
@@ -62,6 +62,9 @@ function decisionOf(state: EpochState, info: PodInfo): Decision | undefined {
   return decision instanceof Promise ? undefined : decision;
 }
 
-/** A member may fit without a victim of its own once those of the other members have left. */
+/**
+ * Preemption for the decision. A member may need no victims of its own if the victims of other members make enough
+ * room.
+ */
 const roomIn = (decision: Decision): Preemption | undefined =>
   decision.kind === 'bind' ? { node: decision.node, victims: [], displaced: [] } : decision.preemption;

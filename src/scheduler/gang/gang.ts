@@ -1,8 +1,8 @@
 /**
- * Pod groups: all pending members are placed in one step, and nothing is reserved unless at least `minMember` of them
- * fit, so that two groups never hold half of the resources each. Placed members are bound when enough of them are
- * ready; all are released after the group's timeout. A group preempts pods of lower priority only when enough members
- * would then fit. Source: scheduler-plugins' Coscheduling.
+ * Pod groups. All pending members are placed in one step. Nothing is reserved unless at least `minMember` members fit,
+ * so that two groups never block each other with half of the resources each. Placed members are bound when enough of
+ * them are ready. If that takes longer than the group's timeout, all are released. A group preempts pods of lower
+ * priority only if enough members would then fit. Source: scheduler-plugins' Coscheduling.
  */
 
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
@@ -25,7 +25,7 @@ interface Refused {
   readonly decision: Unschedulable;
 }
 
-/** Schedules the pods of a group together, or none of them. `first` is the pod that the queue returned. */
+/** Schedules the pods of a group together or not at all. `first` is the member that the queue has returned. */
 export async function placeGroup(
   state: EpochState,
   binding: Binding,
@@ -56,15 +56,15 @@ export async function placeGroup(
   }
   const missing = minMember - before - placed.length;
   if (missing > 0) {
-    // Members for which an earlier attempt has evicted pods come first, so that a new member causes no further
-    // evictions.
+    // Members with a nomination come first, because evictions have already made room for them. Otherwise a new member
+    // would cause further evictions.
     const wasPromised = ({ uid }: PodInfo): number => (cluster.nominatedNode(uid) === undefined ? 1 : 0);
     const candidates = refused.map(({ info }) => info).sort((a, b) => wasPromised(a) - wasPromised(b));
     const { preemptions, message } = preemptForGroup(state, candidates, missing, uids);
     for (const { info, node } of placed) binding.release(info, node);
     const why = message ?? refused[0]?.decision.message ?? 'members are gated';
     const decision = refusal(`${minMember - missing} of ${minMember} members of pod group "${key}" fit: ${why}`);
-    // Members that fit keep their nodes while the victims of the other members terminate.
+    // Members that fit stay nominated to their nodes while the victims of other members terminate.
     for (const { info, node } of placed) {
       const kept = preemptions.size === 0 ? undefined : { node, victims: [], displaced: [] };
       binding.handleSchedulingFailure(info, { ...decision, preemption: kept });
@@ -98,7 +98,10 @@ const refusal = (message: string): Unschedulable => ({
   preemption: undefined,
 });
 
-/** Opens when enough members are ready to be bound. Fails for all when one fails before, or after the timeout. */
+/**
+ * Lets members be bound when enough of them are ready. If a member fails before that, or after the timeout, all members
+ * fail.
+ */
 class Barrier implements Permit {
   #missing: number;
   #error: Error | undefined;

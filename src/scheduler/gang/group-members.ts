@@ -1,4 +1,4 @@
-/** Pods by their pod group. */
+/** Index of pods by their pod group. */
 
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { toUid, type Uid } from '../../base/brand.ts';

@@ -1,4 +1,7 @@
-/** Devices allocated to claims, exclusively or as shares. Source: pkg/scheduler/framework/plugins/dynamicresources. */
+/**
+ * Index of the devices that are allocated to claims, exclusively or as shares. Source:
+ * pkg/scheduler/framework/plugins/dynamicresources.
+ */
 import type { AllocationResult } from '../../../api/devices/types.ts';
 import { tryParseQuantity } from '../../../base/quantity.ts';
 import type { Allocation } from './device-results.ts';
@@ -25,8 +28,8 @@ export class AllocatedDevices {
   }
 
   /**
-   * Replaces the allocation of the claim with this UID; undefined removes it. Administrative access does not occupy
-   * devices.
+   * Replaces the allocation of the claim with this UID; undefined removes it. Devices allocated with administrative
+   * access are not counted.
    */
   set(uid: string, allocation: Allocation | undefined): void {
     for (const each of this.#resultsOf.get(uid) ?? []) this.#count(each, -1);

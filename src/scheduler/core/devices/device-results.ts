@@ -34,7 +34,7 @@ export function allocationOf(
   };
 }
 
-/** Binding conditions of a device, for which a pod must wait. Source: KEP-5007. */
+/** Binding conditions of a device. The pod is not bound before they are true. Source: KEP-5007. */
 function bindingOf({ device }: Candidate): Pick<AllocationResult, 'bindingConditions' | 'bindingFailureConditions'> {
   const { bindingConditions = [], bindingFailureConditions = [] } = device;
   return {
@@ -43,7 +43,7 @@ function bindingOf({ device }: Candidate): Pick<AllocationResult, 'bindingCondit
   };
 }
 
-/** Nodes that can access all devices; undefined if every node can. */
+/** Node selector for the nodes that can access all chosen devices; undefined if every node can. */
 function nodeSelectorOf(chosen: readonly Chosen[], node: Node): NodeSelector | undefined {
   const isLocal = chosen.some(
     ({ candidate: { device, reach } }) => (reach?.nodeName ?? '') !== '' || device.bindsToNode === true,
@@ -52,7 +52,7 @@ function nodeSelectorOf(chosen: readonly Chosen[], node: Node): NodeSelector | u
     const here = { key: 'metadata.name', operator: 'In', values: [node.metadata?.name ?? ''] };
     return { nodeSelectorTerms: [{ matchFields: [here] }] };
   }
-  // Selectors of slices have a single term.
+  // Node selectors of slices have exactly one term.
   const terms = chosen.flatMap(({ candidate: { reach } }) => reach?.nodeSelector?.nodeSelectorTerms.slice(0, 1) ?? []);
   const matchFields = distinct(terms.flatMap((term) => term.matchFields ?? []));
   const matchExpressions = distinct(terms.flatMap((term) => term.matchExpressions ?? []));
@@ -77,7 +77,7 @@ function consumedBy({ consumption }: Chosen): Pick<AllocationResult, 'consumedCa
   return { consumedCapacity: Object.fromEntries(amounts) };
 }
 
-/** Includes the configuration of a class once, with all requests of the class. */
+/** Configuration for the allocation. That of a device class is included once, for all requests of the class. */
 function configOf({ spec }: ResourceClaim, chosen: readonly Chosen[]): AllocatedConfiguration[] {
   const requests = new Map(chosen.map((each) => [requestOf(each.required, each.alternative), each]));
   const byClass = Map.groupBy(requests, ([, { alternative }]) => alternative.deviceClass);

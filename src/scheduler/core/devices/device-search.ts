@@ -1,4 +1,4 @@
-/** Search for devices that satisfy all requests of a pod's claims together. */
+/** Searches for devices that satisfy all requests of a pod's claims together. */
 import type {
   Amount,
   Device,
@@ -11,9 +11,9 @@ import type { DeviceLister } from './device-lister.ts';
 import { CapacityShares, type Consumed, type Consumption, consumptionOf } from './shared-capacity.ts';
 import type { SharedCounters } from './shared-counters.ts';
 
-/** Upstream's limit of the results of a claim. */
+/** Maximum number of devices per claim. It is the same in upstream. */
 const MAX_RESULTS = 32;
-/** Number of choices after which the search gives up and the node counts as unfit. */
+/** Number of choices after which the search is given up. The node then counts as unsuitable. */
 const MAX_STEPS = 20_000;
 
 export interface Candidate {
@@ -21,14 +21,14 @@ export interface Candidate {
   readonly driver: string;
   readonly pool: string;
   readonly device: Device;
-  /** Nodes that can use the device. */
+  /** Nodes that can use the device, as its slice or the device specifies. */
   readonly reach: Pick<Device, 'nodeName' | 'nodeSelector' | 'allNodes'> | undefined;
   readonly consumed: Consumed | undefined;
-  /** Reason why the device cannot be allocated. */
+  /** Reason why the device cannot be allocated; undefined if it can. */
   readonly withheld: string | undefined;
 }
 
-/** One required device, satisfied by any of several alternatives. */
+/** One required device. Any of the alternatives satisfies the requirement. */
 export interface RequiredDevice {
   readonly claim: number;
   readonly request: string;
@@ -48,7 +48,7 @@ export interface Alternative {
 interface Match {
   readonly candidate: Candidate;
   readonly consumption: Consumption;
-  /** Whether the capacity suffices, given the shares of other claims. */
+  /** Whether the remaining capacity suffices, given the shares of other claims. */
   readonly hasRoom: boolean;
 }
 
@@ -129,7 +129,10 @@ export class DeviceSearch {
     return false;
   }
 
-  /** Takes the device and returns a function that releases it; undefined if shared counters are exhausted. */
+  /**
+   * Adds the device to the selection. Returns a function that removes it, or undefined if shared counters are
+   * exhausted.
+   */
   #take(choice: Chosen): (() => void) | undefined {
     const { candidate, consumption, alternative } = choice;
     const { device } = candidate;
@@ -148,8 +151,8 @@ export class DeviceSearch {
   }
 
   /**
-   * Whether the device can be used. A request with administrative access shares it with its owner, but cannot use it
-   * twice in one claim.
+   * Whether the device can be used. A request with administrative access can use a device that is allocated to another
+   * claim, but not twice in one claim.
    */
   #isFree(candidate: Candidate, { claim }: RequiredDevice, { adminAccess }: Alternative): boolean {
     const { key, driver, pool, device, withheld } = candidate;
@@ -164,7 +167,7 @@ export class DeviceSearch {
     );
   }
 
-  /** Devices that satisfy the request and would be large enough if they were free. */
+  /** Devices that match the request. Whether they are free is not checked. */
   #matchesOf(alternative: Alternative): readonly Match[] {
     const known = this.#matches.get(alternative);
     if (known !== undefined) return known;
@@ -185,7 +188,7 @@ export class DeviceSearch {
     return tolerated && all.every((expression) => this.#lister.meets(expression, driver, device));
   }
 
-  /** Checks the claim's constraints on the device against the devices selected so far. */
+  /** Whether the device satisfies the constraints of the claim, given the devices selected so far. */
   #constrained({ required, alternative, candidate }: Chosen): boolean {
     for (const constraint of this.#claims[required.claim]?.spec?.devices?.constraints ?? []) {
       const { requests = [], matchAttribute, distinctAttribute } = constraint;
@@ -215,7 +218,7 @@ export class DeviceSearch {
   }
 }
 
-/** Value of an attribute. A name without a domain belongs to the driver. */
+/** Value of an attribute. A name without a domain belongs to the domain of the driver. */
 function attributeOf({ driver, device }: Candidate, name: string): string | undefined {
   const own = name.startsWith(`${driver}/`) ? name.slice(driver.length + 1) : undefined;
   const attributes = device.attributes ?? {};

@@ -1,5 +1,5 @@
 /**
- * Allocation of devices for the claims of a pod on one node. Source: KEP-4381 (structured parameters), KEP-4816
+ * Allocates devices for the claims of a pod on one node. Source: KEP-4381 (structured parameters), KEP-4816
  * (prioritized alternatives), KEP-4815 (shared counters), KEP-5007 (binding conditions), KEP-5055 (taints), KEP-5075
  * (devices that several claims share); k8s.io/dynamic-resource-allocation/structured.
  */
@@ -17,7 +17,7 @@ import { SharedCounters } from './shared-counters.ts';
 
 type NodeOfDevices = Pick<NodeInfo, 'node' | 'requested'>;
 
-/** Returns an allocation for each claim, or the reason why there is none. */
+/** Returns an allocation for each claim in the order of `claims`, or the reason why there is none. */
 export function allocateDevices(
   claims: readonly ResourceClaim[],
   where: NodeOfDevices,
@@ -66,7 +66,10 @@ function alternativeOf(request: RequestShape, name: string, lister: DeviceLister
   };
 }
 
-/** Devices available to the node, from the newest generation of each pool. Incomplete pools are excluded. */
+/**
+ * Devices that the node can use, from the newest generation of each pool. Pools whose slices are incomplete are
+ * excluded.
+ */
 function candidatesOn({ node, requested }: NodeOfDevices, lister: DeviceLister, counters: SharedCounters): Candidate[] {
   const pools = new Map<string, ResourceSlice[]>();
   for (const slice of lister.slicesFor(node.metadata?.name ?? '')) {
@@ -99,14 +102,16 @@ function candidatesOn({ node, requested }: NodeOfDevices, lister: DeviceLister, 
   return candidates;
 }
 
-/** Sorts pools so that those with binding conditions are used only if no other pool suffices. */
+/**
+ * Sorts pools so that pools with binding conditions come last. They are used only if the other pools do not suffice.
+ */
 function waitingLast(pools: ReadonlyMap<string, ResourceSlice[]>): [string, ResourceSlice[]][] {
   const waits = ([, slices]: [string, ResourceSlice[]]): boolean =>
     slices.some(({ spec }) => spec?.devices?.some(({ bindingConditions = [] }) => bindingConditions.length > 0));
   return [...pools].sort((a, b) => Number(waits(a)) - Number(waits(b)));
 }
 
-/** Whether the device is a fixture that a pod already uses as an extended resource of the node. */
+/** Reason why a fixture cannot be allocated as a device: a pod already uses it as an extended resource of the node. */
 function fixtureInUse(driver: string, { attributes }: Device, requested: Amounts): string | undefined {
   if (driver !== RIG_GROUP) return undefined;
   const fixture = attributes?.['fixture']?.['string'];

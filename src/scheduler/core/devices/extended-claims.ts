@@ -1,6 +1,6 @@
 /**
- * Claim for a pod's extended resources on a node: those that device classes provide and the node itself does not.
- * Source: KEP-5004; pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
+ * Builds the claim for a pod's extended resources on a node. It contains resources that a device class provides and the
+ * node itself does not. Source: KEP-5004; pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
  */
 
 import { EXTENDED_CLAIM_ANNOTATION, mayBeDevices } from '../../../api/devices/extended-resources.ts';
@@ -11,25 +11,28 @@ import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
 import type { DeviceLister } from './device-lister.ts';
 
 export interface ExtendedClaim {
-  /** Claim to create, without a name. */
+  /** Claim to create. The API server generates its name. */
   readonly claim: ResourceClaim;
   readonly mappings: readonly ContainerExtendedResourceRequest[];
 }
 
-/** Whether devices provide the resource on a node. A device plug-in's resource has precedence. */
+/**
+ * Whether devices provide the resource on this node. If a device plug-in on the node provides it, the plug-in has
+ * precedence.
+ */
 export const isFromDevices = (resource: string, allocatable: Amounts, lister: DeviceLister | undefined): boolean =>
   lister !== undefined &&
   mayBeDevices(resource) &&
   (allocatable.get(resource) ?? 0) === 0 &&
   lister.classOfResource(resource) !== undefined;
 
-/** The pod's resources that a device class provides, sorted. */
+/** Extended resources of the pod that a device class provides, sorted by name. */
 export function classedResources({ requests }: PodInfo, lister: DeviceLister): string[] {
   const wanted = [...requests].filter(([name, amount]) => amount > 0 && mayBeDevices(name)).map(([name]) => name);
   return wanted.filter((name) => lister.classOfResource(name) !== undefined).sort();
 }
 
-/** Undefined if the pod needs no such claim on this node. */
+/** Builds the claim; undefined if the pod needs no such claim on this node. */
 export function extendedClaimOn(pod: PodInfo, allocatable: Amounts, lister: DeviceLister): ExtendedClaim | undefined {
   const names = classedResources(pod, lister).filter((name) => isFromDevices(name, allocatable, lister));
   if (names.length === 0) return undefined;
@@ -61,15 +64,15 @@ interface Share {
 
 interface Member {
   readonly container: Container;
-  /** Index among all containers, init containers first. */
+  /** Index among all containers of the pod, where init containers come first. */
   readonly index: number;
-  /** The container exits before later ones start. */
+  /** Whether the container exits before later containers start. */
   readonly isShortLived: boolean;
 }
 
 /**
- * Requests of one resource. Init containers that exit reuse the devices of later containers; missing devices come from
- * one request that they share.
+ * Requests for one resource. Init containers that exit use the devices of later containers. If these do not suffice,
+ * all such init containers share one additional request.
  */
 function sharesOf(
   pod: Pod,
@@ -124,7 +127,7 @@ function membersOf({ spec }: Pod): Member[] {
   }));
 }
 
-/** Request name, made of the container's index and the index of the resource in the container's sorted requests. */
+/** Name of a request: index of the container, and index of the resource among the sorted requests of the container. */
 function requestName({ container, index }: Member, resource: string): string {
   const names = Object.keys(container.resources?.requests ?? {}).sort();
   return `container-${index}-request-${names.indexOf(resource)}`;

@@ -1,11 +1,11 @@
 /**
- * Capacities of devices: the amounts a request consumes, and the remaining amounts of shared devices. Source: KEP-5075;
- * k8s.io/dynamic-resource-allocation/structured.
+ * Capacities of devices: computes the amounts that a request consumes, and what remains of devices that several claims
+ * share. Source: KEP-5075; k8s.io/dynamic-resource-allocation/structured.
  */
 import type { Amount, Device, DeviceCapacity, RequestPolicy } from '../../../api/devices/types.ts';
 import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../../base/quantity.ts';
 
-/** Consumed amounts by the name of the capacity. */
+/** Amounts that a request consumes, by name of the capacity. */
 export type Consumption = ReadonlyMap<string, Quantity>;
 /** Amounts that claims consume of a device, in billionths, by name of the capacity. */
 export type Consumed = ReadonlyMap<string, bigint>;
@@ -15,7 +15,7 @@ const ZERO: Quantity = quantityOf(0);
 
 const amountOf = (given: Amount | undefined): Quantity => tryParseQuantity(given) ?? ZERO;
 
-/** Whole units, rounded up. */
+/** Amount in whole units, rounded up. */
 const units = ({ nanos }: Quantity): bigint => nanos / NANO + (nanos % NANO > 0n ? 1n : 0n);
 
 /**
@@ -63,7 +63,7 @@ function isPermitted(amount: Quantity, policy: RequestPolicy | undefined): boole
 interface Shared {
   readonly key: string;
   readonly device: Device;
-  /** Amounts consumed by allocated claims; undefined if no claim has a share. */
+  /** Amounts that allocated claims consume; undefined if no claim has a share. */
   readonly consumed: Consumed | undefined;
 }
 

@@ -1,11 +1,11 @@
 /**
- * Counters shared by devices of a pool, such as partitions of one board. Every allocated device consumes a part of
- * them. Source: KEP-4815; k8s.io/dynamic-resource-allocation/structured.
+ * Counters that devices of a pool share, such as partitions of one board. Every allocated device consumes a part of the
+ * counters. Source: KEP-4815; k8s.io/dynamic-resource-allocation/structured.
  */
 import type { Device, ResourceSlice } from '../../../api/devices/types.ts';
 import { tryParseQuantity } from '../../../base/quantity.ts';
 
-/** Amounts that a device consumes, in billionths, by counter set and counter. */
+/** Amounts that a device consumes, in billionths. `counter` is the path of pool, counter set and counter. */
 type Demand = readonly (readonly [counter: string, amount: bigint])[];
 
 export class SharedCounters {
@@ -31,7 +31,9 @@ export class SharedCounters {
     }
   }
 
-  /** Whether the remaining amounts suffice; false for a counter that the pool lacks. */
+  /**
+   * Whether the remaining amounts suffice for the device. False if the pool lacks a counter that the device consumes.
+   */
   hasRoom(device: Device): boolean {
     const demand = this.#demands.get(device) ?? [];
     return demand.every(([counter, amount]) => (this.#left.get(counter) ?? -1n) >= amount);

@@ -11,7 +11,7 @@ import { allocateDevices } from '../devices/devices.ts';
 import { classedResources, extendedClaimOn } from '../devices/extended-claims.ts';
 import { type Filter, type FilterFactory, reject } from './filter.ts';
 
-/** Upstream's ResourceClaimReservedForMaxSize. */
+/** Maximum number of pods for which a claim is reserved. Source: ResourceClaimReservedForMaxSize of upstream. */
 const MAX_RESERVED = 256;
 
 export const dynamicResources: FilterFactory =
@@ -24,7 +24,8 @@ export const dynamicResources: FilterFactory =
     const fixtures = [...pod.requests.keys()].filter((name) => name.startsWith(FIXTURE_PREFIX));
     if (lister === undefined || fixtures.length === 0) return claims;
     return (node) => {
-      // The kubelet may not have reported yet that the fixture is not allocatable.
+      // A fixture that is allocated as a device is rejected here, because the kubelet may not have updated the Node
+      // yet.
       const exhausted = fixtures.find((name) => {
         return lister.isAllocated(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
       });
@@ -43,7 +44,7 @@ const claimsFilter =
     }
     const open = found.filter(({ status }) => status?.allocation === undefined);
     const allocated = found.filter(({ status }) => status?.allocation !== undefined);
-    // A claim of an earlier attempt may have other devices than are free now, so it is deleted first.
+    // The claim of an earlier attempt may contain devices that are no longer free, so the claim is deleted first.
     const isStale = lister.extendedClaimOf(pod.uid) !== undefined;
     return (info) => {
       const { node } = info;
@@ -61,7 +62,7 @@ const claimsFilter =
     };
   };
 
-/** Claims of a pod, or the reason why it cannot be placed yet. */
+/** Claims of a pod, or the reason why the pod cannot be placed yet. */
 export function claimsOf(
   pod: PodInfo,
   lister: Pick<DeviceLister, 'claim' | 'deviceClass' | 'isPending'>,
@@ -70,7 +71,7 @@ export function claimsOf(
   for (const each of podClaims(pod.pod)) {
     const name = claimNameOf(pod.pod, each);
     if (name === undefined) {
-      // The controller determined that no claim is needed.
+      // The resource claim controller has determined that the pod needs no such claim.
       if (generatedClaim(pod.pod, each) !== undefined) continue;
       return `waiting for dynamic resource controller to create the resourceclaim "${each.name}"`;
     }

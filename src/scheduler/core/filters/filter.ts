@@ -1,6 +1,6 @@
 /**
- * Common types of filters. The names are those of upstream's plug-ins; they determine the events that requeue a
- * rejected pod.
+ * Common types of filters. The names are those of upstream's plug-ins. When a filter rejects a pod, its name determines
+ * the events that requeue the pod.
  */
 
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
@@ -8,7 +8,7 @@ import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PluginArgs } from '../plugin-args.ts';
 
-/** Upstream's order. A node is counted under the first filter that rejects it. */
+/** Filters in upstream's order. If several filters reject a node, the message counts only the first one. */
 export const FILTER_NAMES = [
   'NodeUnschedulable',
   'NodeName',
@@ -31,20 +31,20 @@ export type FilterName = (typeof FILTER_NAMES)[number] | 'Extender' | 'Coschedul
 export interface Rejection {
   readonly filter: FilterName;
   readonly reasons: readonly string[];
-  /** True if evicting pods from the node cannot help. */
+  /** Whether evicting pods from the node cannot change the rejection. */
   readonly unresolvable: boolean;
-  /** The rejection concerns the pod on every node, so the message contains no node counts. */
+  /** Whether the rejection concerns the pod on every node. The message then contains no counts of nodes. */
   readonly isOfPod?: boolean;
 }
 
 /**
- * Prepares a filter for one pod; the result checks single nodes. Undefined if the filter accepts the pod on every node.
+ * Prepares a filter for one pod. The result checks single nodes; undefined if the filter accepts the pod on every node.
  */
 export type Filter = (pod: PodInfo, view: ClusterView) => NodeCheck | undefined;
 
 export type FilterFactory = (args: PluginArgs) => Filter;
 
-/** Undefined if the pod may run on the node. */
+/** Checks a node; undefined if the pod may run on it. */
 export type NodeCheck = (node: NodeInfo) => Rejection | undefined;
 
 export function reject(filter: FilterName, reason: string, unresolvable: boolean): Rejection {

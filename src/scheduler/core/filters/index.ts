@@ -1,4 +1,4 @@
-/** All filters by upstream's names. */
+/** Filters by the names of upstream's plug-ins. */
 
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
 import type { ClusterView } from '../cluster.ts';

@@ -9,13 +9,14 @@ export const interPodAffinity: Filter = (pod, view) => {
     ({ kind, term }) => kind === 'anti' && termSelects(term, pod, namespaceLabels),
   );
   if (refusing.length === 0 && pod.affinity.length === 0 && pod.antiAffinity.length === 0) return undefined;
-  // An existing pod counts for an affinity term only when it satisfies all of the pod's affinity terms.
+  // A placed pod counts for an affinity term only if it satisfies all affinity terms of this pod.
   const kin = pod.affinity.length === 0 ? undefined : counts.selected(selectionOfTerms(pod.affinity, namespaceLabels));
   const unwanted = pod.antiAffinity.map(({ topologyKey }, index) => ({
     topologyKey,
     pods: counts.selected(selectionOfTerms(pod.antiAffinity.slice(index, index + 1), namespaceLabels)),
   }));
-  // If the first pod of a group with affinity to itself matches no existing pod, it may run on any node.
+  // If no placed pod satisfies the affinity and the pod satisfies it itself, the pod starts a group and may run on any
+  // node.
   const startsGroup =
     kin !== undefined &&
     pod.affinity.every((term) => kin.withKey(term.topologyKey) === 0 && termSelects(term, pod, namespaceLabels));

@@ -58,7 +58,7 @@ export const nodePorts: Filter = (pod) => {
   const overlaps = (used: readonly HostPort[]): boolean =>
     used.some((each) => pod.hostPorts.some((wanted) => portsConflict(each, wanted)));
   return (node) => {
-    // Evicting pods does not free a port of the host itself.
+    // The node itself uses the port, so evicting pods cannot free it.
     if (overlaps(node.reservedPorts)) return reject('NodePorts', NO_FREE_PORTS, true);
     for (const other of node.pods.values()) {
       if (overlaps(other.hostPorts)) return reject('NodePorts', NO_FREE_PORTS, false);
@@ -67,7 +67,7 @@ export const nodePorts: Filter = (pod) => {
   };
 };
 
-/** These resources come first in messages, in this order, as in upstream. */
+/** Resources that come first in messages, in this order. It is the same in upstream. */
 const ORDER = [CPU, MEMORY, EPHEMERAL_STORAGE];
 
 export const nodeResourcesFit: FilterFactory = ({ ignoredResources, ignoredResourceGroups }) => {

@@ -1,4 +1,4 @@
-/** Topology spread constraints that must hold (`DoNotSchedule`). */
+/** Filter for topology spread constraints with `DoNotSchedule`. */
 
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
 import type { ClusterView } from '../cluster.ts';
@@ -54,7 +54,9 @@ function countDomains(
   return counts;
 }
 
-/** Minimum over the domains. With fewer domains than minDomains the minimum is 0, as if an empty domain existed. */
+/**
+ * Smallest count of all domains. If there are fewer domains than minDomains, it is 0, as if an empty domain existed.
+ */
 function minimum(constraint: SpreadConstraint, counts: ReadonlyMap<string, number>): number {
   if (counts.size < constraint.minDomains) return 0;
   let least = Number.POSITIVE_INFINITY;

@@ -1,4 +1,7 @@
-/** Limit of volumes of a CSI driver per node. Source: upstream's nodevolumelimits plug-in, KEP-554. */
+/**
+ * Filter for the number of volumes that a CSI driver can attach to a node. Source: upstream's nodevolumelimits plug-in,
+ * KEP-554.
+ */
 
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
 import type { ClusterView } from '../cluster.ts';
@@ -28,7 +31,7 @@ interface CsiVolume {
   readonly handle: string;
 }
 
-/** CSI volumes of a pod. An unbound claim counts for the driver that will provision its volume. */
+/** CSI volumes of a pod. An unbound claim counts for the driver that will create its volume. */
 function csiVolumes(pod: PodInfo, { volumes }: ClusterView): CsiVolume[] {
   return pod.claims.flatMap((key) => {
     const claim = volumes?.claim(pod.namespace, key.slice(key.indexOf('/') + 1));

@@ -1,6 +1,6 @@
 /**
- * Volumes that pods cannot share: ReadWriteOncePod claims, and disks that a pod spec references directly. Source:
- * upstream's volumerestrictions plug-in, KEP-2485.
+ * Filter for volumes that pods cannot share: ReadWriteOncePod claims, and disks that a pod references without a claim.
+ * Source: upstream's volumerestrictions plug-in, KEP-2485.
  */
 import type { Volume } from '../../../api/generated/core/v1.ts';
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';

@@ -1,15 +1,16 @@
 /**
- * Restricts volumes with zone or region labels to nodes in that zone or region. Source: upstream's volumezone plug-in.
+ * Filter for volumes with zone or region labels: the node must be in the same zone or region. Source: upstream's
+ * volumezone plug-in.
  */
 import { isFullyBound } from '../../../api/volumes/binding.ts';
 import { type Filter, reject } from './filter.ts';
 
-/** Each label with its older name, which may still be in use. */
+/** Topology labels, each with its deprecated name, which volumes and nodes may still have. */
 const TOPOLOGY_LABELS: ReadonlyMap<string, string> = new Map([
   ['topology.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/zone'],
   ['topology.kubernetes.io/region', 'failure-domain.beta.kubernetes.io/region'],
 ]);
-/** Separates the zones of a volume that is in several. */
+/** Separator in the label of a volume that is in several zones. */
 const SEPARATOR = '__';
 
 export const volumeZone: Filter = (pod, view) => {
@@ -26,7 +27,7 @@ export const volumeZone: Filter = (pod, view) => {
   return (node) => {
     const labelOf = (names: readonly string[]): string | undefined =>
       names.map((name) => node.label(name)).find((value) => value !== undefined);
-    // Upstream does not restrict a node without any such label.
+    // As in upstream, a node that has none of these labels is not restricted.
     if ([...TOPOLOGY_LABELS].every((names) => labelOf(names) === undefined)) return undefined;
     const fits = wanted.every(({ names, values }) => values.includes(labelOf(names) ?? ''));
     return fits ? undefined : reject('VolumeZone', 'node(s) had no available volume zone', true);

@@ -1,4 +1,7 @@
-/** Filter for claims: they must be bound or wait for this pod, and their volumes must be accessible from the node. */
+/**
+ * Filter for claims: each must be bound or be able to be bound on the node, and its volume must be accessible from the
+ * node.
+ */
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { unboundVolumesOn, volumesOfPod } from '../volumes/pod-volumes.ts';
 import { type Filter, reject } from './filter.ts';

@@ -26,7 +26,7 @@ export interface WeightedScorer {
   readonly score: Scorer;
 }
 
-/** Weighted sum for each of `nodes`, in their order. */
+/** Weighted sum of all scores for each node, in the order of `nodes`. */
 export function scoreNodes(
   scorers: readonly WeightedScorer[],
   pod: PodInfo,
@@ -44,7 +44,7 @@ export function scoreNodes(
   return totals;
 }
 
-/** Selects randomly among the best nodes; otherwise placement would always favour the same hosts. */
+/** Selects one of the best nodes at random, because a fixed order would always prefer the same hosts. */
 export function pickBest(
   nodes: readonly NodeInfo[],
   totals: readonly number[],

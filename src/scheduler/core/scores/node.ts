@@ -38,7 +38,8 @@ const MIN_IMAGE_BYTES = 23 * 1024 * 1024;
 const MAX_IMAGE_BYTES = 1000 * 1024 * 1024;
 
 /**
- * Prefers nodes that already have the images. An image on few nodes counts less, so that pods do not concentrate there.
+ * Prefers nodes that have the images of the pod. An image that few nodes have counts less, so that pods do not
+ * concentrate on these nodes.
  */
 export const imageLocality: Scorer = (pod, nodes, view) => {
   const containers = [...(pod.pod.spec?.initContainers ?? []), ...(pod.pod.spec?.containers ?? [])];

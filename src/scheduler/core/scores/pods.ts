@@ -8,7 +8,7 @@ import { MAX_SCORE, type ScorerFactory } from './score.ts';
 interface Credit {
   readonly topologyKey: string;
   readonly weight: number;
-  /** Number of matching pods in a domain. */
+  /** Number of matching pods in the domain with this value. */
   inDomain(value: string): number;
 }
 
@@ -42,9 +42,9 @@ function ownCredits(terms: readonly WeightedTerm[], sign: 1 | -1, view: ClusterV
   });
 }
 
-/** Terms of placed pods that select this pod. */
+/** Affinity terms of placed pods that select this pod. */
 function creditsOfExisting(pod: PodInfo, view: ClusterView, hardWeight: number, ignoresPreferred: boolean): Credit[] {
-  // With this setting of the profile, preferred terms of placed pods are ignored for a pod without preferred terms.
+  // If the profile ignores preferred terms of existing pods, they are ignored for a pod without preferred terms.
   const ignoresAll = ignoresPreferred && pod.preferredAffinity.length + pod.preferredAntiAffinity.length === 0;
   if (ignoresAll) return [];
   const credits: Credit[] = [];

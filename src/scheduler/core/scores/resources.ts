@@ -1,4 +1,4 @@
-/** Scorers by requested resources of a node. Source: upstream's noderesources plug-ins. */
+/** Scorers that use the requested resources of a node. Source: upstream's noderesources plug-ins. */
 
 import { type Amounts, CPU, MEMORY } from '../../../api/podspec/scheduling/node-resources.ts';
 import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
@@ -6,7 +6,7 @@ import type { NodeInfo } from '../node-info.ts';
 import type { ResourceWeight, ShapePoint } from '../plugin-args.ts';
 import { MAX_SCORE, type ScorerFactory } from './score.ts';
 
-/** Scores of a shape are 0 … 10. */
+/** Factor that scales the scores of a shape (0 to 10) to those of nodes. */
 const SHAPE_SCALE = MAX_SCORE / 10;
 
 export const resourcesFit: ScorerFactory = ({ scoringStrategy: { type, resources, shape } }) => {
@@ -42,11 +42,14 @@ function average(
   return weights === 0 ? 0 : Math.floor(sum / weights);
 }
 
-/** Whether the resource counts for the pod. An extended resource only counts if the pod requests it. */
+/** Whether the resource counts for the pod. An extended resource counts only if the pod requests it. */
 const concerns = (pod: PodInfo, name: string): boolean =>
   name === CPU || name === MEMORY || (pod.requests.get(name) ?? 0) > 0;
 
-/** Linear between the points, constant beyond them. */
+/**
+ * Value of the shape at this utilization: linear between points, and constant before the first and after the last
+ * point.
+ */
 function onShape(utilization: number, shape: readonly ShapePoint[]): number {
   let before: ShapePoint | undefined;
   for (const point of shape) {
@@ -61,19 +64,26 @@ function onShape(utilization: number, shape: readonly ShapePoint[]): number {
   return (before?.score ?? 0) * SHAPE_SCALE;
 }
 
-/** Prefers nodes whose resources are used to a similar degree. Pods that request none of them are not scored. */
+/**
+ * Prefers nodes whose resources are used to a similar degree. A pod that requests none of the resources gets no scores.
+ */
 export const balancedAllocation: ScorerFactory = ({ balancedResources }) => {
   const names = balancedResources.map(({ name }) => name);
   return (pod, nodes) => {
     if (!names.some((name) => (pod.requests.get(name) ?? 0) > 0)) return undefined;
     const counted = names.filter((name) => concerns(pod, name));
-    // One array is reused for all nodes, because an array per node would dominate the allocations of a decision.
+    // One array is reused for all nodes, because one array per node would cause most of the memory allocations of a
+    // decision.
     const fractions = counted.map(() => 0);
     return nodes.map((node) => balance(pod.requests, node, counted, fractions));
   };
 };
 
-/** @param fractions Scratch array of the length of `names`. */
+/**
+ * Score of a node.
+ *
+ * @param fractions Array for intermediate results, as long as `names`.
+ */
 function balance(requests: Amounts, node: NodeInfo, names: readonly string[], fractions: number[]): number {
   let count = 0;
   for (const name of names) {

@@ -47,7 +47,7 @@ interface Domains {
   countOf(node: NodeInfo, domain: string): number;
 }
 
-/** Domains of the feasible nodes, with the number of selected pods in each. */
+/** Domains of the feasible nodes with the number of selected pods in each domain. */
 function countDomains(
   constraint: SpreadConstraint,
   pod: PodInfo,
@@ -57,7 +57,7 @@ function countDomains(
   isAlone: boolean,
 ): Domains {
   const selected = view.counts.selected(constraint.selection);
-  // For the hostname key, each node is its own domain, so only its own pods are counted.
+  // With the hostname as key, each node is a domain, so only the pods of the node itself are counted.
   if (constraint.topologyKey === HOSTNAME) {
     return { size: feasible.length, countOf: (node) => selected.on(node) };
   }

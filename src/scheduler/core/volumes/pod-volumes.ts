@@ -1,5 +1,5 @@
 /**
- * Requirements of a pod's claims on its node, and the bindings they need there. Source:
+ * Determines what the claims of a pod require of its node, and how they are bound there. Source:
  * pkg/scheduler/framework/plugins/volumebinding.
  */
 import type {
@@ -21,34 +21,34 @@ import {
 import { findMatchingVolume } from '../../../api/volumes/match.ts';
 import { type CapacityLister, hasRoom } from './storage-capacity.ts';
 
-/** Cached claims, volumes and storage classes. */
+/** Claims, volumes and storage classes from the informers. */
 export interface VolumeLister {
   claim(namespace: string, name: string): PersistentVolumeClaim | undefined;
   volume(name: string): PersistentVolume | undefined;
   volumes(): readonly PersistentVolume[];
   storageClass(name: string): StorageClass | undefined;
   csiNode(name: string): CSINode | undefined;
-  /** Undefined if the capacity of drivers is unknown. */
+  /** Storage capacity of CSI drivers; undefined if it is unknown. */
   readonly capacity?: CapacityLister | undefined;
 }
 
 export interface PodVolumes {
-  /** Reason why no node is suitable; undefined if nodes must be checked. */
+  /** Reason why no node is suitable. If undefined, the nodes must be checked. */
   readonly problem: string | undefined;
-  /** Node affinities of the bound volumes. */
+  /** Node selector terms of each bound volume. */
   readonly terms: readonly (readonly NodeSelectorTerm[])[];
-  /** Claims that are bound after a node is selected for the pod. */
+  /** Claims that will be bound when a node is selected for the pod. */
   readonly unbound: readonly PersistentVolumeClaim[];
 }
 
 /** Actions that bind the claims of a pod on its node. */
 export interface VolumesOnNode {
   readonly reserve: readonly { readonly claim: PersistentVolumeClaim; readonly volume: PersistentVolume }[];
-  /** Claims for which the provisioner creates a volume on the node. */
+  /** Claims for which a provisioner creates a volume on the node. */
   readonly provision: readonly PersistentVolumeClaim[];
 }
 
-/** Undefined if the pod has no claims. */
+/** Requirements of the pod's claims; undefined if the pod has no claims. */
 export function volumesOfPod(pod: Pod, lister: VolumeLister | undefined): PodVolumes | undefined {
   const terms: (readonly NodeSelectorTerm[])[] = [];
   const unbound: PersistentVolumeClaim[] = [];
@@ -94,7 +94,7 @@ export function volumesOfPod(pod: Pod, lister: VolumeLister | undefined): PodVol
 export const NO_VOLUME = "node(s) didn't find available persistent volumes to bind";
 export const NO_SPACE = 'node(s) did not have enough free storage';
 
-/** Returns a text with the reason if one of the claims cannot be bound on the node. */
+/** Plans how the claims are bound on the node. Returns the reason as a text if a claim cannot be bound there. */
 export function unboundVolumesOn(
   node: Node,
   claims: readonly PersistentVolumeClaim[],

@@ -1,5 +1,5 @@
 /**
- * Whether a CSI driver has capacity for a new volume on a node. Source: KEP-1472;
+ * Decides whether a CSI driver has capacity for a new volume on a node. Source: KEP-1472;
  * pkg/scheduler/framework/plugins/volumebinding hasEnoughCapacity.
  */
 import type { Node, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
@@ -12,7 +12,7 @@ export interface CapacityLister {
   capacities(): readonly CSIStorageCapacity[];
 }
 
-/** Also returns true for a driver that does not report its capacity. */
+/** Whether the driver has enough capacity on the node. Also true if the driver does not report its capacity. */
 export function hasRoom(
   claim: PersistentVolumeClaim,
   { metadata, provisioner }: StorageClass,

@@ -1,4 +1,4 @@
-/** Calls scheduler extenders over HTTP or HTTPS with kept connections. */
+/** Calls scheduler extenders over HTTP or HTTPS. Connections are reused. */
 import { Agent, request } from 'undici';
 import { messageOf } from '../../../base/errors.ts';
 import type { ExtenderCaller, ExtenderSettings } from '../../extender-port.ts';
