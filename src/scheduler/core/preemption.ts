@@ -58,8 +58,8 @@ export function planPreemption(input: PreemptionInput): PreemptionResult {
 }
 
 /**
- * Nodes on which preemption makes room for the pod. If there are no such nodes, `message` is the reason; otherwise it is
- * empty.
+ * Nodes on which preemption makes room for the pod. If there are no such nodes, `message` is the reason; otherwise
+ * `message` is empty.
  */
 export function preemptionCandidates(input: PreemptionInput): {
   readonly candidates: readonly PreemptionCandidate[];
