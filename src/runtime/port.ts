@@ -62,11 +62,13 @@ export interface Runtime {
 
 /** Optional features of a runtime. */
 export interface RuntimeFeatures {
-  /** Read-only mounts can include all mounts below them (KEP-3857). */
+  /** Whether read-only mounts can include all mounts below them (KEP-3857). */
   readonly recursiveReadOnlyMounts: boolean;
-  /** The kernel enforces SELinux. Without it, a pod's SELinux labels have no effect, as with upstream's runtimes. */
+  /**
+   * Whether the kernel enforces SELinux. Otherwise a pod's SELinux labels have no effect, as with upstream's runtimes.
+   */
   readonly selinux: boolean;
-  /** The kernel enforces AppArmor. Default false. */
+  /** Whether the kernel enforces AppArmor. Default false. */
   readonly appArmor?: boolean;
   /** Handlers of runtime classes, the default one first with the name ''. Absent if there is only the default. */
   readonly handlers?: readonly RuntimeHandler[];
@@ -76,7 +78,7 @@ export interface RuntimeFeatures {
 export interface RuntimeHandler {
   readonly name: string;
   readonly recursiveReadOnlyMounts: boolean;
-  /** Pods can have their own user namespaces (KEP-127). Default false. */
+  /** Whether pods can have their own user namespaces (KEP-127). Default false. */
   readonly userNamespaces?: boolean;
 }
 
@@ -91,7 +93,7 @@ export interface ImageService {
   remove(image: string): Promise<void>;
 }
 
-/** Bytes of compressed layers that had to be downloaded. */
+/** Reports the progress of a pull in bytes of compressed layers that must be downloaded. */
 export type OnPullProgress = (doneBytes: number, totalBytes: number) => void;
 
 export interface RegistryAuth {
@@ -104,9 +106,9 @@ export interface ImageStatus {
   readonly repoTags: readonly string[];
   readonly repoDigests: readonly string[];
   readonly sizeBytes: number;
-  /** The image is excluded from garbage collection. */
+  /** Whether the image is excluded from garbage collection. */
   readonly pinned?: boolean;
-  /** Numeric user of the image config, if numeric. */
+  /** User of the image config; absent if the user is not numeric. */
   readonly uid?: number;
   readonly username?: string;
 }
@@ -145,11 +147,11 @@ export interface SandboxConfig {
   /** ID mapping of the pod's own user namespace; undefined if the pod uses the host's. */
   readonly userNamespace?: IdMapping;
   /**
-   * Handler of the pod's runtime class; undefined or '' for the default. An unknown one is rejected with
+   * Handler of the pod's runtime class; undefined or '' for the default. An unknown handler is rejected with
    * 'create-failed'.
    */
   readonly runtimeHandler?: string;
-  /** The pod belongs to the control plane, so its state may be kept in memory while the disk is full. */
+  /** Whether the pod belongs to the control plane. Its state may then be kept in memory while the disk is full. */
   readonly mayUseMemory?: boolean;
 }
 
@@ -185,7 +187,7 @@ export interface Mount {
   readonly hostPath: string;
   readonly containerPath: string;
   readonly readOnly: boolean;
-  /** Makes all mounts below it read-only as well. */
+  /** Makes all mounts below this mount read-only as well. */
   readonly recursiveReadOnly?: boolean;
   readonly propagation: 'private' | 'hostToContainer' | 'bidirectional';
 }
@@ -201,7 +203,9 @@ export interface ContainerConfig extends ContainerFieldValues {
   /** Image reference as in the pod spec, and the ID returned by `images.pull` or `status`. */
   readonly image: string;
   readonly imageId: string;
-  /** Uses the host's own root read-only instead of the image's. Required for the host root image. */
+  /**
+   * Whether the container uses the host's own root, read-only, instead of an image. Required for the host root image.
+   */
   readonly hostRoot?: boolean;
   /** Undefined for the image's entrypoint. */
   readonly command?: readonly string[];
@@ -287,7 +291,10 @@ export interface ExecSyncOptions {
   readonly timeoutMs: number;
   /** Limit per stream. Further output is discarded. */
   readonly maxOutputBytes: number;
-  /** Background processes of the command continue to run in the container after it exits, instead of being killed. */
+  /**
+   * Whether background processes of the command continue to run after the command has exited. By default they are
+   * killed.
+   */
   readonly leavesProcesses?: boolean;
 }
 
@@ -338,7 +345,7 @@ export interface ContainerStats {
   readonly memoryUsageBytes: number;
   readonly memoryRssBytes: number;
   readonly pids: number;
-  /** Time in which the CPU limit stopped tasks. Undefined: not reported. */
+  /** Time in which the CPU limit stopped tasks. Undefined if the runtime does not report it. */
   readonly throttledNanoSeconds?: number;
 }
 

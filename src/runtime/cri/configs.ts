@@ -51,7 +51,7 @@ function namespaceOption(config: Namespaces, target?: string) {
 
 export function sandboxDraft(config: SandboxConfig): Draft<typeof sandboxConfig> {
   const { name, uid, namespace, attempt } = config;
-  // Containers are created with the sandbox's configuration, possibly by a later kubelet process.
+  // Save the configuration in an annotation, because containers need it later, possibly in another kubelet process.
   const { labels: _labels, annotations: _annotations, ...kept } = config;
   return {
     metadata: { name, uid, namespace, attempt },

@@ -8,7 +8,7 @@ export interface CriHost {
   kill(pid: number, signal: number): void;
   /** Creates the log directory of a pod. An existing directory is no error. */
   makeDirectory(path: string): Promise<void>;
-  /** Whether a mount source exists. Runtimes would create a missing one. */
+  /** Whether a mount source exists. Runtimes would create a missing source. */
   isThere(path: string): Promise<boolean>;
   /** Number of processes in the cgroup of a process; 0 if the process has exited. */
   processes(pid: number): Promise<number>;

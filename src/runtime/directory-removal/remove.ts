@@ -12,7 +12,7 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOL
 const BATCH = 64;
 /** Maximum number of queued directories at the top; further ones are found when the top is read again. */
 const MOST_QUEUED = 1024;
-/** More passes mean that another process keeps adding entries. */
+/** Maximum number of passes over the top. More passes mean that another process keeps adding entries. */
 const MOST_PASSES = 10_000;
 
 /** Removes a file, or a directory with its content (`Trees.remove` in port.ts). */
@@ -90,7 +90,7 @@ class Removal {
     const kept = await Promise.all(
       entries.map(async ({ name, directory }) => {
         if (directory) return name;
-        // The file system does not report the entry's type.
+        // Not every file system reports the type of an entry, so the entry may be a directory.
         const isDirectory = (await quietly(unlink(below(parent, name)), 'EISDIR')) === 'EISDIR';
         return isDirectory ? name : undefined;
       }),
@@ -98,7 +98,10 @@ class Removal {
     return kept.filter((name) => name !== undefined);
   }
 
-  /** The move fails for a mount point, so a mounted file system is never emptied. */
+  /**
+   * Removes an empty directory, and moves any other one to the top. The move fails for a mount point, so a mounted file
+   * system is never emptied.
+   */
   async #moveUp(parent: FileHandle, name: Buffer): Promise<void> {
     const from = below(parent, name);
     if ((await quietly(rmdir(from), 'ENOTEMPTY')) !== 'ENOTEMPTY') return;

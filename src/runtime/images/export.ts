@@ -42,7 +42,8 @@ export async function exportImages(
   try {
     await mkdir(work, { mode: 0o700 });
     const diffIds = new Map<string, string>();
-    // Bytes of packed layers. Those of a layer that images share are counted once in `done`, so `total` is the most.
+    // Progress in bytes of packed layers. A layer that several images share is packed only once, so `done` may end
+    // below `total`.
     const packed = adding(
       images.reduce((sum, { image }) => sum + image.sizeBytes, 0),
       onProgress,

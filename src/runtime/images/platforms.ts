@@ -47,7 +47,7 @@ export function platformArchitecture(nodeArch: string): string {
   return known[nodeArch] ?? nodeArch;
 }
 
-/** The platform of an architecture; `level` is that of an amd64 processor. */
+/** Platform of an architecture. `level` is the micro-architecture level of an amd64 processor. */
 export function platformOf(architecture: string, level = 1): Platform {
   if (architecture === 'arm') return { architecture, variants: ['', 'v6', 'v5'] };
   if (architecture !== 'amd64') return { architecture, variants: [''] };
@@ -86,7 +86,7 @@ export function amd64Level(cpuinfo: string): number {
   return level;
 }
 
-/** The best matching manifest. A manifest without a platform is used only if no other one matches. */
+/** The best matching manifest. A manifest without a platform is used only if no other manifest matches. */
 export function choosePlatform<T extends { readonly platform: ImagePlatform | undefined }>(
   manifests: readonly T[],
   host: Platform,

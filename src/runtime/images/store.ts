@@ -64,7 +64,9 @@ export interface ImportedImage {
   readonly names: readonly string[];
 }
 
-/** A compressed archive is decompressed first. The amounts of each stage are bytes of the archive. */
+/**
+ * Reports the progress of an import in bytes of the archive. Only a compressed archive has the stage `decompressing`.
+ */
 export type OnImportProgress = (stage: 'decompressing' | 'unpacking', done: number, total: number) => void;
 
 export interface ImageStore extends ImageStorePort {
@@ -433,8 +435,8 @@ async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> 
 }
 
 /**
- * Digest names of an image. One that came from no registry gets its id as digest, so that it can be referenced
- * unambiguously.
+ * Digest names of an image. An image that did not come from a registry gets its ID as digest, so that it can be
+ * referenced unambiguously.
  */
 function digestNames(names: readonly string[], id: string): string[] {
   const digests = names.filter((name) => name.includes('@'));

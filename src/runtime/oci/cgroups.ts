@@ -110,7 +110,10 @@ async function readV1(cgroups: ContainerCgroups, nowMs: number): Promise<Contain
   };
 }
 
-/** Synchronous, because cgroupfs is not on a disk: a read takes microseconds, an asynchronous one ten times as long. */
+/**
+ * Reads synchronously, because cgroupfs is not on a disk: a synchronous read takes microseconds, an asynchronous read
+ * ten times as long.
+ */
 async function read(directory: string, file: string): Promise<string> {
   if (directory === '') return '';
   try {

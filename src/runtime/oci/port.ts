@@ -1,6 +1,6 @@
 /**
- * What the embedded runtime needs from other folders: a pod network (`network/pods/io` or a CNI adapter) and an image
- * store (`runtime/images`).
+ * Ports of the embedded runtime to other folders: a pod network (`network/pods/io` or a CNI adapter) and an image store
+ * (`runtime/images`).
  */
 import type { Uid } from '../../base/brand.ts';
 import type { ImageService, PortMapping } from '../port.ts';
@@ -43,8 +43,9 @@ export interface PodNetwork {
 export type PodAttachments = Pick<PodNetwork, 'reserve' | 'attach' | 'detach' | 'retain'>;
 
 /**
- * Creates systemd scopes for monitors outside of the host process's own unit (`kubelet/io/systemd`). In that unit,
- * systemd would report them as leftover processes when it stops, and an OOM kill of a monitor would count against it.
+ * Creates systemd scopes for monitors outside of the host process's own unit (`kubelet/io/systemd`). Within that unit,
+ * systemd would report the monitors as leftover processes when the unit stops, and an OOM kill of a monitor would count
+ * against the unit.
  */
 export interface MonitorScopes {
   /** Moves a process into a new scope, which ends with the process. */

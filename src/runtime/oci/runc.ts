@@ -34,7 +34,10 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
   const run = (...args: string[]): Promise<string> => runCommand(path, [...globalArgs, ...args]);
   // Cached, because every node status queries it.
   let known: { readonly program: string; readonly version: string } | undefined;
-  /** Whether the program is runc, whose containers start when their fifo is opened. Other programs use it otherwise. */
+  /**
+   * Whether the program is runc. A container of runc starts when its fifo is opened; other programs use the fifo
+   * differently.
+   */
   let isRunc: Promise<boolean> | undefined;
   return {
     path,

@@ -1,13 +1,16 @@
 /**
- * Limits for the extended headers of one archive (pax, GNU long names), which tar-stream decodes as a whole, and the
- * attributes in them as bytes, because tar-stream decodes them as text.
+ * Limits the extended headers of an archive (pax, GNU long names), each of which tar-stream reads into memory as a
+ * whole. Also captures the attributes in them as bytes, because tar-stream decodes attributes as text.
  */
 import type { Extract, Header } from 'tar-stream';
 
 export interface HeaderLimits {
   /** Limit for one extended header in bytes. */
   readonly one: number;
-  /** Limit for all of them in bytes. A global header counts again for each header that it is copied into. */
+  /**
+   * Limit for all extended headers of an archive in bytes. A global header counts again for each header that it is
+   * copied into.
+   */
   readonly all: number;
 }
 
@@ -25,7 +28,7 @@ const SPACE = 0x20;
 /** Attributes by the `pax` object of an entry's header. */
 const captured = new WeakMap<object, ReadonlyMap<string, Buffer>>();
 
-/** Exceeding a limit throws in the parser, which ends the archive with the error. */
+/** Applies the limits to a parser. A header that exceeds a limit ends the archive with an error. */
 export function boundExtendedHeaders(parser: Extract, limits: HeaderLimits): void {
   const inner = innerOf(parser);
   const decode = inner._decodeLongHeader.bind(parser);

@@ -34,12 +34,12 @@ export function entryPath(name: string): string {
 }
 
 export interface ImplicitDirectory {
-  /** Directory of the lower layer from which it gets its attributes. */
+  /** Directory of the lower layer from which the directory gets its extended attributes. */
   readonly layer: string;
   readonly mtime: Date;
 }
 
-/** The entry that a name refers to in the image so far: of the layer itself, or of a lower one. */
+/** The entry that a name refers to in the image so far: an entry of the layer itself, or of a lower layer. */
 export type FoundEntry =
   | { readonly kind: 'own'; readonly path: string }
   | { readonly kind: 'lower'; readonly path: string; readonly layer: string; readonly stats: Stats };
@@ -52,7 +52,7 @@ export class LayerPaths {
   #lookups = 0;
   /** Existing directories of the layer, by their paths without links. */
   readonly directories = new Set(['']);
-  /** Directories that hide those of the layers below. */
+  /** Directories of the layer that hide the directories at the same paths in the layers below. */
   readonly #covering = new Set<string>();
   readonly implicit = new Map<string, ImplicitDirectory>();
   readonly removed = new Set<string>();
@@ -141,7 +141,10 @@ export class LayerPaths {
     this.implicit.set(path, { layer, mtime: stats.mtime });
   }
 
-  /** Follows `parts` through the layer and those below, without creating anything. */
+  /**
+   * Resolves `parts` in the merged view of the layer and the layers below, without creating directories. Undefined if
+   * the path does not lead to a directory.
+   */
   async #view(parts: readonly string[], from: string, links: { left: number }): Promise<string | undefined> {
     let current = from;
     for (const part of parts) {
@@ -195,7 +198,7 @@ export class LayerPaths {
     return false;
   }
 
-  /** The final path, including the root, must be short enough for the system calls of later readers. */
+  /** Returns the path. Throws if the path, including the root, is too long for the system calls of later readers. */
   #within(path: string): string {
     if (Buffer.byteLength(this.#root) + 1 + Buffer.byteLength(path) >= MAX_PATH_BYTES)
       throw refused(`${quoted(path)} leads to a path over ${MAX_PATH_BYTES} bytes`);

@@ -52,7 +52,9 @@ export class LayerTree {
     return opened;
   }
 
-  /** A path for system calls that do not follow the last component. The directory part is the opened one. */
+  /**
+   * Path of an entry for system calls that do not follow its last component. The directory part is an open descriptor.
+   */
   async at(path: string): Promise<string> {
     return `${pathOf(await this.directory(parentOf(path)))}/${nameOf(path)}`;
   }

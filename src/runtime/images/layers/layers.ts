@@ -73,7 +73,7 @@ export interface LayerStore {
   verify(chain: string): Promise<readonly string[]>;
 }
 
-/** `isAlive`: whether the process of such an owner still runs. */
+/** `isAlive`: whether the process of an owner (`<pid>-<start time>`) still runs. */
 export function createLayerStore(
   layout: StoreLayout,
   isAlive: (owner: string) => Promise<boolean>,
@@ -246,7 +246,10 @@ class UnpackedLayers implements LayerStore {
     return { layers, images };
   }
 
-  /** Renames, checks again, and only then deletes. Anything that was referenced meanwhile is renamed back. */
+  /**
+   * Removes a path unless it is needed. Renames the path, checks again and only then deletes it. A path that was
+   * referenced meanwhile is renamed back.
+   */
   async #removeUnless(needed: () => Promise<boolean>, path: string): Promise<boolean> {
     const aside = join(this.#layout.tmp, temporaryName(this.#layout));
     try {
@@ -308,8 +311,8 @@ async function verifyFile(tree: LayerTree, line: string): Promise<string | undef
 }
 
 /**
- * OCI image specification, "Layer ChainID"; truncated to 32 digits because an overlay mount's options must fit one
- * page.
+ * Names of stacked layers, lowest first: OCI chain IDs, truncated to 32 digits because the options of an overlay mount
+ * must fit one page. Source: OCI image specification, "Layer ChainID".
  */
 export function chainNames(diffIds: readonly string[]): readonly string[] {
   const chains: string[] = [];

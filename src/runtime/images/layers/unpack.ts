@@ -237,7 +237,10 @@ class LayerUnpacking {
     } else this.#log.v(4, 'layer entry skipped: unsupported type', { path, type });
   }
 
-  /** Attributes of a hard link are ignored: they belong to the file, and most archives repeat them. */
+  /**
+   * Adds a hard link. Owner, mode and times in its header are ignored: they belong to the file, and most archives
+   * repeat them. Extended attributes are added to those of the file.
+   */
   async #addLink(place: string, header: Header): Promise<void> {
     const source = entryPath(header.linkname ?? '');
     const found = await this.#paths.find(source);

@@ -101,7 +101,7 @@ export async function downloadBlob(blob: BlobDownload): Promise<void> {
   }
   const actual = `sha256:${hash.digest('hex')}`;
   if (actual === blob.digest) return;
-  // Wrong bytes must not be continued by a later attempt.
+  // Remove the file, so that a later attempt does not continue wrong bytes.
   await rm(blob.path, { force: true });
   throw failed(`has digest ${actual}`);
 }

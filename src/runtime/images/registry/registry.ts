@@ -94,7 +94,7 @@ export function createRegistryClient(
 class HttpRegistryClient implements RegistryClient {
   readonly #reference: ImageReference;
   readonly #auth: RegistryAuth | undefined;
-  /** Plain HTTP is allowed: the registry is configured as insecure or is on this host. */
+  /** Whether plain HTTP is allowed, because the registry is configured as insecure or is on this host. */
   readonly #plain: boolean;
   readonly #base: string;
   readonly #agent: OutboundDispatcher;
