@@ -90,7 +90,7 @@ class Removal {
     const kept = await Promise.all(
       entries.map(async ({ name, directory }) => {
         if (directory) return name;
-        // Not every file system reports the type of an entry, so the entry may be a directory.
+        // Some file systems do not report the type of an entry, so the entry may be a directory.
         const isDirectory = (await quietly(unlink(below(parent, name)), 'EISDIR')) === 'EISDIR';
         return isDirectory ? name : undefined;
       }),

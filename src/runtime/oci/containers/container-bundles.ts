@@ -80,7 +80,7 @@ export class ContainerBundles {
   }
 
   /**
-   * Returns the prepared root for a container. The prepared one is unusable if the container needs another image, for
+   * Returns the prepared root for a container. The prepared root is unusable if the container needs another image, for
    * example because a tag was pulled meanwhile.
    */
   async #takePrepared(sandboxId: string, { imageId, hostRoot }: ContainerConfig): Promise<PreparedRoot | undefined> {
@@ -208,7 +208,10 @@ export class ContainerBundles {
     }
   }
 
-  /** Path of the log after creating its directory. If the disk is full, the log is beside the container's record. */
+  /**
+   * Creates the directory of the log and returns the log's path. If the disk is full and the container's state is in
+   * memory, the log is beside its record.
+   */
   async #logPath(id: string, wanted: string): Promise<string> {
     try {
       await mkdir(dirname(wanted), { recursive: true, mode: 0o755 });
@@ -220,7 +223,7 @@ export class ContainerBundles {
     }
   }
 
-  /** Removes everything of a container, whatever state its creation or life had reached. */
+  /** Removes everything that a container has on the host, regardless of how far its creation or run had come. */
   async discard(id: string): Promise<void> {
     const directory = this.#table.bundle(id);
     const record = this.#table.find(id);
@@ -299,7 +302,7 @@ export class ContainerBundles {
     return `/proc/${record.pid}/ns/pid`;
   }
 
-  /** Moves a monitor to its own scope. A monitor that cannot be moved works as well. */
+  /** Moves a monitor to its own scope. A failure is only logged, because the monitor works without the move. */
   async #moveMonitor(id: string, pid: number): Promise<void> {
     await this.#context.deps.monitorScopes
       ?.scope(`hyperedge-conmon-${id}.scope`, { slice: MONITOR_SLICE, description: `monitor of container ${id}`, pid })

@@ -73,8 +73,8 @@ export class ContainerEnds {
     }
     await this.#signal(record, 'SIGKILL');
     if (await this.#endsWithin(id, KILL_TIMEOUT_MS)) return;
-    // Without its own pid namespace, other processes may have survived the first one. Also, an exit file may have been
-    // missed.
+    // Processes of a container without its own pid namespace may have survived its first process. An exit file may also
+    // have been missed.
     const { runc } = this.#context.handlers.of(record);
     await runCommand(runc.path, [...runc.globalArgs, 'kill', '--all', id, 'KILL']).catch(
       ignore('settle() finds out whether the container has ended'),

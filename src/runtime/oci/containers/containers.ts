@@ -18,7 +18,10 @@ import type { ContainerRecord, SandboxRecord } from './records.ts';
  */
 const THOROUGH_MS = 30_000;
 
-/** A monitor that runs reports the end of its process itself, and the process keeps its pid until then. */
+/**
+ * Whether the container's process and its monitor exist. A running monitor reports the end of its process itself, and
+ * the process keeps its pid until then.
+ */
 const isMonitored = ({ pid, monitorPid }: ContainerRecord): boolean => hasProcess(pid) && hasProcess(monitorPid);
 
 export class Containers {
@@ -40,7 +43,7 @@ export class Containers {
   async load(): Promise<void> {
     for (const id of await this.#table.load()) await this.#bundles.discard(id);
     await Promise.all(this.#table.all().map((record) => this.settle(record.id)));
-    // These execs belong to the previous run of the host process. Their clients and probes ended with it.
+    // Remove the execs that the previous host process started. Their clients and probes ended with that process.
     const running = this.#table.all().filter((record) => record.bootId === this.#context.bootId && !hasEnded(record));
     await Promise.all(running.map((record) => removeExecCgroups(record.cgroups, this.#context.deps.clock)));
   }
@@ -134,8 +137,8 @@ export class Containers {
   }
 
   /**
-   * Records the end of containers whose monitor has exited. They end without an exit file, so this must be called
-   * periodically.
+   * Records the end of containers whose monitor has exited. Such containers end without an exit file, so this method
+   * must be called periodically.
    */
   async settleUnmonitored(): Promise<void> {
     const unheard = this.#table.all().filter((record) => !hasEnded(record) && !hasProcess(record.monitorPid));

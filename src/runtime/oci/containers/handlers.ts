@@ -10,7 +10,8 @@ import type { CgroupDriver } from '../spec/spec.ts';
 export interface HandlerRuntime {
   readonly runc: Runc;
   /**
-   * Name and version of a runtime that is vulnerable to mounts over the kernel's file systems; undefined if it is not.
+   * Name and version of a runtime that is vulnerable to mounts over the kernel's file systems; undefined if the runtime
+   * is not vulnerable.
    */
   affected(): Promise<string | undefined>;
 }

@@ -26,7 +26,10 @@ export const HOST_ROOT_STATUS: ImageStatus = {
 const SHOWN = /^(?:bin|sbin|lib[a-z0-9]*|usr|etc|opt|var|srv|nix)$/;
 /** Directories below which a separate file system may contain programs. */
 const PROGRAMS = /^\/(?:bin|sbin|lib[a-z0-9]*|usr|etc|opt|nix)\//;
-/** Options of a bind mount without `rec`: no mount below it can be writable. */
+/**
+ * Options of a bind mount without `rec`: mounts below its source are not included, so none of them is writable in the
+ * container.
+ */
 const READ_ONLY = ['bind', 'rprivate', 'ro'];
 
 /**

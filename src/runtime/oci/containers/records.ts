@@ -37,9 +37,9 @@ export interface SandboxRecord {
   readonly hostIpc: boolean;
   readonly portMappings: readonly PortMapping[];
   readonly sysctls: Readonly<Record<string, string>>;
-  /** Absent means the host's. */
+  /** ID mapping of the pod's user namespace; absent if the pod uses the host's. */
   readonly userNamespace?: IdMapping;
-  /** Absent means the default. */
+  /** Handler of the pod's runtime class; absent for the default. */
   readonly runtimeHandler?: string;
   readonly mayUseMemory?: boolean;
   readonly createdAtMs: number;
@@ -64,9 +64,9 @@ export interface ContainerRecord {
   readonly tty: boolean;
   readonly stopSignal: string;
   readonly createdAtMs: number;
-  /** 0 if it was never started. */
+  /** 0 if the container was never started. */
   readonly startedAtMs: number;
-  /** 0 if it has not exited. */
+  /** 0 if the container has not exited. */
   readonly finishedAtMs: number;
   readonly exitCode: number;
   readonly reason: string;
@@ -78,9 +78,9 @@ export interface ContainerRecord {
   readonly monitorPid: number;
   readonly monitorStart: string;
   readonly cgroups: Readonly<Record<string, string>>;
-  /** Handler of its sandbox; absent means the default. */
+  /** Handler of the sandbox; absent for the default. */
   readonly runtimeHandler?: string;
-  /** The container uses the root of the host, as control-plane containers do. */
+  /** Whether the container uses the root of the host, as control-plane containers do. */
   readonly ofHost?: boolean;
   /** Whether `rootfs` is an overlay mount. */
   readonly overlay: boolean;
@@ -146,8 +146,8 @@ export async function saveFirstRecord(directory: string, record: SandboxRecord |
 }
 
 /**
- * Saves the end of a sandbox or container; returns whether it was saved. On a full disk the old record stays and the
- * next process determines the end itself, so a full disk prevents no termination.
+ * Saves the end of a sandbox or container; returns whether it was saved. On a full disk the old record stays, and the
+ * next process determines the end itself, so that containers can be terminated on a full disk.
  */
 export async function saveEnd(directory: string, record: SandboxRecord | ContainerRecord): Promise<boolean> {
   try {

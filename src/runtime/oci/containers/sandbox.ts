@@ -85,7 +85,10 @@ const pinned = (files: Omit<JoinedNamespaces, 'pid'>): ReadonlyMap<string, strin
 
 type Command = readonly [file: string, args: readonly string[]];
 
-/** Runs `then` in the new namespaces, which saves one process per pod. None of them is a mount namespace. */
+/**
+ * Creates and pins the namespaces, and runs `then` in them, which saves one process per pod. Mounts made by `then` are
+ * mounts of the host, because no mount namespace is created.
+ */
 async function unshare(files: Omit<JoinedNamespaces, 'pid'>, then: Command = ['true', []]): Promise<void> {
   const args: string[] = [];
   for (const [kind, file] of pinned(files)) {
@@ -200,7 +203,7 @@ export async function startPidHolder(
   await runc.runDetached(holderId(id), bundle, pidFile);
   const pid = Number(await readFile(pidFile, 'utf8'));
   const start = (await processStart(pid)) ?? '';
-  // Until it sleeps, it may still open its program and libraries.
+  // Before the process sleeps, it may still open its program and libraries.
   for (let leftMs = HOLDER_START_MS; !(await isSleeping(pid, 'sleep')); leftMs -= HOLDER_POLL_MS) {
     if (leftMs <= 0 || !(await isRunning(pid, start)))
       throw new Error("the process that holds the pod's pid namespace did not start");

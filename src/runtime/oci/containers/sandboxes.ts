@@ -27,7 +27,7 @@ export class Sandboxes {
   readonly #turns = new Turns();
   /** Sandboxes whose network is being attached. */
   readonly #joining = new Map<string, Promise<void>>();
-  /** Errors of sandboxes that could not be completed, until a container requests them. */
+  /** Errors of sandboxes that could not be completed, kept until `get` throws them. */
   readonly #lost = new Map<string, RuntimeError>();
   /** Connections into the sandboxes, closed with them. */
   readonly forwards: Forwards = createForwards();
@@ -134,8 +134,8 @@ export class Sandboxes {
   }
 
   /**
-   * Resolves when the sandbox is complete and recorded. Rejects with the cause if that failed; the sandbox has then
-   * been removed.
+   * Resolves when the sandbox is complete and recorded. Rejects with the cause if the sandbox could not be completed;
+   * the sandbox has then been removed.
    */
   async joined(id: string): Promise<void> {
     await this.#joining.get(id);
@@ -259,7 +259,7 @@ const endpointOf = (id: string, { uid, name, namespace, portMappings }: SandboxC
   portMappings,
 });
 
-/** Whether the containers share a pid namespace of their own. */
+/** Whether the containers of the pod share a pid namespace, which then needs a holder. */
 const holdsPids = (config: SandboxConfig): boolean => config.shareProcessNamespace && !config.hostPid;
 
 const asCreateFailed = (error: unknown): RuntimeError =>

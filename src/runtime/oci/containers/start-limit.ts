@@ -1,11 +1,15 @@
 import type { Clock } from '../../../base/clock.ts';
 
-/** A slot held longer than this is given to the next waiter, so that a runtime that hangs does not block other pods. */
+/**
+ * Time after which a slot is given to the next waiter even if it is still held, so that a runtime that hangs does not
+ * block other pods.
+ */
 const HOLD_MS = 2_000;
 
 /**
- * Limits how many sandboxes and containers are created at the same time. Each creation starts several programs, which
- * blocks the host's main thread, for longer the more programs share the processors.
+ * Limits how many sandboxes and containers are created at the same time. Each creation starts several programs.
+ * Starting a program blocks the main thread of the host process, and it takes longer the more programs share the
+ * processors.
  */
 export class StartLimit {
   readonly #clock: Clock;

@@ -1,7 +1,7 @@
 /**
  * A cgroup for each exec below the cgroup of its container. Every process that the exec starts stays in it, whatever
- * session or parent the process chooses, so that all of them can be killed. It also charges the exec's monitor to the
- * container.
+ * session or parent the process chooses, so that all of them can be killed. The cgroup also charges the exec's monitor
+ * to the container.
  */
 
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';

@@ -16,8 +16,8 @@ import { type InputSink, inputSink, outputPipe } from '../streams/streams.ts';
 
 const run = promisify(execFile);
 /**
- * Plain descriptors, because a file handle would close its descriptor when it is garbage-collected, although a socket
- * owns it.
+ * Opens plain descriptors. A file handle would close its descriptor when the handle is garbage-collected, although a
+ * socket owns the descriptor.
  */
 const openFd = promisify(open);
 const closeFd = promisify(close);
@@ -87,7 +87,7 @@ export async function openPipes(work: string, wanted: AttachOptions, clock: Cloc
   };
 }
 
-/** The process's end is blocking, as programs expect; this process's end is not. */
+/** Opens both ends of a fifo. The command's end is blocking, as programs expect; this process's end is not. */
 async function openEnds(path: string, input: boolean): Promise<{ readonly theirs: number; readonly ours: Socket }> {
   const { O_RDONLY, O_WRONLY, O_RDWR, O_NONBLOCK } = constants;
   // Opening for both directions does not wait, and prevents the next two opens from waiting for each other.

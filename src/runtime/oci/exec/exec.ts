@@ -63,8 +63,8 @@ export interface ExecPolicy {
 }
 
 /**
- * Resolves when the process runs. `close` before its exit kills it and everything it has started. Throws RuntimeError
- * 'start-failed' with the runtime's message.
+ * Resolves when the process runs. Closing the session before the process has exited kills the process and everything
+ * that it has started. Throws RuntimeError 'start-failed' with the runtime's message.
  */
 export function execInContainer(
   deps: ExecDeps,
@@ -155,8 +155,8 @@ async function execWithPipes(deps: ExecDeps, start: ExecStart, options: ExecOpti
 }
 
 /**
- * Runs a command to its exit or to the timeout, and removes what is left of it. Processes may stay after an exit if the
- * options allow it.
+ * Runs a command until it exits or the timeout expires, and kills its remaining processes. After an exit they continue
+ * to run if the options allow it.
  */
 export async function execToEnd(
   deps: ExecDeps,

@@ -1,7 +1,7 @@
 /**
- * Processes with a terminal in a container. conmon creates the terminal, because Node has no pseudo-terminals. It
- * writes the output in log format to a fifo that this process reads; a slow client therefore blocks the process. Input
- * and window size are sent as for a container.
+ * Processes with a terminal in a container. conmon creates the terminal, because Node has no pseudo-terminals. conmon
+ * writes the output in log format to a fifo that this process reads, so a slow client blocks the command. Input and
+ * window size are sent as for a container.
  */
 
 import { execFile } from 'node:child_process';
@@ -25,8 +25,8 @@ import { outputPipe } from '../streams/streams.ts';
 
 const run = promisify(execFile);
 /**
- * Plain descriptors, because a file handle would close its descriptor when it is garbage-collected, although a socket
- * owns it.
+ * Opens plain descriptors. A file handle would close its descriptor when the handle is garbage-collected, although a
+ * socket owns the descriptor.
  */
 const openFd = promisify(open);
 const closeFd = promisify(close);
@@ -80,7 +80,7 @@ export async function execWithTerminal(deps: TerminalExecDeps, start: ExecStart,
   };
 }
 
-/** The socket owns the descriptor. */
+/** Reads the command's output from `fd`, which then belongs to a socket. */
 function readOutput(fd: number): { readonly readable: AsyncIterable<Uint8Array>; close(): void } {
   const socket = new Socket({ fd, readable: true, writable: false });
   const pipe = outputPipe();

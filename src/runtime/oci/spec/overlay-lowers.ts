@@ -3,12 +3,15 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Leaves room for the upper and work directories in the page. */
+/**
+ * Maximum length of the lower directories in the mount options. Leaves room in the page for the upper and work
+ * directories.
+ */
 const MOST_OPTION_BYTES = 3000;
 
 /**
- * Calls `mount` with a working directory and layer names relative to it that fit into a page: short links if the
- * layers' own names are too long. The links are removed after the mount.
+ * Calls `mount` with a working directory and a list of lower directories relative to it. If the layers' own names are
+ * too long for a page, the list consists of short links, which are removed after the mount.
  */
 export async function withLowers(
   layerRoot: string,

@@ -20,7 +20,10 @@ const OPEN_FILES = 1_048_576;
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
-/** Paths of namespaces to join. An absent one means the host's; `pid: 'new'` means the container's own. */
+/**
+ * Paths of namespaces to join. Undefined and `host` mean the host's namespace; `new` means a new namespace for the
+ * container.
+ */
 export interface JoinedNamespaces {
   readonly net: string | undefined;
   readonly ipc: string | undefined;
@@ -38,7 +41,7 @@ export interface SpecInput {
   readonly mounts: readonly OciMount[];
   readonly devices: readonly (OciDevice & { readonly permissions: string })[];
   readonly namespaces: JoinedNamespaces;
-  /** Absolute, or relative to the bundle. */
+  /** Path of the root, absolute or relative to the bundle. */
   readonly rootPath: string;
   readonly readOnlyRoot: boolean;
   readonly driver: CgroupDriver;

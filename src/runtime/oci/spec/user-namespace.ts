@@ -13,8 +13,9 @@ import { findOnPath } from '../programs.ts';
 import type { OciMount } from './mounts.ts';
 
 /**
- * Clones mounts, maps their owners by a user namespace and attaches them elsewhere. In Perl, because mount(8) supports
- * it only since util-linux 2.39. The numbers of these system calls are the same on all architectures.
+ * Program that clones a mount, maps its owners by a user namespace and attaches it elsewhere. It is written in Perl,
+ * because mount(8) supports idmapped mounts only since util-linux 2.39. The numbers of its system calls are the same on
+ * all architectures.
  */
 const MAP_MOUNT = `
 my ($namespace, $source, $target, $empty) = (@ARGV, "");
@@ -105,8 +106,8 @@ export class MappedRoot {
   }
 
   /**
-   * Creates the directory, accessible to the container's root group. All users may traverse its parents, but need the
-   * container's id, which is random.
+   * Creates the directory, accessible to the container's root group. All users may traverse its parents, but cannot
+   * find it without the container's ID, which is random.
    */
   async make(): Promise<void> {
     const { hostId } = this.#mapping;

@@ -188,7 +188,10 @@ const commonArguments = (options: {
 ];
 
 interface LaunchedMonitor {
-  /** Resolves when the monitor has reported the pid of the started process. `sync` is the rest of its pipe, paused. */
+  /**
+   * Resolves when the monitor has reported the pid of the started process. `sync` is the monitor's paused pipe with the
+   * bytes after the report.
+   */
   begin(): Promise<{ readonly pid: number; readonly sync: Readable }>;
   abandon(): void;
 }

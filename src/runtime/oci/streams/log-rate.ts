@@ -37,7 +37,7 @@ export class LogRate {
   readonly #log: Log;
   readonly #written: (monitorPid: number) => number | undefined;
   readonly #signal: Signal;
-  /** Ends pauses if this process is killed. */
+  /** Resumes paused monitors if this process is killed. */
   readonly #resumer: Resumer;
   readonly #writers = new Map<string, Writer>();
   #timer: Timer | undefined;
@@ -104,7 +104,7 @@ export class LogRate {
     writer.written = written;
     writer.checkedMs = nowMs;
     if (writer.left < 0 && !writer.isPaused) {
-      // Before the signal, so that no kill of this process falls between them.
+      // Record the pause before the signal, so that the monitor is resumed even if this process is killed in between.
       writer.isPaused = true;
       this.#recordPauses();
       writer.isPaused = this.#signal(record, 'SIGSTOP');

@@ -11,8 +11,8 @@ import { inputSink } from './streams.ts';
 
 const CONNECT_TIMEOUT_S = 10;
 /**
- * Shuts the output down when the pod closes the connection. With a plain `-`, socat would keep it open until the client
- * ends too.
+ * Shuts the output down when the pod closes the connection. With a plain `-`, socat would keep the output open until
+ * the client ends too.
  */
 const STDIO = '-,shut-down';
 /** Time for which one direction may stay open after the other has ended. */
@@ -104,7 +104,10 @@ function byteStream(readable: Readable, writable: Writable | Duplex, destroy: ()
   return { readable: keepWritable(readable), write: sink.write, end: sink.end, destroy };
 }
 
-/** The plain iterator would destroy the stream at its end and close the writing side too. */
+/**
+ * Iterates over a stream without destroying it. The plain iterator would destroy the stream at its end and close the
+ * writing side too.
+ */
 async function* keepWritable(readable: Readable): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const chunk of readable.iterator({ destroyOnReturn: false })) yield chunk as Uint8Array;
 }

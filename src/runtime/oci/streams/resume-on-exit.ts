@@ -13,7 +13,7 @@ export interface Resumer {
 const SCRIPT =
   'pids=; while read -r line; do pids=$line; done; for pid in $pids; do kill -CONT "$pid" 2>/dev/null; done';
 
-/** The watching process is started with the first list, and again if it has ended. */
+/** Creates a resumer. Its watching process starts with the first list of pids, and starts again if it has ended. */
 export function createResumer(log: Log): Resumer {
   let child: ChildProcess | undefined;
   const start = (): ChildProcess => {
