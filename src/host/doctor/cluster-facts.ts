@@ -19,7 +19,7 @@ import type {
   UpdateFacts,
 } from '../../doctor/port.ts';
 import type { ClusterVersion } from '../../openshift/operators/kinds/config/types.ts';
-import { parseSwitchRecord } from '../../openshift/updates/core/port.ts';
+import { parseSwitchRecord, type SwitchRecord } from '../../openshift/updates/core/port.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import { platformArchitecture } from '../../runtime/images/index.ts';
 import { clusterReport } from '../../store/administration/members.ts';
@@ -264,14 +264,14 @@ export async function updateFacts(context: DoctorContext): Promise<UpdateFacts> 
   const version = await withCluster(context, (client) =>
     client.resource(resources.clusterVersions).get('version'),
   ).catch(() => undefined);
-  const facts = updateOf(record, version);
-  const last = parseSwitchRecord(record);
-  const canReturn = last?.phase === 'done' && last.from !== last.to && last.to === PRODUCT_VERSION;
-  return version === undefined && canReturn && roles.has('master') ? { ...facts, former: last.from } : facts;
+  return updateOf(record, version, roles.has('master'));
 }
 
-/** `record`: text of the record of this host's last update. `version`: undefined if the API server did not answer. */
-export function updateOf(record: string, version: ClusterVersion | undefined): UpdateFacts {
+/**
+ * Facts about the last update. `record`: text of the record of this host's last update. `version`: undefined if the API
+ * server did not respond.
+ */
+export function updateOf(record: string, version: ClusterVersion | undefined, isMaster: boolean): UpdateFacts {
   const last = parseSwitchRecord(record);
   const unfinished =
     last === undefined || last.phase === 'done'
@@ -284,5 +284,11 @@ export function updateOf(record: string, version: ClusterVersion | undefined): U
     available: (availableUpdates ?? []).map((each) => each.version),
     failing: conditions?.find(({ type, status }) => type === 'Failing' && status === 'True')?.message,
     unfinished,
+    ...(version === undefined && isMaster ? formerOf(last) : {}),
   };
+}
+
+function formerOf(last: SwitchRecord | undefined): Pick<UpdateFacts, 'former'> {
+  const isUpdated = last?.phase === 'done' && last.from !== last.to && last.to === PRODUCT_VERSION;
+  return isUpdated ? { former: last.from } : {};
 }

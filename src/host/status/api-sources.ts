@@ -90,7 +90,7 @@ export function openApiSource(root: string): ApiSource {
         .then(({ client }) => client.request<ClusterVersion>('GET', path, undefined, { signal }))
         // The node without the API server is still reported; the source `nodes` has the reason.
         .catch(() => undefined);
-      return updateOf(record, version);
+      return updateOf(record, version, existsSync(pathsBelow(root).masterConfig));
     },
     close: async () => {
       await Promise.all(opened.map((each) => each.close()));

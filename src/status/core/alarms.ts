@@ -154,12 +154,18 @@ const snapshotRule = of('snapshots', ({ directory, newest, everyMs, problems }, 
   return alarms;
 });
 
-const updateRule = of('update', ({ desired, failing, unfinished }) => [
+const updateRule = of('update', ({ current, desired, failing, unfinished, former }, _, rootFlag) => [
   ...(failing === undefined
     ? []
     : [warning('update', `the update to ${desired} fails: ${failing}`, 'kubectl get clusterversion version -o yaml')]),
   ...(unfinished === undefined ? [] : [warning('update', unfinished, 'journalctl -u hyperedge-update-guard -n 50')]),
+  ...(former === undefined
+    ? []
+    : [warning('update', formerText(current, former), `hyperedge bundle rollback${rootFlag}`)]),
 ]);
+
+const formerText = (current: string, former: string): string =>
+  `no API server responds; this may be a defect of ${current}, which replaced ${former}`;
 
 const poolRule = of('pools', (pools) =>
   pools.flatMap(({ name, degraded }) =>
