@@ -211,7 +211,10 @@ test('raises an alarm with a command for each fault', () => {
     [{ snapshots: { ...snapshots, everyMs: 3_000_000 } }, /^warning snapshots: the newest snapshot is 120m old$/],
     [{ update: { ...update, desired: '0.2.0', failing: 'bad' } }, /^warning update: the update to 0\.2\.0 fails: bad$/],
     [{ update: { ...update, unfinished: 'it is trying' } }, /^warning update: it is trying$/],
-    [{ update: { ...update, former: '0.0.9' } }, /^warning update: no API server responds; .* 0\.1\.0, which replaced 0\.0\.9$/],
+    [
+      { update: { ...update, former: '0.0.9' } },
+      /^warning update: no API server responds; .* 0\.1\.0, which replaced 0\.0\.9$/,
+    ],
     [{ pools: [{ ...pool, degraded: 'drift' }] }, /^warning pool worker: degraded: drift$/],
     [{ operators: [{ name: 'dns', state: 'degraded', message: 'slow' }] }, /^warning operator dns: degraded: slow$/],
   ];
