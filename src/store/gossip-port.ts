@@ -5,12 +5,12 @@
 export interface GossipMember {
   /** Member ID in the store's cluster, 16 lower-case hexadecimal digits. */
   readonly memberId: string;
-  /** Whether its host is in the ring and reports that the store is running. */
+  /** Whether the host of the member is in the ring and reports that the store is running. */
   readonly alive: boolean;
   /**
-   * Whether the ring confirmed its host dead, or its host reports that the store's process exited unexpectedly. The
-   * store may still run: a killed host process leaves its pods running. Never true for a store that was stopped
-   * normally.
+   * Whether the ring confirmed the death of the member's host, or the host reports that the store's process exited
+   * unexpectedly. The store may still run: a killed host process leaves its pods running. Never true for a store that
+   * was stopped normally.
    */
   readonly confirmedDead: boolean;
   readonly appliedIndex: number;

@@ -104,7 +104,7 @@ export interface Store {
   grantLease(ttlSeconds: number): Promise<string>;
   /** Renews a lease for its full TTL. Returns false if it no longer exists. */
   keepLease(lease: string): Promise<boolean>;
-  /** Discards history at and before `revision`. */
+  /** Discards history before `revision`. */
   compact(revision: Revision): Promise<void>;
   /**
    * Resolves when the store answers a linearizable read within `timeoutMs`; otherwise throws StoreError 'unavailable'.

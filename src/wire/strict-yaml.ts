@@ -203,8 +203,8 @@ export type Parsed<S extends Shape, R extends keyof S> = { readonly [K in R]: Va
 };
 
 /**
- * A mapping with only these keys. With `onUnknown`, other keys are reported there and ignored, and a key without a
- * value counts as absent, because files of OKD contain both.
+ * A mapping with only these keys. With `onUnknown`, other keys are reported to this function and ignored, and a key
+ * without a value counts as absent, because files of OKD contain both.
  */
 export function object<const S extends Shape, R extends keyof S & string = never>(
   shape: S,

@@ -37,7 +37,7 @@ export interface FallbackOptions {
  */
 const BUMP = 1_000_000_000;
 /**
- * Maximum number of fallbacks within a day. Every fallback loses revisions, and more of them indicate a failing disk.
+ * Maximum number of fallbacks within a day. Every fallback loses revisions, and more fallbacks indicate a failing disk.
  */
 const MAX_FALLBACKS = 3;
 const WINDOW_MS = 24 * 3600_000;
@@ -83,7 +83,7 @@ async function fallBack(lastSeen: number, options: FallbackOptions): Promise<Fal
   const known = Math.max(lastSeen, last ?? 0);
   const to = last !== undefined || known > snapshot.revision ? known : undefined;
   const back = { snapshot: snapshot.file, from: snapshot.revision, to, revision };
-  // Written to disk before any client sees the new revisions, because the next fallback must start above them.
+  // The history is on disk before any client sees the new revisions, because the next fallback must start above them.
   const history: FallbackHistory = { ...back, times: [...times, now] };
   await writeDurably(join(dataDirectory, HISTORY), `${JSON.stringify(history, undefined, 2)}\n`, 0o644);
   await writeDurably(join(dataDirectory, MARKER), `${markerText(history, options)}\n`, 0o644);

@@ -29,7 +29,7 @@ export async function foreignContent(admin: EtcdAdmin, progress: (done: number, 
     for (let at = 0; at < places.length; at += VALUES) {
       const wanted = places.slice(at, at + VALUES).map(({ key }) => key);
       for (const kv of await admin.getAll(wanted, revision)) {
-        // Keys of a lease that has expired in the meantime are deleted in the other store too.
+        // Keys of a lease that has expired in the meantime are skipped, because the other store deletes them too.
         if (kv.lease === 0n || leases.has(kv.lease)) yield kv;
       }
       progress(Math.min(at + VALUES, places.length), places.length);

@@ -71,13 +71,13 @@ export interface EtcdAdmin {
   promoteMember(id: string): Promise<void>;
   status(timeoutMs?: number): Promise<EtcdStatus>;
   logEnd(timeoutMs?: number): Promise<EtcdLogEnd>;
-  /** Raises the log level to the highest one that all members support, see log-level.ts. */
+  /** Raises the log level to the highest level that all members support, see log-level.ts. */
   raiseLevel(timeoutMs?: number): Promise<LogLevelReport>;
   /** Log level as this member knows it. */
   level(timeoutMs?: number): Promise<LogLevelReport>;
   /**
    * Streams a snapshot to `piece`. `remaining`: bytes of the database that follow. The last piece is the SHA-256 of the
-   * preceding ones. Resolves with the store's revision.
+   * preceding pieces. Resolves with the store's revision.
    */
   snapshot(piece: (bytes: Buffer, remaining: number) => void): Promise<number>;
   range(request: Partial<RangeRequest> & { readonly key: string }): Promise<WireRangeResponse>;

@@ -1,4 +1,4 @@
-/** New data directories from a snapshot or from a running etcd, and snapshots written into a running etcd. */
+/** Creates data directories from a snapshot or from a running etcd, and writes snapshots into a running etcd. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises';

@@ -42,7 +42,7 @@ export interface ScheduleOptions {
   readonly files: StoreFiles;
   readonly clock: Clock;
   readonly log: Log;
-  /** Saves one snapshot; aborting `signal` ends it. Resolves with its outcome; rejects with the reason. */
+  /** Saves one snapshot. `signal` aborts the save. Resolves with its outcome; rejects with the reason. */
   take(schedule: SnapshotSchedule, signal: AbortSignal): Promise<string>;
   /** Delay of the first snapshot after the start. */
   readonly firstMs?: number;

@@ -35,7 +35,7 @@ export interface AuthDeps {
   readonly replicatesTokens: () => boolean;
   /** Whether the certificate's common name is the user of a client without a token. */
   readonly clientCertAuth: boolean;
-  /** Random bytes. Default: those of Node.js. */
+  /** Source of random bytes. Default: `randomBytes` of Node.js. */
   readonly bytes?: (length: number) => Uint8Array;
 }
 
@@ -150,7 +150,7 @@ export class Auth {
     return this.machine.export();
   }
 
-  /** Replaces the whole state with an exported one. Throws WireError without any change. */
+  /** Replaces the whole state with an exported state. Throws WireError without any change. */
   import(bytes: Uint8Array): void {
     this.machine.import(bytes);
     this.#deps.tokens.clear();

@@ -237,7 +237,7 @@ class Admin implements EtcdAdmin {
     });
   }
 
-  /** Authentication token as metadata; undefined if the store needs none. */
+  /** Authentication token as metadata; undefined if no user is configured or auth is disabled. */
   async #authenticated(timeoutMs: number): Promise<Metadata | undefined> {
     const { user } = this.#options;
     if (user === undefined) return undefined;

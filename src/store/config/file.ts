@@ -57,7 +57,7 @@ function textOf(at: Cursor): string | undefined {
 export function readFile(file: string, text: string): Given {
   const given = new Map<FlagName, Value>();
   const take = (at: Cursor, name: FlagName, flag: EtcdFlag): void => {
-    // In the file, Go writes durations as nanoseconds.
+    // In the file, a duration may be a number of nanoseconds, as Go encodes durations.
     const raw = textOf(at);
     const value = flag.kind === 'duration' && raw !== undefined && /^\d+$/.test(raw) ? `${raw}ns` : raw;
     if (value === undefined) return;

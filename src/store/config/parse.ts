@@ -43,7 +43,7 @@ export interface EtcdParsed {
 }
 
 const MAX_ELECTION_MS = 50_000;
-/** Maximum number of learners in core/raft/membership.ts. */
+/** Limit of learners that core/raft/membership.ts enforces. */
 const MAX_LEARNERS = 16;
 
 /** Throws EtcdUsageProblem with the flag and the fix. */

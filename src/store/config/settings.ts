@@ -24,7 +24,7 @@ export interface EtcdTlsSettings {
   readonly automatic: boolean;
 }
 
-/** TLS settings of the listener for members and of connections to them. */
+/** TLS settings of the peer listener and of connections to other members. */
 export interface EtcdPeerTlsSettings extends EtcdTlsSettings {
   /** Client certificate for connections to other members. */
   readonly clientCertFile: string | undefined;
@@ -34,7 +34,7 @@ export interface EtcdPeerTlsSettings extends EtcdTlsSettings {
 export interface EtcdTlsLimits {
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
   readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** OpenSSL's names separated by colons; undefined for the default of the run-time. */
+  /** Cipher suites with OpenSSL's names, separated by colons; undefined for the default of Node.js. */
   readonly ciphers: string | undefined;
   /** Lifetime of certificates created by `automatic`. */
   readonly selfSignedYears: number;
@@ -89,10 +89,10 @@ export interface EtcdSettings {
     readonly transactionOperations: number;
     readonly concurrentStreams: number;
   };
-  /** Milliseconds; an interval or time-out of 0 disables it. */
+  /** Times in milliseconds. An interval or timeout of 0 disables keep-alive pings. */
   readonly keepAlive: { readonly intervalMs: number; readonly timeoutMs: number };
   readonly auth: {
-    /** `simple`, or `jwt` with its options: see `createTokens` of the component. */
+    /** `simple`, or `jwt` with its options: see `createTokens`. */
     readonly token: string;
     readonly simpleTokenTtlSeconds: number;
     /** With auth enabled, a client without a token authenticates with its certificate's common name. */

@@ -5,7 +5,10 @@
 import { closeSync, fsyncSync, openSync, rmSync, type StatsFs, statfsSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Size of the ballast: as much as the journal may hold when the database has no room for it. */
+/**
+ * Maximum size of the ballast: the maximum size of the journal, whose records must fit into the database even on a full
+ * disk.
+ */
 const MOST_BYTES = 8 << 20;
 /** Limit for the ballast as a share of the file system. */
 const SHARE = 1 / 16;

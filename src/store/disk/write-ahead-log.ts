@@ -38,7 +38,7 @@ export function checkWriteAheadLog(path: string): void {
     if (isCommit(view, offset)) readable = offset + frameBytes;
   }
   const lost = commitsFrom(view, readable, frameBytes);
-  // A commit torn by a power failure is the last one: no frame follows it.
+  // A commit torn by a power failure is the last commit: no frame follows it.
   if (lost === 0) return;
   throw new CodedError(
     'corrupt',

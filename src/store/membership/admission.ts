@@ -21,7 +21,7 @@ import type { Member } from './cluster.ts';
 
 const REQUEST_TIMEOUT_MS = 3000;
 const RETRY_MS = 500;
-/** How often the wait is logged. */
+/** Interval at which the wait is logged. */
 const WARN_INTERVAL_MS = 30_000;
 
 export interface AdmissionContext {

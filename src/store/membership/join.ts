@@ -61,8 +61,8 @@ export class JoinCheck {
   }
 
   /**
-   * Requests the member table of `member` from wherever it listens. Rejects when it cannot be located or does not
-   * respond.
+   * Requests the member table from `member` or, if its address is unknown, from a peer that lists it. Rejects when
+   * neither responds.
    */
   async #fetch(member: NodeId): Promise<MemberTable> {
     const { otherMembers, fetchMembers } = this.#deps;

@@ -14,7 +14,7 @@ const MAX_LAG = 500;
 const SILENT_MS = 120_000;
 
 /**
- * On the leader: promotes learners that have caught up, and removes joining members that become silent before. A
+ * On the leader: promotes learners that have caught up, and removes joining members that stop responding before that. A
  * joining member whose vote would make the number of voters even stays a learner until another learner can be promoted
  * with it: an even number of voters tolerates no more failures than the next lower odd number, but has one more member
  * that can fail.
@@ -25,7 +25,7 @@ export class Promoter {
   readonly #log: Log;
   /** Time at which each joining member was last active, by ID. */
   readonly #seenMs = new Map<string, number>();
-  /** ID of the learner that was logged as waiting for another master to join. */
+  /** ID of the learner that was logged as waiting for another member to join. */
   #held = '';
   #isHolding = false;
   #timer: Timer | undefined;

@@ -20,7 +20,7 @@ import {
 
 const REQUEST_TIMEOUT_MS = 3000;
 const RETRY_MS = 500;
-/** How often the wait is logged. */
+/** Interval at which the wait is logged. */
 const WARN_INTERVAL_MS = 30_000;
 
 /**

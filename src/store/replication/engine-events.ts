@@ -13,6 +13,6 @@ export class EngineEvents {
   readonly leadership = new Listeners<void>();
   /** The members, their alarms or the log level changed. */
   readonly members = new Listeners<void>();
-  /** The disk is full. Emitted repeatedly while it is. */
+  /** The disk is full. Emitted repeatedly while the disk is full. */
   readonly full = new Listeners<void>();
 }

@@ -287,7 +287,7 @@ export class Engine implements ReplicatedMachine, StoreView {
   }
 
   /**
-   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded in the
+   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when a value was discarded in the
    * meantime.
    */
   values(needed: Pick<ValuesNeeded, 'versions' | 'among'>, known?: Pinned): Promise<Map<Version, Buffer>> {

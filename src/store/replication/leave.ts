@@ -53,7 +53,7 @@ async function transferLeadership(engine: Engine, clock: Clock, log: Log): Promi
       if (successor === undefined) return;
       engine.replica.transferLeadership(successor);
       tried = successor;
-      // A follower that does not take leadership in time may be busy, so the next one is tried.
+      // A follower that does not take leadership in time may be busy, so the next follower is tried.
       const until = clock.monotonicMs() + TRANSFER_TRY_MS;
       while (engine.replica.leads && clock.monotonicMs() < until)
         await engine.leadership.change(until - clock.monotonicMs());

@@ -86,12 +86,12 @@ export class Proposer {
     for (const { lease } of [...this.#proposed, ...this.#collecting]) if (lease !== undefined) yield lease;
   }
 
-  /** Resolves when the newest proposal was applied. Rejects when it failed. */
+  /** Resolves when the newest proposal was applied. Rejects when the proposal failed. */
   async lastProposed(): Promise<void> {
     await this.#proposed.at(-1)?.wait();
   }
 
-  /** Like `lastProposed`, but also resolves when it failed. */
+  /** Like `lastProposed`, but also resolves when the proposal failed. */
   async lastSettled(): Promise<void> {
     await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
   }
@@ -217,7 +217,8 @@ export class Proposer {
     this.#collectingBytes = 0;
     const { replica, machine } = view;
     try {
-      // Read before the proposal, because a single member on a fast disk may apply it before the call returns.
+      // The position is read before the proposal, because a single member on a fast disk may apply the proposal before
+      // the call returns.
       const { lastIndex, term } = replica.raft;
       for (const [i, pending] of batch.entries()) {
         pending.index = lastIndex + 1 + i;
@@ -228,7 +229,7 @@ export class Proposer {
     } catch (error) {
       if (!(error instanceof RaftError)) throw error;
       this.#proposed.length -= batch.length;
-      // Visible revisions are never rolled back. They are proposed again when the disk has space.
+      // Visible revisions are never rolled back. They are proposed again later.
       const { visible } = machine;
       const shown = batch.findIndex(({ relaxed, decided }) => !relaxed || (decided?.revision ?? 0) > visible);
       const kept = batch.slice(0, shown < 0 ? batch.length : shown);

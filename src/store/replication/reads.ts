@@ -29,7 +29,7 @@ export interface ReadsDeps {
  * and would evict values that other requests use.
  */
 const MOST_KEPT = 64;
-/** How often the values of one operation may be compacted during the read before the operation fails. */
+/** Maximum number of tries of one operation, because its values may be compacted while they are read. */
 const MOST_TRIES = 10;
 
 export class Reads {
@@ -105,7 +105,7 @@ export class Reads {
   }
 
   /**
-   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded in the
+   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when a value was discarded in the
    * meantime.
    */
   async values(

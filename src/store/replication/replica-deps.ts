@@ -12,7 +12,7 @@ export interface ReplicaTiming {
   readonly adapts?: boolean;
 }
 
-/** State of the machine that is persisted together with raft's own. */
+/** State of the machine that is persisted in the same write as raft's state. */
 export type Rider = Pick<LogBatch, 'discards' | 'applied' | 'base' | 'reserved'>;
 
 /** State machine that the replica drives. All methods are called synchronously and in log order, and must not throw. */

@@ -4,8 +4,8 @@ import { leaderFailed, notLeader } from './refusals.ts';
 
 /**
  * Proposals of a leader that lost leadership. The entry that is committed at the index of a proposal decides the
- * outcome: if the entry has the term of the proposal, it is the proposal. If it has another term, the proposal can
- * never be committed.
+ * outcome: if the entry has the term of the proposal, the proposal is committed; otherwise, the proposal can never be
+ * committed.
  */
 export class Undecided {
   readonly #clock: Clock;

@@ -78,7 +78,7 @@ async function campaign(client: LocalClient, name: string, lease: bigint, value:
   return place;
 }
 
-/** Streams every proclamation of the elected leader, starting with the current one. */
+/** Streams every proclamation of the elected leader, starting with the current proclamation. */
 function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Log): StreamHandler {
   const controller = new AbortController();
   let started = false;

@@ -41,7 +41,7 @@ const SWEEP_MS = 1000;
 const QUEUED_PER_UNAUTHENTICATED = 8;
 /** Minimum number of connections that may wait for their handshake, for ports with low limits. */
 const MIN_QUEUED = 512;
-/** Factor of the unauthenticated limit: connections that may be authenticating. */
+/** Number of connections that may be authenticating, as a multiple of the unauthenticated limit. */
 const CROWD_FACTOR = 4;
 /** Idle time after which connections above the unauthenticated limit are closed. */
 const CROWDED_IDLE_MS = 5_000;
@@ -50,7 +50,7 @@ const FLOOD_IDLE_MS = 1_000;
 const FLOOD_MEMORY_MS = 10_000;
 /** Minimum idle time of a connection before a full port closes it in favour of waiting connections. */
 const PATIENCE_MS = 1_000;
-/** Minimum idle time during a flood, or if the address of the waiting connection holds fewer connections. */
+/** The same minimum during a flood, or if the address of the waiting connection holds fewer connections. */
 const FLOOD_PATIENCE_MS = 100;
 /** A flood is detected when this many times the unauthenticated limit are waiting. */
 const FLOOD_FACTOR = 4;

@@ -149,7 +149,7 @@ class Listener implements RpcListener {
             else this.#greet(socket);
           });
     const server = createNetServer({ noDelay: true }, (socket) => {
-      // The connection gate has already checked the first bytes.
+      // The connection gate has already admitted this connection.
       if (front === undefined) this.#greet(socket);
       else if (this.#options.alsoInTheClear === true) this.#detectTls(socket, () => shake(socket, front));
       else shake(socket, front);

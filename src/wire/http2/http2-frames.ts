@@ -38,7 +38,7 @@ export const ErrorCode = {
 } as const;
 
 export const FRAME_HEADER = 9;
-/** Maximum frame size that is accepted. Larger frames are never sent, even if the peer allows them. */
+/** Maximum size of a frame that is accepted or sent. Larger frames are not sent even if the peer allows them. */
 export const MAX_FRAME = 16384;
 export const DEFAULT_WINDOW = 65535;
 export const MAX_WINDOW = 0x7fff_ffff;

@@ -154,7 +154,7 @@ export class FrameSender {
     this.#queueFlush();
   }
 
-  /** Parks a stream that has data until there is window. */
+  /** Parks a stream that has data until the send window is large enough. */
   stall(stream: FrameSource): void {
     this.#stalled.add(stream);
   }

@@ -1,4 +1,4 @@
-/** Reasons for which auth rejects a request. The component maps each code to etcd's gRPC status and text. */
+/** Reasons for which auth rejects a request. services/rpc-errors.ts maps each code to etcd's gRPC status and text. */
 export type AuthErrorCode =
   | 'root-user-missing'
   | 'root-role-missing'

@@ -106,7 +106,7 @@ export class AuthMachine {
     });
   }
 
-  /** Replaces the whole state with an exported one. If it throws WireError, the state is unchanged. */
+  /** Replaces the whole state with an exported state. If it throws WireError, the state is unchanged. */
   import(bytes: Uint8Array): void {
     const state = decodeSnapshot(bytes);
     this.#users.clear();

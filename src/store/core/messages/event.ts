@@ -18,7 +18,7 @@ const DELETE_TYPE = Buffer.from([1 * 8, EventType.delete]);
 export interface EncodedEvent {
   /** The whole `events` field, including its tag. */
   readonly field: Buffer;
-  /** The `KeyValue` in it: field 2 with tag and length. */
+  /** The `KeyValue` in the event: field 2 with tag and length. */
   readonly kv: Buffer;
 }
 

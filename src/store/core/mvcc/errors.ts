@@ -1,4 +1,6 @@
-/** Reasons for which the store rejects a request. The component maps each code to etcd's gRPC status and text. */
+/**
+ * Reasons for which the store rejects a request. services/rpc-errors.ts maps each code to etcd's gRPC status and text.
+ */
 export type MvccErrorCode =
   | 'compacted'
   | 'future-revision'

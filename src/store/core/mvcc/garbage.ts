@@ -26,7 +26,7 @@ export class Garbage {
   #first = 0;
   #held: Entry[] = [];
   #heldAt = 0;
-  /** Number of remaining events in rows that had more than one. */
+  /** Number of remaining events of each row that had more than one event. */
   readonly #several = new Map<number, number>();
 
   /** Records that `revision` superseded an older version of the key, or is a delete. */

@@ -1,10 +1,11 @@
 /**
- * Multi-version store as a state machine: the versions of every key by revision. It is ahead of the disk: `head` is the
- * last decided revision, `visible` the last one that readers and watchers can see. The caller makes revisions durable
- * and then publishes them, or rolls them back if the disk is full. Unpublished revisions are never visible.
+ * Multi-version store as a state machine: the versions of every key by revision. The state is ahead of the disk: `head`
+ * is the last decided revision, `visible` the last revision that readers and watchers can see. The caller makes
+ * revisions durable and then publishes them, or rolls them back if the disk is full. Unpublished revisions are never
+ * visible.
  *
- * Values may have been dropped from memory. An operation that needs one throws `ValuesNeeded` before it changes any
- * state; the caller reads the values and repeats the operation with them.
+ * Values may have been dropped from memory. An operation that needs a dropped value throws `ValuesNeeded` before it
+ * changes any state; the caller reads the values and repeats the operation with them.
  */
 
 import { assert } from '../../../base/errors.ts';

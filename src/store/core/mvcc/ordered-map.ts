@@ -45,7 +45,7 @@ export class OrderedMap<V, S> {
       block.values[position] = value;
       return;
     }
-    // Keys that arrive in order fill blocks completely instead of leaving half-full ones.
+    // Keys that arrive in order fill blocks completely instead of leaving half-full blocks.
     if (block.keys.length >= BLOCK && position === block.keys.length && at === this.#blocks.length - 1) {
       this.#blocks.push({ keys: [key], values: [value], summary: undefined });
       return;

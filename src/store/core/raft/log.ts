@@ -82,7 +82,7 @@ export class RaftLog {
     return this.#terms.at(index);
   }
 
-  /** Whether a log that ends with this index and term is at least as up to date as this one (paper §5.4.1). */
+  /** Whether a log that ends with this index and term is at least as up to date as this log (paper §5.4.1). */
   upToDate(lastIndex: number, lastTerm: number): boolean {
     return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.last);
   }

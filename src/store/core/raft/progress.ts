@@ -8,7 +8,8 @@ export type ProgressState = 'probe' | 'replicate' | 'snapshot';
  *
  * - `probe`: the index at which the logs diverge is unknown; one message is sent at a time.
  * - `replicate`: messages are sent without waiting for responses, up to the in-flight limits.
- * - `snapshot`: the log no longer has the entries that the member needs; no entries are sent until it has a snapshot.
+ * - `snapshot`: the log no longer has the entries that the member needs; no entries are sent until the member has a
+ *   snapshot.
  */
 export class Progress {
   match = 0;

@@ -7,8 +7,8 @@
 export type NodeId = string;
 
 /**
- * ID of a read request. A member never reuses one, not even after a restart, so that a delayed response cannot match a
- * later request.
+ * ID of a read request. A member never reuses an ID, not even after a restart, so that a delayed response cannot match
+ * a later request.
  */
 export type ReadContext = string;
 
@@ -51,7 +51,7 @@ export type Entry = EntryPosition &
     | { readonly kind: 'noop' }
   );
 
-/** Position and configuration of a snapshot. The caller stores and transfers its bytes. */
+/** Position and configuration of a snapshot. The caller stores and transfers the bytes of the snapshot. */
 export interface SnapshotMeta extends EntryPosition {
   readonly conf: ConfState;
 }
@@ -158,8 +158,8 @@ export interface ReadState {
 }
 
 /**
- * A follower needs a snapshot of at least `index`. The caller streams one and reports with `snapshotProgress` and
- * `snapshotDone`.
+ * A follower needs a snapshot of at least `index`. The caller streams such a snapshot and reports with
+ * `snapshotProgress` and `snapshotDone`.
  */
 export interface SnapshotRequest {
   readonly to: NodeId;

@@ -51,7 +51,7 @@ export class JournalFile {
     this.shape = shape;
   }
 
-  /** Creates a journal and replaces an existing one. */
+  /** Creates a journal. An existing journal is replaced. */
   static make(path: string, id: number): JournalFile {
     const { bavail, bsize } = statfsSync(dirname(path));
     const share = Math.min(MOST_HALF_BYTES, Math.max(LEAST_HALF_BYTES, bavail * bsize * HALF_SHARE));
@@ -72,8 +72,8 @@ export class JournalFile {
 
   /**
    * Opens the journal whose id is stored in the database and returns its records after `applied`. Throws CodedError
-   * 'corrupt' if the journal is missing, belongs to another database, or lacks a record before the last one. The last
-   * record may be torn by a power failure; the records before it were acknowledged.
+   * 'corrupt' if the journal is missing, belongs to another database, or lacks a record before the last record. The
+   * last record may be torn by a power failure; the records before it were acknowledged.
    */
   static open(
     path: string,

@@ -46,7 +46,7 @@ export interface LevelReport {
   readonly supported: number;
 }
 
-/** Raises the level of the log, on the leader, to the lowest level that all members support. */
+/** Raises the level of the log, on the leader, to the highest level that all members support. */
 export class LogLevels {
   readonly #deps: LogLevelsDeps;
   #timer: Timer | undefined;
@@ -71,7 +71,7 @@ export class LogLevels {
     this.#timer = clock.setTimer(0, () => void this.#keepRaising());
   }
 
-  /** Raises the level to the lowest level that all members support. Throws RaftError on a follower. */
+  /** Raises the level to the highest level that all members support. Throws CodedError 'not-leader' on a follower. */
   async raise(): Promise<LevelReport> {
     this.#deps.engine.requireLeader();
     if (this.#isWanted) await this.#raise();
@@ -113,7 +113,7 @@ export class LogLevels {
     log.info('raised the log level', { level });
   }
 
-  /** The lowest level that all members support. */
+  /** The highest level that all members support. */
   async #common(): Promise<number> {
     const { engine, own, fetchLevel, log } = this.#deps;
     const others = engine.cluster.members.filter(({ id }) => id !== engine.replica.id);

@@ -1,13 +1,13 @@
 /**
  * Encoding of log entries. A revision or lease revocation is encoded as kind, revision, lease and the encoded events; a
- * command as kind and a message. Configuration changes are raft's and encoded separately.
+ * command as kind and a message. Configuration changes belong to raft and are encoded separately.
  */
 import { Reader, varintWidth, WireError, Writer } from '../../../wire/protobuf/protobuf.ts';
 import type { DecidedRevision } from '../../core/mvcc/machine.ts';
 import type { ConfChange, ConfOperation, Entry } from '../../core/raft/types.ts';
 import { EntryKind, type StoredEntry } from '../../disk/port.ts';
 
-/** Changes to the state besides the keys. Member IDs are hex, as in raft. */
+/** Changes to state other than keys. Member IDs are hex, as in raft. */
 export type Command =
   | { readonly type: 'grant'; readonly id: bigint; readonly ttlSeconds: number }
   /** Revokes a lease without keys. Revoking a lease with keys creates a revision. */

@@ -128,7 +128,7 @@ export class Peers {
     return this.#serving;
   }
 
-  /** Connects to new members and disconnects from removed ones. */
+  /** Connects to new members and disconnects from removed members. */
   setMembers(members: readonly Member[]): void {
     const { id: self, dial, handler } = this.#deps;
     const wanted = new Map(members.filter(({ id }) => id !== self).map((member) => [member.id, member]));
