@@ -10,8 +10,8 @@ import type { Identified } from '../wire/connections/http-connection.ts';
 export type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 
 /**
- * For HTTP/2 this is Http2ServerRequest, which has the same members as far as they are used here. The same holds for
- * HttpResponse.
+ * For HTTP/2, this is Node's Http2ServerRequest, which has all members that the API server uses. The same holds for
+ * HttpResponse and Http2ServerResponse.
  */
 export type HttpRequest = IncomingMessage & {
   /**
@@ -31,7 +31,8 @@ export type BodyConsumer = (chunk: Buffer | null) => boolean;
 export interface ConnectionInfo {
   readonly remoteAddress: string;
   /**
-   * DER of the client's certificate chain, leaf first. Set only if TLS verified it against one of the configured CAs.
+   * DER of the client's certificate chain, leaf first. Set only if TLS verified the chain against one of the configured
+   * CAs.
    */
   readonly peerChain: readonly Uint8Array[] | undefined;
   /** True if TLS could not verify the client's certificate: expired, or signed by an unknown authority. */
@@ -57,24 +58,24 @@ export interface NamedCertificate {
 }
 
 export interface TlsMaterial {
-  /** PEM, leaf first, with intermediates. */
+  /** PEM chain: leaf first, then intermediates. */
   readonly certificate: string;
   readonly key: string;
   /** Certificates for certain server names (SNI). The first match takes precedence over the certificate above. */
   readonly named?: readonly NamedCertificate[];
   /** PEM bundles of the CAs of client certificates. */
   readonly clientAuthorities: readonly string[];
-  /** Default: TLSv1.2. */
+  /** Minimum TLS version. Default: TLSv1.2. */
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
-  /** TLS 1.2 cipher suites in OpenSSL's format. Default: the secure ones. */
+  /** TLS 1.2 cipher suites in OpenSSL's format. Default: the secure cipher suites. */
   readonly ciphers?: string;
-  /** Key exchange groups in OpenSSL's format. Default: OpenSSL's own. */
+  /** Key exchange groups in OpenSSL's format. Default: the groups of OpenSSL. */
   readonly curves?: string;
 }
 
 export interface ListenOptions {
   readonly bindAddress: string;
-  /** 0: any free port. */
+  /** Port to listen on. 0: any free port. */
   readonly port: number;
   readonly tls: TlsMaterial;
   readonly maxHeaderBytes: number;
@@ -83,15 +84,15 @@ export interface ListenOptions {
   readonly keepAliveTimeoutMs: number;
   /** Maximum number of concurrent streams per HTTP/2 connection. Default 250. */
   readonly maxStreams?: number;
-  /** Only HTTP/1.1 is spoken. Default false. */
+  /** True: only HTTP/1.1 is served. Default false. */
   readonly withoutHttp2?: boolean;
-  /** Limits of the number of connections and of their idle time. Default: those of an API server. */
+  /** Limits of the number of connections and of their idle time. Default: the limits of an API server. */
   readonly limits?: GateLimits;
-  /** Another process may listen on the same port. Default false. */
+  /** True: another process may listen on the same port. Default false. */
   readonly sharesPort?: boolean;
   /**
-   * Called for each HTTP/2 request. If it returns true, the connection is closed with GOAWAY, so that the client opens
-   * another one, possibly to another server.
+   * Called for each HTTP/2 request. If the result is true, the connection is closed with GOAWAY, so that the client
+   * opens another connection, possibly to another server.
    */
   isLast?(): boolean;
   request(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void;
@@ -111,14 +112,14 @@ export interface ListenOptions {
 
 export interface Listener {
   readonly port: number;
-  /** Uses new TLS material for new handshakes. Open connections keep theirs. */
+  /** Uses new TLS material for new handshakes. Open connections keep their TLS material. */
   updateTls(tls: TlsMaterial): void;
   /**
    * Continues to serve, but makes clients connect elsewhere: every next response has `connection: close` (HTTP/1.1) or
    * GOAWAY (HTTP/2).
    */
   retire(): void;
-  /** Rejects new connections, and new requests on open ones. Requests in flight continue. */
+  /** Rejects new connections, and new requests on open connections. Requests in flight continue. */
   drain(): void;
   /** Drains, waits up to `graceMs` for requests in flight, then closes the remaining connections. */
   close(graceMs: number): Promise<void>;
@@ -128,8 +129,8 @@ export interface BackendTls {
   readonly certificate?: string;
   readonly key?: string;
   /**
-   * PEM bundle of the CAs of the server's certificate. Undefined: not verified (as upstream for pod and service
-   * proxying over HTTPS).
+   * PEM bundle of the CAs of the server's certificate. Undefined: the certificate is not verified (as upstream for pod
+   * and service proxying over HTTPS).
    */
   readonly authority?: string | undefined;
   /** Name in the server's certificate, if it differs from the host. */
@@ -145,7 +146,10 @@ export type Network = 'cluster' | 'controlplane';
 /** HTTP CONNECT proxy for the connections to a network. */
 export interface EgressProxy {
   readonly at: { readonly socket: string } | { readonly host: string; readonly port: number };
-  /** PEM. Undefined: no TLS. Without an authority, the proxy is verified with the public authorities. */
+  /**
+   * PEM material for TLS with the proxy. Undefined: no TLS. Without an authority, the proxy is verified with the public
+   * authorities.
+   */
   readonly tls?: Partial<Readonly<Record<'certificate' | 'key', string>>> &
     Pick<BackendTls, 'authority' | 'serverName'>;
   /** Value of the header Proxy-Authorization. */
@@ -174,7 +178,7 @@ export interface BackendRequest {
 
 /** HTTP client. Errors are CodedErrors: 'address-refused', 'connect-failed', 'aborted'. Redirects are not followed. */
 export interface BackendConnector {
-  /** PEM of the authorities in the runtime, for servers without a configured authority. */
+  /** PEM bundle of the public authorities of the runtime, for servers without a configured authority. */
   readonly publicAuthorities: string;
   /**
    * Sends a request. A stream as the body is piped. If a kept connection was closed before a response, a GET or a

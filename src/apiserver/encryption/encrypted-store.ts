@@ -110,7 +110,7 @@ export class EncryptedStore implements Store {
     }
   }
 
-  /** For lists and watches: a value that cannot be decrypted becomes empty, and the error is logged. */
+  /** Decrypts a value of a list or watch. A value that cannot be decrypted becomes empty, and the error is logged. */
   async #openedOrEmpty(kv: KeyValue): Promise<KeyValue> {
     try {
       return await this.#openedSurely(kv);

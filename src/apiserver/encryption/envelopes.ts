@@ -19,7 +19,7 @@ const DERIVED_SEED = 1;
 
 interface Envelope extends KmsEncrypted {
   readonly data: Uint8Array;
-  /** 0: an AES-GCM key; 1: a seed from which keys are derived. */
+  /** Type of the encrypted secret. 0: an AES-GCM key; 1: a seed from which keys are derived. */
   readonly sourceType: number;
 }
 
@@ -92,7 +92,7 @@ export class Envelopes {
     return { plain, keyId: envelope.keyId };
   }
 
-  /** One plug-in request serves all values with the same seed. */
+  /** Decrypts a seed or key. All values with the same seed share one request to the plug-in. */
   #decryptKey(key: string, envelope: Envelope): Promise<Cipher> {
     let pendingKey = this.#pending.get(key);
     if (pendingKey === undefined) {

@@ -1,6 +1,6 @@
 /** The EncryptionConfiguration of a new host. */
 
-/** Generated key names sort by time. */
+/** Name for a key that is generated now. Generated names sort by time. */
 export const newKeyName = (nowMs: number): string =>
   `key-${new Date(nowMs).toISOString().replaceAll(/\D/g, '').slice(0, 17)}`;
 

@@ -35,9 +35,9 @@ function keyedProviders(document: ReturnType<typeof parseDocument>, file: string
 }
 
 /**
- * Adds `newKey` to the providers that encrypt, and keeps the comments of the file. The key becomes the first, which
- * encrypts, or with `prepare` the second, which only decrypts. Without `prepare`, an already prepared key moves to the
- * first place instead. Throws CodedError 'bad-config'.
+ * Adds `newKey` to the providers that encrypt, and keeps the comments of the file. The new key becomes the first key,
+ * which encrypts. With `prepare`, it becomes the second key, which only decrypts. Without `prepare`, a key that was
+ * prepared before moves to the first place instead. Throws CodedError 'bad-config'.
  */
 export function withNewKey(
   text: string,

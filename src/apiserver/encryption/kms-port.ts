@@ -6,7 +6,7 @@ export interface KmsEncrypted {
   readonly annotations: ReadonlyMap<string, Uint8Array>;
 }
 
-/** All calls reject with an Error if the plug-in does not respond in time or returns an error. */
+/** Methods of the plug-in. They reject with an Error if the plug-in does not respond in time or returns an error. */
 export interface KmsPlugin {
   status(): Promise<{ readonly version: string; readonly healthz: string; readonly keyId: string }>;
   encrypt(plaintext: Uint8Array, uid: string): Promise<KmsEncrypted>;

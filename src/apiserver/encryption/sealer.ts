@@ -26,7 +26,7 @@ interface Scheme {
 
 export interface Opened {
   readonly plain: Buffer | Promise<Buffer>;
-  /** Encryption scheme of the value: its prefix, for KMS with the ID of the key. */
+  /** Encryption scheme of the value: the prefix, followed by the ID of the key for KMS. */
   readonly scheme: string;
 }
 
@@ -59,7 +59,7 @@ export class Sealer {
     return schemeName(first, first.envelopes?.keyId ?? '');
   }
 
-  /** The encrypted value; undefined if it is stored plain. */
+  /** The encrypted value. Undefined if values of this kind are stored plain. */
   seal(kind: GroupResource, plain: Uint8Array, authenticated: string): Buffer | Promise<Buffer> | undefined {
     const first = this.#schemes(kind)?.[0];
     if (first === undefined || first.prefix.length === 0) return undefined;

@@ -5,7 +5,8 @@ import type { GroupResource } from './configuration.ts';
 const ROOT = '/registry/';
 
 /**
- * Built-in kinds are found by their storage prefix. Custom kinds are stored below their group, which contains a dot.
+ * Returns a function that finds the kind of a store key. Built-in kinds are found by their storage prefix. Custom kinds
+ * are stored below their group, which contains a dot.
  */
 export function createResourceOf(): (key: string) => GroupResource | undefined {
   const known = new Map<string, GroupResource>();

@@ -1,4 +1,4 @@
-/** Surveys how values are encrypted at rest and rewrites those that are stale. */
+/** Surveys how values are encrypted at rest, and rewrites values that are not encrypted with the current scheme. */
 import { builtinKinds } from '../../api/registry/index.ts';
 import type { Log } from '../../base/log.ts';
 import { prefixEnd, type Store } from '../../store/port.ts';
@@ -10,7 +10,7 @@ const ROOT = '/registry/';
 const PAGE = 200;
 
 export interface SurveyDeps {
-  /** The unwrapped store, whose values are as stored. */
+  /** The store without the decorator for encryption, so its values are as stored. */
   readonly store: Store;
   readonly source: EncryptionSource;
   readonly log: Log;
@@ -38,7 +38,9 @@ export interface Survey {
   readonly rewritten: number;
 }
 
-/** Reads all covered values and, with `rewrite`, rewrites stale ones. Rejects with StoreErrors. */
+/**
+ * Reads all values that can be encrypted. With `rewrite`, rewrites values of another scheme. Rejects with StoreErrors.
+ */
 export async function surveyEncryption(deps: SurveyDeps, rewrite: boolean): Promise<Survey> {
   const resourceOf = createResourceOf();
   // Kinds that expire are not rewritten: without its lease, an object would never expire.

@@ -38,7 +38,7 @@ const MAX_DELAY_MS = 60_000;
 const levels = [...mandatoryLevels, ...suggestedLevels];
 const schemas = [...mandatorySchemas, ...suggestedSchemas];
 
-/** Creates missing mandatory and suggested objects and reconciles those with the auto-update annotation. */
+/** Creates missing mandatory and suggested objects, and reconciles existing objects with the auto-update annotation. */
 export async function ensureFlowObjects(context: ConfigControllerContext): Promise<void> {
   await Promise.all([
     ...levels.map((level) =>

@@ -5,7 +5,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { isTrue } from '../http/request-info.ts';
 
 const ROOT = '/debug/api_priority_and_fairness/';
-/** With more queues than this, empty ones are omitted. */
+/** Maximum number of queues for which empty queues are listed too. */
 const MAX_QUEUES = 1024;
 const MIN_WIDTH = 8;
 

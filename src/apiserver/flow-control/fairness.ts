@@ -20,7 +20,7 @@ export interface Fairness {
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   /** Starts with the stored configuration. Call before the first request. */
   load(waiters: Waiters): void;
-  /** Call once the bootstrap objects exist: sets the status of the objects and reconciles them from then on. */
+  /** Sets the status of the flow control objects, and reconciles the objects from then on. Call it once they exist. */
   keep(): Promise<void>;
   stop(): void;
 }

@@ -32,7 +32,7 @@ export function isReading(info: RequestInfo): boolean {
 }
 
 export interface InFlightLimits {
-  /** 0: no limit. */
+  /** Maximum number of concurrent requests. 0: no limit. */
   readonly reading: number;
   readonly mutating: number;
 }

@@ -14,7 +14,7 @@ export class WatchTracker {
 
   /** Counts a watch and returns the function that removes it. */
   register(info: ResourceRequestInfo): () => void {
-    // Watches of one node's pods are not counted, because few writes concern them.
+    // Watches of the pods of one node are not counted, because few writes concern such a watch.
     if (info.plural === 'pods' && info.group === '' && isOfOneNode(info)) return () => {};
     const key = `${info.group}/${info.plural}`;
     let watched = this.#kinds.get(key);

@@ -24,7 +24,7 @@ export class Browsers {
   readonly #origins: readonly Regexp[];
   readonly #transportSecurity: string | undefined;
 
-  /** Throws for an invalid pattern. */
+  /** Throws an Error for an invalid pattern. */
   constructor({ allowedOrigins = [], transportSecurity }: BrowserSettings) {
     this.#origins = allowedOrigins.map(compileRegexp);
     this.#transportSecurity = transportSecurity;

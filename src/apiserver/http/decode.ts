@@ -70,7 +70,10 @@ const NO_TYPE = "couldn't get version/kind; json parse error: ";
 const TYPE_META = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`;
 const MAX_SUMMARY = 30;
 
-/** Source: k8s.io/apiserver/pkg/endpoints/handlers transformDecodeError. */
+/**
+ * Error of a body that is not of the expected kind. Source: k8s.io/apiserver/pkg/endpoints/handlers
+ * transformDecodeError.
+ */
 function unrecognized(kind: string, problem: string, body: Buffer): ApiError {
   const encoding = body[0] === 0x7b ? 'utf8' : 'hex';
   const text = body.toString(encoding, 0, MAX_SUMMARY);
@@ -81,7 +84,7 @@ function unrecognized(kind: string, problem: string, body: Buffer): ApiError {
   );
 }
 
-/** Limits the quoted part of the body, which upstream quotes completely. */
+/** Maximum length of the quoted part of a body. Upstream quotes the complete body. */
 const MAX_QUOTED = 1024;
 
 /**
@@ -94,7 +97,7 @@ export function requireKind(document: JsonObject, body: Buffer, format: BodyForm
   throw unrecognized(kind, `Object 'Kind' is missing in '${text.slice(0, MAX_QUOTED)}'`, body);
 }
 
-/** Error messages of V8's JSON parser and the corresponding ones of Go. */
+/** Error messages of V8's JSON parser, and the corresponding messages of Go. */
 const LOOKING_FOR: readonly (readonly [RegExp, string])[] = [
   [/':' after/, 'after object key'],
   [/property name/, 'looking for beginning of object key string'],
@@ -120,8 +123,8 @@ function jsonProblem(message: string, body: Buffer): string {
 }
 
 /**
- * `duplicate field "a.b"` for each field that occurs twice in the body; for YAML with the line number. `document` must
- * be the unchanged result of decoding `body`.
+ * Returns the error `duplicate field "a.b"` for each field that occurs twice in the body. For YAML, the errors have
+ * line numbers. `document` must be the unchanged result of decoding `body`.
  */
 export function duplicatesOf(body: Buffer, format: BodyFormat, document: JsonObject): readonly string[] {
   const lines = doubled.get(document);
@@ -244,7 +247,7 @@ function decodeYaml(body: Buffer): JsonValue {
       customTags: knownTags,
       lineCounter: lines,
       strict: true,
-      // The check of the yaml library takes quadratic time.
+      // The yaml library would take quadratic time to check for unique keys.
       uniqueKeys: false,
       resolveKnownTags: false,
       logLevel: 'error',

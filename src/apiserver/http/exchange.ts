@@ -9,7 +9,7 @@ import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
 import { renderObject } from './render-object.ts';
 import { isTrue, type RequestInfo } from './request-info.ts';
 
-/** Minimum size in bytes for compression. Upstream's threshold. */
+/** Minimum size of a compressed body in bytes, as upstream. */
 const GZIP_FROM = 128 * 1024;
 const MAX_WARNINGS_BYTES = 4096;
 /** Clients that get indented JSON. Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation `isPrettyPrint`. */
@@ -32,7 +32,7 @@ export class Exchange implements Placed {
   authenticated: UserInfo | undefined;
   /** The verb that authorized a constrained impersonation; '' for the legacy verb. */
   impersonation = '';
-  /** Audit record of the request. Undefined: it is not audited. */
+  /** Audit record of the request. Undefined if the request is not audited. */
   audit: AuditRecord | undefined;
   /** Flow schema and priority level of the request. */
   flows: Flows<Exchange> | undefined;
@@ -47,7 +47,7 @@ export class Exchange implements Placed {
   sentBytes: number | undefined;
   /** Size of a compressed response body. Never rejects; stays pending if the client disconnects. */
   compressedBytes: Promise<number> | undefined;
-  /** Set for requests without an end of their own, such as watches and logs. */
+  /** True for requests that do not end by themselves, such as watches and logs. */
   longRunning = false;
   /** Value of the Cache-Control header. */
   cacheControl = 'no-cache, private';
@@ -84,7 +84,7 @@ export class Exchange implements Placed {
     request.rawHeaders.length = 0;
   }
 
-  /** Aborts when the client disconnects. */
+  /** Signal that aborts when the client disconnects. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       const abort = new AbortController();
@@ -99,7 +99,7 @@ export class Exchange implements Placed {
     return typeof value === 'string' ? value : undefined;
   }
 
-  /** Discards the request body unread if its announced length is at most `limit`; otherwise returns false. */
+  /** Discards the request body unread if its announced length is at most `limit`. Otherwise returns false. */
   discardBody(limit: number): boolean {
     const { request } = this;
     if (request.complete) return true;

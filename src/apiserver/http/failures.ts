@@ -11,7 +11,7 @@ const STORE_FAILURES: Readonly<Record<StoreErrorCode, (error: StoreError) => Api
       retryAfterSeconds: 1,
       causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     }),
-  // No Retry-After: clients would retry silently, although an administrator must act on the message.
+  // No Retry-After is set: clients would retry silently, although an administrator must act on the message.
   'no-space': () =>
     new ApiError(
       'ServiceUnavailable',

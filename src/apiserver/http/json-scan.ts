@@ -57,7 +57,7 @@ export function checkDepth(bytes: Uint8Array): void {
 interface Level {
   /** Keys of the object so far. Undefined for arrays. */
   readonly keys: Set<string> | undefined;
-  /** Current field or index. */
+  /** Current field of an object, or current index of an array. */
   at: string | number;
   expectKey: boolean;
 }

@@ -9,7 +9,7 @@ import { PROTOBUF } from './protobuf/table.ts';
 
 export interface AnswerForm {
   readonly format: 'json' | 'yaml' | 'protobuf';
-  /** 'object': the object itself. */
+  /** Kind of the response. 'object': the object itself. */
   readonly as: 'object' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList' | 'APIGroupDiscoveryList';
   /** Version of meta.k8s.io (`v1`, `v1beta1`) or apidiscovery.k8s.io (`v2`, `v2beta1`); '' for 'object'. */
   readonly version: string;

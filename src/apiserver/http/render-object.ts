@@ -12,8 +12,8 @@ export interface Rendered {
 }
 
 /**
- * Renders an object in the preferred format that it supports; JSON if there is none, because an error must be sent in
- * any case.
+ * Renders an object in the preferred format that it supports, otherwise as JSON, because an error must be sent in any
+ * case.
  */
 export function renderObject(accept: string | undefined, object: KubeObject): Rendered {
   const { apiVersion = '', kind = '' } = object;

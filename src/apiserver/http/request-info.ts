@@ -12,16 +12,18 @@ export interface ResourceRequestInfo {
   readonly verb: string;
   readonly group: string;
   readonly version: string;
-  /** '' for a request without a namespace. For the core resource `namespaces` with a name, that name. */
+  /**
+   * Namespace of the request; '' without a namespace. For a request for a namespace object, the name of this object.
+   */
   readonly namespace: string;
   /**
-   * True if the path contains `namespaces/NAMESPACE/`. Only namespaced resources are served below it, and single
-   * objects of them are served only there.
+   * True if the path contains `namespaces/NAMESPACE/`. Cluster-scoped resources are not served below this path, and
+   * single namespaced objects are served only below it.
    */
   readonly inNamespace: boolean;
   readonly plural: string;
   readonly name: string;
-  /** True if `name` comes from the field selector, not from the path. */
+  /** True if `name` comes from the field selector. False: from the path. */
   readonly selected: boolean;
   readonly subresource: string;
   /**
@@ -51,7 +53,9 @@ const VERBS: Readonly<Record<string, string>> = {
 const PROJECTS = 'project.openshift.io';
 const NO_QUERY = new URLSearchParams();
 const MAX_PATH = 8 * 1024;
-/** Subresources of a namespace, in every group as upstream. Any other segment there is a namespaced resource. */
+/**
+ * Subresources of a namespace, in every group as upstream. Any other segment in this place is a namespaced resource.
+ */
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
 const PLAIN_SEGMENT = /^[A-Za-z0-9._:~@-]*$/;
 
@@ -199,7 +203,7 @@ function readPlace(parts: readonly string[], at: number, last: number, group: st
   return { namespace: group === '' ? namespace : '', inNamespace: false, plural, at };
 }
 
-/** Like `segment`, but rejects an empty segment, which would shift the following ones. */
+/** Like `segment`, but rejects an empty segment, which would shift the meaning of the following segments. */
 function named(raw: string | undefined): string {
   if (raw === undefined || raw === '') throw new ApiError('BadRequest', 'the request path has an empty segment');
   return segment(raw);

@@ -74,7 +74,7 @@ async function stream(
   }
   if (length !== undefined) headers['content-length'] = length;
   response.writeHead(200, headers);
-  // Joins header, items and end of a short response into one write.
+  // Corking joins header, items and end of a short response into one write.
   response.cork();
   process.nextTick(() => response.uncork());
   await write(response);
@@ -104,15 +104,15 @@ export async function writeParts(target: Writable, parts: Iterable<Buffer>): Pro
   if (length > 0 && !pieces.isDisconnected) target.write(Buffer.concat(pending, length));
 }
 
-/** One buffer is filled while the other is being sent. */
+/** Number of buffers: one is filled while the other is being sent. */
 const BUFFERS = 2;
 /** Emitted when a buffer is free again. */
 const FREED = Symbol('freed');
 
 /**
- * Sends pieces of a response from reused buffers, because new ones for every large list would grow the heap faster than
- * it is collected. A buffer is reused only when the write callback reports that its bytes were sent: after `drain`, TLS
- * and HTTP/2 may still read it.
+ * Sends pieces of a response from reused buffers, because new buffers for every large list would grow the heap faster
+ * than the garbage collector frees them. A buffer is reused only when the write callback reports that its bytes were
+ * sent: after `drain`, TLS and HTTP/2 may still read it.
  */
 class Pieces {
   readonly #target: Writable;
@@ -175,7 +175,7 @@ class Pieces {
     return Buffer.allocUnsafeSlow(PIECE);
   }
 
-  /** Resolves on the event, or when the target is closed. */
+  /** Resolves when the event is emitted, or when the target is closed. */
   #until(event: 'drain' | typeof FREED): Promise<void> {
     const target = this.#target;
     if (target.destroyed) return Promise.resolve();

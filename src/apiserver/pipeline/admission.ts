@@ -13,7 +13,7 @@ export interface AdmissionRequest {
   readonly namespace: string;
   /** Name of the object. '' while the name is unknown (generateName). */
   readonly name: string;
-  /** True for an object of a deletecollection. As upstream, webhooks and policies receive no name. */
+  /** True for an object of a deletecollection. As upstream, webhooks and policies do not receive the name. */
   readonly collective?: boolean;
   /**
    * The object to be stored; absent for DELETE. For subresources whose body is another kind (Eviction, TokenRequest),
@@ -37,15 +37,15 @@ export interface AdmissionRequest {
   readonly user: UserInfo;
   readonly dryRun: boolean;
   readonly options?: WriteOptions | DeleteOptions;
-  /** Sent to the client as `Warning` headers. */
+  /** Warnings for the client, sent as `Warning` headers. */
   readonly warnings: string[];
   /** Adds an annotation to the audit event. Undefined: the request is not audited. */
   readonly annotate?: Annotate | undefined;
   /** Records field ownership of all changes so far. Webhooks and policies call it before they change the object. */
   noteOwners?(): Promise<void>;
-  /** Deadline in monotonic milliseconds. Undefined: none. */
+  /** Deadline in monotonic milliseconds. Undefined: no deadline. */
   readonly deadlineMs?: number | undefined;
-  /** Set by the plug-in that has checked the namespace of a new object. */
+  /** Guard for the commit, set by the plug-in that has checked the namespace of a new object. */
   namespaceGuard?: NamespaceGuard;
   /** Reservations that plug-ins have made for the object. */
   readonly reservations?: Reservation[];
@@ -57,7 +57,8 @@ export interface AdmissionRequest {
 export interface NamespaceGuard {
   readonly guard: Guard;
   /**
-   * Reads the namespace from the store and checks it again. Throws the rejection if it does not allow creates any more.
+   * Reads the namespace from the store and checks it again. Throws an ApiError if the namespace does not allow creates
+   * any more.
    */
   renew(): Promise<NamespaceGuard>;
 }
@@ -96,10 +97,13 @@ async function storeReserved<T>(
   }
 }
 
-/** `level`: lowest audit level at which the annotation is recorded. */
+/** Adds an annotation to the audit event. `level`: lowest audit level at which the annotation is recorded. */
 export type Annotate = (key: string, value: string, level?: 'Request') => void;
 
-/** Both methods throw or reject with the rejection. They are asynchronous only if a plug-in has to wait. */
+/**
+ * Admission of one server. The methods throw or reject with the ApiError of a rejection. They are asynchronous only if
+ * a plug-in has to wait.
+ */
 export interface Admission {
   mutate(request: AdmissionRequest): void | Promise<void>;
   validate(request: AdmissionRequest): void | Promise<void>;

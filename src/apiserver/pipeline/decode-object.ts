@@ -11,7 +11,7 @@ import type { Mutable } from './write-request.ts';
 
 export const MAX_SHOWN = 253;
 
-/** A value of a document for a message. It does not call `toString`, which may be any value in a decoded document. */
+/** Text of a value for a message. Does not call `toString`, which may be any value in a decoded document. */
 export function shownText(value: unknown): string {
   return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, MAX_SHOWN);
 }
@@ -19,7 +19,7 @@ export function shownText(value: unknown): string {
 /** The parts of a kind that decoding needs. */
 export type DecodedKind = Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'> & Partial<Pick<ServedKind, 'definition'>>;
 
-/** A field has a value of the wrong type. */
+/** Error: a field has a value of the wrong type. */
 export class WrongType extends ApiError {
   /** Message in the wording of upstream's JSON decoder. */
   readonly decoding: string;
@@ -34,7 +34,7 @@ export class WrongType extends ApiError {
   }
 }
 
-/** Strict field validation failed: unknown or duplicate fields. */
+/** Error of strict field validation: unknown or duplicate fields. */
 export class StrictError extends ApiError {
   constructor(message: string) {
     super('BadRequest', message);
@@ -61,7 +61,7 @@ export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject
 const OPTIONS = 'DeleteOptions';
 
 /**
- * Rejects a document of another or unknown kind with upstream's wording. Source:
+ * Rejects a document of an unknown kind, or of a kind other than the expected kind, with upstream's wording. Source:
  * k8s.io/apiserver/pkg/endpoints/handlers/rest.go.
  */
 function checkType(expected: DecodedKind, apiVersion: unknown, kindName: unknown): void {
@@ -71,7 +71,7 @@ function checkType(expected: DecodedKind, apiVersion: unknown, kindName: unknown
   const { group, version } = groupAndVersion(named);
   const isKnown = kindByGvk({ group, version, kind }) !== undefined;
   if (isKnown && kind === expected.kind) return;
-  // Go's internal packages are named after their groups.
+  // The names of Go's internal packages in the message are derived from the API groups.
   const { group: own } = groupAndVersion(expected.apiVersion);
   const reason = isKnown
     ? `converting (${version}.${kind}) to (${own === '' ? 'core' : own.split('.')[0]}.${expected.kind}): unknown conversion`
@@ -144,13 +144,13 @@ export function decodeObject(
   return object;
 }
 
-/** Strict errors for duplicates. The lines of YAML are combined into one error. */
+/** Strict errors for duplicate fields. The errors of YAML are combined into one error. */
 export function duplicateErrors(duplicates: readonly string[]): readonly string[] {
   const [first] = duplicates;
   return first?.startsWith('line ') === true ? [`yaml: unmarshal errors:\n  ${duplicates.join('\n  ')}`] : duplicates;
 }
 
-/** Go's encoder omits empty lists, like empty maps. */
+/** Removes empty lists from the metadata, because Go's encoder omits empty lists and maps. */
 function dropEmptyLists(metadata: Mutable<ObjectMeta> | undefined): void {
   if (metadata?.finalizers?.length === 0) delete metadata.finalizers;
   if (metadata?.ownerReferences?.length === 0) delete metadata.ownerReferences;

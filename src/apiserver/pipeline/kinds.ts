@@ -27,11 +27,11 @@ export interface ServedKind {
    * group.
    */
   readonly presented: KindDefinition;
-  /** Set if this is not the storage version. */
+  /** Conversion between the storage version and this version. Undefined for the storage version. */
   readonly alias: KindAlias | undefined;
-  /** Undefined for virtual kinds. */
+  /** Cache of the stored objects. Undefined for virtual kinds. */
   readonly cache: KindCache | undefined;
-  /** Set if stored objects must be converted when they are served. */
+  /** View that converts stored objects when they are served. Undefined if no conversion is needed. */
   readonly view?: ObjectView;
   /** The reason why no more objects may be created. Undefined: creates are allowed. */
   refusal?(): ApiError | undefined;
@@ -50,11 +50,11 @@ export interface Kinds {
   /** Reports whether the version contains built-in kinds. */
   isBuiltIn(apiVersion: string): boolean;
   readonly all: readonly ServedKind[];
-  /** All served definitions: built-in kinds, then custom ones. */
+  /** All served definitions: built-in kinds, then custom kinds. */
   readonly definitions: readonly KindDefinition[];
   /** Built-in definitions, including those of versions that runtimeConfig switches off. */
   readonly builtin: readonly KindDefinition[];
-  /** Custom definitions by group and version. They are unchanged as long as `generation` is. */
+  /** Custom definitions by group and version. The list is unchanged as long as `generation` is unchanged. */
   readonly custom: readonly KindDefinition[];
   readonly generation: number;
   at(group: string, version: string, plural: string): ServedKind | undefined;
@@ -72,7 +72,7 @@ export function cacheOptions(): KindCacheOptions[] {
     }));
 }
 
-/** `changing` returns the kinds served in addition to the built-in ones. */
+/** `changing` returns the kinds that are served in addition to the built-in kinds. */
 export function serveKinds(
   cache: WatchCache,
   changing: () => ChangingKinds,
@@ -190,7 +190,7 @@ export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
   return stored;
 }
 
-/** The object as the kind serves it. */
+/** The object in the version that the kind serves. */
 export function shown(kind: ServedKind, object: CachedObject): CachedObject | Promise<CachedObject> {
   return kind.view === undefined ? object : kind.view.of(object);
 }

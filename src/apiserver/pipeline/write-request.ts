@@ -10,7 +10,7 @@ import type { WriteOptions } from './options.ts';
 export interface WriteRequest {
   readonly kind: ServedKind;
   readonly namespace: string;
-  /** '' for creates. */
+  /** Name of the object. '' for creates. */
   readonly name: string;
   readonly subresource: string;
   /** True for an object of a deletecollection. */
@@ -21,11 +21,11 @@ export interface WriteRequest {
   /** True for the server's own writes. They skip webhooks, whose failure could keep the server from becoming ready. */
   readonly own?: boolean;
   readonly options: WriteOptions;
-  /** Sent as `Warning` headers. */
+  /** Warnings for the client, sent as `Warning` headers. */
   readonly warnings: string[];
-  /** Deadline in monotonic milliseconds. Undefined: none. */
+  /** Deadline in monotonic milliseconds. Undefined: no deadline. */
   readonly deadlineMs?: number | undefined;
-  /** Length of the body. Set when it has been read. */
+  /** Length of the request body in bytes. Set when the body has been read. */
   bodyBytes?: number;
   /** Adds an annotation to the audit event. */
   readonly annotate?: ((key: string, value: string, level?: 'Request') => void) | undefined;

@@ -4,7 +4,7 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import type { Status } from '../../api/meta/status.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 
-/** Status of a successful request. `code` is set where upstream reports one, as for created subresources. */
+/** Status of a successful request. `code` is set where upstream reports a code, as for created subresources. */
 export function success(details?: Status['details'], code?: number): Status {
   return {
     kind: 'Status',

@@ -50,7 +50,7 @@ export interface BackendContext {
   readonly clock: Clock;
   readonly destinations: Destinations;
   readonly random: RandomSource;
-  /** Aborts when the server stops, which ends watches and streams. */
+  /** Signal that aborts when the server stops. It ends watches and streams. */
   readonly stopping: AbortSignal;
 }
 

@@ -4,7 +4,7 @@ import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { RestContext } from './context.ts';
 
-/** Resolves when the response is complete. Rejects with an ApiError. */
+/** Handles a request. Resolves when the response is complete. Rejects with an ApiError. */
 export type Handler = (
   context: RestContext,
   exchange: Exchange,

@@ -1,6 +1,6 @@
 /**
- * `users/~`: the requesting user as a User object, for `oc whoami`. A user without a stored User, for example one with
- * a client certificate, gets a computed one. Source: openshift/oauth-apiserver pkg/user/apiserver/registry/user/etcd.
+ * `users/~`: the requesting user as a User object, for `oc whoami`. For a user without a stored User, for example with
+ * a client certificate, the User is computed. Source: openshift/oauth-apiserver pkg/user/apiserver/registry/user/etcd.
  */
 
 import { errors } from '../../api/meta/status.ts';

@@ -28,9 +28,9 @@ export interface ApiServerDeps {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly config: ApiServerConfig;
-  /** Audit settings. Undefined: nothing is recorded. */
+  /** Audit settings. Undefined: requests are not audited. */
   readonly audit?: AuditSettings;
-  /** Encryption at rest. Undefined: nothing is encrypted. */
+  /** Configuration of encryption at rest. Undefined: values are not encrypted. */
   readonly encryption?: EncryptionSource;
   /** Authorizers that can change at run time. Replaces the value of the configuration. */
   readonly authorizers?: Followed<readonly Authorizer[]>;
@@ -43,13 +43,13 @@ export interface ApiServerDeps {
    * that the descriptions neither delay the start nor use memory before. Undefined: documents without descriptions.
    */
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
-  /** Source of the process metrics. Undefined: they are not served. */
+  /** Source of the process metrics. Undefined: process metrics are not served. */
   readonly processFacts?: ProcessFacts;
   /** `parseSigningRequest()` of `src/pki`. */
   readonly readSigningRequest: ReadSigningRequest;
-  /** Files of imported releases, served to other hosts. Undefined: none. */
+  /** Files of imported releases, which are served to other hosts. Undefined: no files are served. */
   readonly releases?: ReleaseSource;
-  /** The OAuth server. Undefined: its paths are not served. */
+  /** Creates the OAuth server. Undefined: its paths are not served. */
   readonly login?: CreateLogin;
   /**
    * Loads the files of the web console, on the first request. Returns undefined if there are none. Without this

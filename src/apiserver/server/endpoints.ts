@@ -34,7 +34,7 @@ export interface EndpointsDeps {
   readonly metrics: Metrics;
   readonly foreign: ForeignDiscovery;
   readonly startProgress: StartProgress;
-  /** Rejects if a KMS plug-in does not respond. */
+  /** Check of the KMS plug-ins. Rejects if a plug-in does not respond. */
   readonly checkEncryption?: () => Promise<void>;
   /** True when shutdown has begun. */
   leaving(): boolean;
@@ -53,7 +53,7 @@ export interface Endpoints {
 
 /** Path from which cluster administrators request a one-time link to the console, by POST. */
 export const CONSOLE_LINK_PATH = '/hyperedge/console-link';
-/** Lets relying parties cache the keys. */
+/** Cache-Control header that lets relying parties cache the keys. */
 const ISSUER_CACHE_CONTROL = 'public, max-age=3600';
 
 async function answerConsoleLink(exchange: Exchange, { consoleLink }: EndpointsDeps): Promise<void> {
@@ -197,7 +197,7 @@ function gauges(context: EndpointsContext): string {
   ].join('\n');
 }
 
-/** Source: k8s.io/component-base/metrics/prometheus/version. */
+/** Metric with the version. Source: k8s.io/component-base/metrics/prometheus/version. */
 const BUILD_INFO = (() => {
   const { goVersion, gitVersion, gitCommit, gitTreeState, buildDate, compiler, platform, major, minor } =
     versionDocument();

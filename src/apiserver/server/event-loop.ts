@@ -9,13 +9,16 @@ const LARGE = 128 * 1024;
 /** Reports whether an object of this size is processed with pauses. */
 export const isLarge = (bytes = 0): boolean => bytes >= LARGE;
 
-/** Resolves after a full round of the event loop. A single immediate may run within the current round. */
+/**
+ * Resolves after a full round of the event loop. One setImmediate is not sufficient: it may run within the current
+ * round.
+ */
 export async function yieldEventLoop(): Promise<void> {
   await setImmediate();
   await setImmediate();
 }
 
-/** Milliseconds of uninterrupted work. */
+/** Maximum duration of uninterrupted work in milliseconds. */
 const SLICE_MS = 8;
 
 /** Runs all steps and yields after every slice. Uses the real clock; results do not depend on it. */

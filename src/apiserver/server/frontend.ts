@@ -125,7 +125,7 @@ export class Frontend {
     else if (this.#gate.admit(exchange, nowMs)) this.#authorize(exchange);
   }
 
-  /** Waits until the audit event has been written, and rejects the request if that is required and fails. */
+  /** Waits until the audit event has been written. If the sink requires the event but loses it, rejects the request. */
   async #admitRecorded(exchange: Exchange, recorded: Promise<boolean>): Promise<void> {
     if (!(await recorded)) {
       exchange.audit?.abandon();
@@ -247,7 +247,7 @@ export class Frontend {
       return dispatch(this.#context, exchange, info);
     }
     exchange.longRunning = isLongRunning(info);
-    // This server does not see when the watch of the aggregated server has started, so it counts as started now.
+    // This server does not know when the aggregated server has started the watch, so the watch counts as started now.
     exchange.initialised?.();
     return proxyRequest(this.#context, exchange, delegate);
   }
@@ -368,7 +368,7 @@ export class Frontend {
     const { compressedBytes } = exchange;
     const bytes = compressedBytes === undefined ? exchange.sentBytes : undefined;
     this.#metrics.record(info, known, response.statusCode, exchange.longRunning ? undefined : ms / 1000, bytes);
-    // The response is still being compressed.
+    // The size is recorded later, because the response is still being compressed.
     void compressedBytes?.then((sent) => this.#metrics.recordSize(info, known, sent));
     if (log.enabled(6)) {
       log.v(6, 'request', {

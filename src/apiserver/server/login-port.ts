@@ -9,22 +9,25 @@ import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
 export interface LoginObjects {
   /** Resolves when reads return everything that was written before the call. */
   freshen(): Promise<void>;
-  /** Undefined for a missing object or a kind that is not served. The result is shared: copy it before changing it. */
+  /**
+   * Reads an object. Undefined for a missing object or a kind that is not served. The result is shared: copy it before
+   * changing it.
+   */
   get<T extends KubeObject>(resource: LoginResource, name: string, namespace?: string): T | undefined;
   list<T extends KubeObject>(resource: LoginResource): readonly T[];
-  /** Rejects with 'AlreadyExists'. */
+  /** Creates an object. Rejects with 'AlreadyExists'. */
   create<T extends KubeObject>(resource: LoginResource, object: T): Promise<T>;
-  /** Rejects with 'NotFound'. */
+  /** Updates an object. Rejects with 'NotFound'. */
   update<T extends KubeObject>(resource: LoginResource, name: string, change: (current: T) => T): Promise<T>;
   /** Returns whether this call deleted the object. Of concurrent calls only one returns true. */
   remove(resource: LoginResource, name: string): Promise<boolean>;
   /** Object name of a code or token: its hash. */
   tokenName(token: string): string;
-  /** UID and password hash of the user kube:admin. Undefined without its secret. */
+  /** UID and password hash of the user kube:admin. Undefined without the secret that contains the hash. */
   bootstrapUser(): { readonly uid: string; readonly hash: string } | undefined;
 }
 
-/** `plural.group`, or `plural.` for the core group. */
+/** Name of a resource: `plural.group`, or `plural.` for the core group. */
 export type LoginResource = `${string}.${string}`;
 
 export interface LoginServer {

@@ -6,7 +6,9 @@ import type { RequestInfo, ResourceRequestInfo } from '../http/request-info.ts';
 const BUCKETS = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];
 /** Upstream's buckets of apiserver_response_sizes, in bytes. */
 const SIZE_BUCKETS = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
-/** Limit of distinct label sets. Further ones are counted as `other`, so that clients cannot make the table grow. */
+/**
+ * Limit of distinct label sets. Further label sets are counted as `other`, so that clients cannot make the table grow.
+ */
 const MAX_SERIES = 4096;
 
 interface Series {
@@ -19,7 +21,7 @@ interface Counter {
   count: number;
 }
 
-/** Counters of requests with the same labels. They are found without building the label text. */
+/** Counters of requests with the same labels. Requests find these counters without building the label text. */
 interface Counted {
   readonly verb: string;
   readonly group: string;
@@ -58,7 +60,7 @@ export class Metrics {
   /** Counters of requests for served resources without a query, by the name of the resource. */
   readonly #usual = new Map<string, Counted[]>();
   #usualCount = 0;
-  /** Requested deprecated versions. */
+  /** Labels of requested deprecated versions. */
   readonly #deprecated = new Set<string>();
   readonly #gauges: (() => string)[] = [];
   inFlightReading = 0;

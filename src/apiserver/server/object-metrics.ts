@@ -58,7 +58,7 @@ export function objectMetrics(kinds: Iterable<ServedKind>): string {
   ].join('\n');
 }
 
-/** Stored kinds, each once whatever versions it is served in. */
+/** Stored kinds. A kind that is served in several versions is listed once. */
 function keptKinds(kinds: Iterable<ServedKind>): Kept[] {
   const kept = new Map<KindCache, Kept>();
   for (const { definition, cache } of kinds) {

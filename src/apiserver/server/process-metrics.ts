@@ -11,7 +11,7 @@ export async function processMetrics(facts: ProcessFacts | undefined): Promise<s
       'process_start_time_seconds',
       'gauge',
       'Start time of the process since unix epoch in seconds.',
-      // Constant, because alerting rules count its changes as restarts.
+      // The start time is constant, because alerting rules count its changes as restarts.
       (performance.timeOrigin / 1000).toFixed(2),
     ],
   ];

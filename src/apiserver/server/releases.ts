@@ -17,7 +17,7 @@ const RETRY_SECONDS = 10;
 /** Downloads by user name. One map per release source, shared by all servers of this process. */
 const underWay = new WeakMap<ReleaseSource, Map<string, number>>();
 
-/** Undefined if the path is not one of a release or catalog. */
+/** Answers a request for a file. Undefined if the path is not a path of releases or catalogs. */
 export function answerRelease(exchange: Exchange, releases: ReleaseSource | undefined): Promise<void> | undefined {
   const { path } = exchange.info;
   const prefix = [RELEASE_PATH, CATALOG_PATH].find((each) => path.startsWith(each));

@@ -1,13 +1,13 @@
 /**
- * Metrics of reloaded configuration files: reloads by result, and the hash in force. Source:
+ * Metrics of reloaded configuration files: reloads by result, and the hash of the active configuration. Source:
  * k8s.io/apiserver/pkg/server/options/{authentication,authorization,encryption}config/metrics.
  */
 import { contentDigest } from '../../wire/digest.ts';
 import type { Reloads } from '../config/server-config.ts';
 
 /**
- * `what`: upstream's name of the configuration. `server`: identity of the API server. The text has no trailing line
- * break.
+ * Metrics text without a trailing line break. `what`: upstream's name of the configuration. `server`: identity of the
+ * API server.
  */
 export function reloadMetrics(
   what: 'authentication' | 'authorization' | 'encryption',

@@ -70,14 +70,14 @@ const HEADERS_TIMEOUT_MS = 15_000;
 /** Idle time after which a kept connection is closed, as in upstream. */
 const KEEP_ALIVE_MS = 90_000;
 const STOP_GRACE_MS = 5_000;
-/** Retry interval while the store is not available; the API server may be started before it. */
+/** Retry interval while the store is not available. The API server may be started before the store. */
 const LOAD_RETRY_MS = 200;
 
 export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
 }
 
-/** Reads and writes of admission plug-ins. */
+/** Access of admission plug-ins to the store. */
 function admissionStore(context: () => ServerContext) {
   return {
     createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),

@@ -38,7 +38,7 @@ export class Compactor {
     this.#history = history;
   }
 
-  /** Does nothing with an interval of 0. */
+  /** Starts the compactions. Does nothing if the interval is 0. */
   start(): void {
     if (this.#intervalMs <= 0) return;
     this.#previous = this.#history.revision;

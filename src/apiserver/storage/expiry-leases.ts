@@ -1,12 +1,12 @@
 /**
  * Store leases of expiring objects (events). A lease per object would be as expensive as the object, so all objects
- * written within a minute share one and live up to a minute longer. Source: k8s.io/apiserver etcd3 lease_manager.
+ * written within a minute share one lease and live up to a minute longer. Source: k8s.io/apiserver etcd3 lease_manager.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Store } from '../../store/port.ts';
 
 const SHARE_MS = 60_000;
-/** Limits the number of objects that one lease deletes on expiry. */
+/** Maximum number of objects of one lease, all of which are deleted when the lease expires. */
 const MAX_OBJECTS = 1000;
 
 interface Bucket {

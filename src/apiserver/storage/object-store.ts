@@ -31,7 +31,7 @@ export const NO_EFFECTS: Effects = { guards: [], puts: [], deletes: [] };
 export type WriteResult =
   /** `revision`: revision of a removal. */
   | { readonly written: true; readonly object: CachedObject; readonly revision?: number }
-  /** The object has changed; `current` is its present state. */
+  /** The object has changed; `current` is its present state. Undefined: the object does not exist. */
   | { readonly written: false; readonly current: CachedObject | undefined }
   /** A guard of the effects did not hold. */
   | { readonly written: false; readonly lostGuard: Guard };
@@ -40,7 +40,7 @@ export interface Place {
   readonly definition: KindDefinition;
   readonly namespace: string;
   readonly name: string;
-  /** Set for kinds whose stored form differs from the served one. */
+  /** View of the kind. Set for kinds whose stored form differs from the served form. */
   readonly view?: ObjectView;
 }
 
@@ -100,7 +100,7 @@ export class ObjectStore {
     return this.#isStale(storeKey(place));
   }
 
-  /** With `large`, yields to the event loop while encoding. */
+  /** Creates an object. With `large`, yields to the event loop while encoding. */
   create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS, large = false): Promise<WriteResult> {
     return this.#put(place, undefined, object, effects, large, false);
   }

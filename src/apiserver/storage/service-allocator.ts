@@ -32,7 +32,7 @@ interface Claims {
 }
 
 export interface ServiceAllocatorOptions {
-  /** This server's own range, or `v4,v6`. `ranges` has the additional ServiceCIDRs. */
+  /** The server's own range, or `v4,v6`. `ranges` returns the additional ServiceCIDRs. */
   readonly cidr: string;
   readonly ranges: () => KindCache;
   readonly ports: readonly [number, number];
@@ -56,7 +56,7 @@ export class ServiceAllocator {
     return this.#ranges.own.map(networkText);
   }
 
-  /** First address of the primary range, which is that of the `kubernetes` service. */
+  /** First address of the primary range: the address of the `kubernetes` service. */
   get firstAddress(): string {
     const [primary] = this.#ranges.own;
     return primary === undefined ? '' : addressIn(primary, 1);
@@ -154,7 +154,7 @@ export class ServiceAllocator {
     throw refused(service, fieldError.invalid('spec.clusterIPs', [], 'failed to allocate IP: range is full'));
   }
 
-  /** Automatic addresses come from the upper part of the range first, because users choose low ones (KEP-3070). */
+  /** Automatic addresses come from the upper part of the range first, because users choose low addresses (KEP-3070). */
   #freeIn(range: Network, addresses: ReadonlySet<string>): string | undefined {
     const size = countOf(range);
     const reserved = Math.min(Math.max(16, Math.floor(size / 16)), 256);
@@ -335,7 +335,7 @@ function keptPort(port: ServicePort, old: Service | undefined): number | undefin
   )?.nodePort;
 }
 
-/** A free number in [from, to), searched from a random one on. */
+/** A free number in [from, to). The search starts at a random number. */
 function pick(
   from: number,
   to: number,

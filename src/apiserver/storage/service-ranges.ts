@@ -1,6 +1,6 @@
 /**
- * Ranges of cluster IPs: the server's own, published as ServiceCIDR `kubernetes`, and those of all other ready
- * ServiceCIDRs. Source: KEP-1880, k8s.io/kubernetes/pkg/registry/core/service/ipallocator.
+ * Ranges of cluster IPs: the server's own ranges, published as ServiceCIDR `kubernetes`, and the ranges of all other
+ * ready ServiceCIDRs. Source: KEP-1880, k8s.io/kubernetes/pkg/registry/core/service/ipallocator.
  */
 import type { ServiceCidr } from '../../api/kinds/network/servicecidrs/index.ts';
 import {
@@ -15,17 +15,17 @@ import type { KindCache } from '../watch-cache/kind-cache.ts';
 
 export type IpFamily = 'IPv4' | 'IPv6';
 
-/** Only this many addresses of a range are allocated, which is more than any cluster has services. */
+/** Maximum number of addresses of a range that are allocated. No cluster has as many services. */
 const MAX_SIZE = 2 ** 32;
 
 export const familyOf = ({ family }: Network): IpFamily => `IPv${family}`;
 
 export class ServiceRanges {
-  /** One per family, the primary one first. */
+  /** The server's own ranges: one per family, the primary family first. */
   readonly own: readonly Network[];
   readonly #objects: () => KindCache;
 
-  /** `own`: one range, or two separated by a comma. Throws an Error if they cannot be used for services. */
+  /** `own`: one range, or two ranges separated by a comma. Throws an Error if they cannot be used for services. */
   constructor(own: string, objects: () => KindCache) {
     this.own = own.split(',').map((text) => {
       const range = parseNetwork(text);

@@ -17,7 +17,7 @@ const OPTION_KINDS: Readonly<Record<string, string>> = {
 };
 const FLAGS = ['stdin', 'stdout', 'stderr', 'tty'];
 
-/** Throws an ApiError if the connection is rejected. Changes of the options by webhooks have no effect. */
+/** Admits a connection. Throws an ApiError if it is rejected. Changes of the options by webhooks have no effect. */
 export async function admitConnect(
   context: Pick<ServerContext, 'admission' | 'kinds'>,
   info: ResourceRequestInfo,

@@ -14,7 +14,7 @@ import type { Target } from './targets.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Headers for the next hop only (RFC 9110 §7.6.1), or for this server. */
+/** Headers that are not forwarded: they are for the next hop only (RFC 9110 §7.6.1), or for this server. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'authorization',
   'connection',
@@ -34,8 +34,8 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
 
 /**
- * Prefix of the OAuth server's cookies. Proxied pages have its origin, so a backend could otherwise read or replace the
- * session of a browser. Browsers ignore the case of the prefix.
+ * Prefix of the OAuth server's cookies. Proxied pages have the origin of the OAuth server, so a backend could otherwise
+ * read or replace the session of a browser. Browsers ignore the case of the prefix.
  */
 const OWN_COOKIE = /^\s*__host-/i;
 
@@ -79,7 +79,7 @@ export function answerHeaders(answer: IncomingMessage): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(answer.headers)) {
     if (NOT_FORWARDED.has(name) || value === undefined) continue;
-    // RFC 9110 §8.6: a 204 response has no content length; HTTP/2 clients reset the stream of one that has.
+    // RFC 9110 §8.6: a 204 response has no content length. HTTP/2 clients reset the stream of a 204 response with one.
     if (name === 'content-length' && answer.statusCode === 204) continue;
     headers[name] = value;
   }
@@ -120,7 +120,10 @@ export function backendRequest(
   };
 }
 
-/** Connects the client's socket with the backend's after a 101 response. Messages name the backend `destination`. */
+/**
+ * Connects the client's socket with the backend's socket after a 101 response. `destination`: name of the backend in
+ * messages.
+ */
 export async function upgradeThrough(
   context: Pick<ServerContext, 'backends' | 'stopping'>,
   request: BackendRequest,

@@ -22,7 +22,7 @@ import { isSilent, kubeletTarget, proxyTarget, type Target } from './targets.ts'
 
 type ProxyContext = BackendContext & Pick<ServerContext, 'admission' | 'certificates' | 'config' | 'kinds'>;
 
-/** Gives a page an origin of its own. */
+/** Content security policy that gives a page an origin of its own. */
 const SANDBOX = 'sandbox allow-forms allow-scripts';
 
 const hostOf = (target: Target): string =>
@@ -67,7 +67,7 @@ export async function stream(context: ProxyContext, exchange: Exchange, info: Re
   if (isAdministration(info, target)) headers['x-remote-user'] = encodeURIComponent(exchange.user.name);
   const page = pageOf(info, target, request.headers.host);
   if (info.subresource === 'proxy') {
-    // Lets the backend build links as its clients see them.
+    // These headers let the backend build links as its clients see them.
     headers['x-forwarded-uri'] = `${page.prefix}${encodeURI(info.tail === '' ? '/' : info.tail)}`;
     headers['x-forwarded-host'] = request.headers.host ?? '';
     headers['x-forwarded-proto'] = 'https';
@@ -176,7 +176,7 @@ async function kubeletFailure(answer: IncomingMessage, status: number, info: Res
   return new ApiError('InternalError', message === '' ? `the kubelet returned status ${status}` : message);
 }
 
-/** Handles upgrades: connects the client's socket with the kubelet's. The request must be authorized. */
+/** Handles upgrades: connects the client's socket with the kubelet's socket. The request must be authorized. */
 export async function streamUpgrade(
   context: ProxyContext,
   request: IncomingMessage,

@@ -25,13 +25,15 @@ export type RigsContext = Pick<
 >;
 
 const MAX_ANSWER = 64 * 1024;
-/** Interval of the check that a claim still has its rig. A console may stay open this long afterwards. */
+/**
+ * Interval of the check that a claim still has its rig. A console may stay open this long after the claim has lost it.
+ */
 const CHECK_MS = 1_000;
 
 const claimOf = (context: RigsContext, { namespace, name }: ResourceRequestInfo): RigClaim | undefined =>
   context.cache.kind(rigClaims.storagePrefix).get(namespace, name)?.shared<RigClaim>() as RigClaim | undefined;
 
-/** The named rig, or the rig of the named claim. Throws NotFound, and Conflict for a claim without a rig. */
+/** The named rig, or the rig of the named claim. Throws 'NotFound', and 'Conflict' for a claim without a rig. */
 export function rigOf(context: RigsContext, info: ResourceRequestInfo): Rig {
   let { name } = info;
   if (info.plural === rigClaims.plural) {
@@ -63,7 +65,7 @@ function fixtureOf({ metadata, spec }: Rig, name: string | undefined): string {
   return found;
 }
 
-/** Kubelet path of a console. */
+/** Kubelet target of the console of a rig. */
 export function rigTarget(context: RigsContext, info: ResourceRequestInfo): Target {
   const rig = rigOf(context, info);
   const { name = '' } = rig.metadata ?? {};
@@ -123,7 +125,7 @@ export async function switchRig(context: RigsContext, exchange: Exchange, info: 
   });
 }
 
-/** Queries of the kubelet path, to be sent in order. */
+/** Queries of the kubelet path, in the order in which they are sent. */
 function stepsOf(rig: Rig, action: PowerAction): URLSearchParams[] {
   const power = rig.spec?.power;
   const own = power?.[action];

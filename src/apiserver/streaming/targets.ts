@@ -46,7 +46,7 @@ function kubeletAddress(node: Node): string {
   );
 }
 
-/** `throughProxy`: the client chooses the path, so stricter rules apply. */
+/** Target on a kubelet. `throughProxy`: the client chooses the path, so stricter address rules apply. */
 function kubelet(context: TargetsContext, nodeName: string, path: string, throughProxy: boolean): Target {
   const node = nodeOf(context, nodeName);
   const { kubeletTimeoutMs } = context.config;
@@ -109,7 +109,7 @@ function kubeletPath(info: ResourceRequestInfo, pod: Pod): string {
   }
   const flags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' };
   for (const [option, parameter] of Object.entries(flags)) {
-    // Clients use the spelling of their language, for example Python's True and False.
+    // `isTrue` accepts several spellings, because clients send those of their language, such as Python's True.
     if (isTrue(info.query.get(option))) query.set(parameter, '1');
   }
   for (const word of info.query.getAll('command')) query.append('command', word);

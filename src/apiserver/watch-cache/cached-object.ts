@@ -39,7 +39,7 @@ function closingBrace(bytes: Uint8Array, from: number): number {
   throw new Error('an object has no end');
 }
 
-/** Many objects have equal labels, so parsed labels are shared. */
+/** Maximum number of shared label sets. Many objects have equal labels, so parsed labels are shared. */
 const MAX_INTERNED = 4096;
 const internedLabels = new Map<string, Labels>();
 
@@ -71,11 +71,11 @@ export function spliceRevision(value: Uint8Array, revision: number, kept = false
   return target;
 }
 
-/** Readers of the kind's selectable fields, evaluated on first use. */
+/** Readers of the kind's selectable fields. They are called on the first use of a field of an object. */
 export type FieldReaders = Readonly<Record<string, (object: never) => string>>;
 
 export class CachedObject {
-  /** '' for cluster-scoped objects. */
+  /** Namespace of the object. '' for cluster-scoped objects. */
   readonly namespace: string;
   readonly name: string;
   readonly revision: number;
@@ -104,7 +104,7 @@ export class CachedObject {
     this.createRevision = createRevision;
   }
 
-  /** `namespace/name`, or the name. */
+  /** `namespace/name`, or the name of a cluster-scoped object. */
   get key(): string {
     return this.namespace === '' ? this.name : `${this.namespace}/${this.name}`;
   }
@@ -142,7 +142,7 @@ export class CachedObject {
     this.#retained = undefined;
   }
 
-  /** Shared with other objects; do not change them. */
+  /** Labels of the object. They may be shared with other objects; do not change them. */
   labels(): Labels {
     this.#labels ??= this.#retained?.metadata?.labels ?? this.#readLabels();
     return this.#labels;
@@ -153,7 +153,8 @@ export class CachedObject {
   }
 
   /**
-   * Labels are among the first members of metadata. Parsing only them is several times cheaper than parsing the object.
+   * Parses only the labels, which are among the first members of metadata. This is several times cheaper than parsing
+   * the object.
    */
   #readLabels(): Labels {
     const { bytes } = this;

@@ -29,7 +29,7 @@ export class CacheEvent {
     this.revision = object.revision;
   }
 
-  /** Bytes that only this event keeps alive. The old object of a change is the new object of an earlier event. */
+  /** Bytes that only this event keeps alive. The old object of a change is also the new object of an earlier event. */
   get bytes(): number {
     const { object, previous } = this;
     return object.bytes.length + (this.type === 'DELETED' ? (previous?.bytes.length ?? 0) : 0);
@@ -75,8 +75,8 @@ const ALL_BYTES = 64 * 1024 * 1024;
 const FEW = 1024;
 
 /**
- * Byte limit shared by the windows of all kinds. Above it, the oldest event of any kind is evicted. Without it, each of
- * some hundred kinds could fill its own window.
+ * Byte limit shared by the windows of all kinds. Above the limit, the oldest event of any kind is evicted. Without a
+ * shared limit, each of some hundred kinds could fill its own window.
  */
 export class WindowBudget {
   readonly #maxBytes: number;

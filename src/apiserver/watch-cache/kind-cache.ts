@@ -16,7 +16,7 @@ export interface KindCacheOptions {
   readonly fieldReaders: FieldReaders;
 }
 
-/** Up to this many additions are inserted individually; more are merged. */
+/** Maximum number of additions that are inserted individually. More additions are merged. */
 const SPLICED = 8;
 
 /** Copies a string, because a substring of a key would keep the whole key alive. Keys are ASCII. */
@@ -41,10 +41,10 @@ function merged(left: readonly CachedObject[], right: readonly CachedObject[]): 
 
 export class KindCache {
   readonly options: KindCacheOptions;
-  /** By namespace, then by name. A combined key for each object would cost memory and time. */
+  /** Objects by namespace, then by name. A combined key for each object would cost memory and time. */
   readonly #objects = new Map<string, Map<string, CachedObject>>();
   #size = 0;
-  /** In key order, without the objects in `#added`. */
+  /** Objects in key order, without the objects in `#added`. */
   #sorted: CachedObject[] = [];
   /** New objects, sorted by the next reader, so that many creates cost one merge. */
   #added: CachedObject[] = [];
@@ -140,15 +140,15 @@ export class KindCache {
   }
 
   /**
-   * Splits the part of a store key after the prefix. Undefined if it is not a key of this kind, which other clients of
-   * the store may write.
+   * Splits the part of a store key after the prefix. Undefined if the key is not a key of this kind. Other clients of
+   * the store may write such keys.
    */
   #split(key: StoreKey): { namespace: string; name: string } | undefined {
     const rest = key.slice(this.options.prefix.length);
     const slash = rest.indexOf('/');
     if (!this.options.namespaced) return slash < 0 ? { namespace: '', name: rest } : undefined;
     if (slash < 0) return undefined;
-    // On load, objects arrive in key order, so those of a namespace can share the string of its name.
+    // On load, objects arrive in key order, so the objects of a namespace can share the string of its name.
     if (!rest.startsWith(this.#namespace) || slash !== this.#namespace.length) this.#namespace = rest.slice(0, slash);
     return { namespace: this.#namespace, name: rest.slice(slash + 1) };
   }

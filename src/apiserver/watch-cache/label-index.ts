@@ -1,6 +1,7 @@
 /**
- * Index of a kind's objects by the values of labels in selectors. The index of a label is built on first use and
- * updated on the next use, so that a write only records its event; after too many writes it is rebuilt.
+ * Index of a kind's objects by the values of labels in selectors. The index of a label is built on first use. A write
+ * only records its event; the next use of the index applies the recorded events. After too many writes the index is
+ * rebuilt.
  */
 import { setImmediate as pause } from 'node:timers/promises';
 import type { LabelSelector } from '../../base/selector.ts';
@@ -10,7 +11,7 @@ import { boundsOf, byKey, lowerBound } from './key-order.ts';
 
 /** Minimum number of objects for which the index is used. */
 const WORTH_IT = 32;
-/** Maximum number of indexed labels. The least recently used one is dropped. */
+/** Maximum number of indexed labels. The least recently used label is dropped. */
 const MAX_LABELS = 8;
 /** A label with more values than this is not indexed, because its index would be as large as the objects. */
 const MAX_VALUES = 4096;
@@ -23,7 +24,7 @@ type ByValue = Map<string, CachedObject[]>;
 const NOTHING: readonly CachedObject[] = [];
 
 export class LabelIndex {
-  /** Undefined: the label is not worth an index. */
+  /** Index of each label. Undefined: the label is not worth an index. */
   readonly #labels = new Map<string, ByValue | undefined>();
   /** Events since the last update of the index. */
   #notes: CacheEvent[] = [];
@@ -40,8 +41,8 @@ export class LabelIndex {
   }
 
   /**
-   * Superset of the objects that match `selector`, in key order. Undefined if the index cannot exclude any. `all` must
-   * be in key order.
+   * Superset of the objects that match `selector`, in key order. Undefined if the index cannot exclude any object.
+   * `all` must be in key order.
    */
   candidates(
     selector: LabelSelector,

@@ -5,8 +5,9 @@ import { type KeyValue, prefixEnd, type Revision, type Store } from '../../store
 const PAGE = 1000;
 
 /**
- * Reads all keys below `prefix` in pages at one revision, which it returns, and passes each page to `take`. The next
- * page is requested before the current one is processed, so that both sides work in parallel. Throws StoreError.
+ * Reads all keys below `prefix` in pages and passes each page to `take`. All pages have the revision that is returned.
+ * The next page is requested before the current page is processed, so that both sides work in parallel. Throws
+ * StoreError.
  */
 export async function readPages(
   store: Store,
@@ -26,7 +27,7 @@ export async function readPages(
     const next = store.range(`${last.key}\0`, end, { limit: PAGE, revision });
     // The rejection is handled where the page is awaited.
     next.catch(ignore('handled where the page is awaited'));
-    // Lets the request be sent, which happens at the end of the turn.
+    // The pause lets the request be sent, which happens at the end of the turn.
     await pause();
     take(kvs);
     page = await next;

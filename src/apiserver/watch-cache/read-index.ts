@@ -1,5 +1,5 @@
 /**
- * The store's current revision, read once for all waiting readers. A read in flight may be older than the caller's own
+ * Reads the store's current revision once for all waiting readers. A read in flight may be older than the caller's own
  * last write, so later callers join the next read, as in raft's ReadIndex.
  */
 export class ReadIndex {

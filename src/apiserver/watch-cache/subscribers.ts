@@ -5,7 +5,10 @@
 import type { FieldReaders } from './cached-object.ts';
 import { type CacheEvent, EventBatch } from './event-window.ts';
 
-/** The part of a kind that a subscriber needs. Empty: all of it. A subscriber may receive other events too. */
+/**
+ * The part of a kind that a subscriber needs. An empty scope is the whole kind. A subscriber may receive events outside
+ * its scope too.
+ */
 export interface SubscriptionScope {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
@@ -26,11 +29,13 @@ type Group = Set<KindSubscriber>;
 export class Subscribers {
   readonly #fieldReaders: FieldReaders;
   readonly #ofAll: Group = new Set();
-  /** Subscribers by what they require, one map per criterion, so that unused criteria cost nothing. */
+  /**
+   * Subscribers by the criterion in their scope. There is one map per criterion, so that unused criteria cost nothing.
+   */
   readonly #ofNamespace = new Map<string, Group>();
   readonly #ofName = new Map<string, Group>();
   readonly #ofObject = new Map<string, Group>();
-  /** By field, then by value. */
+  /** Subscribers by field, then by value. */
   readonly #ofField = new Map<string, Map<string, Group>>();
   #size = 0;
 

@@ -29,7 +29,7 @@ const RELOAD_DELAY_MS = 500;
 /** Time limit for a read that waits for the cache, as upstream. */
 const FRESHNESS_TIMEOUT_MS = 3_000;
 
-/** Byte limit of all event windows: total memory divided by this, within the limits below. */
+/** Divisor: the event windows together may use this part (1/32) of the memory, within the limits below. */
 const WINDOWS_SHARE = 32;
 const MIN_WINDOWS_BYTES = 16 * 1024 * 1024;
 const MAX_WINDOWS_BYTES = 128 * 1024 * 1024;
@@ -66,9 +66,9 @@ export class WatchCache {
   #stopped = false;
   /** Number of complete loads. */
   #epoch = 0;
-  /** Added kinds, resolved when they are loaded. */
+  /** Kinds that were added at run time, pending until they are loaded. */
   readonly #complete = new Map<string, Promise<KindCache>>();
-  /** Kinds that are being loaded, with the events that have arrived meanwhile. */
+  /** Kinds that are being loaded, with the events that have arrived during the load. */
   readonly #joining = new Map<KindCache, WatchEvent[]>();
 
   /** First revision of the store's history, as far as this server has compacted it. */
@@ -89,7 +89,7 @@ export class WatchCache {
     return this.#revision;
   }
 
-  /** False until loaded, and during a reload after events were missed. */
+  /** True if the cache is loaded. False during a reload after events were missed. */
   get ready(): boolean {
     return this.#loaded;
   }
@@ -288,7 +288,7 @@ export class WatchCache {
     reload();
   }
 
-  /** Records a write of this process at `revision`. Later reads see it. */
+  /** Records a write of this process at `revision`. Later reads see this write. */
   noteWrite(revision: number): void {
     if (revision > this.#written) this.#written = revision;
   }
@@ -315,7 +315,8 @@ export class WatchCache {
   }
 
   /**
-   * Brings the cache to the current revision. Returns undefined if it already is, so that the hot path need not wait.
+   * Brings the cache to the current revision. Returns undefined if the cache already has this revision, so that the hot
+   * path need not wait.
    */
   freshen(): Promise<void> | undefined {
     if (!this.#loaded) return this.#freshenFromStore();

@@ -16,7 +16,7 @@ import { escapedPath, joinedPath, pathOfUrl } from './webhook-path.ts';
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 16 * 1024 * 1024;
 const HTTPS_PORT = 443;
-/** Limit of Go's HTTP client. */
+/** Maximum number of redirects, as in Go's HTTP client. */
 const MAX_REDIRECTS = 10;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const KEEPS_BODY: ReadonlySet<number> = new Set([307, 308]);
@@ -32,7 +32,7 @@ export interface WebhookClient {
     readonly path?: string;
     readonly port?: number;
   };
-  /** Base64 of PEM. Absent: the public authorities. */
+  /** PEM bundle of CAs in base64. Absent: the public authorities. */
   readonly caBundle?: string;
 }
 
@@ -45,7 +45,7 @@ export interface WebhookCallerDeps {
 }
 
 interface PostOptions {
-  /** Appended to the path. */
+  /** Query that is appended to the path. */
   readonly query?: string;
   readonly identities?: WebhookIdentities | undefined;
 }
@@ -62,7 +62,7 @@ interface Address {
 /** One request of a call. A redirect causes another request. */
 interface Hop {
   readonly address: Address;
-  /** Undefined for GET requests. */
+  /** Body of the request. Undefined for GET requests. */
   readonly payload: Buffer | undefined;
   readonly credentials: WebhookIdentity;
   readonly allowAddress: AddressRule;

@@ -8,7 +8,8 @@ export interface WebhookIdentity {
 }
 
 /**
- * Credentials by user name of the kubeconfig: a host with or without a port, `*.` and a suffix, or `*` for all others.
+ * Credentials by user name in the kubeconfig. A name is a host with or without a port, `*.` and a suffix, or `*` for
+ * all other hosts.
  */
 export interface WebhookIdentities {
   readonly users: ReadonlyMap<string, WebhookIdentity>;
@@ -16,7 +17,7 @@ export interface WebhookIdentities {
   readonly current?: WebhookIdentity;
 }
 
-/** `target`: host and port. Undefined: no credentials. */
+/** Credentials for a host and port. Undefined: no credentials. */
 export function identityFor({ users, current }: WebhookIdentities, target: string): WebhookIdentity | undefined {
   const without = target.endsWith(':443') ? target.slice(0, -':443'.length) : undefined;
   return (
@@ -27,7 +28,7 @@ export function identityFor({ users, current }: WebhookIdentities, target: strin
   );
 }
 
-/** Credentials for a target: those of an exact match, then those of the longest suffix. */
+/** Credentials for a target: an exact match first, then the longest suffix. */
 function named(users: WebhookIdentities['users'], target: string): WebhookIdentity | undefined {
   const exact = users.get(target);
   if (exact !== undefined) return exact;

@@ -9,9 +9,9 @@ import { pathOfUrl } from './webhook-path.ts';
 
 /** Address and credentials of a server, from a kubeconfig or a flag. */
 export interface RemoteEndpoint {
-  /** http:// is only for a proxy on this host. */
+  /** URL of the server. http:// is only for a proxy on this host. */
   readonly url: string;
-  /** PEM bundle. Undefined: the public authorities. */
+  /** PEM bundle of CAs. Undefined: the public authorities. */
   readonly ca?: string;
   readonly certificate?: string;
   readonly key?: string;
@@ -72,7 +72,7 @@ function isPassing(error: unknown): boolean {
   return error instanceof UnexpectedStatus ? error.passing : (error as { code?: unknown }).code === 'ECONNRESET';
 }
 
-/** Sends a GET without `body`, or a POST with it. A string is already JSON. Throws a CodedError. */
+/** Sends a GET, or a POST if `body` is given. A string as the body is already JSON. Throws a CodedError. */
 export async function callRemote(
   { backends, clock }: RemoteDeps,
   endpoint: RemoteEndpoint,

@@ -23,7 +23,7 @@ export function pathOfUrl({ pathname }: URL): string {
   try {
     plain = decodeURIComponent(pathname);
   } catch {
-    // An escape that is not UTF-8 is sent unchanged.
+    // The path has an escape that is not UTF-8, so it is sent unchanged.
     return joinedPath(pathname);
   }
   return escapedPath(joinedPath(plain));

@@ -19,7 +19,10 @@ export function isProtobuf(body: Buffer): boolean {
   return body.subarray(0, MAGIC.length).equals(MAGIC);
 }
 
-/** Throws 'BadRequest' for an invalid body, 'UnsupportedMediaType' for kinds without a known protobuf form. */
+/**
+ * Decodes a body. Throws 'BadRequest' for an invalid body, 'UnsupportedMediaType' for kinds without a known protobuf
+ * form.
+ */
 export function decodeProtobuf(body: Buffer): JsonObject {
   if (!isProtobuf(body)) throw errors.badRequest('the body of the request is not Kubernetes protobuf');
   try {
@@ -89,7 +92,7 @@ function readField(reader: Reader, field: Field, object: JsonObject, depth: numb
       const known = object[field.name];
       const map = typeof known === 'object' && known !== null && !Array.isArray(known) ? known : {};
       object[field.name] = map;
-      // A key may be `__proto__`, so it is defined instead of assigned.
+      // The key may be `__proto__`, so the entry is defined instead of assigned.
       Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
       return;
     }
@@ -180,7 +183,7 @@ const SPECIAL: ReadonlyMap<string, Special> = new Map<string, Special>([
   [SCHEMA_TYPES.orStrings, schemaOrTexts],
 ]);
 
-/** JSON form of an empty message, if it is not null. */
+/** JSON form of an empty message, for types for which it is not null. */
 const ZEROS: ReadonlyMap<string, JsonValue> = new Map([['io.k8s.apimachinery.pkg.api.resource.Quantity', '0']]);
 
 /** RFC 3339 text of a time with this number of fractional digits. Undefined for a zero time. */

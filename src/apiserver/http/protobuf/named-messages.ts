@@ -1,7 +1,7 @@
 /**
- * Messages that are missing in kubectl's sources, from which the table is generated. The format is that of the table,
- * except that references are by name. Source: generated.proto of k8s.io/kube-aggregator/pkg/apis/apiregistration/v1,
- * and of k8s.io/api/policy/v1beta1 1.20.
+ * Messages that are missing in kubectl's sources, from which the table is generated. The format is the format of the
+ * table, except that messages are referred to by name. Source: generated.proto of
+ * k8s.io/kube-aggregator/pkg/apis/apiregistration/v1, and of k8s.io/api/policy/v1beta1 1.20.
  */
 import { EXTENSION_MESSAGES } from './extension-messages.ts';
 

@@ -26,7 +26,7 @@ const names = Object.keys(MESSAGES);
 const indexes = new Map(names.map((name, index) => [name, index]));
 const compiled = new Map<number, Message>();
 
-/** Undefined for types without a protobuf form. */
+/** Index of a type in the table. Undefined for types without a protobuf form. */
 export function indexOfMessage(typeName: string): number | undefined {
   return indexes.get(typeName);
 }

@@ -11,12 +11,12 @@ import type { AuditMode, AuditSink } from '../../audit/port.ts';
 import { OldFiles } from './old-files.ts';
 
 export interface AuditLogOptions {
-  /** `-` means standard output. */
+  /** Path of the file. `-` means standard output. */
   readonly path: string;
   readonly mode: AuditMode;
-  /** 0 disables rotation. */
+  /** Size at which the file is rotated. 0 disables rotation. */
   readonly maxMegabytes: number;
-  /** 0 means no limit. */
+  /** Maximum age of rotated files in days. 0 means no limit. */
   readonly maxDays: number;
   readonly maxBackups: number;
   readonly compress: boolean;
@@ -32,7 +32,7 @@ const PAUSE_MS = 1_000;
 
 interface Waiting {
   readonly line: string;
-  /** Called with whether the event has been written. */
+  /** Receives whether the event has been written. */
   readonly settle: ((written: boolean) => void) | undefined;
 }
 
@@ -106,7 +106,7 @@ class LogFile implements AuditSink {
       } catch (error) {
         this.#options.log.error('audit log not written', { path: this.#options.path, error: messageOf(error) });
         if (this.#options.mode === 'batch') {
-          // A full disk may get room again, and the queue is limited.
+          // In mode batch, the write is retried: a full disk may get space again, and the queue is limited.
           if (this.#closing) break;
           await new Promise<void>((resolve) => void this.#options.clock.setTimer(PAUSE_MS, resolve));
           continue;

@@ -72,11 +72,11 @@ export class OldFiles {
     this.#working = undefined;
   }
 
-  /** Deletes old files and returns the names of the remaining ones. */
+  /** Deletes old files and returns the names of the remaining files. */
   async #removeOld(): Promise<string[]> {
     const { clock, maxDays, maxBackups } = this.#options;
     const old = (await readdir(this.#directory)).filter((name) => this.#stampOf(name) !== undefined);
-    // A file and its compressed copy count as one.
+    // A file and its compressed copy count as one file.
     const stems = [...new Set(old.map(stemOf))].sort().reverse();
     const gone = new Set(
       stems.filter((stem, index) => {

@@ -45,7 +45,7 @@ type Connection = NonNullable<RequestOptions['createConnection']>;
 const placeOf = (target: BackendRequest, host: string): string =>
   `${host.includes(':') ? `[${host}]` : host}:${target.port}`;
 
-/** Connects to `target` through a proxy. TLS, if any, is with `target`. */
+/** Connects to `target` through a proxy. If `target` uses TLS, TLS runs inside the tunnel. */
 function through(proxy: EgressProxy, target: BackendRequest, host: string): Connection {
   return (options, done) => {
     const opened = (error: Error | null, socket?: Duplex): void => done?.(error, socket as Duplex);
@@ -68,7 +68,7 @@ function through(proxy: EgressProxy, target: BackendRequest, host: string): Conn
   };
 }
 
-/** Connects to `target`. Its certificate is verified here instead of by OpenSSL, before any data is sent. */
+/** Connects to `target`. This function verifies the certificate instead of OpenSSL, before any data is sent. */
 function judged(proxy: EgressProxy | undefined, target: BackendRequest, host: string): Connection {
   return (_, done) => {
     const { authority = '', certificate, key, serverName = host } = target.tls ?? {};
@@ -105,7 +105,7 @@ function judged(proxy: EgressProxy | undefined, target: BackendRequest, host: st
 interface Route {
   readonly pooled: boolean;
   readonly proxy: EgressProxy | undefined;
-  /** The server's certificate is verified here instead of by OpenSSL. */
+  /** True if this module verifies the server's certificate instead of OpenSSL. */
   readonly judging?: true;
 }
 
@@ -139,7 +139,10 @@ function open(target: BackendRequest, { pooled, proxy, judging }: Route): Client
   });
 }
 
-/** Settles with the first of response, upgrade or failure. The connection must be established within the time limit. */
+/**
+ * Settles when the first of response, upgrade or failure arrives. The connection must be established within the time
+ * limit.
+ */
 function exchange(
   target: BackendRequest,
   send: (request: ClientRequest) => void,
@@ -195,7 +198,7 @@ function exchange(
   });
 }
 
-/** The server closed a pooled connection before it responded. */
+/** Error: the server closed a pooled connection before it responded. */
 class StaleConnection extends CodedError {
   constructor(cause: Error) {
     super('connect-failed', messageOf(cause), { cause });

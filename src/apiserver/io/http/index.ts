@@ -1,4 +1,4 @@
-/** HTTP of the API server: TLS listener and connections to backends; and the listener of the kubelet. */
+/** HTTP of the API server: the TLS listener, which the kubelet also uses, and connections to backends. */
 import { DIRECT, type OutboundSettings } from '../../../wire/outbound/proxy-choice.ts';
 import type { EgressProxy, HttpPort, Network } from '../../port.ts';
 import { createBackends } from './backend.ts';

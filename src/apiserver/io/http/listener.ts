@@ -43,7 +43,10 @@ const LIMITS: GateLimits = {
   handshakeMs: HANDSHAKE_TIMEOUT_MS,
 };
 const ERROR_REFUSED_STREAM = 7;
-/** Status for a request line with HTTP/0.9 or HTTP/2.0 on an HTTP/1 connection, which Node's parser accepts. */
+/**
+ * Status code of the response to a request line with HTTP/0.9 or HTTP/2.0 on an HTTP/1 connection. Node's parser
+ * accepts these versions.
+ */
 const VERSION_NOT_SUPPORTED = 505;
 
 /** Adds `destroyed` to HTTP/2 responses, as HTTP/1.1 responses have it: true when the client has disconnected. */
@@ -99,7 +102,7 @@ function serverSettings(
     keepAliveTimeout: options.keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.max(500, Math.min(options.headersTimeoutMs / 2, 5_000)),
     maxHeaderSize: options.maxHeaderBytes,
-    // Ends a request without a body immediately; reading the empty body costs Node a twelfth of the time of a GET.
+    // Ends a request without a body immediately. Reading the empty body would take a twelfth of the time of a GET.
     optimizeEmptyRequests: true,
     IncomingMessage: Http1Message,
   };
@@ -173,7 +176,7 @@ class HttpsListener implements Listener {
     this.#gate.stop();
     this.#server.close(() => this.#closed.resolve());
     for (const session of this.#sessions) session.close();
-    // Node counts a connection without any data as in use and would wait for it.
+    // Node would wait for a connection without any data, because it counts as in use.
     for (const socket of this.#sockets)
       if ((this.#gated.of(socket)?.inFlight ?? 0) === 0 && socket.alpnProtocol !== 'h2') socket.destroy();
   }

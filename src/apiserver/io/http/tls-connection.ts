@@ -22,7 +22,7 @@ export class TlsConnection extends HttpConnection implements ConnectionInfo {
 }
 
 function isExpired({ authorized, authorizationError }: TLSSocket): boolean {
-  // Node's types declare an Error, but a server's socket has OpenSSL's code as a string.
+  // Node's types declare an Error, but the socket of a server has the code of OpenSSL as a string.
   return !authorized && String(authorizationError) === 'CERT_HAS_EXPIRED';
 }
 

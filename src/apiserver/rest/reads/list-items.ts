@@ -1,6 +1,6 @@
 /**
- * Serializes list items. Items of built-in kinds have no apiVersion and kind; those of custom resources do. Source:
- * k8s.io/apimachinery's typed and unstructured lists.
+ * Serializes list items. Items of built-in kinds have no apiVersion and kind; items of custom resources have both.
+ * Source: k8s.io/apimachinery's typed and unstructured lists.
  */
 
 import type { KubeObject } from '../../../api/meta/object.ts';

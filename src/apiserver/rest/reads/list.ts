@@ -24,13 +24,13 @@ import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
 import { WholeLists } from './whole-lists.ts';
 
 /**
- * Maximum size of lists that need a second pass over the text, such as YAML or indented JSON. Larger ones are rejected,
- * because the pass would block the event loop.
+ * Maximum size of lists that need a second pass over the text, such as YAML or indented JSON. Larger lists are
+ * rejected, because the pass would block the event loop.
  */
 const MAX_REWRITTEN = 2 * 1024 * 1024;
 /**
- * Lists larger than this are produced while they are sent. It must exceed MAX_REWRITTEN and the limit of audited
- * bodies.
+ * Lists larger than this size are produced while they are sent. The size must exceed MAX_REWRITTEN and the limit of
+ * audited bodies.
  */
 const LONG = 4 * 1024 * 1024;
 const TAIL = Buffer.from(']}\n');
@@ -70,7 +70,7 @@ export function list(
     context.cache.ready &&
     (isEverything(options.labels) || cache.size <= SELECTED_AT_ONCE)
   ) {
-    // Fast path for the most common lists: all current objects, or those that match a label selector.
+    // Fast path for the most common lists: all current objects, or all that match a label selector.
     const waiting = context.cache.freshen();
     if (waiting === undefined) {
       return send(
@@ -113,7 +113,7 @@ function send(
   context: ReadContext,
   exchange: Exchange,
   kind: ServedKind,
-  /** Undefined if the objects are not stored. */
+  /** Cache of the objects. Undefined if the objects are not stored. */
   cache: KindCache | undefined,
   namespace: string | undefined,
   form: AnswerForm,

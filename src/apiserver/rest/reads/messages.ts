@@ -11,7 +11,7 @@ const PARTIAL = 'io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata';
 const kept = new WeakMap<CachedObject, Map<string, Buffer>>();
 
 /**
- * Reports whether objects of the kind have a protobuf form. Custom resources do not, because their fields have no
+ * Reports whether objects of the kind have a protobuf form. Custom resources have none, because their fields have no
  * numbers.
  */
 export function supportsProtobuf(kind: ServedKind): boolean {

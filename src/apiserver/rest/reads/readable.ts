@@ -1,6 +1,6 @@
 /**
- * Kinds whose lists and watches contain only the objects that the user may get, such as OpenShift's projects. Changes
- * of roles and bindings change what is visible.
+ * Kinds whose lists and watches contain only the objects that the user may get, such as OpenShift's projects. A change
+ * of roles or bindings may add objects to a watch or remove them.
  */
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';

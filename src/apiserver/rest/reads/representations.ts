@@ -9,7 +9,7 @@ import { objectEnvelope, partialEnvelope } from './messages.ts';
 
 /** Rendering of the objects of a list or watch. */
 export interface Rendering {
-  /** Undefined: the bytes of the object are sent unchanged. */
+  /** Renders an object. Undefined: the bytes of the object are sent unchanged. */
   readonly object: ((object: CachedObject) => string) | undefined;
 }
 

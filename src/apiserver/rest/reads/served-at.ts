@@ -8,15 +8,16 @@ export const noSuchResource = (): ApiError =>
   new ApiError('NotFound', 'the server could not find the requested resource', {});
 
 /**
- * The kind of `info`. Throws 'NotFound' if there is none or the path has the wrong scope: a cluster-scoped resource
- * below a namespace, or a namespaced object without a namespace. Source: k8s.io/apiserver/pkg/endpoints/installer.go.
+ * The kind of a request. Throws 'NotFound' if no such kind is served or the path has the wrong scope: a cluster-scoped
+ * resource below a namespace, or a namespaced object without a namespace. Source:
+ * k8s.io/apiserver/pkg/endpoints/installer.go.
  */
 export function servedAt(kinds: Pick<Kinds, 'at'>, info: ResourceRequestInfo): ServedKind {
   const kind = kinds.at(info.group, info.version, info.plural);
   if (kind === undefined) throw noSuchResource();
   const { namespaced, custom } = kind.definition;
   if (info.tail !== '' && info.tail !== '/' && info.subresource !== 'proxy') throw noSuchResource();
-  // The deprecated `/watch/` path supports no subresources, which are authorized by the method.
+  // The deprecated `/watch/` path supports no subresources, because a subresource is authorized by the method.
   if (info.verb === 'watch' && info.subresource !== '') throw noSuchResource();
   if (!namespaced && info.inNamespace) throw noSuchResource();
   if (namespaced && !info.inNamespace) {

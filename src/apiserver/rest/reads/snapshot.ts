@@ -24,7 +24,7 @@ export interface Snapshot {
    * cache.
    */
   readonly whole: boolean;
-  /** Label selector as text; '' without one. */
+  /** Label selector as text. '' without a label selector. */
   readonly selection?: string;
 }
 
@@ -90,7 +90,7 @@ async function atRevision(query: Query, revision: number, start: string): Promis
   if (revision > context.cache.revision) await context.cache.waitFor(revision);
   // As upstream, a token expires with the compacted history, even if the cache still has the data.
   if (options.continueToken !== undefined && revision < context.cache.compactedTo) throw expired(start, options);
-  // No object of the kind has changed since, so the cache has the state of that revision.
+  // No object of the kind has changed after `revision`, so the cache has the state of `revision`.
   if (cache.lastChange <= revision) return fromCacheViewed(query, start, revision);
   try {
     return await fromStore(query, revision, start);
@@ -100,7 +100,7 @@ async function atRevision(query: Query, revision: number, start: string): Promis
   }
 }
 
-/** Error 410. Like upstream, it has a token with which the list can be continued at the current revision. */
+/** Error 410. As upstream, it contains a token with which the list can be continued at the current revision. */
 function expired(start: string, options: ListOptions): ApiError {
   if (options.continueToken === undefined)
     return new ApiError('Expired', 'The resourceVersion for the provided list is too old.');
@@ -139,7 +139,7 @@ function candidates({ kind, cache, namespace, options }: Query, start: string): 
     const one = cache.get(namespace ?? '', name);
     all = one === undefined ? [] : [one];
   } else {
-    // Converted objects may have other labels than stored ones, so the label index cannot be used.
+    // Converted objects may have other labels than stored objects, so the label index cannot be used.
     all = kind.view === undefined ? cache.listSelected(namespace, options.labels) : cache.list(namespace);
   }
   return start === '' ? all : startingAt(all, start);

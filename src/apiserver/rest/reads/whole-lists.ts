@@ -1,6 +1,6 @@
 /**
- * Caches the joined items of unpaged lists, whole or by label selector, until an object of the kind changes. Bounded:
- * the least recently used entries are evicted, and very large lists are never cached.
+ * Caches the joined items of unpaged lists, whole or by label selector, until an object of the kind changes. The size
+ * is limited: the least recently used entries are evicted, and very large lists are never cached.
  */
 
 import { keptBytes } from '../../pipeline/kept-bytes.ts';
@@ -24,7 +24,7 @@ export class WholeLists {
   readonly #kept = new Map<string, Kept>();
   #bytes = 0;
 
-  /** Joined items of the list. Undefined if they are too large to be cached. */
+  /** Joined items of the list. Undefined if the items are too large to be cached. */
   items(
     kind: ServedKind,
     cache: KindCache,

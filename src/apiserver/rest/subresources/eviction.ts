@@ -27,8 +27,9 @@ const MAX_DISRUPTED_PODS = 2000;
 const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
 
 /**
- * Resolves when the pod has been deleted or marked for deletion. Throws 'TooManyRequests' while its budget allows no
- * disruption, 'Forbidden' for a budget that cannot be counted down, and 'Conflict' if the caller's preconditions fail.
+ * Evicts a pod. Resolves when the pod has been deleted or marked for deletion. Throws 'TooManyRequests' while its
+ * budget allows no disruption, 'Forbidden' for a budget that cannot be counted down, and 'Conflict' if the caller's
+ * preconditions fail.
  */
 export async function evictPod(context: WriteContext, request: WriteRequest, options: DeleteOptions): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -155,7 +156,7 @@ async function countDown(
   });
 }
 
-/** The status of a budget that allows a disruption. Throws an ApiError otherwise. */
+/** The status of a budget that allows a disruption. Throws an ApiError for any other budget. */
 function checked(budget: PodDisruptionBudget): NonNullable<PodDisruptionBudget['status']> {
   const name = budget.metadata?.name ?? '';
   const { status } = budget;

@@ -59,8 +59,8 @@ export async function createToken(
   if (lifetimeSeconds < seconds)
     request.warnings.push(`requested expiration of ${seconds} seconds shortened to ${lifetimeSeconds} seconds`);
   const own = bound(context, request, body);
-  // A request with the default lifetime of projected tokens is extended to a year, for clients that read their token
-  // only once. A shorter lifetime is not extended.
+  // If a request has the default lifetime of projected tokens, the token is valid for a year, for clients that
+  // read their token only once. Other lifetimes are not extended.
   const extended =
     limits.extendTokens === true &&
     lifetimeSeconds === POD_TOKEN_SECONDS &&
@@ -126,7 +126,7 @@ function checkSeconds({ spec }: TokenRequest): void {
   if (failures.length > 0) throw invalid(SUBJECT, '', failures);
 }
 
-/** Rejects a body whose name or namespace is not that of the service account. */
+/** Rejects a body whose name or namespace differs from the name or namespace of the service account. */
 function checkNames(request: WriteRequest, { metadata = {} }: TokenRequest): void {
   const { name = '', namespace = '' } = metadata;
   if (namespace !== '' && namespace !== request.namespace)
@@ -138,8 +138,8 @@ function checkNames(request: WriteRequest, { metadata = {} }: TokenRequest): voi
 }
 
 /**
- * The object to which the token is bound. It must exist and have the requested UID, and a pod must run as this service
- * account.
+ * The object to which the token is bound. The object must exist and have the requested UID. A pod must run as this
+ * service account.
  */
 function bound(
   context: TokenRequestContext,

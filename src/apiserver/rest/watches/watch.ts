@@ -32,7 +32,7 @@ import type { PacedWatch } from './watch-pace.ts';
 
 type WatchContext = ReadContext & LoopContext & Pick<ServerContext, 'config' | 'random'>;
 
-/** Unread bytes after which a client is disconnected. It can resume the watch. */
+/** Unread bytes after which a client is disconnected. The client can resume the watch. */
 const MAX_UNREAD = 8 * 1024 * 1024;
 const BOOKMARK_INTERVAL_MS = 60_000;
 /**
@@ -109,7 +109,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #shared: boolean;
   /** Set for kinds whose objects are only partly visible to the user. */
   readonly #readable: ReadableObjects | undefined;
-  /** For tables: how much of the object each row includes. */
+  /** For tables: the part of the object that each row includes. */
   readonly #include: ReturnType<typeof includeObjectOf> | undefined;
   /** The part of the kind that this watch subscribes to. */
   readonly scope: SubscriptionScope;
@@ -290,7 +290,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     const { fields } = this.#options;
     if (this.#expand !== undefined) return { namespace: this.#namespace };
     const ofKind = fields.find(({ field, operator }) => operator === '=' && !field.startsWith('metadata.'));
-    // A converted object may have other field values than the stored one, so the field cannot be used.
+    // A converted object may have other field values than the stored object, so the field cannot be used.
     const field = ofKind === undefined || this.#kind.view !== undefined ? undefined : ofKind;
     return {
       namespace: this.#namespace,

@@ -23,7 +23,7 @@ export interface Applied {
   readonly created: boolean;
 }
 
-/** The applied configuration. An empty body is an empty document. Throws 'Invalid' without a fieldManager. */
+/** The applied configuration. An empty body counts as an empty document. Throws 'Invalid' without a fieldManager. */
 export function configurationOf(body: JsonValue, query: URLSearchParams): JsonObject {
   if ((query.get('fieldManager') ?? '') === '') {
     throw invalidOptions('PatchOptions', [fieldError.required('fieldManager', 'is required for apply patch')]);

@@ -50,8 +50,8 @@ class Create extends ValidatedWrite {
 const STAGES: readonly Stage<Create>[] = [identify, setDefaults, own, admit, prepare, ...CHECKS, store];
 
 /**
- * `object` is decoded and in the served version. `owned`: its managedFields are complete because it comes from an
- * apply.
+ * Creates an object. `object` is decoded and in the served version. `owned`: its managedFields are complete because it
+ * comes from an apply.
  */
 export async function createObject(
   context: WriteContext,

@@ -18,7 +18,7 @@ interface Body {
   dryRun?: string[];
 }
 
-/** `audit` receives the decoded body. */
+/** Parses the options of a delete. `audit` receives the decoded body. */
 export function parseDeleteOptions(
   body: Buffer,
   contentType: string | undefined,
@@ -44,7 +44,7 @@ function bodyOf(body: Buffer, contentType: string | undefined): Body {
   return optionsOf(decodeUnnamed(body, bodyFormat(contentType))) as Body;
 }
 
-/** DeleteOptions is accepted in any group. */
+/** Decodes DeleteOptions, which are accepted in any group. */
 function optionsOf(document: JsonObject): object {
   const { kind } = document;
   if (kind !== undefined && kind !== 'DeleteOptions') {

@@ -131,7 +131,7 @@ function checkPreconditions(
 ): void {
   const { uid, resourceVersion } = options;
   const actual = object.metadata?.uid ?? '';
-  // Upstream uses the kind here instead of the resource.
+  // As upstream, the error names the kind instead of the resource.
   const subject = { group: request.kind.group, plural: request.kind.definition.kind };
   if (uid !== undefined && uid !== actual) {
     throw errors.conflict(

@@ -8,15 +8,15 @@ import type { ServerContext } from '../context.ts';
 /** Attempts before a write fails with a conflict. Upstream retries until the request's deadline. */
 const MAX_TRIES = 1000;
 
-/** `current`: the object after the other write. Undefined: it was deleted. */
+/** Result of one attempt. `current`: the object after a conflicting write. Undefined: the object was deleted. */
 export type Attempt<T> =
   | { readonly done: true; readonly value: T }
   | { readonly done: false; readonly current: CachedObject | undefined };
 
 /**
- * Runs `attempt` on the cached object and, after a conflict, again on the stored one. An error from the cached object
- * is final only if the store has the same revision. Throws 'NotFound' without an object and 'Conflict' after too many
- * attempts.
+ * Runs `attempt` on the cached object and, after a conflict, again on the stored object. An error from the cached
+ * object is final only if the store has the same revision. Throws 'NotFound' if there is no object, and 'Conflict'
+ * after too many attempts.
  */
 export async function retryOnConflict<T>(
   context: Pick<ServerContext, 'objects'>,

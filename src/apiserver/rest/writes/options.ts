@@ -23,7 +23,7 @@ export interface ListOptions {
   readonly fields: FieldSelector;
   readonly limit: number | undefined;
   readonly continueToken: string | undefined;
-  /** Undefined: the current revision. 0: any cached revision. */
+  /** Requested revision. Undefined: the current revision. 0: any cached revision. */
   readonly resourceVersion: number | undefined;
   readonly match: 'Exact' | 'NotOlderThan' | undefined;
   readonly timeoutSeconds: number | undefined;
@@ -36,7 +36,8 @@ export interface ListOptions {
 const bad = (message: string): ApiError => new ApiError('BadRequest', message);
 
 /**
- * As upstream, contradicting options are `Invalid`: client-go's reflector falls back from watch-lists on that reason.
+ * Error of contradicting options. As upstream, its reason is `Invalid`, because client-go's reflector falls back from
+ * watch-lists on this reason.
  */
 function contradiction(failure: FieldError): ApiError {
   return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [failure]);
@@ -130,7 +131,7 @@ function selectedFields(kind: ServedKind, text: string): FieldSelector {
   });
 }
 
-/** Upstream's message depends on whether the kind has its own field labels. */
+/** Message of an unknown field label. Upstream's wording depends on whether the kind has field labels of its own. */
 function unknownLabel({ definition }: ServedKind, field: string): string {
   if (definition.fieldSelectors !== undefined && definition.custom === undefined)
     return definition.unknownFieldLabel?.(field) ?? `field label not supported: ${field}`;
@@ -157,12 +158,12 @@ export function matcherOf(
 const MAX_FIELD_MANAGER = 128;
 const VALIDATIONS = ['Ignore', 'Warn', 'Strict'] as const;
 
-/** `kind`: CreateOptions, UpdateOptions, PatchOptions or DeleteOptions. */
+/** Error of invalid options. `kind`: CreateOptions, UpdateOptions, PatchOptions or DeleteOptions. */
 export function invalidOptions(kind: string, failures: readonly FieldError[]): ApiError {
   return invalid({ group: 'meta.k8s.io', kind }, '', failures);
 }
 
-/** The error shows all requested values, as upstream. */
+/** Validates the `dryRun` values. As upstream, the error shows all requested values. */
 export function validateDryRun(requested: readonly string[]): FieldError[] {
   if (requested.every((each) => each === 'All')) return [];
   const shown = JSON.stringify(requested.map((each) => each.slice(0, 64)));
@@ -212,7 +213,7 @@ function usualOptions(userAgent: string | undefined): WriteOptions {
   return options;
 }
 
-/** As upstream, the default field manager is the first part of the user agent. */
+/** The default field manager: as upstream, the first part of the user agent. */
 function managerOfUserAgent(userAgent: string | undefined): string {
   const name = (userAgent ?? '').split('/', 1)[0]?.replaceAll(/[^\x20-\x7e]/g, '') ?? '';
   return name === '' ? 'unknown' : name.slice(0, MAX_FIELD_MANAGER);

@@ -8,7 +8,7 @@ import type { ServerContext } from '../context.ts';
 
 type OwnedVersionsContext = Pick<ServerContext, 'kinds'>;
 
-/** `written`: `group/version` of the request, one of the kind's versions. */
+/** Conversions between the versions of a kind. `written`: `group/version` of the request, one of these versions. */
 export function versionsOf(context: OwnedVersionsContext, kind: ServedKind, written: string): Versions {
   if (kind.definition.custom !== undefined) return customVersions(context, kind);
   const convert = (object: JsonObject, from: string, to: string) => {
@@ -23,7 +23,7 @@ export function versionsOf(context: OwnedVersionsContext, kind: ServedKind, writ
   };
 }
 
-/** Built-in versions that are switched off are found too, because they can still be converted. */
+/** Finds a version of the kind, even if it is switched off, because switched-off versions can still be converted. */
 function inVersion(kind: ServedKind, apiVersion: string): ServedKind | undefined {
   const { definition } = kind;
   for (const alias of [undefined, ...(definition.aliases ?? [])]) {

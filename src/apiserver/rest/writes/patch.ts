@@ -55,7 +55,7 @@ export function decodePatch(body: Buffer, form: PatchForm): JsonValue {
   }
 }
 
-/** Applies `patch` to the current object. The result is decoded like any body. */
+/** Applies `patch` to the current object. The result is decoded like any request body. */
 export function patchObject(
   context: WriteContext,
   request: WriteRequest,
@@ -123,7 +123,7 @@ export function decodePatched<T>(form: PatchForm, patch: JsonValue, decode: () =
       : form === 'strategic'
         ? error.conversion
         : error.decoding;
-    // Upstream shows the whole object here, unless the patch is a strategic one.
+    // As upstream, the error shows the whole object here, unless the patch is a strategic merge patch.
     const shown = form === 'strategic' ? goText(patch) : JSON.stringify(patch);
     throw invalid({ group: '', kind: '' }, '', [fieldError.invalid('patch', shownText(shown), problem)]);
   }
@@ -146,7 +146,7 @@ function laid(
   }
 }
 
-/** Restores apiVersion and kind after a strategic merge patch: upstream ignores those of the patch. */
+/** Restores apiVersion and kind after a strategic merge patch: upstream ignores both fields of the patch. */
 export function ofSameKind(current: JsonObject, change: (current: JsonObject) => JsonObject): JsonObject {
   const { apiVersion, kind } = current;
   const changed = change(current);

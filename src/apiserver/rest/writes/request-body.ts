@@ -65,7 +65,7 @@ export async function readObject(
   const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format, document);
   if (large) await yieldEventLoop();
   exchange.audit?.sent(document);
-  // For custom resources and YAML, upstream reports duplicate fields before unknown ones.
+  // For custom resources and YAML, upstream reports duplicate fields before unknown fields.
   const asSent = kind.definition?.custom === undefined && duplicates[0]?.startsWith('duplicate field') === true;
   const inOrder = asSent ? (unknown: readonly string[]) => strictErrors(body, unknown) : undefined;
   return decodeSent(kind, document, duplicates, request.options.validation, request.warnings, inOrder);

@@ -134,7 +134,7 @@ function apply(
 
 interface ScaleChange {
   next(current: KubeObject): Scale;
-  /** True if the client sent a complete Scale; it is rejected if it belongs to another object. */
+  /** True if the client sent a complete Scale. A Scale of another object is rejected. */
   readonly whole?: boolean;
   /** True if the managed fields of the Scale determine the owner of the replicas. */
   readonly owned?: boolean;

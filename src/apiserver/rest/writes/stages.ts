@@ -20,7 +20,7 @@ export interface Write {
   readonly request: WriteRequest;
   /** True: yields to the event loop between stages. */
   readonly large: boolean;
-  /** Set by the stage before `admit`. */
+  /** Request for the plug-ins, set by the stage before `admit`. */
   readonly admission: AdmissionRequest | undefined;
 }
 
@@ -29,7 +29,7 @@ export abstract class ValidatedWrite implements Write {
   readonly context: WriteContext;
   readonly request: WriteRequest;
   readonly strategy: WriteStrategy<KubeObject>;
-  /** Undefined on creates. */
+  /** The stored object. Undefined on creates. */
   abstract readonly old: KubeObject | undefined;
   abstract readonly next: KubeObject;
   large: boolean;
@@ -49,7 +49,7 @@ export abstract class ValidatedWrite implements Write {
 /** One step of a write. Asynchronous only if it has to wait. Throws or rejects with an ApiError. */
 export type Stage<W extends Write> = (write: W) => void | Promise<void>;
 
-/** Runs the stages in order. A large write yields between them; a small one awaits only asynchronous stages. */
+/** Runs the stages in order. A large write yields between stages; a small write awaits only asynchronous stages. */
 export async function runStages<W extends Write>(stages: readonly Stage<W>[], write: W): Promise<void> {
   let isFirst = true;
   for (const stage of stages) {
@@ -76,7 +76,7 @@ function validateMetadata(write: ValidatedWrite): void {
   );
 }
 
-/** Runs the validation of the strategy. Throws 'Invalid' with its failures and those of the metadata. */
+/** Runs the validation of the strategy. Throws 'Invalid' with the failures of the strategy and of the metadata. */
 function validate(write: ValidatedWrite): void | Promise<void> {
   const { strategy, next, old, failures } = write;
   const { apiVersion, definition } = write.request.kind;
@@ -100,7 +100,7 @@ function refuseInvalid({ failures, next, old, request }: ValidatedWrite): void {
   throw invalid(request.kind.definition, old === undefined ? (name ?? generateName ?? '') : request.name, failures);
 }
 
-/** Evaluates CEL expressions, which may take long. Skipped after failures that leave no value to evaluate. */
+/** Evaluates CEL expressions, which may take long. They are skipped after failures of a type in BLOCKING. */
 async function judge(write: ValidatedWrite): Promise<void> {
   const { strategy, next, old, failures } = write;
   const steps = strategy.judge?.(next, old);

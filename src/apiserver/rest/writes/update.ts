@@ -1,6 +1,6 @@
 /**
- * Updates of an existing object: PUT, patch, apply, subresources. The next state is computed from the current one and
- * committed with its revision as guard. After a conflict it is computed again.
+ * Updates of an existing object: PUT, patch, apply, subresources. The next state is computed from the current state and
+ * committed with the current revision as guard. After a conflict, the next state is computed again.
  */
 import { jsonEqual, semanticEqualBut } from '../../../api/meta/equality.ts';
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
@@ -35,7 +35,9 @@ export interface Change {
    */
   next(current: KubeObject, large: boolean): KubeObject | Promise<KubeObject>;
   readonly strategy: WriteStrategy<KubeObject>;
-  /** The body that webhooks and policies receive instead of the object. `takeBack` merges their changes. */
+  /**
+   * The body that webhooks and policies receive instead of the object. `takeBack` merges their changes into the object.
+   */
   shownAs?(next: KubeObject, old: KubeObject): Pick<AdmissionRequest, 'bodyKind' | 'body' | 'oldBody'>;
   takeBack?(next: KubeObject, body: unknown): void;
   /** True if the managedFields of the result are complete because it comes from an apply. */
@@ -90,7 +92,7 @@ const STAGES: readonly Stage<Update>[] = [
   store,
 ];
 
-/** Throws 'NotFound' if the object does not exist. */
+/** Updates an object. Throws 'NotFound' if the object does not exist. */
 export function updateObject(context: WriteContext, request: WriteRequest, change: Change): Promise<Updated> {
   const place = placeOf(request, request.name);
   return retryOnConflict(context, request, place, async (current) => {
@@ -233,7 +235,7 @@ export function checkVersion({ kind, name }: WriteRequest, { metadata }: KubeObj
   const version = metadata?.resourceVersion;
   if (kind.definition.allowUnconditionalUpdate !== false || (version !== undefined && !['', '0'].includes(version)))
     return;
-  // Upstream uses the resource here instead of the kind, and shows the version it read.
+  // As upstream, the error names the resource instead of the kind, and shows the version that upstream has read.
   throw invalid({ group: kind.group, kind: kind.plural }, name, [VERSION_REQUIRED]);
 }
 
@@ -330,7 +332,7 @@ const NO_METADATA = {};
 /** Metadata fields that every write changes. */
 const CHANGED_BY_EVERY_WRITE = ['resourceVersion', 'managedFields'] as const;
 
-/** Custom resources are compared exactly except for metadata, because an empty list differs from a missing one. */
+/** Compares custom resources exactly, except for metadata, because an empty list differs from a missing list. */
 function sameButMetadata(old: KubeObject, next: KubeObject): boolean {
   const { metadata: _before, ...oldRest } = old;
   const { metadata: _after, ...nextRest } = next;

@@ -29,7 +29,7 @@ import { checkName, patchForm, patchObject } from './patch.ts';
 import { limitOf, readObject, readPatch, writeRequest } from './request-body.ts';
 import { updateObject } from './update.ts';
 
-/** Concurrent deletes of a deletecollection. */
+/** Maximum number of concurrent deletes of a deletecollection. */
 const DELETE_WORKERS = 8;
 
 function requiredStrategy(kind: ServedKind, subresource: string): WriteStrategy<KubeObject> {
@@ -125,7 +125,7 @@ export const remove: Handler = async (context, exchange, kind, info) => {
     // As upstream, 202 for a pending deletion is sent only with `orphanDependents: false`; older clients expect 200.
     const code = !deleted.removed && options.orphans === false ? 202 : 200;
     const { object, revision } = deleted;
-    // The last state with the revision of the delete.
+    // The response shows the last state with the revision of the delete.
     const last = revision === undefined ? object : object.atRevision(revision);
     sendObject(context, exchange, kind, await shown(kind, last), form, code);
   }

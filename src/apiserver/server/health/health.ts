@@ -4,7 +4,7 @@ import type { Exchange } from '../../http/exchange.ts';
 
 export interface HealthCheck {
   readonly name: string;
-  /** Throws or rejects with an Error if the check fails. */
+  /** Runs the check. Throws or rejects with an Error if the check fails. */
   check(): Promise<void> | void;
 }
 
