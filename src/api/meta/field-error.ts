@@ -67,11 +67,54 @@ export const NULL: unique symbol = Symbol('null');
 /** A value that is omitted from the message, including its separator. */
 export const OMITTED: unique symbol = Symbol('omitted');
 
-const quote = (value: unknown): string => {
+/** Texts of objects in the errors of one response, because thousands of errors can quote the same list. */
+let quoted: Map<object, string> | undefined;
+
+function quote(value: unknown): string {
   if (value === NULL) return 'null';
-  const text = value === undefined || value === null ? '"null"' : JSON.stringify(value);
-  return text.length > MAX_ECHO ? `${text.slice(0, MAX_ECHO)}…` : text;
-};
+  if (value === undefined || value === null) return '"null"';
+  const known = typeof value === 'object' ? quoted?.get(value) : undefined;
+  if (known !== undefined) return known;
+  const text = startOfJson(value, MAX_ECHO + 1);
+  const shown = text.length > MAX_ECHO ? `${text.slice(0, MAX_ECHO)}…` : text;
+  if (typeof value === 'object') quoted?.set(value, shown);
+  return shown;
+}
+
+/** At least the first `length` characters of the JSON text, without the work for the rest of a large value. */
+function startOfJson(value: unknown, length: number): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, length));
+  if (typeof value !== 'object' || value === null || 'toJSON' in value) return JSON.stringify(value) ?? 'null';
+  const isList = Array.isArray(value);
+  let text = isList ? '[' : '{';
+  for (const key of isList ? value.keys() : Object.keys(value)) {
+    const item: unknown = value[key as keyof typeof value];
+    if (!isList && item === undefined) continue;
+    if (text.length > 1) text += ',';
+    if (!isList) text += `${JSON.stringify(key)}:`;
+    text += startOfJson(item, length - text.length);
+    if (text.length >= length) return text;
+  }
+  return `${text}${isList ? ']' : '}'}`;
+}
+
+/** Supported values that an error shows. */
+function supportedText(supported: readonly string[]): string {
+  const shown = startOfJson(supported, MAX_ECHO + 1);
+  if (shown.length > MAX_ECHO) return `${shown.slice(1, MAX_ECHO)}…`;
+  return supported.map((each) => JSON.stringify(each)).join(', ');
+}
+
+/** The text is composed when it is read, because a validation can find thousands of errors and a response shows few. */
+function failure(type: FieldErrorType, field: string, message: () => string): FieldError {
+  return noted({
+    type,
+    field,
+    get message() {
+      return message();
+    },
+  });
+}
 
 export const fieldError = {
   required: (field: string, detail = ''): FieldError =>
@@ -81,17 +124,15 @@ export const fieldError = {
       message: `Required value${detail === '' ? '' : `: ${detail}`}`,
     }),
   invalid: (field: string, value: unknown, detail: string): FieldError =>
-    noted({
-      type: 'FieldValueInvalid',
-      field,
-      message: value === OMITTED ? `Invalid value: ${detail}` : `Invalid value: ${quote(value)}: ${detail}`,
-    }),
+    failure('FieldValueInvalid', field, () =>
+      value === OMITTED ? `Invalid value: ${detail}` : `Invalid value: ${quote(value)}: ${detail}`,
+    ),
   notSupported: (field: string, value: unknown, supported: readonly string[]): FieldError =>
-    noted({
-      type: 'FieldValueNotSupported',
+    failure(
+      'FieldValueNotSupported',
       field,
-      message: `Unsupported value: ${quote(value)}: supported values: ${supported.map((each) => JSON.stringify(each)).join(', ')}`,
-    }),
+      () => `Unsupported value: ${quote(value)}: supported values: ${supportedText(supported)}`,
+    ),
   forbidden: (field: string, detail: string): FieldError =>
     noted({
       type: 'FieldValueForbidden',
@@ -99,17 +140,9 @@ export const fieldError = {
       message: `Forbidden: ${detail}`,
     }),
   duplicate: (field: string, value: unknown): FieldError =>
-    noted({
-      type: 'FieldValueDuplicate',
-      field,
-      message: `Duplicate value: ${quote(value)}`,
-    }),
+    failure('FieldValueDuplicate', field, () => `Duplicate value: ${quote(value)}`),
   notFound: (field: string, value: unknown): FieldError =>
-    noted({
-      type: 'FieldValueNotFound',
-      field,
-      message: `Not found: ${quote(value)}`,
-    }),
+    failure('FieldValueNotFound', field, () => `Not found: ${quote(value)}`),
   tooMany: (field: string, actual: number, max: number): FieldError =>
     noted({
       type: 'FieldValueTooMany',
@@ -130,7 +163,9 @@ export function invalid(
   name: string,
   all: readonly FieldError[],
 ): ApiError {
-  const failures = all.slice(0, MAX_FAILURES);
+  quoted = new Map();
+  const failures = all.slice(0, MAX_FAILURES).map(({ type, field, message }) => ({ type, field, message }));
+  quoted = undefined;
   // The message contains each error once; the causes contain all.
   const texts = [...new Set(failures.map((failure) => `${failure.field}: ${failure.message}`))];
   const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { invalid } from '../../../src/api/meta/field-error.ts';
+import { failuresOf, invalid } from '../../../src/api/meta/field-error.ts';
 import { validateObjectMeta } from '../../../src/api/meta/validation.ts';
 import { at, context, created, type Document, kindNamed } from './samples.ts';
 
@@ -95,4 +95,37 @@ test('limits the number of warnings and names their field', () => {
     at(d, 'spec', 'containers', 0)['env'] = many(1000, () => ({ name: 'A' }));
   });
   assert.equal(warnings?.(flood, undefined).length, 32);
+});
+
+test('validates quotas with many scopes and resources in little time, and limits their resources', () => {
+  const named = (count: number): Record<string, string> =>
+    Object.fromEntries(many(count, (index) => [`count/r${index}`, '1']));
+  const specs = [
+    { scopes: many(60_000, (index) => `s${index}`), hard: named(40_000) },
+    {
+      scopeSelector: {
+        matchExpressions: many(20_000, () => ({ scopeName: 'PriorityClass', operator: 'In', values: ['a'] })),
+      },
+      hard: named(2_000),
+    },
+    { scopeSelector: { matchExpressions: many(20_000, () => ({ scopeName: 'x' })) }, hard: { pods: '1' } },
+  ];
+  for (const [index, spec] of specs.entries()) {
+    const quota = created('ResourceQuota', (d) => {
+      d['spec'] = spec;
+    });
+    const started = performance.now();
+    const errors = failuresOf(() => kindNamed('ResourceQuota').strategy.validate?.(quota, undefined) ?? []);
+    invalid({ group: '', kind: 'ResourceQuota' }, 'x', errors);
+    // Before, each scope was compared with each resource, and each error serialized all scopes.
+    assert.ok(performance.now() - started < 1000, `${index}: ${performance.now() - started} ms`);
+  }
+  const errorsOf = (count: number): string[] => {
+    const quota = created('ResourceQuota', (d) => {
+      d['spec'] = { hard: named(count) };
+    });
+    return (kindNamed('ResourceQuota').strategy.validate?.(quota, undefined) ?? []).map(({ message }) => message);
+  };
+  assert.deepEqual(errorsOf(2_000), []);
+  assert.deepEqual(errorsOf(40_000), ['Too many: 40000: must have at most 2000 items']);
 });

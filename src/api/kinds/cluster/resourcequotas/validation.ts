@@ -15,6 +15,8 @@ const SCOPES = [
   'Terminating',
   'VolumeAttributesClass',
 ];
+/** Resources of a quota. The quota admission reads all of them for each object that is created in the namespace. */
+const MAX_RESOURCES = 2_000;
 /** Scopes that only support the operator Exists, without values. */
 const BARE_SCOPES = new Set([
   'BestEffort',
@@ -53,7 +55,7 @@ export function validateQuota(quota: ResourceQuota): FieldError[] {
 }
 
 export function validateQuotaUpdate(quota: ResourceQuota, old: ResourceQuota): FieldError[] {
-  const errors = validateQuota(quota);
+  const errors: FieldError[] = [];
   const scopes = (each: ResourceQuota): string[] => [...new Set(each.spec?.scopes)].sort();
   if (!semanticEqual(scopes(quota), scopes(old))) {
     errors.push(fieldError.invalid('spec.scopes', quota.spec?.scopes ?? null, IMMUTABLE_MESSAGE));
@@ -69,7 +71,9 @@ export function validateQuotaStatus(quota: ResourceQuota): FieldError[] {
 }
 
 function validateAmounts(amounts: Readonly<Record<string, string>> | undefined, path: string): FieldError[] {
-  return Object.entries(amounts ?? {}).flatMap(([name, value]) => [
+  const entries = Object.entries(amounts ?? {});
+  if (entries.length > MAX_RESOURCES) return [fieldError.tooMany(path, entries.length, MAX_RESOURCES)];
+  return entries.flatMap(([name, value]) => [
     ...validateQuotaResourceName(name, `${path}[${name}]`),
     ...validateResourceQuantity(name, value, `${path}[${name}]`),
   ]);
@@ -97,14 +101,18 @@ function applies(scope: string, resource: string): boolean {
   }
 }
 
+const standardNames = ({ hard = {} }: ResourceQuotaSpec = {}): string[] =>
+  Object.keys(hard).filter((name) => STANDARD.has(name));
+
 function validateScopes(spec: ResourceQuotaSpec | undefined): FieldError[] {
   const path = 'spec.scopes';
   const scopes = spec?.scopes ?? [];
+  const limited = standardNames(spec);
   const errors: FieldError[] = [];
   for (const scope of new Set(scopes)) {
     if (!SCOPES.includes(scope)) errors.push(fieldError.invalid(path, scopes, 'unsupported scope'));
-    for (const name of Object.keys(spec?.hard ?? {})) {
-      if (STANDARD.has(name) && !applies(scope, name)) {
+    for (const name of limited) {
+      if (!applies(scope, name)) {
         errors.push(fieldError.invalid(path, scopes, 'unsupported scope applied to resource'));
       }
     }
@@ -120,6 +128,7 @@ function validateScopes(spec: ResourceQuotaSpec | undefined): FieldError[] {
 function validateScopeSelector(spec: ResourceQuotaSpec | undefined): FieldError[] {
   const errors: FieldError[] = [];
   const path = 'spec.scopeSelector.matchExpressions';
+  const limited = standardNames(spec);
   const names = new Set<string>();
   for (const expression of spec?.scopeSelector?.matchExpressions ?? []) {
     const { scopeName, operator } = expression;
@@ -128,8 +137,8 @@ function validateScopeSelector(spec: ResourceQuotaSpec | undefined): FieldError[
     if (!SCOPES.includes(scopeName)) {
       errors.push(fieldError.invalid(`${at}.scopeName`, scopeName ?? '', 'unsupported scope'));
     }
-    for (const name of Object.keys(spec?.hard ?? {})) {
-      if (STANDARD.has(name) && !applies(scopeName, name)) {
+    for (const name of limited) {
+      if (!applies(scopeName, name)) {
         errors.push(fieldError.invalid(path, spec?.scopeSelector, 'unsupported scope applied to resource'));
       }
     }
