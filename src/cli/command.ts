@@ -7,10 +7,10 @@ export type FlagValues = Readonly<Record<string, string | boolean | (string | bo
 export interface Invocation {
   readonly flags: FlagValues;
   readonly positionals: readonly string[];
-  /** All commands; empty for a command with a bundle of its own. */
+  /** All commands; empty in the bundle of a single command. */
   readonly table: readonly CommandGroup[];
   readonly out: Output;
-  /** Prints to stderr; nothing with --quiet. */
+  /** Prints progress to stderr; prints nothing with --quiet. */
   readonly progress: Progress;
 }
 
@@ -19,7 +19,7 @@ export interface Output {
   stderr(text: string): void;
 }
 
-/** The single description of a command: help, completion, man pages and the overview in docs/ are made from it. */
+/** The single description of a command. Help, completion, man pages and the overview in docs/ are generated from it. */
 export interface Command {
   /** One or two words, for example `image import`. */
   readonly name: string;
@@ -29,7 +29,7 @@ export interface Command {
   readonly summary: string;
   /** Sentences for `--help` and the man page, without the flags. */
   readonly description?: string;
-  /** Started by other commands or units only: not in the overview and not completed. */
+  /** For commands that only other commands or units start. They are omitted from the overview and from completion. */
   readonly hidden?: true;
   readonly flags: Readonly<Record<string, Flag>>;
   /**
@@ -37,9 +37,9 @@ export interface Command {
    * etcd's flags.
    */
   readonly arguments: readonly [number, number] | 'own';
-  /** Values of the positional arguments for completion. The last entry holds for all further arguments. */
+  /** Values of the positional arguments for completion. The last entry applies to all further arguments. */
   readonly values?: readonly ValueSource[];
-  /** At least one. The command is without the name of the program. */
+  /** At least one example. The command does not include the name of the program. */
   readonly examples: readonly (readonly [text: string, command: string])[];
   /** Resolves with the exit code: 0 success, 1 failure. Throws UsageError for 2. Loads its implementation itself. */
   run(invocation: Invocation): Promise<number>;
@@ -61,7 +61,7 @@ export interface Flag {
   readonly help: string;
 }
 
-/** Values that completion offers: fixed words, or a kind of object that it looks up. */
+/** Values that completion offers: fixed words, or the kind of objects that completion looks up. */
 export type ValueSource = readonly string[] | ValueKind;
 
 export type ValueKind =

@@ -1,7 +1,7 @@
 /** Help texts from the table of commands. */
 import { COMMON_FLAGS, type Command, type Flag } from './command.ts';
 
-/** Names and summaries, for example of the commands of a group such as `image`. */
+/** Lines with names and summaries, for example of the commands of a group such as `image`. */
 export const listing = (commands: readonly Command[]): string =>
   commandLines(commands, widthOf(commands.map(({ name }) => name)));
 
@@ -23,7 +23,7 @@ export function helpOf(command: Command): string {
 
 export const usageOf = ({ name, usage }: Command): string => `hyperedge ${name} ${usage}`.trimEnd();
 
-/** The summary as a sentence. */
+/** The summary as a sentence with a capital letter and a full stop. */
 const sentenceOf = (summary: string): string => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 
 function flagLines(flags: Readonly<Record<string, Flag>>): string {

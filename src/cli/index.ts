@@ -1,5 +1,6 @@
 /**
- * The command line: selects and runs a command. Exit codes: 0 success, 1 failure, 2 usage error. Errors are one line.
+ * The command line: selects and runs a command. Exit codes: 0 success, 1 failure, 2 usage error. An error is printed as
+ * one line.
  */
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
@@ -21,8 +22,8 @@ import { progressOf } from './progress.ts';
 import { withoutSystemErrors } from './system-errors.ts';
 
 /**
- * Commands that have a bundle of their own, so that a long-running process does not hold the sources of the others.
- * The table is not in these bundles.
+ * Commands with a separate bundle, so that a long-running process does not keep the sources of other commands in
+ * memory. The table of commands is not part of these bundles.
  */
 const OWN: Readonly<Record<string, () => Promise<Command>>> = {
   run: async () => (await import('./commands/processes/run.ts')).runCommand,
@@ -95,7 +96,7 @@ async function dispatch(argv: readonly string[], out: Output): Promise<number> {
   throw unknown('command', word, nearest(word, group.length > 0 ? shown : firsts), 'hyperedge --help');
 }
 
-/** `See …` is only for a word that resembles no other. */
+/** Error for an unknown word. The text refers to the help only if no known word is similar. */
 const unknown = (what: string, word: string, meant: string | undefined, where: string): UsageError =>
   new UsageError(`unknown ${what} "${word}"${meant === undefined ? `: see ${where}` : `; did you mean ${meant}?`}`);
 

@@ -1,6 +1,6 @@
 /**
- * Entry point of the executable: evaluates the bundle with the command. The bundles are at the end of the executable's
- * file (`build/appended.ts`). They are read instead of mapped, because mapped pages stay in memory.
+ * Entry point of the executable: runs the bundle that contains the command. The bundles are at the end of the
+ * executable's file (`build/appended.ts`). They are read and not mapped, because mapped pages would stay in memory.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';

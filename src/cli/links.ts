@@ -33,7 +33,10 @@ export interface Link {
   readonly argv: readonly string[];
 }
 
-/** The link that started the executable or that was given to `hyperkube`, and the remaining arguments. */
+/**
+ * The name of the link that started the executable or that was the first argument of `hyperkube`, and the remaining
+ * arguments.
+ */
 export function linkOf({ argv, argv0 }: Invocation): Link | undefined {
   const started = basename(argv0);
   const hyperkube = started === 'hyperkube';
@@ -44,8 +47,8 @@ export function linkOf({ argv, argv0 }: Invocation): Link | undefined {
 const isLinkName = (name: string): name is LinkName => Object.hasOwn(LINKED, name);
 
 /**
- * Long-running commands, and the built-in client and completion, which must start fast. Each has a file of its name in
- * `commands` and a bundle of its own, because V8 keeps the source of a bundle in memory.
+ * Commands with a separate bundle: long-running commands, because V8 keeps the source of a bundle in memory, and the
+ * built-in client and completion, which must start fast. Each has a file of its name in `commands`.
  */
 export const OWN_BUNDLES: readonly string[] = ['run', 'etcd', 'api', 'controllers', 'kubectl', 'complete'];
 
@@ -58,7 +61,10 @@ export function bundleOf(invocation: Invocation): string {
   return OWN_BUNDLES.includes(command) ? command : 'others';
 }
 
-/** Verbs of the built-in client that need no word before them. A test compares them with the table of verbs. */
+/**
+ * Verbs of the built-in client that may be used without `kubectl` before them. A test compares them with the table of
+ * verbs.
+ */
 export const CLIENT_VERBS: readonly string[] = [
   ...['get', 'describe', 'create', 'apply', 'replace', 'patch', 'edit', 'delete', 'logs', 'exec', 'attach', 'cp'],
   ...['port-forward', 'run', 'expose', 'scale', 'rollout', 'wait', 'label', 'annotate', 'cordon', 'uncordon', 'drain'],
@@ -76,12 +82,12 @@ const CLIENT_CONFIG_VERBS: readonly string[] = [
   ...['delete-cluster', 'delete-context', 'delete-user', 'rename-context'],
 ];
 
-/** Flags with a value that may precede a verb of the client, as in kubectl. */
+/** Flags with a value that may precede a verb of the built-in client, as in kubectl. */
 const LEADING_FLAGS: readonly string[] = [
   ...['-n', '--namespace', '--kubeconfig', '--context', '--cluster', '--user', '-s', '--server', '--as'],
 ];
 
-/** True for a verb of the built-in client, its help included. */
+/** Whether the arguments call the built-in client, including its help. */
 export const isClientCall = (argv: readonly string[]): boolean =>
   isClientVerb(withoutLeadingFlags(argv)) ||
   argv[0] === 'kubectl' ||
@@ -96,8 +102,8 @@ function withoutLeadingFlags(argv: readonly string[]): readonly string[] {
 }
 
 /**
- * True for a call of the built-in client. `run` is the host process unless an image is given, and `config` has verbs of
- * the client beside those for the bootstrap file.
+ * Whether the arguments begin with a verb of the built-in client. `run` starts the host process unless an image is
+ * given. `config` has verbs of the client in addition to those for the bootstrap file.
  */
 export function isClientVerb(argv: readonly string[]): boolean {
   const [first = '', second = ''] = argv;

@@ -1,4 +1,4 @@
-/** Command output as tables, JSON and YAML. */
+/** Prints command output as tables, JSON and YAML. */
 import { printableLine } from '../base/printable.ts';
 import { type Flag, type FlagValues, UsageError } from './command.ts';
 
@@ -34,7 +34,7 @@ export async function printDocument(flags: FlagValues, document: unknown): Promi
 
 /** Table in kubectl's layout: columns are three spaces apart and the last one is not padded. */
 export function printTable(header: readonly string[], given: readonly (readonly string[])[]): string {
-  // Names and texts come from other hosts too.
+  // Names and texts may come from other hosts, so control characters are escaped.
   const rows = given.map((row) => row.map(printableLine));
   const widths = header.map((name, column) => Math.max(name.length, ...rows.map((row) => (row[column] ?? '').length)));
   return [header, ...rows]

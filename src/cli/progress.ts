@@ -1,9 +1,11 @@
-/** The progress of a command: on stderr, because stdout has its result. */
+/** Progress of a command. It is printed to stderr, because stdout contains the result. */
 import { createProgress, type Progress } from '../base/progress.ts';
 import { usesColours } from './colours.ts';
 import type { FlagValues, Output } from './command.ts';
 
-/** `isProcess`: the output is that of the process, whose stderr may be a terminal. */
+/**
+ * Creates the progress output. `isProcess`: `out` writes to the streams of the process, whose stderr may be a terminal.
+ */
 export function progressOf(flags: FlagValues, out: Output, isProcess: boolean): Progress {
   const { stderr, env } = process;
   return createProgress({

@@ -2,8 +2,8 @@
 import { main } from './index.ts';
 
 /**
- * Resolves when all output is written or the reader has closed the pipe. With a slow reader, output is still queued at
- * exit.
+ * Resolves when all output is written or the reader has closed the pipe. If the reader is slow, output is still queued
+ * when the command ends.
  */
 function flushed(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
@@ -12,7 +12,9 @@ function flushed(stream: NodeJS.WriteStream): Promise<void> {
   });
 }
 
-/** Never rejects. Resources that a failed command left open do not keep the process alive. */
+/**
+ * Runs the command and exits. Never rejects. Resources that a failed command left open do not keep the process alive.
+ */
 export async function start(): Promise<void> {
   const code = await main({ argv: process.argv.slice(2), argv0: process.argv0 });
   await Promise.all([flushed(process.stdout), flushed(process.stderr)]);

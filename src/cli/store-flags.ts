@@ -28,7 +28,7 @@ export function storeAccessOptions(flags: FlagValues): EtcdAccessOptions {
   };
 }
 
-/** Keeps the process alive during `work`, because timers of the client are unreferenced. */
+/** Keeps the process alive during `work`, because the client's timers are unreferenced. */
 export async function kept<T>(work: Promise<T>): Promise<T> {
   const hold = setInterval(() => {}, 1 << 30);
   try {

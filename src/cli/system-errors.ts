@@ -1,4 +1,4 @@
-/** Error texts for administrators: replaces system calls and error numbers by the cause and a fix. */
+/** Error texts for administrators. Replaces names of system calls and error numbers with the cause and a fix. */
 
 interface Cause {
   readonly text: string;

@@ -1,4 +1,4 @@
-/** `--watch`: repeats a report, in place on a terminal and as blocks elsewhere. */
+/** `--watch`: repeats a report. On a terminal the report is redrawn in place; otherwise each report is appended. */
 import { UsageError } from './command.ts';
 
 const DEFAULT_MS = 2000;
@@ -8,7 +8,7 @@ const MAX_SECONDS = 3600;
 const ESCAPE = '\u001B[';
 const HIDE_CURSOR = `${ESCAPE}?25l`;
 const SHOW_CURSOR = `${ESCAPE}?25h`;
-/** Without wrapping, each line of a frame is one row, so that the cursor can return to the first one. */
+/** Disables line wrapping, so that each line of a frame is one row and the cursor can return to the first row. */
 const NO_WRAP = `${ESCAPE}?7l`;
 const WRAP = `${ESCAPE}?7h`;
 const ERASE_LINE = `${ESCAPE}K`;
@@ -29,7 +29,7 @@ export interface WatchOptions {
   /** Rows of the terminal; undefined if the output is not a terminal. */
   readonly rows: () => number | undefined;
   readonly intervalMs: number;
-  /** Resolves after the time, or early when the signal aborts. */
+  /** Resolves after the time has passed, or early when the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Ends the watch. */
   readonly signal: AbortSignal;
@@ -48,7 +48,7 @@ export async function watchFrames(frame: () => Promise<string>, options: WatchOp
       if (signal.aborted) break;
       if (terminal) {
         const lines = fitted(text, rows() ?? 0);
-        // One write for the whole frame: the terminal never shows an empty one.
+        // The whole frame is written at once, so that the terminal never shows an empty frame.
         const up = drawn === 0 ? '' : `${ESCAPE}${drawn}A`;
         write(`${up}\r${lines.map((line) => `${line}${ERASE_LINE}\n`).join('')}${ERASE_BELOW}`);
         drawn = lines.length;
@@ -61,7 +61,7 @@ export async function watchFrames(frame: () => Promise<string>, options: WatchOp
   }
 }
 
-/** The lines that fit above the last row, on which the cursor is. */
+/** The lines that fit above the last row, which contains the cursor. */
 function fitted(text: string, rows: number): string[] {
   const lines = text.replace(/\n$/, '').split('\n');
   const room = Math.max(2, rows - 1);

@@ -36,7 +36,7 @@ import { startTheme, switchTheme } from './shell/theme.ts';
 import './style.css';
 import { api, clock } from './ui/context.ts';
 
-/** Pages of the navigation and actions of the shell whose label contains the text. */
+/** Navigation pages and shell actions whose label contains the text. */
 function ownEntries(text: string): readonly PaletteEntry[] {
   const pages = PAGES.filter(({ group }) => group !== undefined).map((page) => ({
     label: page.title,

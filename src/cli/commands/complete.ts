@@ -1,6 +1,6 @@
 /**
- * The hidden command `__complete WORD… CURRENT`, which completion scripts call: prints candidates for the word at the
- * cursor. Errors print nothing, because a shell shows the output in the line that the user edits.
+ * The hidden command `__complete WORD… CURRENT`, which completion scripts call. Prints candidates for the word at the
+ * cursor. Errors are not printed, because the shell would show them in the line that the user edits.
  */
 import type { Candidate, Completion } from '../../base/completion.ts';
 import type { Output } from '../command.ts';
@@ -15,10 +15,10 @@ import {
 import { isClientVerb } from '../links.ts';
 import { COMMANDS } from './table.ts';
 
-/** Since the start of the process. The scripts stop it after two seconds. */
+/** Time limit, measured from the start of the process. The completion scripts stop the process after two seconds. */
 const LIMIT_MS = 1500;
 
-/** Prints a line per candidate and one with directives. Resolves with the exit code. */
+/** Prints one line per candidate and a line with directives. Resolves with the exit code. */
 export async function runComplete(argv: readonly string[], out: Output, limitMs = LIMIT_MS): Promise<number> {
   const stop = new AbortController();
   const timeout = Math.max(100, limitMs - performance.now());
@@ -72,7 +72,7 @@ async function complete(words: readonly string[], current: string, signal: Abort
   return completeCommand(COMMANDS, command, words.slice(command.name.split(' ').length), current, lookup);
 }
 
-/** `config` has verbs of the client beside those for the bootstrap file. */
+/** Candidates after `config`, which has verbs of the built-in client in addition to those for the bootstrap file. */
 async function configVerbs(current: string, signal: AbortSignal): Promise<readonly Candidate[]> {
   const { completeClient } = await import('../../host/kubectl/completion.ts');
   return (await completeClient(['config'], current, signal)).candidates;
@@ -85,7 +85,7 @@ const RESOURCES = {
   'rig-claim': 'rigclaims',
 } as const;
 
-/** Values on the disk of this host. */
+/** Names of objects on the disk of this host. */
 async function localValues(
   kind: 'image' | 'operand' | 'revision' | 'snapshot',
   { positionals, value }: LookupContext,

@@ -1,4 +1,4 @@
-/** The table of commands: help, completion, man pages and the overview in docs/ are made from it. */
+/** The table of commands. Help, completion, man pages and the overview in docs/ are generated from it. */
 import type { Command, CommandGroup } from '../command.ts';
 import { bundleCreateCommand } from './bundle/create.ts';
 import { bundleImportCommand } from './bundle/import.ts';

@@ -1,7 +1,7 @@
 /**
- * Completion scripts of the shells. They contain no command: the hidden command `__complete` prints the candidates, one
- * a line with its help after a tab, and then a line with a colon and directives (file, directory, prefix). It ends by
- * itself within its time limit; `timeout` stops an executable that cannot even start in time.
+ * Completion scripts of the shells. The scripts contain no list of commands. The hidden command `__complete` prints the
+ * candidates, one per line with its help after a tab, and then a line with a colon and directives (file, directory,
+ * prefix). The command ends within its own time limit; `timeout` stops an executable that cannot start in time.
  */
 const LIMIT_SECONDS = 2;
 

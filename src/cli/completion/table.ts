@@ -1,4 +1,4 @@
-/** Completion of the commands of the table. */
+/** Completes the commands of the table. */
 import {
   type Candidate,
   type CompletedFlag,
@@ -10,7 +10,7 @@ import {
 import { COMMON_FLAGS, type Command, type Flag, type ValueKind, type ValueSource } from '../command.ts';
 import { TOPICS } from '../topics.ts';
 
-/** Flags and arguments before the cursor that narrow the values of a kind. */
+/** Flags and arguments before the cursor, which narrow the candidates. */
 export interface LookupContext {
   readonly positionals: readonly string[];
   /** Values of flags such as `root`, `kubeconfig` and `namespace`. */
@@ -23,13 +23,13 @@ export type Lookup = (
   context: LookupContext,
 ) => Promise<readonly string[]>;
 
-/** The command at the start of the words; undefined for a part of a name or an unknown one. */
+/** The command at the start of the words; undefined if the words are only a part of a name or unknown. */
 export function commandOf(commands: readonly Command[], words: readonly string[]): Command | undefined {
   const [first = '', second = ''] = words;
   return commands.find(({ name }) => name === `${first} ${second}`) ?? commands.find(({ name }) => name === first);
 }
 
-/** First words of the commands, with the verbs of the built-in client in `more`. */
+/** Candidates for the first word: the commands, and the verbs of the built-in client in `more`. */
 export function firstWords(commands: readonly Command[], more: readonly Candidate[], current: string): Candidate[] {
   const own = commands
     .filter(({ hidden }) => !hidden)
@@ -43,7 +43,7 @@ export function firstWords(commands: readonly Command[], more: readonly Candidat
   return matching([...unique.values()], current).sort((left, right) => (left.value < right.value ? -1 : 1));
 }
 
-/** Second words of the commands of a group such as `image`. */
+/** Candidates for the second word of a group such as `image`. */
 export const secondWords = (commands: readonly Command[], first: string, current: string): Candidate[] =>
   matching(
     commands
@@ -52,7 +52,7 @@ export const secondWords = (commands: readonly Command[], first: string, current
     current,
   );
 
-/** Flags, values of flags and arguments after the name of a command. */
+/** Candidates after the name of a command: flags, values of flags, and arguments. */
 export async function completeCommand(
   commands: readonly Command[],
   command: Command,
@@ -74,7 +74,7 @@ export async function completeCommand(
   if (source === 'file' || source === 'directory') return { candidates: [], paths: source };
   if (source === 'command') return { candidates: helpWords(commands, positionals, current) };
   const context = { positionals, value: (flag: string) => flagValue(words, flag, specs[flag]?.short) };
-  // Without access to the values, paths are still offered.
+  // If the values cannot be read, only paths are offered.
   const found = await lookup(source, context).catch((): readonly string[] => []);
   const candidates = matching(
     found.filter((each) => !positionals.includes(each)),
@@ -105,7 +105,7 @@ function sourceOf(flag: Flag | undefined): ValueSource | undefined {
   return flag?.value === 'FILE' || flag?.value === 'BUNDLE' ? 'file' : undefined;
 }
 
-/** The last entry holds for all further arguments of a command that takes them. */
+/** Values of a repeated argument: the last entry applies to all further arguments of the command. */
 function lastRepeated({ values, arguments: limits }: Command, index: number): ValueSource | undefined {
   return limits !== 'own' && index < limits[1] ? values?.at(-1) : undefined;
 }

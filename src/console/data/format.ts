@@ -1,11 +1,11 @@
-/** Texts of quantities, times and shares. */
+/** Texts for quantities, times and percentages. */
 
 import { humanDuration } from '../../api/printing/duration.ts';
 import { tryParseQuantity } from '../../base/quantity.ts';
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
-/** `1.5 GiB` */
+/** Text such as `1.5 GiB`. */
 export function bytesText(bytes: number): string {
   if (!Number.isFinite(bytes)) return '–';
   let value = Math.abs(bytes);
@@ -18,7 +18,7 @@ export function bytesText(bytes: number): string {
   return `${bytes < 0 ? '-' : ''}${value.toFixed(digits).replace(/\.0$/, '')} ${UNITS[unit]}`;
 }
 
-/** `250 m` below one core, then `1.5 cores`. */
+/** Text such as `250 m` for less than one core, `1.5 cores` for more. */
 export function coresText(cores: number): string {
   if (!Number.isFinite(cores)) return '–';
   if (cores === 0) return '0';
@@ -27,7 +27,7 @@ export function coresText(cores: number): string {
   return `${text} ${text === '1' ? 'core' : 'cores'}`;
 }
 
-/** The value of a quantity such as `500m` or `2Gi`; undefined if it is none. */
+/** The value of a quantity such as `500m` or `2Gi`; undefined if the text is not a quantity. */
 export function quantityNumber(text: unknown): number | undefined {
   const quantity = tryParseQuantity(text);
   return quantity === undefined ? undefined : Number(quantity.nanos) / 1e9;
@@ -40,13 +40,16 @@ export function resourceText(resource: string, value: number): string {
   return String(Math.round(value * 1000) / 1000);
 }
 
-/** `42 %`; `–` if there is no whole. */
+/** Text such as `42 %`; `–` if the whole is zero or unknown. */
 export function shareText(part: number, whole: number): string {
   if (!(whole > 0) || !Number.isFinite(part)) return '–';
   return `${Math.round((part / whole) * 100)} %`;
 }
 
-/** `5m`, or `–` if the time is absent or invalid. Clocks of browsers differ: times in the future are `0s`. */
+/**
+ * Age such as `5m`; `–` if the time is missing or invalid. A time in the future, caused by different clocks, gives
+ * `0s`.
+ */
 export function ageText(time: unknown, nowMs: number): string {
   const then = typeof time === 'string' ? Date.parse(time) : Number.NaN;
   return Number.isNaN(then) ? '–' : humanDuration(Math.max(0, nowMs - then));

@@ -1,4 +1,4 @@
-/** Health of the cluster in one sentence, with the problems behind it. */
+/** Health of the cluster as one sentence, with the problems that cause it. */
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { type AnyObject, conditionOf, conditionsOf } from './api/resources.ts';
@@ -20,14 +20,14 @@ export interface ClusterHealth {
 }
 
 export interface HealthFacts {
-  /** Undefined: not known, because the list is pending or the user may not read it. */
+  /** Undefined if unknown: the list is pending, or the user may not read nodes. */
   readonly nodes: readonly Node[] | undefined;
   readonly pods: readonly Pod[] | undefined;
   readonly operators: readonly AnyObject[] | undefined;
 }
 
 const PRESSURES = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'];
-/** Reasons of waiting that do not pass by themselves soon. */
+/** Reasons of waiting containers that usually do not resolve themselves. */
 const STUCK = /BackOff|Err|Error|Invalid|Failed|Evicted|OOMKilled/;
 
 export function clusterHealth({ nodes, pods, operators }: HealthFacts): ClusterHealth {

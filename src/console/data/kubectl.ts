@@ -1,4 +1,4 @@
-/** The kubectl command that shows or does the same as a view. */
+/** Builds the kubectl command that is equivalent to a view or an action. */
 import type { ResourceType } from '../../api/meta/object.ts';
 
 const PLAIN = /^[\w@%+=:,./-]+$/;
@@ -13,7 +13,7 @@ export function kubectl(...args: readonly (string | undefined)[]): string {
   return ['kubectl', ...args.filter((each) => each !== undefined).map(shellQuote)].join(' ');
 }
 
-/** `pods`, or `deployments.apps` for kinds of a group. */
+/** `pods`, or `deployments.apps` for kinds outside the core group. */
 export const resourceArgument = ({ group, plural }: ResourceType): string =>
   group === '' ? plural : `${plural}.${group}`;
 

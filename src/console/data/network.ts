@@ -1,4 +1,4 @@
-/** Addresses of routes and ingresses, and network policies in words. */
+/** Addresses of routes and ingresses, and descriptions of network policies. */
 
 import type { LabelSelector } from '../../api/generated/meta/v1.ts';
 import type { Ingress, NetworkPolicy } from '../../api/generated/networking/v1.ts';
@@ -21,7 +21,7 @@ export function urlsOfIngress({ spec }: Ingress): readonly string[] {
 
 type Peer = NonNullable<NonNullable<NonNullable<NetworkPolicy['spec']>['ingress']>[number]['from']>[number];
 
-/** `Pods with app=db accept traffic from pods with app=web; send traffic to everywhere.` */
+/** Description such as `Pods with app=db accept traffic from pods with app=web; send traffic to everywhere.` */
 export function policyText({ spec }: NetworkPolicy): string {
   const types = spec?.policyTypes ?? ['Ingress'];
   const parts: string[] = [];

@@ -1,4 +1,4 @@
-/** All pages, in the order of the navigation. The first whose path matches is shown. */
+/** All pages, in the order of the navigation. The first page whose path matches the location is shown. */
 import type { Page } from '../shell/page.ts';
 import { configuration } from './configuration/index.tsx';
 import { hosts } from './hosts/index.tsx';

@@ -1,23 +1,23 @@
 /**
- * Login with an authorization code and PKCE. The code and the token are only in variables of this module: the request
- * for the code is a fetch, which follows the redirect to `/console/callback`, so the code never is in the address bar,
- * in the history or in storage. A reload gets a new token through the session cookie of the OAuth server.
+ * Login with an authorization code and PKCE. The code and the token exist only in variables of this module. The code is
+ * requested by a fetch that follows the redirect to `/console/callback`, so the code never appears in the address bar,
+ * the history or storage. After a reload, a new token is obtained through the session cookie of the OAuth server.
  */
 import { signal } from '@preact/signals';
 import { createProofKey, randomText } from './pkce.ts';
 
 const CLIENT = 'console';
 const CALLBACK = '/console/callback';
-/** The session of the OAuth server lasts five minutes after its last renewal. */
+/** Interval of session renewals. A session of the OAuth server ends five minutes after its last renewal. */
 const RENEW_MS = 120_000;
 const OTHER_TABS = 'hyperedge-console';
 const LOGGED_OUT = 'logged-out';
 
 export type SessionState = 'starting' | 'in' | 'out' | 'failed';
 
-/** State of the login. `failed`: the API server did not answer. */
+/** State of the login. `failed`: the API server did not respond. */
 export const sessionState = signal<SessionState>('starting');
-/** Name of the user, '' before it is known. */
+/** Name of the user; '' before it is known. */
 export const userName = signal('');
 
 let token: string | undefined;
@@ -33,7 +33,7 @@ export async function startSession(): Promise<boolean> {
   otherTabs.onmessage = ({ data }) => {
     if (data === LOGGED_OUT) endLocally();
   };
-  // A link that is opened in this tab changes the fragment only, which loads nothing.
+  // Opening a link in this tab changes only the fragment, which does not load the page. It must be reloaded.
   addEventListener('hashchange', () => {
     if (location.hash.startsWith('#login=')) location.reload();
   });
@@ -46,13 +46,15 @@ export async function startSession(): Promise<boolean> {
     if (document.visibilityState === 'visible') void keepSession();
   });
   addEventListener('pagehide', ({ persisted }) => {
-    // The page is closed or loaded again: its token is of no further use.
+    // The page is being closed or reloaded, so its token is not needed any more.
     if (!persisted) void post('/oauth/console/revoke', { keepalive: true });
   });
   return true;
 }
 
-/** Gets a new token through the session. Concurrent calls share one request. Resolves to false without a session. */
+/**
+ * Gets a new token through the session. Concurrent calls share one request. Resolves with false if there is no session.
+ */
 export function renewToken(): Promise<boolean> {
   renewal ??= authorize().finally(() => {
     renewal = undefined;
@@ -60,7 +62,7 @@ export function renewToken(): Promise<boolean> {
   return renewal;
 }
 
-/** Revokes the token, ends the session, also in other tabs, and shows the page for the next login. */
+/** Revokes the token, ends the session in all tabs, and shows the page for the next login. */
 export async function logout(): Promise<void> {
   const answer = await post('/oauth/console/logout', {});
   if (answer === undefined || (!answer.ok && answer.status !== 401))
@@ -69,7 +71,7 @@ export async function logout(): Promise<void> {
   endLocally();
 }
 
-/** Opens the login page of the OAuth server, which returns to this view. */
+/** Opens the login page of the OAuth server, which redirects back to this view. */
 export function toLoginPage(): void {
   const { pathname, search } = location;
   location.assign(`/login?${new URLSearchParams([['then', `${pathname}${search}`]]).toString()}`);
@@ -107,7 +109,7 @@ async function authorize(): Promise<boolean> {
     }
     return await exchange({ code, verifier, redirect });
   } catch {
-    // The network or the API server is away. The token may still be valid.
+    // The network or the API server is not available. The token may still be valid.
     if (token === undefined) sessionState.value = 'failed';
     return false;
   }
@@ -171,7 +173,7 @@ async function redeemLink(): Promise<boolean> {
   }
 }
 
-/** True if the one-time link was used, expired, or is of another API server. */
+/** True if the one-time link was already used, has expired, or belongs to another API server. */
 export const linkRefused = signal(false);
 
 async function post(path: string, options: RequestInit): Promise<Response | undefined> {

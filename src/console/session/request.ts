@@ -27,15 +27,15 @@ export class ApiFailure extends Error {
 const WEBSOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
 
 /**
- * Sends a request and returns its response, also one with an error status. `path` begins with `/`. After a 401 it gets
- * a new token through the session and repeats the request once; bodies must therefore not be streams.
+ * Sends a request and returns its response, even if its status is an error. `path` begins with `/`. After a 401 the
+ * function gets a new token through the session and repeats the request once; bodies must therefore not be streams.
  */
 export async function request(path: string, options: RequestInit = {}): Promise<Response> {
   const send = (): Promise<Response> => {
     const headers = new Headers(options.headers);
     const token = currentToken();
     if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
-    // Cookies are for the OAuth server only.
+    // Cookies are only sent to the OAuth server.
     return fetch(sameOrigin(path), { cache: 'no-store', ...options, credentials: 'omit', redirect: 'error', headers });
   };
   const used = currentToken();
@@ -54,7 +54,7 @@ export async function requestJson<T>(path: string, options: RequestInit = {}): P
   return (await answer.json()) as T;
 }
 
-/** Failure of a response with an error status. Reads the body. */
+/** Converts a response with an error status to an error. Reads the body of the response. */
 export async function failureOf(answer: Response): Promise<ApiFailure> {
   const text = await answer.text();
   try {
@@ -66,13 +66,14 @@ export async function failureOf(answer: Response): Promise<ApiFailure> {
 
 export interface FileOptions {
   readonly signal: AbortSignal;
-  /** Called with the number of bytes that were sent. */
+  /** Called with the number of bytes sent so far. */
   onSent(bytes: number): void;
 }
 
 /**
- * Sends a file with POST and returns the text of the response. Only XMLHttpRequest reports the progress of uploads.
- * After a 401 it repeats the request once with a new token. Throws ApiFailure for an error status.
+ * Sends a file with POST and returns the text of the response. XMLHttpRequest is used, because fetch does not report
+ * the progress of uploads. After a 401 the request is repeated once with a new token. Throws ApiFailure for an error
+ * status.
  */
 export async function sendFile(path: string, file: Blob, options: FileOptions): Promise<string> {
   const used = currentToken();
@@ -114,7 +115,7 @@ export function openSocket(path: string, protocols: readonly string[]): WebSocke
   return new WebSocket(url, [...protocols, ...encoded]);
 }
 
-/** The address of a path of this server. Throws for every other address, which would receive the token. */
+/** URL of a path on this server. Throws for other servers, which must not receive the token. */
 function sameOrigin(path: string): string {
   const url = new URL(path, location.origin);
   if (!path.startsWith('/') || url.origin !== location.origin) throw new Error(`${path}: is not a path of this server`);

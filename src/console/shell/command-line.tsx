@@ -1,11 +1,11 @@
-/** Line at the bottom with the command that shows the same as the view. */
+/** Line at the bottom with the command that is equivalent to the view. */
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { showFailure, showToast } from './toasts.tsx';
 
 const command = signal('');
 
-/** Shows a command, such as `kubectl get nodes`, as long as the component is shown. */
+/** Shows a command, such as `kubectl get nodes`, while the component is mounted. */
 export function useCommand(text: string): void {
   useEffect(() => {
     command.value = text;

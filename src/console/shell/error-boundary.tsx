@@ -1,6 +1,6 @@
 import { Component, type ComponentChildren } from 'preact';
 
-/** Whether code of a view could not be loaded: the message of Chromium, Firefox or WebKit. */
+/** Whether the code of a view could not be loaded. Matches the messages of Chromium, Firefox and WebKit. */
 const isMissingCode = ({ message }: Error): boolean =>
   /dynamically imported module|importing a module script failed/i.test(message);
 
@@ -8,7 +8,7 @@ interface Props {
   readonly children: ComponentChildren;
 }
 
-/** Shows an error of a view in its place; the rest of the console stays usable. */
+/** Shows an error in place of the view that threw it; the rest of the console stays usable. */
 export class ErrorBoundary extends Component<Props, { readonly error?: Error | undefined }> {
   override state: { readonly error?: Error | undefined } = {};
 

@@ -1,6 +1,7 @@
 /**
- * Compares a path with a pattern. `:name` matches one segment, `:name?` an optional last one, and `*` the rest,
- * which is the parameter `rest`. Returns the decoded parameters, or undefined if the path does not match.
+ * Compares a path with a pattern. `:name` matches one segment; `:name?` matches an optional last segment; `*` matches
+ * the rest, which becomes the parameter `rest`. Returns the decoded parameters, or undefined if the path does not
+ * match.
  */
 export function matchPath(pattern: string, path: string): Readonly<Record<string, string>> | undefined {
   const wanted = segmentsOf(pattern);

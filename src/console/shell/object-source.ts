@@ -1,4 +1,4 @@
-/** Source of the palette for objects: waits until the user pauses, and cancels the search of a former text. */
+/** Palette source for objects. Searches when the user pauses typing, and cancels the search for an earlier text. */
 import type { FoundObject } from '../data/api/search.ts';
 import type { PaletteEntry, PaletteSource } from './palette.tsx';
 

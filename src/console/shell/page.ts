@@ -1,7 +1,7 @@
-/** Registered pages. */
+/** Types of registered pages. */
 import type { ComponentType } from 'preact';
 
-/** Groups of the navigation, in this order. */
+/** Groups of the navigation, in the order in which they are shown. */
 export const GROUPS = ['Cluster', 'Workloads', 'Network', 'Storage', 'Configuration', 'Hosts', 'More'] as const;
 export type PageGroup = (typeof GROUPS)[number];
 
@@ -15,8 +15,8 @@ export interface Page {
   /** Pattern below `/console`, such as `/nodes/:name`; see `matchPath`. */
   readonly path: string;
   readonly title: string;
-  /** Undefined: the page is not in the navigation. */
+  /** Undefined if the page is not part of the navigation. */
   readonly group: PageGroup | undefined;
-  /** Loads the page's code, `() => import('./page.tsx')`. */
+  /** Loads the page's code, for example `() => import('./page.tsx')`. */
   load(): Promise<{ readonly default: ComponentType<PageProps> }>;
 }

@@ -1,4 +1,4 @@
-/** Command palette: finds pages, actions and what the registered sources offer, such as objects. */
+/** Command palette: finds pages, actions and the entries of registered sources, such as objects. */
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { addShortcut } from './keyboard.ts';
@@ -6,20 +6,20 @@ import { navigate } from './router.ts';
 
 export interface PaletteEntry {
   readonly label: string;
-  /** Shown beside the label, such as the kind of an object. */
+  /** Text beside the label, such as the kind of an object. */
   readonly hint?: string;
-  /** Path below `/console`, or an action. */
+  /** Path below `/console`, or a function to call. */
   readonly target: string | (() => void);
 }
 
-/** Returns the entries for a text, the best first. */
+/** Returns the entries for a text, best match first. */
 export type PaletteSource = (text: string) => readonly PaletteEntry[] | Promise<readonly PaletteEntry[]>;
 
 const MAX_SHOWN = 30;
 const sources = new Set<PaletteSource>();
 const open = signal(false);
 
-/** Adds a source and returns its removal. */
+/** Adds a source. Returns a function that removes it. */
 export function addPaletteSource(source: PaletteSource): () => void {
   sources.add(source);
   return () => void sources.delete(source);
@@ -51,7 +51,7 @@ function OpenPalette() {
       if (current) setEntries(found.flat().slice(0, MAX_SHOWN));
     };
     setChosen(0);
-    // Sources that answer later are added when they do.
+    // Entries of slow sources are added when they arrive.
     for (const [index, source] of [...sources].entries())
       void Promise.resolve(source(text))
         .catch(() => [])

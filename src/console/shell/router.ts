@@ -6,7 +6,7 @@ import type { Page } from './page.ts';
 const BASE = '/console';
 
 export interface Place {
-  /** Begins with `/`, without `/console`. */
+  /** Path that begins with `/` and does not include `/console`. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
@@ -18,17 +18,17 @@ const here = (): Place => ({
 
 export const place = signal<Place>(here());
 
-/** Address of a path of the console, for the `href` of links. */
+/** URL path for the `href` of links to a path of the console. */
 export const hrefOf = (path: string): string => `${BASE}${path}`;
 
-/** Shows another view. `replace`: the current view gets no entry in the history. */
+/** Shows another view. With `replace`, the current history entry is replaced. */
 export function navigate(path: string, { replace = false } = {}): void {
   history[replace ? 'replaceState' : 'pushState'](undefined, '', hrefOf(path));
   place.value = here();
   if (!replace) scrollTo(0, 0);
 }
 
-/** Changes one parameter of the query, such as a filter, without an entry in the history. Undefined removes it. */
+/** Changes one query parameter, such as a filter, without a history entry. Undefined removes the parameter. */
 export function setQuery(name: string, value: string | undefined): void {
   const query = new URLSearchParams(place.value.query);
   if (value === undefined || value === '') query.delete(name);

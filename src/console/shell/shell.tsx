@@ -1,4 +1,4 @@
-/** Frame of the console: header, navigation, the view, and what lies above them. */
+/** Frame of the console: header, navigation, the view, and overlays. */
 import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -187,7 +187,7 @@ function Loaded({ page, params }: { readonly page: Page; readonly params: PagePr
   }, [page]);
   useEffect(() => {
     if (content === undefined || focused.current === page) return;
-    // The first view after the start keeps the focus of the document.
+    // The first view after the start does not take the focus from the document.
     if (document.activeElement !== document.body) document.getElementById('view')?.focus({ preventScroll: true });
     focused.current = page;
   }, [content, page]);

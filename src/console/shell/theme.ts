@@ -1,4 +1,6 @@
-/** Light and dark colours: by the preference of the system, until the user chooses. The choice lives in the tab. */
+/**
+ * Light and dark colours. The preference of the system applies until the user chooses; the choice is kept for the tab.
+ */
 import { computed, effect, signal } from '@preact/signals';
 
 export type Theme = 'light' | 'dark';
@@ -7,7 +9,7 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 const preferred = signal<Theme>(dark.matches ? 'dark' : 'light');
 const chosen = signal<Theme | undefined>(undefined);
 
-/** The theme in use. Plots and terminals read their colours again when it changes. */
+/** The theme in use. Plots and terminals read their colours again when the theme changes. */
 export const theme = computed<Theme>(() => chosen.value ?? preferred.value);
 
 export const switchTheme = (): void => {

@@ -1,4 +1,4 @@
-/** Short messages about the outcome of an action. */
+/** Short messages about the outcome of actions. */
 import { signal } from '@preact/signals';
 
 const SHOWN_MS = 6_000;
@@ -13,7 +13,7 @@ interface Toast {
 const toasts = signal<readonly Toast[]>([]);
 let lastId = 0;
 
-/** Shows a message. A failure stays until it is closed. */
+/** Shows a message. Failures stay visible until the user closes them. */
 export function showToast(text: string, kind: Toast['kind'] = 'done'): void {
   const id = ++lastId;
   toasts.value = [...toasts.value, { id, text, kind }].slice(-MAX_SHOWN);

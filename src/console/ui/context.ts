@@ -6,7 +6,7 @@ import { FrameBatcher } from '../data/watch/frames.ts';
 import { FeedPool } from '../data/watch/pool.ts';
 import { request } from '../session/request.ts';
 
-/** A hidden page ends its watches after this time. */
+/** Time after which the watches of a hidden page end. */
 const HIDDEN_MS = 60_000;
 
 export const clock: Clock = {
@@ -24,7 +24,7 @@ export const random: RandomSource = {
   bytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
 };
 
-/** Hidden pages have no frames, so they update once a second. */
+/** A hidden page gets no animation frames, so it updates once a second. */
 const frames = new FrameBatcher((run) => {
   if (document.visibilityState === 'visible') requestAnimationFrame(run);
   else setTimeout(run, 1_000);

@@ -1,4 +1,4 @@
-/** Table with filter, sorting and, for long lists, only the visible rows in the page. */
+/** Table with filter and sorting. For long lists, only the visible rows are in the page. */
 import type { ComponentChildren } from 'preact';
 import { useCallback, useMemo, useRef, useState } from 'preact/hooks';
 import { compareCells, matchesFilter } from '../data/api/table.ts';
@@ -8,7 +8,7 @@ import { place, setQuery } from '../shell/router.ts';
 
 export interface Column<T> {
   readonly name: string;
-  /** Text for sorting and filtering, and the content of the cell without `view`. */
+  /** Text for sorting and filtering; also the content of the cell if there is no `view`. */
   readonly text: (item: T) => string | number;
   readonly view?: (item: T) => ComponentChildren;
 }
@@ -18,7 +18,7 @@ export interface DataTableProps<T> {
   readonly columns: readonly Column<T>[];
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string;
-  /** State of the list, for what is shown instead of rows. */
+  /** State of the list, which determines the text that is shown if there are no rows. */
   readonly snapshot?: Snapshot<unknown>;
 }
 

@@ -1,4 +1,4 @@
-/** Live data and rights for views. */
+/** Hooks that provide views with live data and rights. */
 import { useEffect, useState } from 'preact/hooks';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -9,7 +9,7 @@ import { access, feeds } from './context.ts';
 
 const EMPTY: Snapshot<never> = { items: [], state: 'loading', error: undefined, version: 0 };
 
-/** A live collection as long as the view is shown. An undefined type watches nothing. */
+/** A live collection, watched while the view is shown. If `type` is undefined, nothing is watched. */
 export function useFeed<T extends KubeObject>(type: ResourceType<T> | undefined, scope: FeedScope = {}): Snapshot<T> {
   const [snapshot, setSnapshot] = useState<Snapshot<T>>(EMPTY);
   const { namespace, labelSelector, fieldSelector } = scope;
@@ -26,7 +26,7 @@ export function useFeed<T extends KubeObject>(type: ResourceType<T> | undefined,
   return snapshot;
 }
 
-/** One live object. `undefined` while it is pending; `null` if it does not exist. */
+/** A live object; undefined while it is pending, `null` if it does not exist. */
 export function useObject<T extends KubeObject>(
   type: ResourceType<T>,
   name: string,
@@ -38,7 +38,7 @@ export function useObject<T extends KubeObject>(
   return { object: found ?? (isKnown ? null : undefined), snapshot };
 }
 
-/** Current time, renewed every `everyMs`, for ages. */
+/** Current time, updated every `everyMs`; used for ages. */
 export function useNow(everyMs = 10_000): number {
   const [nowMs, setNowMs] = useState(Date.now());
   useEffect(() => {

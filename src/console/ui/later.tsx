@@ -3,7 +3,7 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 export interface LaterProps<P> {
-  /** The same function for each rendering. */
+  /** Function that loads the code. It must be the same function at each rendering. */
   readonly load: () => Promise<{ readonly default: ComponentType<P> }>;
   readonly props: P;
 }
@@ -25,7 +25,7 @@ export function Later<P extends object>({ load, props }: LaterProps<P>) {
       isShown = false;
     };
   }, [load]);
-  // The error boundary of the view shows it.
+  // The error boundary of the view shows the error.
   if (error !== undefined) throw error.reason;
   if (loaded === undefined) return <p class="muted">It is being read.</p>;
   const { Content } = loaded;

@@ -16,7 +16,7 @@ export interface ListView<T extends KubeObject> {
   readonly columns: readonly Column<T>[];
 }
 
-/** A view whose columns and type agree. */
+/** Creates a view. The type parameter ensures that the columns match the kind. */
 export const listView = <T extends KubeObject>(
   type: ResourceType<T>,
   label: string,
@@ -69,7 +69,7 @@ function List<T extends KubeObject>({ type, columns }: ListView<T>) {
 export interface ListsProps {
   readonly title: string;
   readonly views: readonly NamedView[];
-  /** Shown above each of the views. */
+  /** Content above each view. */
   readonly children?: ComponentChildren;
 }
 

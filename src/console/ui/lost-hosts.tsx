@@ -1,4 +1,4 @@
-/** Hosts that do not answer, each with the time of the last contact and what to do. */
+/** Shows hosts that do not respond, each with the time of the last contact and a suggested fix. */
 import type { Node } from '../../api/generated/core/v1.ts';
 import { ageText } from '../data/format.ts';
 import { lostHosts, readRenewals } from '../data/hosts/contact.ts';
@@ -6,7 +6,10 @@ import { api } from './context.ts';
 import { useNow, usePoll } from './hooks.ts';
 import { Link, pathOf, State } from './parts.tsx';
 
-/** The lease of a host that is down does not change; that of one that has returned is not read. */
+/**
+ * Interval for reading leases. It can be long: the lease of a host that is down does not change, and a returned host is
+ * removed.
+ */
 const RENEWALS_MS = 60_000;
 
 export function LostHosts({ nodes }: { readonly nodes: readonly Node[] }) {

@@ -18,7 +18,7 @@ export const pathOf = (...segments: readonly string[]): string => `/${segments.m
 
 export type Level = 'good' | 'warn' | 'bad' | 'muted';
 
-/** A state as a symbol and a word, so that the colour is not the only sign. */
+/** Shows a state with a symbol and a word, so that colour is not the only indication. */
 export const State = ({ level, text }: { readonly level: Level; readonly text: string }) => (
   <span class={level}>
     <span aria-hidden="true">{level === 'good' ? '●' : level === 'warn' ? '▲' : level === 'bad' ? '■' : '○'}</span>{' '}
@@ -30,16 +30,16 @@ export interface ActionProps {
   readonly label: string;
   readonly question: AccessRequest;
   readonly run: () => Promise<unknown> | unknown;
-  /** Shown after success. */
+  /** Message after success. */
   readonly done?: string;
-  /** Requires a confirmation with this text. */
+  /** Text of a confirmation that the user must accept first. */
   readonly confirm?: string;
   readonly disabled?: string;
-  /** Enter in a field of the form runs the action. */
+  /** Whether Enter in a field of the form runs the action. */
   readonly isDefault?: boolean;
 }
 
-/** A button that is disabled with the reason if the user may not perform its action. */
+/** Button of an action. If the user may not perform the action, the button is disabled and shows the reason. */
 export function Action({ label, question, run, done, confirm, disabled, isDefault = false }: ActionProps) {
   const verdict = useAccess(question);
   const [isBusy, setBusy] = useState(false);
@@ -101,7 +101,7 @@ export function Dialog({ label, onClose, children }: DialogProps) {
   useEffect(() => {
     const opener = document.activeElement;
     dialog.current?.showModal();
-    // The browser returns the focus only when a dialog is closed, not when it is removed.
+    // The browser returns the focus only when a dialog is closed, not when its element is removed.
     return () => queueMicrotask(() => opener instanceof HTMLElement && opener.focus());
   }, []);
   return (
@@ -112,7 +112,7 @@ export function Dialog({ label, onClose, children }: DialogProps) {
   );
 }
 
-/** The namespace of the query; '' for all. */
+/** Namespace in the query of the location; '' for all namespaces. */
 export const currentNamespace = (): string => place.value.query.get('ns') ?? '';
 
 export function NamespaceChoice() {
@@ -191,7 +191,7 @@ export function Findings({ findings }: { readonly findings: readonly Finding[] }
   );
 }
 
-/** Instead of the details of an object that is pending or does not exist. */
+/** Shown instead of an object's details while the object is pending or if it does not exist. */
 export function Missing({ title, object, error }: { title: string; object: unknown; error: Error | undefined }) {
   return (
     <>

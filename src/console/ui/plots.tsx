@@ -6,7 +6,7 @@ import { theme } from '../shell/theme.ts';
 import { showFailure } from '../shell/toasts.tsx';
 import type { OpenPlot, PlotOptions } from '../widgets/plot.ts';
 
-/** A minute for an hour of history; longer histories change slowly. */
+/** Refresh intervals: a minute for an hour of history; longer histories change slowly. */
 const REFRESH_MS: Readonly<Record<Span, number>> = { '1h': 60_000, '24h': 300_000, '7d': 900_000 };
 
 export interface PlotsProps {
@@ -14,9 +14,9 @@ export interface PlotsProps {
   readonly plots: readonly PlotSpec[];
   /** Returns undefined if there are no samples. */
   readonly read: (since: Span, signal: AbortSignal) => Promise<History | undefined>;
-  /** Identifies what `read` reads. */
+  /** Key of the data that `read` returns. The plots are read again when it changes. */
   readonly of: string;
-  /** Level of a metric that is drawn as a line, such as the capacity. */
+  /** Value by metric that is drawn as a horizontal line, such as the capacity. */
   readonly limits?: Readonly<Record<string, number>>;
 }
 

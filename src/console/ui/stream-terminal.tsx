@@ -8,12 +8,12 @@ import { showFailure } from '../shell/toasts.tsx';
 export interface StreamTerminalProps {
   /** Path of the stream. */
   readonly path: string;
-  /** A terminal whose size the other side cannot use. */
+  /** Whether the size of the terminal is sent. False for serial consoles, which cannot use it. */
   readonly hasSize?: boolean;
   readonly children?: preact.ComponentChildren;
 }
 
-/** Output goes to the terminal only, never into the page. */
+/** Shows a stream in a terminal. Output is written only to the terminal, never into the page. */
 export function StreamTerminal({ path, hasSize = true, children }: StreamTerminalProps) {
   const [attempt, setAttempt] = useState(0);
   const [status, setStatus] = useState('connecting');

@@ -1,4 +1,4 @@
-/** Editor for manifests: check by dry run with differences, apply, conflicts and errors with their line. */
+/** Editor for manifests: dry run with differences, apply, conflicts, and errors with their lines. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { objectPath } from '../../client/resource-path.ts';
@@ -88,7 +88,7 @@ export function YamlEditor({ text, onApplied }: { readonly text: string; readonl
     setBusy(true);
     try {
       const text = editor.current.text();
-      // Everything is checked before anything is changed.
+      // All manifests are checked by a dry run before the first one is changed.
       const checked = await applyText(yaml.current, text, true, force);
       const hasFailed = checked.errors.length > 0 || checked.conflicts.length > 0;
       const next = dryRun || hasFailed ? checked : await applyText(yaml.current, text, false, force);
@@ -162,7 +162,7 @@ async function currentOf(type: ServedKind, { metadata }: KubeObject): Promise<Ku
     const path = objectPath(type, metadata?.name ?? '', metadata?.namespace);
     return withoutServerFields(await api.json<KubeObject>(path));
   } catch {
-    // A new object has no former state.
+    // A new object has no former state to compare with.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Styles of libraries that create `<style>` elements, which the content security policy forbids. The text of a stand-in
- * is applied as a constructed style sheet instead.
+ * Element that replaces a `<style>` element of a library, because the content security policy forbids `<style>`. The
+ * text of the element is applied as a constructed style sheet.
  */
 function styleStandIn(): HTMLElement {
   const standIn = document.createElement('span');
@@ -20,7 +20,7 @@ function styleStandIn(): HTMLElement {
   return standIn;
 }
 
-/** The document, which creates stand-ins instead of style elements. */
+/** Proxy of the document whose `createElement` returns stand-ins for style elements. */
 export const documentWithoutStyles = (): Document =>
   new Proxy(document, {
     get(target, name) {
@@ -31,7 +31,7 @@ export const documentWithoutStyles = (): Document =>
     },
   });
 
-/** Runs code that creates style elements with the document itself; it gets stand-ins. */
+/** Runs code of a library that creates style elements with the global document. The code gets stand-ins instead. */
 export function withStandIns(run: () => void): void {
   const create = document.createElement.bind(document);
   const value = (tag: string): HTMLElement => {

@@ -1,4 +1,4 @@
-/** Editor for YAML, in a chunk of its own: load it with `import()`. */
+/** Editor for YAML. It is a separate chunk, so load it with `import()`. */
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands';
 import { yaml } from '@codemirror/lang-yaml';
 import { bracketMatching, foldGutter, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language';
@@ -34,8 +34,8 @@ const THEME = EditorView.theme({
 });
 
 /**
- * Opens an editor in a shadow root of `parent`: there, CodeMirror's styles are constructed style sheets, which the
- * content security policy allows. The Tab key indents; Escape, then Tab leaves the editor.
+ * Opens an editor in a shadow root of `parent`. In a shadow root, CodeMirror uses constructed style sheets, which the
+ * content security policy allows. The Tab key indents; Escape followed by Tab leaves the editor.
  */
 export function openEditor(
   parent: HTMLElement,

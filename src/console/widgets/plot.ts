@@ -1,9 +1,9 @@
-/** Plots over time, in a chunk of their own: load it with `import()`. */
+/** Plots over time. They are a separate chunk, so load it with `import()`. */
 import uPlot from 'uplot';
 
 export interface Series {
   readonly label: string;
-  /** One value for each time; null where there is none. */
+  /** One value for each time; null if there is no value. */
   readonly values: readonly (number | null)[];
   readonly isDashed?: boolean;
 }
@@ -13,7 +13,7 @@ export interface PlotOptions {
   readonly times: readonly number[];
   readonly series: readonly Series[];
   readonly height?: number;
-  /** Text of a value on the axis and in the legend. */
+  /** Returns the text of a value for the axis and the legend. */
   readonly format: (value: number) => string;
 }
 
@@ -32,7 +32,7 @@ const dataOf = ({ times, series }: PlotOptions): uPlot.AlignedData => [
   ...series.map(({ values }) => [...values]),
 ];
 
-/** Time of day, with the date in plots of more than a day. */
+/** Text of a time: the time of day, and the date in plots of more than a day. */
 function timeText(seconds: number, isLong: boolean): string {
   const date = new Date(seconds * 1000);
   const two = (value: number): string => String(value).padStart(2, '0');
@@ -40,7 +40,9 @@ function timeText(seconds: number, isLong: boolean): string {
   return isLong ? `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}` : time;
 }
 
-/** Draws a plot as wide as `parent`. Its colours are those of the theme at the call: open it again after a switch. */
+/**
+ * Draws a plot as wide as `parent`, with the colours of the current theme. Open it again after a change of the theme.
+ */
 export function openPlot(parent: HTMLElement, options: PlotOptions): OpenPlot {
   const styles = getComputedStyle(parent);
   const colour = (name: string): string => styles.getPropertyValue(name).trim();

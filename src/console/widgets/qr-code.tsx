@@ -1,7 +1,7 @@
-/** QR code, in a chunk of its own: load it with `import()`. */
+/** QR code. It is a separate chunk, so load it with `import()`. */
 import { encode } from 'uqr';
 
-/** Draws the text as a QR code with black modules on white in all colours of the page. */
+/** Draws a QR code with black modules on white, in light and dark themes alike. */
 export default function QrCode({ text, label }: { readonly text: string; readonly label: string }) {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
   const modules = data.flatMap((row, y) => row.flatMap((isBlack, x) => (isBlack ? [`M${x} ${y}h1v1h-1z`] : [])));

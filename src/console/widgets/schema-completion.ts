@@ -1,4 +1,7 @@
-/** Completion, hover texts and problems of the YAML editor, in the editor's chunk. Texts are shown as text only. */
+/**
+ * Completion, hover texts and problems of the YAML editor. Part of the editor's chunk. Texts of the server are shown as
+ * plain text.
+ */
 import {
   autocompletion,
   type CompletionContext,
@@ -11,7 +14,7 @@ import { type EditorView, hoverTooltip, keymap, EditorView as View } from '@code
 import type { FieldHelp } from '../data/manifests/schema-help.ts';
 
 export interface EditorHelp {
-  /** Help for the object around an offset, whose fields complete a key. */
+  /** Help for the object that contains an offset. Its fields are the candidates for a key. */
   around(text: string, offset: number): Promise<FieldHelp | undefined>;
   /** Help for the field at an offset. */
   field(text: string, offset: number): Promise<FieldHelp | undefined>;
@@ -74,7 +77,7 @@ export interface LineProblem {
   readonly message: string;
 }
 
-/** Marks the lines of problems. Problems without a line are left out. */
+/** Marks the lines with problems. Problems without a line are not shown. */
 export function showProblems(view: EditorView, problems: readonly LineProblem[]): void {
   const { doc } = view.state;
   const diagnostics = problems.flatMap(({ line, message }): Diagnostic[] => {

@@ -1,4 +1,4 @@
-/** Terminal, in a chunk of its own: load it with `import()`. */
+/** Terminal. It is a separate chunk, so load it with `import()`. */
 import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
 import { documentWithoutStyles, withStandIns } from './adopted-style.ts';
@@ -11,13 +11,16 @@ export interface OpenTerminal {
 
 export interface TerminalOptions {
   readonly readOnly?: boolean;
-  /** Called for Ctrl-], which moves the focus out of the terminal: all other keys, also Tab, go into it. */
+  /**
+   * Called for Ctrl-], which moves the focus out of the terminal. All other keys, including Tab, are sent to the
+   * terminal.
+   */
   readonly onLeave?: () => void;
 }
 
 const SCROLLBACK_LINES = 5_000;
 
-/** Opens a terminal that fills `parent` and follows its size. Links in the output are text. */
+/** Opens a terminal that fills `parent` and adapts to its size. Links in the output are plain text. */
 export function openTerminal(parent: HTMLElement, { readOnly = false, onLeave }: TerminalOptions = {}): OpenTerminal {
   const styles = getComputedStyle(parent);
   const colour = (name: string): string => styles.getPropertyValue(name).trim();
@@ -28,7 +31,7 @@ export function openTerminal(parent: HTMLElement, { readOnly = false, onLeave }:
     screenReaderMode: true,
     fontSize: 13,
     fontFamily: colour('--mono'),
-    // OSC 8: no output of a container may open a page.
+    // Links of OSC 8 are disabled, so that the output of a container cannot open a page.
     linkHandler: { activate: () => undefined, allowNonHttpProtocols: false },
     theme: {
       background: colour('--back'),
@@ -37,7 +40,7 @@ export function openTerminal(parent: HTMLElement, { readOnly = false, onLeave }:
       selectionBackground: colour('--line'),
     },
   });
-  // OSC 52 would let the output read and write the clipboard.
+  // OSC 52 is disabled, because it would allow the output to read and write the clipboard.
   terminal.parser.registerOscHandler(52, () => true);
   terminal.attachCustomKeyEventHandler((event) => {
     if (onLeave === undefined || !event.ctrlKey || event.key !== ']') return true;
@@ -47,7 +50,7 @@ export function openTerminal(parent: HTMLElement, { readOnly = false, onLeave }:
   });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
-  // The viewport of xterm 6.0.0 ignores documentOverride.
+  // xterm 6.0.0 ignores documentOverride for its viewport.
   withStandIns(() => terminal.open(parent));
   fit.fit();
   const sizes = new ResizeObserver(() => fit.fit());

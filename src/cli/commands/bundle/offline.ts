@@ -64,7 +64,7 @@ export const bundleOfflineCommand: Command = {
       createOfflineBundle(options, onProgress),
     );
     const secret = given === 0 ? '' : ', with a join token: keep it secret';
-    // The token of the manifest is not printed.
+    // The summary does not print the token, which the manifest contains.
     const document = await printDocument(flags, { version, files, hasToken: given > 0 });
     out.stdout(document ?? `${bundle}: release ${version}, ${files.length} files${secret}\n`);
     return 0;

@@ -39,7 +39,7 @@ export const alertsCommand: Command = {
 
 const timeOf = (ms: number): string => new Date(ms).toISOString();
 
-/** The report with times as text. */
+/** The report with times as texts instead of milliseconds. */
 function documentOf({ alerts, evaluatedAtMs, ...report }: HostAlertReport): object {
   return {
     ...report,
@@ -54,7 +54,7 @@ export function exitCodeOf({ alerts }: Pick<HostAlertReport, 'alerts'>): number 
   return firing.includes('warning') ? 3 : 0;
 }
 
-/** A table, then the summary and the fix of each alert, then the endpoints that do not answer. */
+/** Prints a table of the alerts, the summary and fix of each alert, and the endpoints that do not respond. */
 export function printAlerts({ node, alerts, targets, evaluatedAtMs }: HostAlertReport): string {
   if (evaluatedAtMs === undefined) return `node ${node}: the rules were not evaluated yet; try again in a minute\n`;
   const rows = alerts.map(({ state, severity, name, sinceMs }) => [state, severity, name, timeOf(sinceMs)]);

@@ -45,7 +45,7 @@ const COLOURS: Readonly<Record<Result, string>> = { ok: '32', skipped: '2', unkn
 
 const STATE_WIDTH = 9;
 
-/** A line per check, in groups. Findings that are not ok have lines of their own with their fix. */
+/** Prints a line per check, in groups. Each finding that is not ok has a separate line with its fix. */
 export function printReport({ checks, counts }: DoctorReport, wide: boolean, colours: boolean): string {
   const width = Math.max(0, ...checks.map(({ id }) => id.length)) + 2;
   const paint = (result: Result, text: string): string =>

@@ -14,7 +14,8 @@ export const masterRestartCommand: Command = {
   examples: [['Restart the API server', 'master-restart api']],
   run: async ({ flags, positionals, out }) => {
     const component = checkComponent(positionals[0]);
-    // OKD's script takes the container as second argument. Each component has one container with the same name.
+    // OKD's script takes a container as second argument. Here, each component has one container, which has the
+    // component's name.
     if (positionals[1] !== undefined) checkComponent(positionals[1]);
     const [{ callControl, RESTART_TIMEOUT_MS }, { canonicalRoot, pathsBelow }] = await Promise.all([
       import('../../../host/control/control.ts'),

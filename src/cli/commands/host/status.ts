@@ -29,7 +29,7 @@ export const statusCommand: Command = {
     const intervalMs = watchInterval(interval);
     if (watch) return repeat(flags, intervalMs, out);
     const { text, problems, code, installed } = await shown(flags);
-    // A blank host has no facts; the reason is on stderr.
+    // A host without an installation has no facts to print; the reason is printed to stderr.
     if (installed || flags['output'] !== undefined) out.stdout(text);
     for (const problem of problems) out.stderr(`hyperedge: ${problem}\n`);
     return code;

@@ -144,7 +144,7 @@ function attributesOf({ device, smart }: Disk): string {
 
 const celsius = (value: number | undefined): string | undefined => (value === undefined ? undefined : `${value} °C`);
 
-/** Empty if there are no rows. A missing value is shown as `-`. */
+/** Table with a header. Empty if there are no rows. A missing value is shown as `-`. */
 function table(header: readonly string[], rows: readonly (readonly (string | number | undefined)[])[]): string {
   if (rows.length === 0) return '';
   return printTable(
@@ -153,7 +153,7 @@ function table(header: readonly string[], rows: readonly (readonly (string | num
   );
 }
 
-/** Empty if no field has a value. */
+/** Block of fields below a title. Empty if no field has a value. */
 function fields(title: string, pairs: readonly (readonly [string, string | undefined])[]): string {
   const given = pairs.flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[`  ${name}`, value]]));
   return given.length === 0 ? '' : printTable([title, ''], given);

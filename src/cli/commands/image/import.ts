@@ -44,7 +44,7 @@ export const imageImportCommand: Command = {
 
 type OnImportProgress = NonNullable<Parameters<ImageStore['importArchive']>[2]>;
 
-/** Shows one transfer for each stage of an import. */
+/** Runs an import and shows the progress of each stage as a transfer. */
 async function importing<T>(
   progress: Progress,
   file: string,

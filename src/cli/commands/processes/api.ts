@@ -1,7 +1,7 @@
 import { KUBERNETES_VERSION } from '../../../base/versions/version.ts';
 import { type Command, integerFlag, type Output, stringFlag, takeOwnFlags, UsageError } from '../../command.ts';
 
-/** This project's flags. All other flags are kube-apiserver's. */
+/** Flags of this project. All other flags are passed to kube-apiserver's parser. */
 const OWN = ['config', 'env', 'root', 'loglevel', 'profile'] as const;
 
 const run = async (argv: readonly string[], linked: boolean, out: Output, profileText = 'okd'): Promise<number> => {
@@ -22,7 +22,7 @@ const run = async (argv: readonly string[], linked: boolean, out: Output, profil
   }
 };
 
-/** Without kube-apiserver flags, the configuration of this host is used. */
+/** The command `api`. Without kube-apiserver flags, it uses the configuration of this host. */
 export const apiCommand: Command = {
   name: 'api',
   usage: '[--config FILE | KUBE-APISERVER-FLAGS]',
@@ -55,7 +55,7 @@ export const apiCommand: Command = {
   },
 };
 
-/** The command under the name `kube-apiserver`; it only accepts kube-apiserver's flags. */
+/** The command as `kube-apiserver`. Under this name it accepts only kube-apiserver's flags. */
 export const linkedApiCommand: Command = {
   ...apiCommand,
   run: ({ positionals, out }) => run(positionals, true, out),

@@ -9,7 +9,7 @@ import {
   UsageError,
 } from '../../command.ts';
 
-/** This project's flags. All other flags are etcd's. */
+/** Flags of this project. All other flags are passed to etcd's parser. */
 const OWN = ['config', 'env', 'root', 'loglevel', 'snapshots', 'update-record'] as const;
 
 const run = async (argv: readonly string[], own: { flags: FlagValues } | undefined, out: Output): Promise<number> => {
@@ -57,7 +57,7 @@ export const etcdCommand: Command = {
   },
 };
 
-/** The command under the name `etcd`; it only accepts etcd's flags. */
+/** The command as `etcd`. Under this name it accepts only etcd's flags. */
 export const linkedEtcdCommand: Command = {
   ...etcdCommand,
   run: ({ positionals, out }) => run(positionals, undefined, out),
@@ -90,7 +90,7 @@ Runs in the foreground until SIGTERM.
 ${own ? ours : ''}${flagHelp()}`;
 }
 
-/** Version in etcd's format, because tools parse the first line. */
+/** Version text in etcd's format, because tools parse its first line. */
 async function version(): Promise<string> {
   const { etcdVersion } = await import('../../../host/store/run.ts');
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;

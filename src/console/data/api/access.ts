@@ -1,6 +1,6 @@
 /**
- * The user's rights, for controls that are disabled with the reason. Answers are kept for a minute; equal questions
- * that are pending share one request. The server decides every action again.
+ * Queries the user's rights, for controls that are disabled with a reason. Answers are kept for a minute; equal queries
+ * that are pending share one request. The server checks every action again.
  */
 
 import type { ResourceType } from '../../../api/meta/object.ts';
@@ -53,7 +53,7 @@ export class Access {
     return verdict;
   }
 
-  /** Forgets all answers, for another user or after a change of roles. */
+  /** Discards all answers. Called for another user or after a change of roles. */
   clear(): void {
     this.#answers.clear();
   }

@@ -6,7 +6,7 @@ import { ApiError, type Status } from '../../../api/meta/status.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 
-/** Sends a request of the page with the user's token; it renews the token after a 401. */
+/** Sends a request with the user's token. After a response 401, the token is renewed. */
 export type Send = (path: string, request: RequestInit) => Promise<Response>;
 
 export interface ApiRequest {
@@ -21,7 +21,10 @@ export interface ApiRequest {
 export const MERGE_PATCH = 'application/merge-patch+json';
 export const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
 
-/** Longest wait for a host. A host without power never answers, and the API server waits longer for it. */
+/**
+ * Maximum wait for a host's response. A host without power never responds, and the API server's own time limit is
+ * longer.
+ */
 export const HOST_DEADLINE_MS = 6_000;
 
 export class Api {
@@ -72,7 +75,7 @@ export class Api {
     }
   }
 
-  /** A successful response whose body is still to be read. */
+  /** A successful response whose body has not been read yet. */
   async open(path: string, request: ApiRequest = {}): Promise<Response> {
     const response = await this.#send(path, request);
     if (response.ok) return response;
@@ -123,7 +126,7 @@ function statusOf(text: string): Partial<Status> {
     if (typeof parsed === 'object' && parsed !== null && 'kind' in parsed && parsed.kind === 'Status')
       return parsed as Partial<Status>;
   } catch {
-    // The body is of a proxy.
+    // The body was written by a proxy and is not JSON.
   }
   return text.trim() === '' ? {} : { message: text.trim().slice(0, 500) };
 }

@@ -19,12 +19,14 @@ export type ApplyResult =
 
 export interface ApplyOptions {
   readonly dryRun?: boolean;
-  /** Takes fields from other managers. */
+  /** Whether the fields that other managers own are taken over. */
   readonly force?: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** Applies a manifest. Throws the ApiError of other failures. */
+/**
+ * Applies a manifest. Conflicts and validation errors are part of the result; other failures are thrown as ApiError.
+ */
 export async function applyManifest(
   api: Api,
   type: ResourceType,
@@ -63,19 +65,22 @@ export async function applyManifest(
 }
 
 const UNTYPED = 'failed to create typed patch object';
-/** An object that does not fit the schema of server-side apply has no reason of its own. */
+/**
+ * Whether server-side apply rejected an object that does not fit the schema. Such an error has no specific reason, so
+ * the message is compared.
+ */
 const isUntyped = (error: unknown): error is ApiError => isApiError(error) && error.message.startsWith(UNTYPED);
 const UNTYPED_FIELD = /^failed to create typed patch object \([^)]*\): \.([^:]+): (.*)$/;
 
 export interface PlacedProblem {
-  /** Counted from 1; undefined if the field is not in the text. */
+  /** Line of the problem, counted from 1; undefined if the text does not contain the field. */
   readonly line: number | undefined;
   readonly message: string;
 }
 
 const FIELD_OF_MESSAGE = /(?:unknown|duplicate) field "([^"]+)"/g;
 
-/** Errors of an invalid object at the lines of its text, which begins at line `first`. */
+/** Errors of an invalid object, with the lines of its text. `first` is the line at which the text begins. */
 export function placedProblems(
   { causes, message }: { readonly causes: readonly StatusCause[]; readonly message: string },
   text: string,
@@ -89,7 +94,7 @@ export function placedProblems(
     return causes.map(({ field = '', message: each = '' }) => ({ line: place(field), message: `${field}: ${each}` }));
   const [, path, problem] = UNTYPED_FIELD.exec(message) ?? [];
   if (path !== undefined && problem !== undefined)
-    // Items of lists are named by their keys, which is the line of the list.
+    // The server names items of a list by their keys. The line of the list is used for them.
     return [{ line: place(path.replace(/\[(?!\d+\]).*$/, '')), message: `${path}: ${problem}` }];
   const fields = [...message.matchAll(FIELD_OF_MESSAGE)];
   return fields.length === 0
@@ -112,7 +117,7 @@ export function withoutServerFields(object: KubeObject): KubeObject {
   return { ...rest, metadata };
 }
 
-/** Line of the field path in YAML text, counted from 1, for errors at the line; undefined if it is not found. */
+/** Line of a field path in YAML text, counted from 1; undefined if the field is not found. */
 export function lineOfField(yaml: string, field: string): number | undefined {
   const steps = field
     .replaceAll(/\[(\d+)\]/g, '.#$1')

@@ -1,4 +1,4 @@
-/** Addresses of the kinds that pages show. Kinds that are not listed come from discovery. */
+/** Paths of the kinds that pages show. Kinds that are not listed here are found by discovery. */
 
 import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from '../../../api/generated/apps/v1.ts';
 import type { CronJob, Job } from '../../../api/generated/batch/v1.ts';
@@ -133,7 +133,7 @@ export function conditionOf(object: unknown, name: string): ConditionView | unde
   return conditionsOf(object).find(({ type: each }) => each === name);
 }
 
-/** Text of a value of a secret, or its size if it is binary. */
+/** A secret's value as text; for binary data, a text with its size. */
 export function decodeSecret(value: string): string {
   try {
     const bytes = Uint8Array.from(atob(value), (character) => character.charCodeAt(0));

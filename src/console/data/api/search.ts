@@ -1,7 +1,7 @@
 /**
- * Objects for the palette. The API has no search: the first objects of a few kinds are listed by their metadata, kept
- * for some seconds and filtered here, and objects with exactly the given name are requested from the server.
- * `po web` searches one kind, by its plural, its kind or a short name.
+ * Finds objects for the palette. The API has no search by text. Therefore the first objects of a few kinds are listed
+ * by their metadata, cached for some seconds and filtered here, and objects with exactly the given name are requested
+ * from the server. `po web` searches only one kind, which is given by its plural, its kind or a short name.
  */
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -11,7 +11,7 @@ import { collectionPath, query } from '../../../client/resource-path.ts';
 import type { Api } from './api.ts';
 import { type ServedKind, servedKinds } from './discovery.ts';
 
-/** Objects of a kind that are listed. */
+/** Maximum number of objects of a kind that are listed. */
 export const LISTED = 500;
 const MAX_FOUND = 25;
 const MAX_LISTS = 100;
@@ -35,7 +35,7 @@ const COMMON = [
 export interface FoundObject {
   readonly type: ResourceType;
   readonly name: string;
-  /** '' for objects of the cluster. */
+  /** '' for cluster-scoped objects. */
   readonly namespace: string;
 }
 
@@ -53,14 +53,14 @@ export class ObjectSearch {
   #kinds: Kept<readonly ServedKind[]> | undefined;
   readonly #lists = new BoundedMap<string, Kept<readonly FoundObject[]>>(MAX_LISTS);
 
-  /** `namespace` is searched where the user may not list all namespaces; '' for none. */
+  /** `namespace` returns the namespace that is searched if the user may not list all namespaces; '' for none. */
   constructor(api: Api, clock: Clock, namespace: () => string) {
     this.#api = api;
     this.#clock = clock;
     this.#namespace = namespace;
   }
 
-  /** Objects whose names contain the words, the best first. Kinds that the user may not list have none. */
+  /** Objects whose names contain the words, best match first. Kinds that the user may not list are omitted. */
   async find(text: string, signal: AbortSignal): Promise<readonly FoundObject[]> {
     const words = text.trim().toLowerCase().split(/\s+/);
     if (words.join('').length < MIN_LENGTH) return [];
@@ -101,7 +101,7 @@ export class ObjectSearch {
   }
 
   #withName(type: ServedKind, name: string, signal: AbortSignal): Promise<readonly FoundObject[]> {
-    // Other texts are no names, and commas would add requirements to the selector.
+    // Other texts cannot be names, and a comma would add a requirement to the selector.
     if (!/^[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?$/.test(name)) return Promise.resolve([]);
     return this.#request(type, { fieldSelector: `metadata.name=${name}`, limit: MAX_FOUND }, signal);
   }

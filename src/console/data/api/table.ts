@@ -1,6 +1,6 @@
 /**
- * Server-side tables of any resource as a live collection. Rows carry the metadata of their objects.
- * Source: meta.k8s.io/v1 Table.
+ * Server-side tables of any resource as a live collection. Each row contains the metadata of its object. Source:
+ * meta.k8s.io/v1 Table.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { FeedSource } from '../watch/feed.ts';
@@ -10,11 +10,11 @@ export interface TableColumn {
   readonly type: string;
   readonly format: string;
   readonly description: string;
-  /** Columns above 0 are shown on request only. */
+  /** Columns with priority 0 are always shown, others only on request. */
   readonly priority: number;
 }
 
-/** A row; the metadata makes it usable as an object of a feed. */
+/** A row. Its metadata makes it usable as an object of a feed. */
 export interface TableRow extends KubeObject {
   readonly cells: readonly unknown[];
 }
@@ -27,7 +27,7 @@ interface WireTable {
   readonly rows?: readonly { readonly cells?: readonly unknown[]; readonly object?: KubeObject }[];
 }
 
-/** `onColumns` receives the columns of each list. */
+/** `onColumns` is called with the columns of each list. */
 export function tableSource(
   path: string,
   selectors: { readonly labelSelector?: string | undefined; readonly fieldSelector?: string | undefined },
@@ -65,7 +65,7 @@ export function cellText(cell: unknown): string {
   return typeof cell === 'object' ? JSON.stringify(cell) : String(cell);
 }
 
-/** Order of cells: numbers by value, durations such as `5m` by length, other text by its characters. */
+/** Compares cells: numbers by value, durations such as `5m` by length, other texts by their characters. */
 export function compareCells(a: unknown, b: unknown): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b;
   const left = cellText(a);

@@ -5,7 +5,7 @@ import type { RbacObjects } from './who-can.ts';
 
 export interface Bearer {
   readonly kind: 'User' | 'Group' | 'ServiceAccount';
-  /** Namespace of a service account; '' for others. */
+  /** Namespace of a service account; '' for users and groups. */
   readonly namespace: string;
   readonly name: string;
 }
@@ -23,7 +23,7 @@ export interface Grant {
   readonly target: string;
   readonly role: string;
   readonly binding: string;
-  /** The subject of the binding: the bearer itself or a group of it. */
+  /** Subject of the binding: the bearer itself or one of its groups. */
   readonly through: string;
 }
 
@@ -90,7 +90,7 @@ function targetOf({ apiGroups = [], resources = [], resourceNames = [], nonResou
   return `${all.join(', ')}${resourceNames.length === 0 ? '' : ` with the name ${resourceNames.join(', ')}`}`;
 }
 
-/** Groups of users; none if this profile has no such kind, or the user may not read it. */
+/** Groups of users. Empty if this profile has no such kind or the user may not read it. */
 export async function readMemberships(api: Api): Promise<readonly Membership[]> {
   interface Group {
     readonly metadata?: { readonly name?: string };
@@ -102,5 +102,5 @@ export async function readMemberships(api: Api): Promise<readonly Membership[]> 
   return (list?.items ?? []).map(({ metadata, users }) => ({ group: metadata?.name ?? '', users: users ?? [] }));
 }
 
-/** The permission that the page needs. */
+/** Permission that the user needs for the page. */
 export const READ_BINDINGS = { verb: 'list', group: RBAC, resource: 'clusterrolebindings' };

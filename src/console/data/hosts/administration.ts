@@ -19,7 +19,7 @@ import { type Api, hostPath } from '../api/api.ts';
 import { bytesText } from '../format.ts';
 import { isMaster } from './contact.ts';
 
-/** Upload of a file with the user's token. Resolves with the body of a successful response. */
+/** Uploads a file with the user's token. Resolves with the body of a successful response. */
 export type SendFile = (path: string, file: Blob, options: SendOptions) => Promise<string>;
 
 export interface SendOptions {
@@ -47,7 +47,7 @@ const STATE = object({
       ),
     }),
   ),
-  /** Level of the store's log. Hosts of earlier releases do not report it. */
+  /** Level of the store's log; missing in reports of hosts of earlier releases. */
   level: optional(fact(number)),
   ring: fact(
     list(
@@ -95,7 +95,7 @@ export interface MemberView {
   readonly size: string;
 }
 
-/** Entries behind the leader from which a member is shown as late. */
+/** Number of entries by which a member may lag behind the leader before it is shown as late. */
 const LATE_ENTRIES = 1000;
 
 /** Names of the masters, sorted. */
@@ -114,10 +114,10 @@ export type Read<T> = { readonly value: T } | { readonly error: string };
 
 export const failedRead = (error: unknown): { readonly error: string } => ({ error: messageOf(error) });
 
-/** Delay before the next master is queried as well. A host that is off answers late or not at all. */
+/** Delay before the next master is queried in parallel, because a host that is down responds late or not at all. */
 const NEXT_MASTER_MS = 1_500;
 
-/** The first complete report of a master. Masters are queried one after the other, without waiting for slow ones. */
+/** The first complete report of a master. Masters are queried in turn; a slow master does not delay the next query. */
 export async function firstStore(
   api: Api,
   clock: Clock,
@@ -168,7 +168,7 @@ const pause = (clock: Clock, ms: number): Promise<undefined> =>
 export const readSnapshots = async (api: Api, node: string, signal: AbortSignal): Promise<SnapshotReport> =>
   decode(SNAPSHOTS, await api.hostJson<unknown>(node, pathOf('snapshots'), { signal }), `snapshots of ${node}`);
 
-/** Members with the flush times that the ring reports. */
+/** Members with the flush times that the gossip ring reports. */
 export function memberViews({ store, ring }: StoreState): readonly MemberView[] {
   const plain = (id: string | undefined): string | undefined => id?.replace(/^0+/, '');
   const flushes = new Map((ring.value ?? []).map(({ memberId, fsyncMs }) => [plain(memberId), fsyncMs]));
@@ -186,7 +186,10 @@ export function memberViews({ store, ring }: StoreState): readonly MemberView[] 
   });
 }
 
-/** Saves a snapshot. `onBytes`: bytes of the file so far. The host continues if the request is ended. */
+/**
+ * Saves a snapshot on the host. `onBytes` is called with the number of bytes written so far. The host continues if the
+ * request is cancelled.
+ */
 export async function saveSnapshot(api: Api, node: string, onBytes: (bytes: number) => void): Promise<SavedSnapshot> {
   const response = await api.open(hostPath(node, pathOf('snapshots')), { method: 'POST' });
   return decode(SAVED, await resultOf(response, onBytes), `snapshot of ${node}`);
@@ -216,7 +219,7 @@ export async function downloadSnapshot(
   return blob;
 }
 
-/** Uploads an archive to a node and imports it there. Resolves with a text about what was imported. */
+/** Uploads an archive to a node and imports it there. Resolves with a text about the imported content. */
 export async function uploadArchive(
   api: Api,
   send: SendFile,
@@ -238,7 +241,9 @@ export async function uploadArchive(
     : [bundle.version];
 }
 
-/** The result in the last line. Throws its error, and if the lines end without an outcome. */
+/**
+ * Reads the result in the last line of a response. Throws the error in that line, or an error if there is no result.
+ */
 async function resultOf(response: Response, onBytes: (bytes: number) => void = () => undefined): Promise<unknown> {
   const decoder = new TextDecoder();
   let rest = '';

@@ -1,4 +1,4 @@
-/** Hosts that do not answer: the time of the last contact, and what to do. */
+/** Hosts that do not respond: the time of the last contact, and a suggested fix. */
 import type { Lease } from '../../../api/generated/coordination/v1.ts';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { objectPath } from '../../../client/resource-path.ts';
@@ -7,7 +7,7 @@ import { conditionOf, LEASES } from '../api/resources.ts';
 
 export interface LostHost {
   readonly name: string;
-  /** Time of the last sign of the kubelet; '' if it has never reported. */
+  /** Time of the kubelet's last report; '' if it has never reported. */
   readonly lastContact: string;
   /** Reason in the condition of the node. */
   readonly detail: string;
@@ -15,7 +15,7 @@ export interface LostHost {
 }
 
 const LEASE_NAMESPACE = 'kube-node-lease';
-/** Leases that are read at once. */
+/** Maximum number of leases that are read. */
 const MAX_LEASES = 20;
 
 const MASTER = /^node-role\.kubernetes\.io\/(?:master|control-plane)$/;
@@ -23,7 +23,10 @@ const MASTER = /^node-role\.kubernetes\.io\/(?:master|control-plane)$/;
 export const isMaster = ({ metadata }: Node): boolean =>
   Object.keys(metadata?.labels ?? {}).some((label) => MASTER.test(label));
 
-/** Whether the node controller or the gossip ring has declared the host dead. Its usage and reports are old then. */
+/**
+ * Whether the node controller or the gossip ring has declared the host dead. Usage and reports of such a host are
+ * outdated.
+ */
 export const isLost = (node: Node): boolean => conditionOf(node, 'Ready')?.status === 'Unknown';
 
 export const answering = (nodes: readonly Node[]): readonly Node[] => nodes.filter((node) => !isLost(node));
@@ -44,7 +47,10 @@ export function lostHosts(nodes: readonly Node[], renewals: ReadonlyMap<string, 
   });
 }
 
-/** The kubelet writes its status every five minutes, and its lease every ten seconds. */
+/**
+ * Heartbeat in the node's status. The kubelet writes it only every five minutes, but renews its lease every ten
+ * seconds.
+ */
 const heartbeatOf = ({ status }: Node): string | undefined =>
   status?.conditions?.find(({ type }) => type === 'Ready')?.lastHeartbeatTime;
 
@@ -54,7 +60,7 @@ function latest(times: readonly (string | undefined)[]): string {
   return known.toSorted((a = '', b = '') => Date.parse(b) - Date.parse(a))[0] ?? '';
 }
 
-/** Times of the last renewal of leases. Leases that are missing or may not be read are left out. */
+/** Renewal times of leases. Leases that are missing or that the user may not read are omitted. */
 export async function readRenewals(
   api: Api,
   names: readonly string[],

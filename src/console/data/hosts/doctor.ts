@@ -44,13 +44,13 @@ export async function runHostChecks(api: Api, node: string, signal: AbortSignal)
 export interface CheckGroup {
   readonly name: string;
   readonly checks: readonly HostCheck[];
-  /** Number of checks without a problem or without a use on this host. */
+  /** Number of checks that found no problem or do not apply to this host. */
   readonly fine: number;
 }
 
 const FINE = new Set(['ok', 'skipped']);
 
-/** Checks with problems by group, each with the findings that explain its result. */
+/** Checks that found problems, by group, each with the findings that explain its result. */
 export function problemsOf({ checks }: HostReport): readonly CheckGroup[] {
   return [...Map.groupBy(checks, ({ group }) => group)].map(([name, members]) => ({
     name,
@@ -61,7 +61,7 @@ export function problemsOf({ checks }: HostReport): readonly CheckGroup[] {
   }));
 }
 
-/** `1 error, 2 warnings, 40 ok`; results that do not occur are left out. */
+/** Text such as `1 error, 2 warnings, 40 ok`. Results that do not occur are omitted. */
 export function countsText(counts: HostReport['counts']): string {
   const words: readonly (readonly [string, string, string])[] = [
     ['error', 'error', 'errors'],

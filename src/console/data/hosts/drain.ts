@@ -22,7 +22,7 @@ export async function setCordoned(api: Api, node: string, isCordoned: boolean): 
 
 export interface DrainPlan {
   readonly evict: readonly Pod[];
-  /** Pods that stay, with the reason. */
+  /** Pods that are not evicted, with the reason. */
   readonly stay: readonly { readonly pod: Pod; readonly reason: string }[];
   /** Consequences that the user must accept. */
   readonly warnings: readonly string[];
@@ -56,7 +56,7 @@ export function planDrain(pods: readonly Pod[]): DrainPlan {
 export interface DrainProgress {
   readonly total: number;
   readonly gone: number;
-  /** Pods that are still there, with what they wait for. */
+  /** Pods that still exist, with the reason why they are not deleted yet. */
   readonly waiting: readonly { readonly name: string; readonly text: string }[];
 }
 
@@ -72,7 +72,10 @@ export async function podsOfNode(api: Api, node: string): Promise<readonly Pod[]
   return (await api.json<{ readonly items?: readonly Pod[] }>(path)).items ?? [];
 }
 
-/** Cordons the node and evicts the pods of the plan. Resolves when all are deleted; rejects when the signal aborts. */
+/**
+ * Cordons the node and evicts the pods of the plan. Resolves when all of them are deleted; rejects when the signal
+ * aborts.
+ */
 export async function drain(node: string, plan: DrainPlan, context: DrainContext): Promise<void> {
   const { api, clock, signal, onProgress } = context;
   await setCordoned(api, node, true);

@@ -1,10 +1,10 @@
-/** History of the flushes of the store's members, as lines of one plot. */
+/** History of the flush times of the store's members, as lines of one plot. */
 import type { Api } from '../api/api.ts';
 import { type History, type HistoryMetric, readHistory, type Span } from './history.ts';
 
 export const FLUSH_METRIC = 'storeLatency';
 
-/** Flush times of the members by node. Throws only if no node answers. Undefined: there are no samples. */
+/** Flush times of the members by node; undefined for a node without samples. Throws only if no node responds. */
 export async function readFlushTimes(
   api: Api,
   nodes: readonly string[],
@@ -21,8 +21,8 @@ export async function readFlushTimes(
 }
 
 /**
- * One history with the nodes as the names of its metrics. The times of the nodes are moved to one grid, by less than a
- * step. A node without samples has a line without values. Undefined if no node has samples.
+ * Combines histories into one, with a metric for each node. Times are aligned to a common grid, by less than one step.
+ * A node without samples gets a line without values. Undefined if no node has samples.
  */
 export function linesOf(histories: ReadonlyMap<string, History | undefined>, metric: string): History | undefined {
   const known = [...histories.values()].flatMap((history) => {

@@ -28,11 +28,11 @@ export interface History {
 export interface HistoryRequest {
   readonly metrics: readonly string[];
   readonly since: Span;
-  /** Undefined: the node itself. */
+  /** Undefined for the history of the node itself. */
   readonly pod?: { readonly namespace: string; readonly name: string };
 }
 
-/** Lines of a plot and their metrics. */
+/** Title of a plot and the metrics of its lines. */
 export interface PlotSpec {
   readonly title: string;
   readonly lines: readonly { readonly metric: string; readonly label: string }[];
@@ -68,7 +68,7 @@ export const NODE_PLOTS: readonly PlotSpec[] = [
   },
   { title: 'Temperature', lines: [{ metric: 'temperature', label: 'hottest zone' }] },
 ];
-/** Plots of pods, and of the whole cluster. */
+/** Plots of pods and of the whole cluster. */
 export const USAGE_PLOTS = NODE_PLOTS.slice(0, 2);
 
 const VALUES = list(nullable(number));
@@ -78,7 +78,7 @@ const ANSWER = object({
   series: list(object({ metrics: map(object({ unit: text, average: VALUES, max: VALUES })) })),
 });
 
-/** History of a node or of one of its pods. Undefined: there are no samples of it. */
+/** History of a node or of one of its pods; undefined if there are no samples. */
 export async function readHistory(
   api: Api,
   node: string,
@@ -123,7 +123,7 @@ export function sumOfNodes(
   return { ...sum, note };
 }
 
-/** Sums of the averages of several nodes. A time has a value if one of the nodes has a sample for it. */
+/** Sums of the averages of several nodes. A time has a value if at least one node has a sample for it. */
 export function sumOf(histories: readonly History[]): History | undefined {
   if (histories.length === 0) return undefined;
   const times = [...new Set(histories.flatMap((each) => each.times))].sort((a, b) => a - b);
@@ -157,7 +157,7 @@ export function valueText(value: number, unit: string): string {
   return `${Math.round(value * 1000) / 1000} ${unit}`;
 }
 
-/** `used: average 412 m, highest 3.87 cores, latest 400 m`; undefined without samples. */
+/** Text such as `used: average 412 m, highest 3.87 cores, latest 400 m`; undefined if there are no samples. */
 export function summaryOf(label: string, { unit, average, max }: HistoryMetric): string | undefined {
   const known = average.filter((value) => value !== null);
   const latest = known.at(-1);

@@ -4,7 +4,7 @@ import { type AnyObject, listAt, numberAt, textAt } from '../api/resources.ts';
 import { bytesText } from '../format.ts';
 
 const PREFIX = 'machineconfiguration.openshift.io/';
-/** Beginning of the reason that the daemon reports for files that differ from the configuration. */
+/** Prefix of the reason that the machine config daemon reports for files that differ from the configuration. */
 const DRIFT = 'unexpected on-disk state';
 const PROVIDER_ID = /^baremetalhost:\/\/\/([^/]+)\/([^/]+)\//;
 
@@ -14,7 +14,7 @@ export interface HostConfig {
   /** Names of rendered configurations; '' if there is none. */
   readonly current: string;
   readonly desired: string;
-  /** Difference between the host and its configuration. */
+  /** Difference between the host and its configuration; '' if there is none. */
   readonly drift: string;
   readonly reason: string;
 }
@@ -46,7 +46,7 @@ export function bareMetalHostOf({ spec }: Node): { readonly namespace: string; r
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
 
-/** Facts of `status.hardware` of a BareMetalHost, as pairs of a name and a text. Empty texts are left out. */
+/** Facts of a BareMetalHost's `status.hardware`, as pairs of a name and a text. Empty facts are omitted. */
 export function hardwareFacts(host: AnyObject | undefined): readonly (readonly [string, string])[] {
   const hardware = (...path: readonly string[]): string => textAt(host, 'status', 'hardware', ...path);
   const joined = (...texts: readonly string[]): string => texts.filter((each) => each !== '').join(' ');

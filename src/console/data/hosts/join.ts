@@ -1,6 +1,6 @@
 /**
- * Tokens for new nodes, with the user's right to create secrets in `kube-system`. Tokens for masters carry keys that no
- * API serves, so the console does not make them. Secrets of existing tokens are never read.
+ * Creates tokens for new nodes, with the user's right to create secrets in `kube-system`. Tokens for masters contain
+ * keys that no API serves, so the console cannot create them. Secrets of existing tokens are never read.
  */
 import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
@@ -30,16 +30,16 @@ export interface JoinCommand {
   readonly tokenId: string;
   readonly expires: string;
   readonly server: string;
-  /** Contains the secret. */
+  /** The command, which contains the secret. */
   readonly command: string;
 }
 
 export const HOURS = [1, 4, 24] as const;
 
-/** Creates a token for nodes and the command for the new host. */
+/** Creates a token for nodes, and the command to run on the new host. */
 export async function createJoinCommand(context: JoinContext, hours: number): Promise<JoinCommand> {
   const { api, nowMs } = context;
-  // Everything that may fail without a token is read first.
+  // All data is read before the token is created, so that a failed read leaves no unused token.
   const { server, pem } = clusterOf(await readClusterInfo(api));
   const hash = await caHash(pem);
   const id = randomText(6, context);
@@ -79,7 +79,7 @@ async function untilSigned({ api, sleep }: JoinContext, id: string): Promise<voi
 const readClusterInfo = (api: Api): Promise<ConfigMap> =>
   api.json<ConfigMap>(objectPath(CONFIG_MAPS, 'cluster-info', 'kube-public'));
 
-/** Server and authority of the published kubeconfig. They become words of a command, so they are checked. */
+/** Server and CA in the published kubeconfig. They become part of a command, so they are validated. */
 function clusterOf({ data }: ConfigMap): { readonly server: string; readonly pem: string } {
   const text = data?.['kubeconfig'] ?? '';
   const [, server = ''] = /"?server"?:\s*"?(https:\/\/[\w.:[\]-]+)\/?"?/.exec(text) ?? [];
@@ -89,7 +89,7 @@ function clusterOf({ data }: ConfigMap): { readonly server: string; readonly pem
   return { server, pem: atob(authority) };
 }
 
-/** Reason why other hosts cannot use the address; undefined if they can. */
+/** Reason why other hosts cannot reach the address; undefined if they can. */
 export function addressProblem(server: string): string | undefined {
   const { hostname } = new URL(server);
   return /^(?:localhost|127\.|\[::1\])/.test(hostname)
@@ -97,7 +97,10 @@ export function addressProblem(server: string): string | undefined {
     : undefined;
 }
 
-/** Bytes at or above the largest multiple of the alphabet's size are dropped, so that all characters are as likely. */
+/**
+ * Random text. Bytes at or above the largest multiple of the alphabet's size are dropped, so that all characters are
+ * equally likely.
+ */
 function randomText(length: number, { bytes }: JoinContext): string {
   const limit = 256 - (256 % ALPHABET.length);
   let text = '';
@@ -112,7 +115,7 @@ export interface ListedToken {
   readonly created: string;
 }
 
-/** Existing tokens, by their metadata only. */
+/** Existing tokens, read as metadata only. */
 export async function listTokens(api: Api): Promise<readonly ListedToken[]> {
   const path = collectionPath(SECRETS, TOKEN_NAMESPACE) + query({ fieldSelector: `type=${TOKEN_TYPE}`, limit: 500 });
   const { items = [] } = await api.json<{ readonly items?: readonly KubeObject[] }>(path, { accept: METADATA_LIST });

@@ -1,4 +1,4 @@
-/** Alerts with their fix, and the maintenance that hosts report as conditions of their nodes. */
+/** Firing alerts with their fixes, and maintenance facts, both from conditions that hosts set on their nodes. */
 import { ruleGroups } from '../../../alerts/core/rules.ts';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { conditionOf } from '../api/resources.ts';
@@ -18,7 +18,7 @@ export interface MaintenanceFacts {
 }
 
 const ALERTS = 'HyperedgeAlerts';
-/** `NAME (SEVERITY)`, as the host writes it into the condition. */
+/** Matches `NAME (SEVERITY)`, the form in which the host writes alerts into the condition. */
 const ENTRY = /(\w+) \((critical|warning)\)/g;
 const OTHER_FIX = 'Run "hyperedge alerts" on the host.';
 const DATE = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
@@ -44,18 +44,18 @@ export function alertsOf(nodes: readonly Node[]): readonly FiringAlert[] {
   return alerts.sort((a, b) => Number(b.severity === 'critical') - Number(a.severity === 'critical'));
 }
 
-/** The text of a rule, whose fields other than the instance are not in the condition. */
+/** Text of a rule with the node as instance. Other labels are unknown, because the condition does not contain them. */
 const textOf = (template: string, node: string): string =>
   template
     .replaceAll(/\{\{\s*\$labels\.instance\s*\}\}/g, node)
     .replaceAll(/\{\{\s*\$labels\.job\s*\}\}/g, 'A component')
     .replaceAll(/\{\{[^}]*\}\}\s*/g, '');
 
-/** The next expiry of a certificate in the cluster; further ones only if they need attention. */
+/** The certificate in the cluster that expires next; further certificates only if they need attention. */
 export const expiriesOf = (nodes: readonly Node[]): readonly MaintenanceFacts[] =>
   shortened(factsOf(nodes, 'CertificateExpiresSoon').toSorted((a, b) => (dateOf(a) < dateOf(b) ? -1 : 1)));
 
-/** The newest snapshot of the cluster; further ones only if they need attention. */
+/** The newest snapshot of the cluster; further snapshots only if they need attention. */
 export const snapshotsOf = (nodes: readonly Node[]): readonly MaintenanceFacts[] =>
   shortened(factsOf(nodes, 'SnapshotOverdue').toSorted((a, b) => (dateOf(a) > dateOf(b) ? -1 : 1)));
 

@@ -1,4 +1,4 @@
-/** Restarts of control-plane components of a host, also of the API server that answers the console. */
+/** Restarts control-plane components of a host, including the API server that serves the console. */
 import { ApiError } from '../../../api/meta/status.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { type Decoded, decode, list, object, optional, text } from '../../../base/decode.ts';
@@ -33,9 +33,9 @@ export interface RestartContext {
 }
 
 const POLL_MS = 1_000;
-/** Longer than the time limit of the host. */
+/** Time limit for a restart, longer than that of the host. */
 const LIMIT_MS = 400_000;
-/** Reports without the restart after which it has not started. */
+/** Maximum number of reports that do not contain the restart. After these, the restart counts as not started. */
 const MAX_ABSENT = 3;
 const MAX_LINE = 16_384;
 
@@ -47,8 +47,8 @@ export const readRestarts = async (api: Api, node: string, signal: AbortSignal):
   decode(REPORT, await api.hostJson<unknown>(node, PATH, { signal }), `restarts on ${node}`);
 
 /**
- * Restarts a component and resolves when it is ready. If the connection breaks, the outcome is read from the host as
- * soon as an API server answers again. Throws the reason of the host if the component does not become ready.
+ * Restarts a component and resolves when the component is ready. If the connection breaks, the outcome is read from the
+ * host as soon as an API server responds again. Throws the host's reason if the component does not become ready.
  */
 export async function restartComponent(node: string, component: string, context: RestartContext): Promise<void> {
   const { api, signal, onProgress } = context;
@@ -67,7 +67,10 @@ export async function restartComponent(node: string, component: string, context:
   if (outcome.error !== undefined) throw new Error(outcome.error);
 }
 
-/** Requests the restart. Undefined if the connection breaks before the outcome. Sets the ID when it is known. */
+/**
+ * Requests the restart and sets its ID in `known` as soon as the host reports it. Resolves with the outcome; undefined
+ * if the connection breaks before.
+ */
 async function requested(
   node: string,
   component: string,

@@ -1,4 +1,4 @@
-/** Revisions of the control plane, as the operators and their config maps show them. */
+/** Revisions of the control plane, from the operators and their config maps. */
 import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import type { AnyObject } from '../api/resources.ts';
 import { listAt, numberAt, textAt } from '../api/resources.ts';
@@ -40,7 +40,7 @@ export interface RevisionView {
   readonly state: string;
   readonly reason: string;
   readonly created: string;
-  /** Settings of the operator's object as JSON, one field a line. */
+  /** Settings in the operator's object, as JSON with one field per line. */
   readonly settings: string;
 }
 
@@ -67,7 +67,7 @@ function indented(text: string): string {
   }
 }
 
-/** `4m 12s` between two times; '' if one is missing. */
+/** Duration between two times, such as `4m 12s`; '' if a time is missing. */
 export function tookText(started: string, completed: string): string {
   const seconds = Math.round((Date.parse(completed) - Date.parse(started)) / 1_000);
   if (Number.isNaN(seconds) || seconds < 0) return '';

@@ -11,24 +11,24 @@ export type UseSpan = keyof typeof USE_SPANS;
 
 export interface UseView {
   readonly key: string;
-  /** Namespace and name. */
+  /** Namespace and name of the claim. */
   readonly claim: string;
   readonly requester: string;
   readonly start: string;
   /** '' while the claim has the rig. */
   readonly end: string;
   readonly duration: string;
-  /** '' if it was not recorded. */
+  /** Node that has the recording; '' if the use was not recorded. */
   readonly node: string;
   readonly state: string;
 }
 
 export interface UseBar {
   readonly key: string;
-  /** Shares of the span, from 0 to 1. */
+  /** Start and width of the bar, as fractions of the span from 0 to 1. */
   readonly from: number;
   readonly width: number;
-  /** Number of the requester's colour, from 1. */
+  /** Index of the requester's colour, counted from 1. */
   readonly colour: number;
   readonly label: string;
 }
@@ -39,10 +39,10 @@ export interface Timeline {
 }
 
 const COLOURS = 6;
-/** A shorter use would not be seen. */
+/** Minimum width of a bar. A narrower bar would be invisible. */
 const MIN_WIDTH = 0.004;
 
-/** Uses in the status of a rig, newest first. Entries without a valid start are left out. */
+/** Uses in the status of a rig, newest first. Entries without a valid start are omitted. */
 export function usesOf(rig: AnyObject, nowMs: number): readonly UseView[] {
   return listAt(rig, 'status', 'history').flatMap((use, index) => {
     const [start, end] = [textAt(use, 'grantedAt'), textAt(use, 'endedAt')];
@@ -65,7 +65,7 @@ const endMs = (end: string, nowMs: number): number => {
   return Number.isNaN(parsed) ? nowMs : parsed;
 };
 
-/** The uses of the last `spanMs`. */
+/** Bars of the uses during the last `spanMs`. */
 export function timelineOf(uses: readonly UseView[], spanMs: number, nowMs: number): Timeline {
   const colours = new Map<string, number>();
   const bars: UseBar[] = [];
@@ -83,7 +83,7 @@ export function timelineOf(uses: readonly UseView[], spanMs: number, nowMs: numb
 }
 
 const RECORDINGS = object({
-  // API servers of earlier releases send no node, and the recordings of the present one.
+  // API servers of earlier releases send no `node` and list only recordings of the current node.
   items: list(object({ node: optional(text), name: text, start: text, bytes: number, isOpen: flag })),
   failures: optional(list(object({ node: text, message: text }))),
 });
@@ -91,18 +91,18 @@ export type RecordingView = Decoded<typeof RECORDINGS>['items'][number];
 
 export interface RecordingList {
   readonly items: readonly RecordingView[];
-  /** Nodes whose recordings are missing in the list, with the reason. */
+  /** Nodes whose recordings could not be listed, with the reason. */
   readonly failures: readonly { readonly node: string; readonly message: string }[];
 }
 
-/** The page shows the end of a longer recording. */
+/** Maximum size of shown text. For a longer recording, the page shows the end. */
 const MAX_SHOWN = 256 * 1024;
-/** The node keeps at most 10 MiB in a file. */
+/** Maximum size of a recording to download. A node keeps at most 10 MiB in a file. */
 const MAX_BYTES = 64 << 20;
 
 const pathOf = (rig: string): string => objectPath(RIGS, rig, undefined, 'recordings');
 
-/** Recordings on the present node of a rig and on the nodes of its last uses. */
+/** Recordings on the rig's current node and on the nodes of its last uses. */
 export async function readRecordings(api: Api, rig: string, signal: AbortSignal): Promise<RecordingList> {
   const body = await api.json<unknown>(pathOf(rig), { signal });
   const { items, failures = [] } = decode(RECORDINGS, body, `recordings of ${rig}`);
@@ -122,7 +122,7 @@ export async function downloadRecording(
   return response.blob();
 }
 
-/** Lines of safe text from the end of a recording. */
+/** Lines from the end of a recording, without control characters. */
 export async function recordingText(blob: Blob): Promise<{ readonly text: string; readonly isCut: boolean }> {
   const isCut = blob.size > MAX_SHOWN;
   const read = await (isCut ? blob.slice(blob.size - MAX_SHOWN) : blob).text();

@@ -1,4 +1,4 @@
-/** Requests for rigs and claims. Administrators use the rig itself; others the claim that has it. */
+/** Requests for rigs and claims. Administrators use the rig itself; other users use the claim that holds the rig. */
 import { collectionPath, objectPath, query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
 import { type AnyObject, at, RIG_CLAIMS, RIGS, textAt } from '../api/resources.ts';
@@ -21,7 +21,7 @@ export const consolePath = (target: RigTarget): string =>
   objectPath(typeOf(target), target.name, target.namespace || undefined, 'console') +
   query({ stdin: true, stdout: true, tty: true });
 
-/** Switches the board. Resolves with the output of the commands. */
+/** Switches the power of the board. Resolves with the output of the commands. */
 export async function switchPower(api: Api, target: RigTarget, action: PowerAction): Promise<string> {
   const path = objectPath(typeOf(target), target.name, target.namespace || undefined, 'power') + query({ action });
   const { message = '' } = await api.json<{ readonly message?: string }>(path, { method: 'POST' });
@@ -54,7 +54,7 @@ export function queueOf(rig: string, claims: readonly AnyObject[]): readonly Any
   return claims.filter((claim) => isOf(claim) && isOpen(claim)).toSorted((a, b) => order(a) - order(b));
 }
 
-/** Reason why a rig cannot do something; undefined if it can. */
+/** Reason why the rig has no console; undefined if it has one. */
 export const withoutConsole = (rig: AnyObject): string | undefined =>
   at(rig, 'spec', 'console') === undefined ? 'This rig has no console; set spec.console.' : undefined;
 

@@ -1,4 +1,4 @@
-/** The earlier release to which the cluster can return, and the requests for updates. */
+/** Finds the earlier release to which the cluster can return, and builds the requests for updates. */
 import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { announcementOf, RELEASE_LABEL, RELEASE_NAMESPACE } from '../../../api/releases/announcement.ts';
 import { parseManifest, type ReleaseManifest, storeLevelOf } from '../../../api/releases/manifest.ts';
@@ -6,12 +6,12 @@ import { compareReleases } from '../../../base/versions/release-version.ts';
 import { type AnyObject, listAt, textAt } from '../api/resources.ts';
 import { desiredVersion } from './updates.ts';
 
-/** Place of the announcements of imported releases. */
+/** Selects the config maps that announce imported releases. */
 export const RELEASES = { namespace: RELEASE_NAMESPACE, labelSelector: RELEASE_LABEL };
 
 export interface RollBack {
   readonly version: string;
-  /** Reason why the server would refuse it; undefined if none is known. */
+  /** Reason why the server would reject the roll-back; undefined if none is known. */
   readonly refusal: string | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface RollBackFacts {
   readonly storeLevel: number | undefined;
 }
 
-/** The newest completed release of the history that is older than the desired one. Undefined without any. */
+/** The newest completed release in the history that is older than the desired release; undefined if there is none. */
 export function rollBackOf(version: AnyObject, facts: RollBackFacts): RollBack | undefined {
   const desired = desiredVersion(version);
   const earlier = listAt(version, 'status', 'history')
@@ -33,7 +33,7 @@ export function rollBackOf(version: AnyObject, facts: RollBackFacts): RollBack |
   return earlier === undefined ? undefined : { version: earlier, refusal: refusalOf(earlier, desired, facts) };
 }
 
-/** The texts of the server. It decides again and also verifies the signature of the release. */
+/** Reason with the server's wording. The server checks again and also verifies the signature of the release. */
 function refusalOf(
   version: string,
   desired: string,
@@ -58,11 +58,11 @@ const architectureOf = ({ status }: Node): string => {
   return architecture === 'amd64' ? 'x64' : architecture;
 };
 
-/** Merge patches of the ClusterVersion. The image and the force of an earlier request must not remain. */
+/** Merge patch of the ClusterVersion that requests an update. It removes the `force` of an earlier request. */
 export const requestUpdate = (version: string, image: string): object => ({
   spec: { desiredUpdate: { version, image, force: null } },
 });
-/** The server refuses an older release without force. */
+/** Merge patch that requests an older release, which the server rejects without `force`. */
 export const requestRollBack = (version: string): object => ({
   spec: { desiredUpdate: { version, image: null, force: true } },
 });

@@ -1,4 +1,4 @@
-/** Hash of the public key of a certificate, as `kubeadm`'s discovery hash. Source: RFC 5280 §4.1, X.690 §8.1. */
+/** Hash of a certificate's public key, in the form of `kubeadm`'s discovery hash. Source: RFC 5280 §4.1, X.690 §8.1. */
 
 const SEQUENCE = 0x30;
 const VERSION = 0xa0;
@@ -6,7 +6,7 @@ const MAX_BYTES = 64 * 1024;
 
 interface Element {
   readonly tag: number;
-  /** First byte of the element, of its content, and of what follows. */
+  /** Offsets of the element, of its content, and of the byte after it. */
   readonly start: number;
   readonly content: number;
   readonly end: number;
@@ -30,21 +30,21 @@ function elementAt(der: Uint8Array, start: number, limit: number): Element {
   return { tag, start, content, end };
 }
 
-/** DER of the SubjectPublicKeyInfo. Throws if the bytes are no certificate. */
+/** DER of the SubjectPublicKeyInfo. Throws if the bytes are not a certificate. */
 export function publicKeyInfo(der: Uint8Array): Uint8Array<ArrayBuffer> {
   if (der.length > MAX_BYTES) throw new Error('certificate: is too large');
   const certificate = elementAt(der, 0, der.length);
   const body = elementAt(der, certificate.content, certificate.end);
   let field = elementAt(der, body.content, body.end);
   if (field.tag === VERSION) field = elementAt(der, field.end, body.end);
-  // serialNumber, signature, issuer, validity, subject
+  // Skips serialNumber, signature, issuer, validity and subject.
   for (let skipped = 0; skipped < 5; skipped++) field = elementAt(der, field.end, body.end);
   if (certificate.tag !== SEQUENCE || body.tag !== SEQUENCE || field.tag !== SEQUENCE)
     throw new Error('certificate: is not a certificate');
   return new Uint8Array(der.slice(field.start, field.end));
 }
 
-/** `sha256:` and the hex hash of the key of the first certificate of a PEM bundle. */
+/** `sha256:` and the hexadecimal hash of the public key in the first certificate of a PEM bundle. */
 export async function caHash(pem: string): Promise<string> {
   const [, base64] = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/.exec(pem) ?? [];
   if (base64 === undefined) throw new Error('the cluster publishes no certificate of its authority');

@@ -1,4 +1,4 @@
-/** Progress of an update of the cluster on each host, from the reports of the hosts on their nodes. */
+/** Progress of a cluster update on each host, from the reports that hosts write to their nodes. */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import {
   type HostUpdate,
@@ -17,7 +17,7 @@ export interface HostProgress {
   readonly phase: string;
   readonly level: 'good' | 'warn' | 'bad' | 'muted';
   readonly message: string;
-  /** Time of the phase; '' if the host does not report it. */
+  /** Start of the phase; '' if the host does not report it. */
   readonly since: string;
 }
 
@@ -29,7 +29,7 @@ export interface UpdateProgress {
   /** Sorted by name. */
   readonly hosts: readonly HostProgress[];
   readonly updated: number;
-  /** `2 of 3 hosts have version 0.2.0.` */
+  /** Text such as `2 of 3 hosts have version 0.2.0.` */
   readonly sentence: string;
 }
 
@@ -47,7 +47,7 @@ export function updateProgress(version: AnyObject, nodes: readonly Node[]): Upda
   return { hosts, updated, sentence };
 }
 
-/** A host that is not ready outside of its update delays the updates of others. */
+/** Marks a host that is not ready outside of its own update, because it delays the updates of other hosts. */
 function withHealth(host: HostProgress, node: Node): HostProgress {
   const { level, text } = nodeState(node);
   if (level !== 'bad' || host.level === 'bad' || host.level === 'warn') return host;
@@ -66,10 +66,11 @@ function progressOf(cluster: AnyObject, node: Node): HostProgress {
     since: update?.since ?? '',
   };
   const target = desiredVersion(cluster);
-  // IDs begin with the generation of the ClusterVersion; those of other generations belong to earlier updates.
+  // An update's ID begins with the generation of the ClusterVersion. IDs with another generation belong to earlier
+  // updates.
   const isCurrent = Number.parseInt(wanted?.id ?? '', 10) === numberAt(cluster, 1, 'metadata', 'generation');
   const underWay = update?.state === 'Fetching' || update?.state === 'Restarting';
-  // After the update of another host has failed, this one waits for its return.
+  // After the update of another host has failed, this host waits until it is returned to the earlier release.
   const returns = isUpdating(cluster) && update?.state === 'Done' && wanted?.version !== target;
   if (update !== undefined && wanted !== undefined && ((isCurrent && !returns) || underWay)) {
     const faults = Object.entries(report?.probes ?? {}).filter(([, reason]) => reason !== '');
@@ -106,7 +107,7 @@ function phaseOf(
         ? { phase: 'draining', level: 'warn', message: 'pods are evicted before the update' }
         : { phase: 'preparing', level: 'warn', message: `${version} is fetched and verified, and the store is saved` };
     case 'Restarting':
-      // The reason of a rollback is the message of this state.
+      // A message in this state is the reason of a rollback.
       if (message !== '') return { phase: 'rolling back', level: 'bad', message };
       if (running !== wanted.version)
         return { phase: 'switching', level: 'warn', message: `the host process restarts with ${version}` };
@@ -121,12 +122,13 @@ function phaseOf(
     case 'Done':
       return { phase: 'confirmed', level: 'good', message };
     default:
-      // The guard names the version that was tried; other failures happen before the switch.
+      // If the guard has rolled back, its message names the version that was tried. All other failures happen before
+      // the switch.
       return { phase: message.startsWith(`${version} was `) ? 'rolled back' : 'given up', level: 'bad', message };
   }
 }
 
-/** Hosts of paused pools, which the message of a completed update lists. */
+/** Hosts of paused pools, which are listed in the message of a completed update. */
 function pausedHosts(version: AnyObject): readonly string[] {
   const [, names = ''] = /; paused: (.+)$/.exec(conditionOf(version, 'Progressing')?.message ?? '') ?? [];
   return names.split(', ');

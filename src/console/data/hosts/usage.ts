@@ -23,7 +23,7 @@ export async function usageOfNodes(api: Api, signal: AbortSignal): Promise<reado
   return (list.items ?? []).map((each) => usageOf(each, [each]));
 }
 
-/** Usage of hosts that answer. The server reports the last values of others for a minute. */
+/** Usage of hosts that respond. For other hosts, the server reports outdated values for up to a minute. */
 export function currentUsage(usage: readonly Usage[], nodes: readonly Node[]): readonly Usage[] {
   const names = new Set(answering(nodes).map(({ metadata }) => metadata?.name));
   return usage.filter(({ name }) => names.has(name));

@@ -5,7 +5,7 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Larger texts are shown as removed and added as a whole. */
+/** Limit of the table for the comparison. Above it, the old text is shown as removed and the new text as added. */
 const MAX_CELLS = 4_000_000;
 
 export function diffLines(before: string, after: string): readonly DiffLine[] {

@@ -1,4 +1,7 @@
-/** Help for fields of manifests from `/openapi/v3`. A document is requested when a manifest needs it, and kept. */
+/**
+ * Help for fields of manifests from `/openapi/v3`. Each document is requested when a manifest first needs it, and
+ * cached.
+ */
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import type { Api } from '../api/api.ts';
 import { at, textAt } from '../api/resources.ts';
@@ -9,7 +12,7 @@ const MAX_DEPTH = 30;
 const PREFIX = '/openapi/v3/';
 
 export interface FieldHelp {
-  /** `spec.replicas`, or the kind for the object itself. */
+  /** Path such as `spec.replicas`; the kind for the object itself. */
   readonly path: string;
   readonly type: string;
   readonly description: string;
@@ -36,12 +39,15 @@ export class SchemaHelp {
     this.#api = api;
   }
 
-  /** Help for the object around a position, with its fields. Undefined if the server has no schema for it. */
+  /**
+   * Help for the object that contains a position, with its fields. Undefined if the server has no schema for the
+   * object.
+   */
   around(position: YamlPosition): Promise<FieldHelp | undefined> {
     return this.#help(position, position.parents);
   }
 
-  /** Help for the key of a position. */
+  /** Help for the key at a position. */
   field(position: YamlPosition): Promise<FieldHelp | undefined> {
     return position.key === '' ? Promise.resolve(undefined) : this.#help(position, [...position.parents, position.key]);
   }
@@ -111,7 +117,7 @@ function rootOf(schemas: Schemas, apiVersion: string, kind: string): unknown {
   });
 }
 
-/** The schema without references. */
+/** Follows references until a schema without a reference is found. */
 function resolved(schemas: Schemas, schema: unknown): unknown {
   let current = schema;
   for (let depth = 0; depth < MAX_DEPTH; depth++) {
@@ -122,7 +128,7 @@ function resolved(schemas: Schemas, schema: unknown): unknown {
   return undefined;
 }
 
-/** The schema of the items of a list, else the schema itself. */
+/** The schema of the items for a list; otherwise the schema itself. */
 function itemOf(schemas: Schemas, schema: unknown): unknown {
   let current = resolved(schemas, schema);
   for (let depth = 0; depth < MAX_DEPTH && at(current, 'items') !== undefined; depth++)

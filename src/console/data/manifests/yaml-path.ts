@@ -1,9 +1,11 @@
-/** Field at a position of YAML text, by indentation. Incomplete text is common while the user types. */
+/**
+ * Finds the field at a position of YAML text by indentation, because the text is often incomplete while the user types.
+ */
 
 export interface YamlPosition {
   readonly apiVersion: string;
   readonly kind: string;
-  /** Keys that lead to the object around the position. Items of lists have no step. */
+  /** Keys that lead to the object that contains the position. List items add no key. */
   readonly parents: readonly string[];
   /** Key of the line; '' for an empty line. */
   readonly key: string;
@@ -12,7 +14,7 @@ export interface YamlPosition {
 }
 
 interface Line {
-  /** Column of the last dash of a list item; -1 if the line is none. */
+  /** Column of the last dash that starts a list item; -1 if the line has none. */
   readonly dash: number;
   readonly column: number;
   readonly key: string;
@@ -47,7 +49,7 @@ export function yamlPosition(text: string, offset: number): YamlPosition | undef
   if (own === undefined) return undefined;
   const isEmpty = (lines[row] ?? '').trim() === '';
   const parents: string[] = [];
-  // A parent is a key to the left of this column.
+  // A line above whose key is left of this column is a parent.
   let left = own.dash >= 0 ? own.dash + 1 : isEmpty ? column : own.column;
   let isInItem = own.dash < 0;
   let itemColumn = isEmpty ? column : own.column;

@@ -1,4 +1,4 @@
-/** Manifests as YAML text, in the chunk of the editor. */
+/** Parses manifests in YAML text. Part of the editor's chunk. */
 import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from '../../../api/meta/object.ts';
 
@@ -8,16 +8,16 @@ export interface YamlProblem {
   readonly message: string;
 }
 
-/** Text of one document. */
+/** Text of one document and its position. */
 export interface Place {
   readonly text: string;
-  /** Line of the whole text at which it begins, counted from 1. */
+  /** Line of the whole text at which the document begins, counted from 1. */
   readonly line: number;
 }
 
 export interface Manifests {
   readonly manifests: readonly KubeObject[];
-  /** Places of the manifests, in the same order. */
+  /** Texts and positions of the manifests, in the same order. */
   readonly places: readonly Place[];
   readonly problems: readonly YamlProblem[];
 }

@@ -8,13 +8,13 @@ import { isImageName } from '../workloads/form.ts';
 
 export interface DebugRequest {
   readonly image: string;
-  /** Words of the command; empty for the command of the image. */
+  /** Words of the command; empty for the default command of the image. */
   readonly command: string;
-  /** Container whose processes are visible; '' for none. */
+  /** Container whose processes the debug container can see; '' for none. */
   readonly target: string;
 }
 
-/** Error text for the user; undefined if the request is valid. */
+/** Error message for the user; undefined if the request is valid. */
 export function validateDebug({ image }: DebugRequest): string | undefined {
   return isImageName(image) ? undefined : 'Image: use a name such as registry.example/tools:1.0.';
 }
@@ -24,7 +24,7 @@ export const containerNames = ({ spec }: Pod): readonly string[] =>
     ({ name = '' }) => name,
   );
 
-/** Adds a debug container with a terminal. Resolves with its name. */
+/** Adds a debug container with a terminal. Resolves with the name of the container. */
 export async function addDebugContainer(
   api: Api,
   pod: Pod,
@@ -61,7 +61,7 @@ export async function addDebugContainer(
 
 export type DebugState = 'starting' | 'running' | 'ended';
 
-/** State of a container by name, with the reason in words if it does not run. */
+/** State of a container by name. If it does not run, the reason is included as text. */
 export function containerState(pod: Pod, name: string): { readonly state: DebugState; readonly reason: string } {
   const { status } = pod;
   const found: ContainerStatus | undefined = [

@@ -1,13 +1,15 @@
 /**
- * Commands in containers over a WebSocket with the channels of `v5.channel.k8s.io`: the first byte of a message is the
- * channel. Source: KEP-4006.
+ * Runs commands in containers over a WebSocket with the subprotocol `v5.channel.k8s.io`, in which the first byte of a
+ * message is the channel. Source: KEP-4006.
  */
 import { query } from '../../../client/resource-path.ts';
 import { sanitizeText } from './logs.ts';
 
 export const EXEC_PROTOCOLS = ['v5.channel.k8s.io'];
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
-/** Input that waits in the socket beyond this is refused, so that a paste cannot fill the memory. */
+/**
+ * Maximum size of input that waits in the socket. Further input is rejected, so that a paste cannot fill the memory.
+ */
 const MAX_BUFFERED = 4 << 20;
 
 export interface ExecTarget {
@@ -38,11 +40,11 @@ export function execPath({ namespace, pod, container, command, tty, stdin = true
   );
 }
 
-/** Path that connects to the terminal of the first process of a container. */
+/** Path that attaches a terminal to the main process of a container. */
 export const attachPath = (namespace: string, pod: string, container: string): string =>
   podPath(namespace, pod, 'attach') + query({ container, stdin: true, stdout: true, tty: true });
 
-/** The parts of a WebSocket that are used. */
+/** The subset of WebSocket that is used. */
 export interface Socket {
   binaryType: string;
   readonly readyState: number;
@@ -55,9 +57,9 @@ export interface Socket {
 
 export interface ExecEvents {
   onOpen(): void;
-  /** Output; standard output and standard error of a terminal are one stream. */
+  /** Called with output. With a terminal, standard output and standard error are one stream. */
   onOutput(bytes: Uint8Array, stream: 'stdout' | 'stderr'): void;
-  /** The end, once. `message` is '' for a command with exit code 0. */
+  /** Called once at the end. `message` is '' for a command with exit code 0. */
   onEnd(message: string, exitCode: number | undefined): void;
 }
 
@@ -88,7 +90,7 @@ export class ExecSession {
     return this.#send(CHANNEL.stdin, new TextEncoder().encode(text));
   }
 
-  /** As `write`, for bytes. */
+  /** Like `write`, for bytes. */
   writeBytes(bytes: Uint8Array): boolean {
     return this.#send(CHANNEL.stdin, bytes);
   }
@@ -97,7 +99,7 @@ export class ExecSession {
     return this.#socket.readyState === OPEN;
   }
 
-  /** Ends the input. */
+  /** Closes the standard input of the command. */
   endInput(): void {
     this.#send(CHANNEL.close, Uint8Array.of(CHANNEL.stdin));
   }
@@ -138,7 +140,7 @@ export class ExecSession {
   }
 }
 
-/** The Status on the error channel. */
+/** Parses the Status on the error channel. */
 function outcomeOf(text: string): { readonly message: string; readonly exitCode: number | undefined } {
   try {
     const parsed: unknown = JSON.parse(text);
@@ -155,10 +157,10 @@ function outcomeOf(text: string): { readonly message: string; readonly exitCode:
   }
 }
 
-/** Input that waits in the socket before more is read from its source. */
+/** More input is read from its source only when less than this waits in the socket. */
 const RESUME_BELOW = 1 << 20;
 const BUFFER_CHECK_MS = 20;
-/** Output that waits for its consumer; a WebSocket cannot be slowed down. */
+/** Maximum size of output that waits for its consumer, because a WebSocket has no flow control. */
 const MAX_WAITING = 64 << 20;
 
 interface Streams {

@@ -1,6 +1,6 @@
 /**
- * Explains in words why a pod does not run, from its status, its events and the nodes. Each finding has the cause, the
- * evidence and a fix. Texts of the API are quoted as they are; views show them as text only.
+ * Explains why a pod does not run, from its status, its events and the nodes. Each finding has a cause, evidence and a
+ * fix. Texts of the API are quoted without changes; views must show them as text only.
  */
 import type { ContainerStatus, Event, Node, Pod } from '../../../api/generated/core/v1.ts';
 import { ageText, countText } from '../format.ts';
@@ -9,7 +9,7 @@ export type Severity = 'info' | 'warning' | 'error';
 
 export interface Finding {
   readonly severity: Severity;
-  /** One sentence. */
+  /** The cause, as one sentence. */
   readonly title: string;
   /** Evidence, such as a message of the API. */
   readonly detail: string;
@@ -30,7 +30,7 @@ const finding = (severity: Severity, title: string, detail: string, fix: string)
   fix,
 });
 
-/** Findings, the most important first. Empty if nothing is wrong. */
+/** Findings, most important first. Empty if there is no problem. */
 export function explainPod(facts: PodFacts): readonly Finding[] {
   const { pod, nowMs } = facts;
   if (pod.metadata?.deletionTimestamp !== undefined) return [explainDeletion(pod, nowMs)];
@@ -194,7 +194,7 @@ function selectorText({ spec }: Pod): string {
   return labels.length === 0 ? '' : ` (${labels.join(', ')})`;
 }
 
-/** Events of the pod with one of the reasons, the newest last. */
+/** Events of the pod with one of the reasons, newest last. */
 function eventsOf({ events }: PodFacts, ...reasons: readonly string[]): readonly Event[] {
   return events
     .filter(({ reason = '' }) => reasons.includes(reason))
@@ -456,7 +456,7 @@ export function explainMissingPods(messages: readonly string[]): Finding | undef
   return undefined;
 }
 
-/** One or two words for a list: `Running`, `CrashLoopBackOff`, `Init:1/2`, `Terminating`. Source: kubectl's printer. */
+/** Short status for a list: `Running`, `CrashLoopBackOff`, `Init:1/2`, `Terminating`. Source: kubectl's printer. */
 export function podStatusText(pod: Pod): string {
   const { status, metadata, spec } = pod;
   if (metadata?.deletionTimestamp !== undefined) return 'Terminating';

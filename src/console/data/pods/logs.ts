@@ -1,6 +1,6 @@
 /**
- * Logs of a container as lines of safe text. Terminal control sequences are removed, other control characters and
- * characters that change the direction of text are made visible, and long lines are cut.
+ * Converts logs of a container to lines of safe text. Terminal control sequences are removed; other control characters
+ * and characters that change the text direction are made visible; long lines are truncated.
  */
 
 import { ApiError } from '../../../api/meta/status.ts';
@@ -28,16 +28,16 @@ const ESC = String.fromCharCode(0x1b);
 const BEL = String.fromCharCode(0x07);
 const CSI = String.fromCharCode(0x9b);
 const CSI_REST = '[0-?]*[ -/]*[@-~]?';
-/** CSI, OSC, DCS and other escape sequences. Unterminated strings end at the line end. */
+/** Matches CSI, OSC, DCS and other escape sequences. An unterminated sequence ends at the end of the line. */
 const ESCAPES = new RegExp(
   `${ESC}(?:\\[${CSI_REST}|[\\]PX^_][^${BEL}${ESC}]*(?:${BEL}|${ESC}\\\\)?|[ -/]*[0-~]?)|${CSI}${CSI_REST}`,
   'g',
 );
 const CONTROLS = /(?!\t)\p{Cc}/gu;
-/** Direction marks, embeddings, overrides and isolates; invisible and line-separating characters. */
+/** Matches direction marks, embeddings, overrides and isolates, and invisible and line-separating characters. */
 const HIDDEN = /[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
 
-/** Text without effects on the page or a terminal to which it is copied. */
+/** Replaces characters that could affect the page, or a terminal to which the text is copied. */
 export function sanitizeText(text: string): string {
   return text
     .replaceAll(ESCAPES, '')
@@ -58,13 +58,13 @@ const LEVELS: readonly (readonly [LogLevel, RegExp])[] = [
   ['info', /\bINFO\b|"?level"?[=:]\s*"?info|^I\d{4} /],
 ];
 
-/** Only the beginning counts, so that long lines cost little. */
+/** Level of a line. Only the beginning of the line is searched, so that long lines cost little. */
 export function levelOf(text: string): LogLevel {
   const head = text.slice(0, 200);
   return LEVELS.find(([, pattern]) => pattern.test(head))?.[0] ?? 'none';
 }
 
-/** The newest lines, bounded by count and size. */
+/** The newest lines of a log, limited in number and size. */
 export class LogBuffer {
   #lines: LogLine[] = [];
   #characters = 0;
@@ -74,7 +74,7 @@ export class LogBuffer {
     return this.#lines;
   }
 
-  /** Lines that were dropped because of the bounds. */
+  /** Number of lines that were dropped because of the limits. */
   get dropped(): number {
     return this.#count - this.#lines.length;
   }
@@ -100,7 +100,7 @@ export class LogBuffer {
   }
 }
 
-/** Splits the timestamp of `timestamps=true` off. */
+/** Splits a line into the timestamp of `timestamps=true` and the text. */
 function timeAndText(line: string): [time: string, text: string] {
   const match = /^(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)) ?/.exec(line);
   return match === null ? ['', line] : [match[1] ?? '', line.slice(match[0].length)];
@@ -129,8 +129,8 @@ export function logPath(target: LogTarget, options: Readonly<Record<string, stri
 }
 
 /**
- * Follows a log until the signal aborts or the container ends. A broken stream continues after its last line: the
- * server is read from the second of that line, and lines that were delivered already are skipped.
+ * Follows a log until the signal aborts or the container ends. After a broken stream, the log is read again from the
+ * second of the last line, and lines that were delivered already are skipped.
  */
 export async function followLog(target: LogTarget, context: LogStreamContext, signal: AbortSignal): Promise<void> {
   const { api, clock, random, onLines, onState } = context;

@@ -1,6 +1,7 @@
 /**
- * Files to and from containers with `tar` over exec, as `kubectl cp`. Archives of a container are hostile: each entry
- * must be a file or directory below the requested name, and the size is limited. Source: k8s.io/kubectl/pkg/cmd/cp.
+ * Transfers files to and from containers with `tar` over exec, like `kubectl cp`. Archives of a container are not
+ * trusted: each entry must be a file or directory below the requested name, and the size is limited. Source:
+ * k8s.io/kubectl/pkg/cmd/cp.
  */
 import { createTarDecoder, createTarPacker, type TarHeader } from 'modern-tar';
 import { bytesText } from '../format.ts';
@@ -16,16 +17,16 @@ const CHUNK_BYTES = 64 << 10;
 export type RunCommand = (command: readonly string[], streams: CommandStreams) => Promise<void>;
 
 export interface CommandStreams {
-  /** Input; without it, the command has none. */
+  /** Input of the command. If undefined, the command gets no input. */
   readonly input?: AsyncIterable<Uint8Array>;
-  /** Throws to end the command. */
+  /** Called with output. The command ends if the function throws. */
   readonly onOutput?: (bytes: Uint8Array) => void | Promise<void>;
   readonly signal: AbortSignal;
 }
 
 export interface Progress {
   readonly done: number;
-  /** Undefined if it is not known. */
+  /** Total number of bytes; undefined if unknown. */
   readonly total: number | undefined;
 }
 
@@ -35,7 +36,7 @@ export interface TransferOptions {
   readonly maxBytes?: number;
 }
 
-/** The parts of a `File` that are used. */
+/** The subset of `File` that is used. */
 export interface LocalFile {
   readonly name: string;
   readonly size: number;
@@ -43,7 +44,7 @@ export interface LocalFile {
   stream(): ReadableStream<Uint8Array>;
 }
 
-/** Throws if the path is not usable as a path in a container. */
+/** Throws if the path cannot be used in a container. */
 export function checkPath(path: string): string {
   if (!path.startsWith('/')) throw new Error(`path ${printable(path)}: must be absolute; begin it with /`);
   if (path.length > MAX_PATH_LENGTH) throw new Error(`path: is longer than ${MAX_PATH_LENGTH} characters; shorten it`);
@@ -53,7 +54,7 @@ export function checkPath(path: string): string {
   return path.replace(/\/+$/, '') || '/';
 }
 
-/** Throws if a file name cannot be an entry of an archive for a container. */
+/** Throws if the file name cannot be used in an archive for a container. */
 export function checkFileName(name: string): void {
   const shown = printable(name);
   if (name === '' || name === '.' || name === '..' || /[/\\\0]/.test(name))
@@ -62,7 +63,7 @@ export function checkFileName(name: string): void {
     throw new Error(`file ${shown}: its name is longer than ${MAX_NAME_BYTES} bytes; rename it`);
 }
 
-/** Writes files into a directory of a container. */
+/** Writes files to a directory of a container. */
 export async function upload(
   run: RunCommand,
   files: readonly LocalFile[],
@@ -104,7 +105,7 @@ async function* archiveOf(files: readonly LocalFile[], onBytes: (count: number) 
   await written;
 }
 
-/** Chunks of a limited size. Leaving the loop cancels the stream. */
+/** Splits a stream into chunks of limited size. Leaving the loop cancels the stream. */
 async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader();
   let hasEnded = false;
@@ -124,13 +125,13 @@ async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uin
 
 export interface Downloaded {
   readonly blob: Blob;
-  /** Name for the local file, without characters that systems forbid. */
+  /** Name of the local file, without characters that operating systems forbid. */
   readonly name: string;
-  /** Number of links and special files that were left out. */
+  /** Number of links and special files that were omitted. */
   readonly skipped: number;
 }
 
-/** Reads a file, or a directory as a tar archive that is packed again from its files and directories. */
+/** Downloads a file, or a directory as a new tar archive that contains only its files and directories. */
 export async function download(
   run: RunCommand,
   path: string,
@@ -143,7 +144,7 @@ export async function download(
   let done = 0;
   const decoder = createTarDecoder({ strict: true });
   const writer = decoder.writable.getWriter();
-  // A defect of the archive ends the command.
+  // An invalid archive ends the command.
   const stop = new AbortController();
   const unpacked = repack(decoder.readable, name).catch((error: unknown) => {
     stop.abort(error);
@@ -171,7 +172,7 @@ export async function download(
     }),
   ]);
   if (stop.signal.aborted && result.status === 'rejected' && !hasFailed) throw result.reason;
-  // A failed command explains an archive that ends too early.
+  // If both failed, the error of the command is thrown, because it explains why the archive ends too early.
   if (transfer.status === 'rejected') throw transfer.reason;
   if (result.status === 'rejected') throw result.reason;
   return result.value;
@@ -230,8 +231,8 @@ const blobOf = (stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<Blob> 
 type EntryHeader = Pick<TarHeader, 'name' | 'size' | 'mode' | 'mtime' | 'type' | 'linkname'>;
 
 /**
- * Returns whether an entry is a file or a directory; links and devices are left out. Throws for names that lead out of
- * the requested file or directory.
+ * Returns whether an entry is a file or a directory; links and devices are omitted. Throws if its name leads out of the
+ * requested file or directory.
  */
 export function checkEntry({ name, type = 'file' }: EntryHeader, root: string): boolean {
   const shown = printable(name);
@@ -242,7 +243,10 @@ export function checkEntry({ name, type = 'file' }: EntryHeader, root: string): 
   return type === 'file' || type === 'directory';
 }
 
-/** A name that no operating system interprets: no separators, control characters or leading dots. */
+/**
+ * Removes everything from a name that an operating system could interpret: separators, control characters and leading
+ * dots.
+ */
 export function localName(name: string): string {
   const clean = name
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}<>:"/\\|?*]/gu, '_')

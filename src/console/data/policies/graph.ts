@@ -1,9 +1,10 @@
 /**
  * Reachability under network policies: groups of pods of one namespace, their peers, and the ports that both sides
- * allow. Pods are in one group if no policy distinguishes them, so a group has the connections of each of its pods.
+ * allow. Pods are in one group if no policy distinguishes them, so the connections of a group are those of each of its
+ * pods.
  *
- * Addresses outside the cluster are grouped by the `ipBlock`s of the namespace. The ports of a block are those that all
- * its addresses may use. An `ipBlock` also applies to addresses of pods.
+ * Addresses outside the cluster are grouped by the `ipBlock`s of the namespace's policies. The ports of a block are
+ * those that all its addresses may use. An `ipBlock` also applies to addresses of pods.
  */
 import type { Namespace, Pod } from '../../../api/generated/core/v1.ts';
 import type { NetworkPolicy } from '../../../api/generated/networking/v1.ts';
@@ -25,7 +26,7 @@ import {
 
 export interface PolicyObjects {
   readonly pods: readonly Pod[];
-  /** A namespace without an object has no labels that a selector matches. */
+  /** Namespaces whose labels selectors match. A namespace that is missing here counts as having no labels. */
   readonly namespaces: readonly Namespace[];
   readonly policies: readonly NetworkPolicy[];
 }
@@ -34,7 +35,7 @@ export interface GraphNode {
   readonly id: string;
   readonly kind: 'workload' | 'pods' | 'addresses';
   readonly name: string;
-  /** Labels by which policies distinguish the group, or the parts of a peer. */
+  /** Labels by which policies distinguish the group; for a peer with several parts, the list of its parts. */
   readonly detail: string;
   /** `namespace/name` of the pods. */
   readonly pods: readonly string[];
@@ -52,18 +53,21 @@ export interface PolicyGraph {
   /** Groups of the namespace, then peers. */
   readonly nodes: readonly GraphNode[];
   readonly edges: readonly GraphEdge[];
-  /** Pods of the namespace that are in no group, because no policy applies to them or they have no address yet. */
+  /**
+   * Numbers of pods in the namespace that are in no group. Policies do not apply to pods on the host network; pending
+   * pods have no address yet.
+   */
   readonly hostNetworkPods: number;
   readonly pendingPods: number;
 }
 
-/** Bounds of the work, as numbers of comparisons. Users of the cluster choose the numbers of policies and rules. */
+/** Limits of the number of comparisons, because users of the cluster choose the number of policies and rules. */
 const MAX_ADDRESS_CHECKS = 5_000_000;
 const MAX_PEER_CHECKS = 5_000_000;
-/** Parts of a peer in its name. */
+/** Maximum number of parts in the name of a peer. The detail text lists more parts. */
 const MAX_NAMED = 3;
 const MAX_LISTED = 20;
-/** Labels that differ between the pods of a workload. */
+/** Labels that the controllers generate and that differ between the pods of a workload. */
 const GENERATED = ['pod-template-hash', 'controller-revision-hash', 'pod-template-generation'];
 
 interface NamedPort extends PortName {
@@ -74,11 +78,11 @@ interface NamedPort extends PortName {
 interface Endpoint {
   readonly name: string;
   readonly detail: string;
-  /** Undefined: outside the cluster. */
+  /** Undefined for addresses outside the cluster. */
   readonly namespace: string | undefined;
   readonly labels: Labels;
   readonly families: readonly Family[];
-  /** IDs of the blocks with its addresses. */
+  /** IDs of the blocks that contain its addresses. */
   readonly blocks: ReadonlySet<string>;
   readonly ports: readonly NamedPort[];
   readonly policies: readonly Policy[];
@@ -87,7 +91,7 @@ interface Endpoint {
 
 type Direction = 'ingress' | 'egress';
 
-/** Undefined if there are too many policies and pods to compute it on a page. */
+/** Computes the graph. Undefined if there are too many policies and pods for a page. */
 export function policyGraph(namespace: string, objects: PolicyObjects): PolicyGraph | undefined {
   const policies = objects.policies.map(parsePolicy);
   const blocks = blocksOf(policies);
@@ -162,7 +166,7 @@ const selectorsOf = (policies: readonly Policy[]): readonly LabelSelector[] =>
     ),
   ]);
 
-/** Upper bound of the comparisons for all pairs. */
+/** Upper bound of the number of comparisons for all pairs. */
 function peerChecks(own: readonly Endpoint[], others: readonly Endpoint[]): number {
   const cost = ({ peers = [], ports }: Rule): number => 1 + peers.length + (ports?.ranges.length ?? 0);
   const sum = (rules: readonly Rule[] = []): number => rules.reduce((total, rule) => total + cost(rule), 1);
@@ -253,7 +257,7 @@ class Grouping {
   }
 }
 
-/** `web (Deployment)`, or the labels of a pod without a controller. */
+/** Name such as `web (Deployment)`; the labels of a pod without a controller. */
 function workloadOf({ metadata }: Pod): string {
   const labels = metadata?.labels ?? {};
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
@@ -272,7 +276,7 @@ const labelsText = (labels: Labels): string =>
     .map(([key, value]) => `${key}=${value}`)
     .join(', ');
 
-/** Blocks of the namespace, and all other addresses. */
+/** Endpoints for the blocks of the namespace, and one for all other addresses. */
 function externalEndpoints(blocks: readonly Block[]): readonly Endpoint[] {
   const endpoint = (name: string, families: readonly Family[], ids: readonly string[]): Endpoint => ({
     ...{ name, detail: '', namespace: undefined, labels: {}, families, blocks: new Set(ids) },
@@ -317,7 +321,7 @@ class Reach {
     this.#namespaces = new Map(namespaces.map(({ metadata }) => [metadata?.name ?? '', metadata?.labels ?? {}]));
   }
 
-  /** Both sides must allow a connection. With two address families, it may use either. */
+  /** Ports that both sides allow. If both have two address families, a connection may use either family. */
   ports(from: Endpoint, to: Endpoint): PortSet {
     const families = from.families.filter((family) => to.families.includes(family));
     return union(

@@ -1,4 +1,4 @@
-/** Places of groups and connections in the drawing: peers on the left, groups of the namespace on the right. */
+/** Positions of groups and connections in the drawing: peers on the left, groups of the namespace on the right. */
 import type { GraphEdge, GraphNode, PolicyGraph } from './graph.ts';
 
 export interface PlacedNode {
@@ -9,9 +9,9 @@ export interface PlacedNode {
 
 export interface PlacedEdge {
   readonly edge: GraphEdge;
-  /** Path of an SVG. */
+  /** Path data of an SVG element. */
   readonly path: string;
-  /** Place of the text. */
+  /** Position of the text. */
   readonly x: number;
   readonly y: number;
 }
@@ -29,9 +29,9 @@ const ROW = 54;
 const MIDDLE = 170;
 const MARGIN = 4;
 const RIGHT = MARGIN + NODE_WIDTH + MIDDLE;
-/** Room for connections between groups of the namespace. */
+/** Width for the curves of connections between groups of the namespace. */
 const BULGE = 90;
-/** Distance between the ends of connections in the two directions. */
+/** Distance between the ends of the two connections of a pair of nodes, one per direction. */
 const APART = 7;
 
 export function layoutOf({ nodes, edges }: PolicyGraph): Layout {

@@ -9,7 +9,7 @@ export interface PortRange {
   readonly to: number;
 }
 
-/** `all` includes protocols without ports, such as ICMP. Ranges are sorted and disjoint. */
+/** Ports of connections. `all` includes protocols without ports, such as ICMP. Ranges are sorted and disjoint. */
 export type PortSet = 'all' | readonly PortRange[];
 
 export const NO_PORTS: PortSet = [];
@@ -47,7 +47,7 @@ export function intersection(left: PortSet, right: PortSet): PortSet {
 export const allows = (set: PortSet, protocol: string, port: number): boolean =>
   set === 'all' || set.some((range) => range.protocol === protocol && range.from <= port && port <= range.to);
 
-/** `TCP 80, 8080–8090; UDP`, `all` or `none`. A protocol without numbers has all its ports. */
+/** Text such as `TCP 80, 8080–8090; UDP`, `all` or `none`. A protocol without numbers stands for all its ports. */
 export function portsText(set: PortSet): string {
   if (set === 'all') return 'all';
   const parts = PROTOCOLS.flatMap((protocol) => {

@@ -16,7 +16,7 @@ export interface Network {
 
 /** Addresses of an `ipBlock`. */
 export interface Block {
-  /** `10.0.0.0/8 except 10.1.0.0/16`; equal for equal blocks. */
+  /** ID such as `10.0.0.0/8 except 10.1.0.0/16`. Equal blocks have equal IDs. */
   readonly id: string;
   readonly network: Network;
   readonly except: readonly Network[];
@@ -38,9 +38,9 @@ export interface PortName {
 }
 
 export interface Rule {
-  /** Undefined: every peer. */
+  /** Undefined for all peers. */
   readonly peers: readonly Peer[] | undefined;
-  /** Undefined: every protocol and port. */
+  /** Undefined for all protocols and ports. */
   readonly ports: { readonly ranges: readonly PortRange[]; readonly names: readonly PortName[] } | undefined;
 }
 
@@ -56,7 +56,7 @@ export interface Policy {
 export function parsePolicy({ metadata, spec }: NetworkPolicy): Policy {
   const namespace = metadata?.namespace ?? '';
   const types = spec?.policyTypes ?? [];
-  // Upstream's defaults: ingress always, egress if there are rules for it.
+  // Upstream's defaults: a policy always isolates ingress, and egress only if it has egress rules.
   const isolates = (type: string, otherwise: boolean): boolean =>
     types.length === 0 ? otherwise : types.some((each) => each === type);
   const rule = (peers: readonly NetworkPolicyPeer[] = [], ports: readonly NetworkPolicyPort[] = []): Rule => ({
@@ -73,7 +73,7 @@ export function parsePolicy({ metadata, spec }: NetworkPolicy): Policy {
   };
 }
 
-/** An unknown kind of selector matches no pods. */
+/** Parses a selector. An unsupported selector matches no pods. */
 function selectorOf(object: SelectorObject): LabelSelector {
   try {
     return labelSelectorOf(object);
@@ -98,7 +98,9 @@ function peerOf({ podSelector, namespaceSelector, ipBlock }: NetworkPolicyPeer, 
   ];
 }
 
-/** Undefined if a part is invalid, because a block without one of its exceptions would allow too much. */
+/**
+ * Parses a block. Undefined if a part is invalid, because a block without one of its exceptions would allow too much.
+ */
 function blockOf(cidr: string, except: readonly string[]): Block | undefined {
   const network = networkOf(cidr);
   const parts = except.map(networkOf);
@@ -116,13 +118,13 @@ function networkOf(cidr: string): Network | undefined {
   return { family, groups: groupsOf(address), bits: Number(bits) };
 }
 
-/** Undefined if the text is not an address. */
+/** Parses an address; undefined if the text is not an address. */
 export function addressOf(text: string): Network | undefined {
   const family = ipFamilyOf(text);
   return family === 0 ? undefined : { family, groups: groupsOf(text), bits: family === 4 ? 32 : 128 };
 }
 
-/** Whether all addresses of `inner` are in `outer`. */
+/** Whether `outer` contains all addresses of `inner`. */
 export function covers(outer: Network, inner: Network): boolean {
   if (outer.family !== inner.family || outer.bits > inner.bits) return false;
   for (let index = 0; index * 16 < outer.bits; index++) {
@@ -134,11 +136,13 @@ export function covers(outer: Network, inner: Network): boolean {
 
 const areApart = (one: Network, other: Network): boolean => !covers(one, other) && !covers(other, one);
 
-/** Whether a block has an address. */
+/** Whether a block contains an address. */
 export const hasAddress = ({ network, except }: Block, address: Network): boolean =>
   covers(network, address) && !except.some((each) => covers(each, address));
 
-/** Whether `outer` has all addresses of `inner`. Exceptions of `inner` are compared one by one, never joined. */
+/**
+ * Whether `outer` contains all addresses of `inner`. The exceptions of `inner` are compared one by one, never combined.
+ */
 export const includes = (outer: Block, inner: Block): boolean =>
   covers(outer.network, inner.network) &&
   outer.except.every((hole) => areApart(hole, inner.network) || inner.except.some((each) => covers(each, hole)));

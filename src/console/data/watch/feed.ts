@@ -1,11 +1,12 @@
 /**
- * A live copy of a collection: a list followed by a watch that resumes. The copy stays visible while the connection is
- * down; a new list replaces it in one step, so the page does not flicker. Objects are stored by UID-independent key
- * (`namespace/name`), so memory is bounded by the collection.
+ * A live copy of a collection: a list followed by a watch that resumes after interruptions. The copy stays visible
+ * while the connection is down; a new list replaces it in one step, so the page does not flicker. Objects are stored by
+ * `namespace/name` and not by UID, so the collection limits the memory.
  *
- * The stream ends and resumes from the last resource version when the server ends it, when nothing arrives for
- * `STALL_MS` (bookmarks arrive every minute), and when the wall clock jumps, which means that the computer slept. A
- * version that the server no longer has (410) or does not have yet (a restored store) leads to a new list.
+ * The feed ends its stream and resumes from the last resource version when the server ends the stream, when nothing
+ * arrives for `STALL_MS` (bookmarks arrive every minute), and when the wall clock jumps, which means that the computer
+ * slept. If the server no longer has the version (410) or does not have it yet (a restored store), the feed starts with
+ * a new list.
  */
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
 import { ApiError, isApiError, type Status } from '../../../api/meta/status.ts';
@@ -23,7 +24,7 @@ export interface FeedSource<T> {
   readonly path: string;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
-  /** Default: JSON objects. */
+  /** Media type of the request. Default: JSON objects. */
   readonly accept?: string;
   /** Converts a page of the list. Default: its `items`. */
   readonly itemsOf?: (list: unknown) => readonly T[];
@@ -40,7 +41,7 @@ export interface Snapshot<T> {
   readonly state: FeedState;
   /** Present if the last attempt failed. */
   readonly error: ApiError | undefined;
-  /** Rises with each change. */
+  /** Number that increases with each change. */
   readonly version: number;
 }
 
@@ -56,10 +57,10 @@ const MAX_PAGES = 100;
 const WATCH_SECONDS = 300;
 const STALL_MS = 90_000;
 const TICK_MS = 10_000;
-/** A tick that is late by more than this was delayed by a sleep. */
+/** If a tick is late by more than this, the computer has slept. */
 const SLEEP_MS = 20_000;
 const MAX_EVENT_LENGTH = 16 << 20;
-/** A watch that lives shorter does not reset the back-off. */
+/** A watch that ends earlier does not reset the back-off. */
 const SHORT_WATCH_MS = 2_000;
 
 interface ListPage {
@@ -124,7 +125,7 @@ export class Feed<T = KubeObject> {
     void this.#run(running.signal);
   }
 
-  /** Ends the streams and keeps the copy. `start` resumes from its version. */
+  /** Ends the streams and keeps the copy. `start` resumes from the copy's resource version. */
   pause(): void {
     if (this.#running === undefined) return;
     this.stop();
@@ -140,7 +141,7 @@ export class Feed<T = KubeObject> {
     this.#context.frames.cancel(this.#notify);
   }
 
-  /** Connects again without delay: the network is back, or the user requests it. */
+  /** Connects again without delay, when the network is back or the user requests it. */
   reconnect(): void {
     this.#backoff.reset();
     this.#stream?.abort();
@@ -240,16 +241,18 @@ export class Feed<T = KubeObject> {
 
   #fail(error: unknown): void {
     const failure = error instanceof ApiError ? error : new ApiError('ServiceUnavailable', messageOf(error));
-    // Refusals for other reasons than load, rights and connections concern the version: list again.
+    // An error other than overload, missing rights or a broken connection concerns the version, so the feed lists
+    // again.
     const isTransient = ['ServiceUnavailable', 'TooManyRequests', 'Unauthorized', 'Forbidden'].includes(failure.reason);
     if (!isTransient || isApiError(error, 'Expired') || isApiError(error, 'Gone')) this.#resourceVersion = undefined;
-    // An expired version is ordinary after a sleep: the copy stays `stale` until the list arrives.
+    // An expired version is expected after a sleep. The copy stays `stale`, without an error, until the new list
+    // arrives.
     const isExpired = failure.httpCode === 410;
     this.#set(this.#version > 0 ? 'stale' : 'failed', isExpired ? undefined : failure);
     if (isExpired && this.#backoffIsFresh) this.#skipPause = true;
   }
 
-  /** The first list after an expiry starts at once; a second expiry in a row waits. */
+  /** The first list after an expired version starts at once. After a second expiry in a row the feed waits. */
   #skipPause = false;
   #backoffIsFresh = true;
 

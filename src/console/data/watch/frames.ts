@@ -1,6 +1,6 @@
 /**
- * Groups calls into frames: however often a callback is requested, it runs once in the next frame. A burst of changes
- * therefore causes one update of the page.
+ * Groups calls into frames. A callback runs once in the next frame, however often it is requested, so a burst of
+ * changes causes one update of the page.
  */
 export class FrameBatcher {
   readonly #requestFrame: (run: () => void) => void;

@@ -1,4 +1,4 @@
-/** Lines of a text stream with a bound on the length of each. */
+/** Splits a text stream into lines of limited length. */
 
 /** Handling of a line beyond the limit: its rest is dropped, or the stream fails. */
 export type Overflow = 'cut' | 'fail';
@@ -13,7 +13,7 @@ export class LineSplitter {
   #length = 0;
   #dropped = 0;
 
-  /** @param limit Characters of one line. */
+  /** @param limit Maximum number of characters in a line. */
   constructor(limit: number, overflow: Overflow) {
     this.#limit = limit;
     this.#overflow = overflow;

@@ -10,7 +10,7 @@ export interface FeedScope {
   readonly fieldSelector?: string | undefined;
 }
 
-/** A view that is left and entered again within this time finds its feed. */
+/** Time for which a feed without views is kept, so that a view that is entered again finds it. */
 const LINGER_MS = 10_000;
 
 interface Shared<T> {
@@ -43,7 +43,7 @@ export class FeedPool {
     return this.acquireSource<T>({ path: collectionPath(type, namespace), labelSelector, fieldSelector });
   }
 
-  /** Sources with the same path, selectors and media type must convert objects in the same way. */
+  /** Requires that sources with the same path, selectors and media type convert objects in the same way. */
   acquireSource<T>(source: FeedSource<T>): Lease<T> {
     const key = JSON.stringify([source.path, source.labelSelector, source.fieldSelector, source.accept]);
     let shared = this.#feeds.get(key) as Shared<T> | undefined;
@@ -72,7 +72,7 @@ export class FeedPool {
     };
   }
 
-  /** Ends all watches, for a page that is hidden. */
+  /** Pauses all watches. Called when the page is hidden. */
   pause(): void {
     this.#isPaused = true;
     for (const { feed } of this.#feeds.values()) feed.pause();
@@ -83,12 +83,12 @@ export class FeedPool {
     for (const { feed } of this.#feeds.values()) feed.start();
   }
 
-  /** Connects all feeds again without delay, for the `online` event. */
+  /** Connects all feeds again without delay. Called for the `online` event. */
   reconnect(): void {
     for (const { feed } of this.#feeds.values()) feed.reconnect();
   }
 
-  /** Ends everything, for a logout. */
+  /** Ends all feeds. Called at logout. */
   close(): void {
     for (const { feed, linger } of this.#feeds.values()) {
       linger?.cancel();

@@ -4,8 +4,8 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const LONG_ANNOTATION = 4096;
 
 /**
- * Removes metadata that no list shows, in place: `managedFields` alone is often half of a pod. The editor reads the
- * complete object again.
+ * Removes metadata that no list shows, in place. `managedFields` alone is often half of a pod. The editor reads the
+ * complete object from the API.
  */
 export function trimMetadata<T extends KubeObject>(object: T): T {
   const { metadata } = object;

@@ -1,4 +1,4 @@
-/** Objects for an application from a short form: a deployment, and a service and a route if it has a port. */
+/** Creates objects for an application from a short form: a deployment and, if it has a port, a service and a route. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
@@ -7,7 +7,7 @@ import type { Api } from '../api/api.ts';
 import { DEPLOYMENTS, INGRESSES, ROUTES, SERVICES } from '../api/resources.ts';
 import { remove } from './workloads.ts';
 
-/** Label of the objects that the form has created. */
+/** Label of the objects that the form creates. */
 const MANAGED_BY = 'app.kubernetes.io/managed-by';
 const CONSOLE = 'hyperedge-console';
 
@@ -16,7 +16,7 @@ export interface ApplicationForm {
   readonly namespace: string;
   readonly image: string;
   readonly replicas: number;
-  /** Undefined: no service. */
+  /** Port of the service; undefined if no service is created. */
   readonly port: number | undefined;
   /** '' for no route; `*` for a host name that the cluster chooses. */
   readonly host: string;
@@ -104,11 +104,11 @@ export function manifestsOf(form: ApplicationForm, hasRoutes: boolean): readonly
 
 export const isFromForm = ({ metadata }: KubeObject): boolean => metadata?.labels?.[MANAGED_BY] === CONSOLE;
 
-/** Deletes a deployment of the form, and what was created with it: the service, and the route or ingress. */
+/** Deletes a deployment that the form has created, with its service and its route or ingress. */
 export async function removeApplication(api: Api, name: string, namespace: string): Promise<void> {
   for (const type of [ROUTES, INGRESSES, SERVICES]) {
     const found = await api.json<KubeObject>(objectPath(type, name, namespace)).catch((error: unknown) => {
-      // Users who may not read a kind have not created an object of it.
+      // A user who may not read a kind cannot have created an object of it.
       if (isApiError(error, 'NotFound') || isApiError(error, 'Forbidden')) return undefined;
       throw error;
     });

@@ -8,7 +8,7 @@ export interface ImageView {
   readonly missing: readonly string[];
 }
 
-/** One entry for each image, under its tag if it has one. */
+/** One entry for each image, under its tag if it has a tag. */
 export function imagesByName(nodes: readonly Node[]): readonly ImageView[] {
   const names = nodes.map(({ metadata }) => metadata?.name ?? '');
   const images = new Map<string, { bytes: number; nodes: Set<string> }>();
@@ -41,7 +41,7 @@ export interface MissingImage {
 
 const WAITS_FOR_IMAGE = /^(?:ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|ImageInspectError)$/;
 
-/** Containers that wait for an image that their node does not have. */
+/** Containers that wait for an image that is missing on their node. */
 export function missingImages(pods: readonly Pod[]): readonly MissingImage[] {
   return pods.flatMap(({ metadata, spec, status }) =>
     [

@@ -1,6 +1,6 @@
 /**
- * Roll-outs: progress by revision, former revisions, and the return to one.
- * Source: k8s.io/kubectl/pkg/polymorphichelpers.
+ * Roll-outs: progress by revision, former revisions, and the return to a former revision. Source:
+ * k8s.io/kubectl/pkg/polymorphichelpers.
  */
 import type { Deployment, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
@@ -41,7 +41,7 @@ const isOwnedBy = ({ metadata }: KubeObject, owner: KubeObject): boolean =>
 
 const revisionNumber = (object: KubeObject): number => Number(object.metadata?.annotations?.[REVISION] ?? 0);
 
-/** Revisions of a deployment, the newest first. */
+/** Revisions of a deployment, newest first. */
 export function revisionsOf(deployment: Deployment, sets: readonly ReplicaSet[]): readonly Revision[] {
   const current = revisionNumber(deployment);
   return sets
@@ -61,7 +61,7 @@ export function revisionsOf(deployment: Deployment, sets: readonly ReplicaSet[])
     .sort((a, b) => b.number - a.number);
 }
 
-/** Revisions of a stateful set or daemon set, the newest first, which is the current one. */
+/** Revisions of a stateful set or daemon set, newest first. The newest revision is the current one. */
 export function controllerRevisionsOf(owner: KubeObject, revisions: readonly AnyObject[]): readonly Revision[] {
   return revisions
     .filter((each) => isOwnedBy(each, owner))
@@ -96,7 +96,8 @@ export async function rollBack(api: Api, type: ResourceType, object: KubeObject,
     method: 'PATCH',
     contentType: 'application/json-patch+json',
     body: [
-      // The status may have changed in the meantime, as with pods that end again and again.
+      // The generation is compared instead of the resourceVersion, because the status changes often, for example while
+      // pods fail repeatedly.
       { op: 'test', path: '/metadata/generation', value: generation },
       { op: 'replace', path: '/spec/template', value: revision.template },
     ],
@@ -118,7 +119,7 @@ export interface RolloutStep {
   readonly wanted: number;
 }
 
-/** Progress by revision, the newest first. Old revisions without pods are left out. */
+/** Progress by revision, newest first. Old revisions without pods are omitted. */
 export function rolloutSteps(object: KubeObject, sets: readonly ReplicaSet[]): readonly RolloutStep[] {
   if (object.kind === 'Deployment') {
     const current = revisionNumber(object);

@@ -1,4 +1,4 @@
-/** Explains why the pods of a workload do not run, once for each cause. */
+/** Explains why pods of a workload do not run. Each cause is reported once. */
 import type { Event, Node, Pod } from '../../../api/generated/core/v1.ts';
 import { explainPod, type Finding } from '../pods/explain.ts';
 

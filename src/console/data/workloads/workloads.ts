@@ -1,4 +1,4 @@
-/** State of workloads and the requests of their actions. */
+/** State of workloads, and the requests of actions on them. */
 import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from '../../../api/generated/apps/v1.ts';
 import type { CronJob, Job } from '../../../api/generated/batch/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
@@ -124,7 +124,7 @@ export async function remove(api: Api, type: ResourceType, name: string, namespa
   });
 }
 
-/** Label selector of the pods of a workload; undefined if it has none. */
+/** Label selector for the pods of a workload; undefined if it has none. */
 export function podSelectorOf(object: KubeObject): string | undefined {
   const labels = at(object, 'spec', 'selector', 'matchLabels');
   if (typeof labels !== 'object' || labels === null) return undefined;

@@ -12,7 +12,7 @@ import { Action, Missing } from '../../ui/parts.tsx';
 
 const ONCE_MS = 86_400_000;
 
-/** One secret. Each value is hidden until it is shown. */
+/** Page of a secret. Each value is hidden until the user shows it. */
 export default function SecretPage({ params }: PageProps) {
   const { namespace = '', name = '' } = params;
   useCommand(describeCommand(SECRETS, name, namespace));

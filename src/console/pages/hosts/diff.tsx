@@ -1,4 +1,4 @@
-/** Choice of two texts and their differences. */
+/** Selection of two texts, with their differences. */
 import { useState } from 'preact/hooks';
 import { diffLines, hunks } from '../../data/manifests/diff.ts';
 
@@ -7,7 +7,7 @@ export interface DiffSide {
   readonly text: string;
 }
 
-/** Compares the second-newest with the newest at first. `sides` is in the order newest first. */
+/** Compares two texts, at first the newest and the one before it. `sides` is sorted newest first. */
 export function DiffOf({ sides, same }: { readonly sides: readonly DiffSide[]; readonly same: string }) {
   const [from, setFrom] = useState<string>();
   const [to, setTo] = useState<string>();

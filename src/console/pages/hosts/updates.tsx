@@ -1,4 +1,4 @@
-/** Progress of an update by host, and its stop; the return to the release before. */
+/** Progress of an update by host, a button to stop the update, and the roll-back to the earlier release. */
 import { objectPath } from '../../../client/resource-path.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { MERGE_PATCH } from '../../data/api/api.ts';
@@ -95,7 +95,7 @@ export function Progress({ version, nowMs }: { readonly version: AnyObject; read
   );
 }
 
-/** Requests the newest completed release before the present one. */
+/** Requests the newest completed release before the current one. */
 export function RollBack({ version }: { readonly version: AnyObject }) {
   const { items: nodes } = useFeed(NODES);
   const { items: announcements, state, error } = useFeed(CONFIG_MAPS, RELEASES);
@@ -125,7 +125,10 @@ export function RollBack({ version }: { readonly version: AnyObject }) {
   );
 }
 
-/** Level of the store's log, from the first master that answers. Undefined if none does or the user may not read it. */
+/**
+ * Level of the store's log, from the first master that responds. Undefined if no master responds or the user may not
+ * read it.
+ */
 async function levelOf(masters: readonly string[], signal: AbortSignal): Promise<number | undefined> {
   for (const node of masters) {
     const read = await readStore(api, node, signal).catch(() => undefined);

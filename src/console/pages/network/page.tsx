@@ -15,7 +15,7 @@ import { Lists, listView } from '../../ui/lists.tsx';
 import { State } from '../../ui/parts.tsx';
 import { Reach } from './reach.tsx';
 
-/** Only http and https addresses become links. */
+/** Link to a URL. Texts other than http and https URLs are not shown as links. */
 const Url = ({ url }: { readonly url: string }) =>
   /^https?:\/\/[^/\s]+/.test(url) ? (
     <a href={url} target="_blank" rel="noreferrer noopener">

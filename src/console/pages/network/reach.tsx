@@ -15,7 +15,7 @@ import { useFeed } from '../../ui/hooks.ts';
 import { currentNamespace, NamespaceChoice } from '../../ui/parts.tsx';
 
 const MAX_DRAWN = 60;
-/** Shortest time between two computations. */
+/** Minimum time between two computations of the graph. */
 const PACE_MS = 500;
 const MAX_NAME = 32;
 const NAME_LABEL = 'kubernetes.io/metadata.name';
@@ -74,7 +74,7 @@ function ReachOf({ namespace }: { readonly namespace: string }) {
 
 const countText = (count: number, word: string): string => `${count} ${word}${count === 1 ? '' : 's'}`;
 
-/** Objects of all namespaces, or of one if the user may not read all. */
+/** Objects of all namespaces; of one namespace if the user may not read all. */
 function useReadable<T extends KubeObject>(
   type: ResourceType<T>,
   namespace: string,
@@ -85,13 +85,15 @@ function useReadable<T extends KubeObject>(
   return { snapshot: isPartial ? own : all, isPartial };
 }
 
-/** Namespaces of the pods with the one label that every namespace has. */
+/**
+ * Namespaces of the pods, each with only the label that every namespace has. Used if the user may not list namespaces.
+ */
 const withoutLabels = (pods: readonly Pod[]): Namespace[] =>
   [...new Set(pods.map(({ metadata }) => metadata?.namespace ?? ''))].map((name) => ({
     metadata: { name, labels: { [NAME_LABEL]: name } },
   }));
 
-/** The value, renewed at most every `PACE_MS`. */
+/** Returns the value, updated at most every `PACE_MS`. */
 function usePaced(value: string): string {
   const [shown, setShown] = useState(value);
   const latest = useRef(value);
@@ -288,7 +290,7 @@ function spoken(node: GraphNode, connections: readonly Connection[]): string {
   const list = (found: readonly string[]): string => (found.length === 0 ? 'nothing' : found.join(', '));
   const sent = connections.filter(({ from }) => from === node).map(({ to, ports }) => `${to.name} on ${ports}`);
   const received = connections.filter(({ to }) => to === node).map(({ from, ports }) => `${from.name} on ${ports}`);
-  // The name begins with the visible text, so that speech input finds it.
+  // The accessible name begins with the visible text, so that speech input finds the element.
   const name = shortened(node.name);
   const whole = name === node.name ? '' : ` ${node.name}.`;
   return `${name} ${noteOf(node)}.${whole} Reaches ${list(sent)}. Reached by ${list(received)}.`;

@@ -1,4 +1,4 @@
-/** Restart of a control-plane component of the node's host, with its outcome. */
+/** Restarts a control-plane component of the node's host and shows the outcome. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { questionOf } from '../../data/api/access.ts';
 import { NODES } from '../../data/api/resources.ts';
@@ -16,7 +16,7 @@ const EFFECTS: Readonly<Record<string, string>> = {
 
 export interface RestartProps {
   readonly name: string;
-  /** Shows the command that does the same on the host. */
+  /** Called with the equivalent command of the host, to show it. */
   readonly onCommand: (command: string) => void;
 }
 

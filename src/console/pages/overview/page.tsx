@@ -25,7 +25,7 @@ import { Link, pathOf, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 
 const MAX_EVENTS = 10;
-/** Nodes whose history is read. */
+/** Maximum number of nodes whose history is read. */
 const MAX_NODES = 20;
 const METRICS = USAGE_PLOTS.flatMap(({ lines }) => lines.map(({ metric }) => metric));
 
@@ -184,7 +184,7 @@ function Capacity() {
   );
 }
 
-/** Capacity and usage over time. Nodes that do not answer are missing in the sums, and are not queried. */
+/** Capacity and usage over time. Nodes that do not respond are neither queried nor part of the sums. */
 function Usage({ nodes }: { readonly nodes: readonly Node[] }) {
   const shown = answering(nodes).slice(0, MAX_NODES);
   if (shown.length === 0) return null;

@@ -1,4 +1,4 @@
-/** Files to and from a container. */
+/** Transfers files to and from a container. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { questionOf } from '../../data/api/access.ts';

@@ -19,7 +19,7 @@ export const typeOf = ({ group = '', version = '', plural = '' }: PageProps['par
   version,
   plural,
   kind: plural,
-  // The path of a collection without a namespace is valid for both scopes.
+  // With the value true and no namespace, the path of the collection is correct for both scopes.
   namespaced: true,
 });
 

@@ -6,7 +6,7 @@ import { type Timeline, timelineOf, USE_SPANS, type UseSpan, type UseView, usesO
 import { useNow } from '../../ui/hooks.ts';
 import { Link, pathOf } from '../../ui/parts.tsx';
 
-/** Units of the drawing, which is stretched to the width of the page. */
+/** Coordinates of the drawing, which is stretched to the width of the page. */
 const WIDTH = 1000;
 const HEIGHT = 24;
 

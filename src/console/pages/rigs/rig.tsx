@@ -101,7 +101,7 @@ function Queue({ claims }: { readonly claims: readonly AnyObject[] }) {
   );
 }
 
-/** `rig` is undefined if the user may not read rigs; the server then decides. */
+/** Controls of a rig. `rig` is undefined if the user may not read rigs; then only the server checks each action. */
 function Controls({ target, rig }: { readonly target: RigTarget; readonly rig: AnyObject | undefined }) {
   const { kind, name, namespace } = target;
   const [isOpen, setOpen] = useState(false);

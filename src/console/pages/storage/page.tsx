@@ -1,4 +1,4 @@
-/** Claims, volumes, and images by node with the nodes that lack each. */
+/** Claims, volumes, and images with the nodes that have or lack them. */
 import { useMemo } from 'preact/hooks';
 import { CLAIMS, NODES, PODS, VOLUMES } from '../../data/api/resources.ts';
 import { bytesText } from '../../data/format.ts';

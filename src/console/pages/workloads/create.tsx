@@ -13,7 +13,7 @@ import { useAccess } from '../../ui/hooks.ts';
 import { Action, currentNamespace, pathOf } from '../../ui/parts.tsx';
 import { YamlEditor } from '../../ui/yaml-editor.tsx';
 
-/** Checks all objects by dry run, then applies them in order. Throws the first error with the object it concerns. */
+/** Checks all objects by dry run and then applies them in order. Throws the first error with the name of the object. */
 async function applyAll(kinds: readonly ServedKind[], manifests: readonly KubeObject[]): Promise<void> {
   for (const manifest of manifests) await applyOne(kinds, manifest, true);
   for (const manifest of manifests) await applyOne(kinds, manifest, false);

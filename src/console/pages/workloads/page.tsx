@@ -22,7 +22,7 @@ export default function Workloads({ query }: PageProps) {
   const snapshot = useFeed<KubeObject>(type, { namespace });
   const nowMs = useNow();
   const columns = useMemo<Column<KubeObject>[]>(() => {
-    // Items of a list have no kind of their own.
+    // Items of a list have no `kind`, so it is added.
     const stateOf = (object: KubeObject): WorkloadState => workloadState({ ...object, kind: type.kind });
     const linkOf = ({ metadata }: KubeObject): string =>
       pathOf('workloads', type.plural, metadata?.namespace ?? '', metadata?.name ?? '');
