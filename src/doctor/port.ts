@@ -1,8 +1,8 @@
-/** Results of `hyperedge doctor`, and the facts about a host and its cluster that its checks judge. */
+/** Results of `hyperedge doctor`, and the facts about a host and its cluster that the checks evaluate. */
 
 /**
- * `skipped`: the check does not apply to this host. `unknown`: its facts could not be gathered, which counts as a
- * warning.
+ * Result of a check. `skipped`: the check does not apply to this host. `unknown`: a fact could not be gathered, which
+ * counts as a warning.
  */
 export type Result = 'ok' | 'skipped' | 'unknown' | 'warning' | 'error';
 
@@ -20,7 +20,7 @@ export interface CheckReport {
   readonly id: string;
   readonly title: string;
   readonly group: Group;
-  /** The worst result of the findings. */
+  /** Worst result of the findings. */
   readonly result: Result;
   readonly findings: readonly Finding[];
 }
@@ -34,16 +34,16 @@ export interface DoctorReport {
   readonly checks: readonly CheckReport[];
 }
 
-/** A fact, or the reason why there is none. */
+/** A fact, or the reason why it is not known. */
 export type Gathered<T> =
   | { readonly state: 'known'; readonly value: T }
-  /** The fact does not exist on this host. */
+  /** The fact does not exist on this host, so checks that need it are skipped. */
   | { readonly state: 'absent'; readonly reason: string }
   | { readonly state: 'failed'; readonly reason: string };
 
 export interface Source<T> {
   readonly timeoutMs: number;
-  /** Throws CodedError 'absent' if the fact does not exist on this host. */
+  /** Gathers the fact. Throws CodedError 'absent' if it does not exist on this host. */
   read(signal: AbortSignal): Promise<T>;
 }
 
@@ -56,7 +56,7 @@ export interface Facts {
   readonly configuration: { readonly file: string; readonly problem: string | undefined };
   readonly cgroups: CgroupFacts;
   readonly kernel: KernelFacts;
-  /** Values by name, such as `net.ipv4.ip_forward`; absent names do not exist. */
+  /** Values by name, such as `net.ipv4.ip_forward`. Settings that do not exist are missing. */
   readonly sysctls: Readonly<Record<string, string>>;
   readonly firewall: FirewallFacts;
   readonly ports: PortFacts;
@@ -67,7 +67,7 @@ export interface Facts {
   readonly links: readonly LinkFacts[];
   readonly routes: readonly DefaultRoute[];
   readonly paths: readonly PeerPath[];
-  /** Other owners of this host's addresses, from address conflict detection. */
+  /** Other hosts that use an address of this host, found by address conflict detection. */
   readonly conflicts: readonly { readonly address: string; readonly link: string; readonly mac: string }[];
   readonly areas: readonly AreaFacts[];
   readonly fsync: { readonly directory: string; readonly medianMs: number; readonly worstMs: number };
@@ -102,32 +102,32 @@ export interface HostFacts {
   readonly root: string;
   readonly nodeName: string;
   readonly nodeIp: string;
-  /** The host has no address of its own: `nodeIp` is the one of the pod bridge. */
+  /** Whether `nodeIp` is the address of the pod bridge, because the host has no address of its own. */
   readonly nodeIpIsBridge: boolean;
-  /** `node.ip` of the bootstrap file sets `nodeIp`. */
+  /** Whether `node.ip` of the bootstrap file sets `nodeIp`. */
   readonly nodeIpGiven: boolean;
-  /** Process ID of the host process; undefined if it does not answer. */
+  /** Process ID of the host process; undefined if the process does not respond. */
   readonly pid: number | undefined;
   readonly roles: readonly string[];
-  /** Certificates and configuration exist. */
+  /** Whether certificates and configuration exist. */
   readonly installed: boolean;
   readonly clusterCidrs: readonly string[];
   readonly serviceCidrs: readonly string[];
   readonly bridge: string;
   readonly bootstrapFile: string;
-  /** Board, such as `Raspberry Pi 4 Model B Rev 1.4`; empty if unknown. */
+  /** Model of the board, such as `Raspberry Pi 4 Model B Rev 1.4`; empty if unknown. */
   readonly model: string;
 }
 
 export interface CgroupFacts {
-  /** Controllers of /proc/cgroups. */
+  /** Controllers listed in /proc/cgroups. */
   readonly known: readonly { readonly name: string; readonly enabled: boolean }[];
-  /** Mounted hierarchies of version 1 with their controllers. */
+  /** Mounted hierarchies of cgroup version 1, with their controllers. */
   readonly v1: readonly { readonly mount: string; readonly controllers: readonly string[] }[];
-  /** Mount and root controllers of version 2; undefined if it is not mounted. */
+  /** Mount of cgroup version 2, with the controllers of its root; undefined if it is not mounted. */
   readonly v2: { readonly mount: string; readonly controllers: readonly string[] } | undefined;
   readonly commandLine: string;
-  /** File with the kernel command line of a Raspberry Pi; undefined on other machines. */
+  /** File that sets the kernel command line on a Raspberry Pi; undefined on other machines. */
   readonly commandLineFile: { readonly path: string; readonly text: string } | undefined;
 }
 
@@ -141,7 +141,7 @@ export interface KernelFacts {
 }
 
 export interface FirewallFacts {
-  /** Base chains of the hooks forward and input. */
+  /** Chains of the hooks forward and input. */
   readonly chains: readonly FirewallChain[];
   /** Active firewall services, such as ufw. */
   readonly services: readonly string[];
@@ -153,9 +153,9 @@ export interface FirewallChain {
   readonly name: string;
   readonly hook: 'forward' | 'input';
   readonly policy: 'accept' | 'drop';
-  /** Rules that drop or reject, in the chain or in one that it jumps to. */
+  /** Rules that drop or reject packets, in the chain itself and in chains that it jumps to. */
   readonly drops: readonly FirewallRule[];
-  /** Text of the rules that accept or jump. */
+  /** Texts of the rules that accept packets or jump to another chain. */
   readonly accepts: readonly string[];
 }
 
@@ -163,7 +163,7 @@ export interface FirewallRule {
   readonly chain: string;
   readonly handle: number;
   readonly text: string;
-  /** The rule applies to some packets only. */
+  /** Whether the rule applies only to some packets. */
   readonly conditional: boolean;
 }
 
@@ -172,7 +172,7 @@ export interface PortFacts {
     readonly protocol: 'tcp' | 'udp';
     readonly port: number;
     readonly what: string;
-    /** Bootstrap field that sets the port. */
+    /** Field of the bootstrap file that sets the port. */
     readonly field: string;
   }[];
   readonly listeners: readonly {
@@ -181,7 +181,7 @@ export interface PortFacts {
     readonly port: number;
     readonly pid: number | undefined;
     readonly program: string;
-    /** The socket is of this host's own components. */
+    /** Whether the socket belongs to this host's own components. */
     readonly own: boolean;
   }[];
 }
@@ -189,10 +189,10 @@ export interface PortFacts {
 export interface ClockFacts {
   readonly nowMs: number;
   readonly releasedMs: number;
-  /** Latest time that is known to have passed on this host; 0 if unknown. */
+  /** Latest point in time that this host has recorded; 0 if unknown. A clock that is earlier is wrong. */
   readonly floorMs: number;
   readonly clocks: readonly string[];
-  /** Whether a service synchronizes the clock; undefined if unknown. */
+  /** Whether a time service has synchronized the clock; undefined if unknown. */
   readonly synchronized: boolean | undefined;
 }
 
@@ -206,7 +206,7 @@ export interface LinkFacts {
   readonly name: string;
   readonly mtu: number;
   readonly state: string;
-  /** IPv6 addresses that another host on the link has too. */
+  /** IPv6 addresses of this link that another host on the link uses too. */
   readonly duplicates: readonly string[];
 }
 
@@ -222,7 +222,7 @@ export interface PeerPath {
   readonly address: string;
   readonly link: string;
   readonly linkMtu: number;
-  /** Whether a packet of `linkMtu` without fragmentation was answered; undefined if it was not sent. */
+  /** Whether a packet of `linkMtu` bytes was answered when fragmentation is forbidden; undefined if it was not sent. */
   readonly whole: boolean | undefined;
   /** Whether a small packet was answered. */
   readonly small: boolean | undefined;
@@ -231,7 +231,7 @@ export interface PeerPath {
 export interface AreaFacts {
   readonly directory: string;
   readonly what: string;
-  /** Reason why the file system could not be read, such as a time limit. */
+  /** Reason why the file system could not be read, for example because it did not respond in time. */
   readonly problem?: string;
   readonly mount?: string;
   readonly device?: string;
@@ -246,9 +246,9 @@ export interface AreaFacts {
 export interface FlashFacts {
   readonly device: string;
   readonly model: string;
-  /** Used shares of the rated life in percent, the larger of both estimates of eMMC. */
+  /** Used share of the rated lifetime in percent. For eMMC, the larger of the two estimates. */
   readonly usedPercent: number | undefined;
-  /** Reserved blocks of eMMC: 1 normal, 2 warning, 3 urgent. */
+  /** State of the reserved blocks of eMMC: 1 normal, 2 warning, 3 urgent; undefined if unknown. */
   readonly reserve: number | undefined;
   readonly smartPassed: boolean | undefined;
 }
@@ -266,7 +266,10 @@ export interface MemoryFacts {
   readonly totalBytes: number;
   readonly availableBytes: number;
   readonly swaps: readonly { readonly device: string; readonly bytes: number; readonly usedBytes: number }[];
-  /** Share of the last minute in which all tasks waited for memory; undefined without pressure stall information. */
+  /**
+   * Share of the last minute in which all tasks waited for memory; undefined if the kernel has no pressure stall
+   * information.
+   */
   readonly fullPercent: number | undefined;
 }
 
@@ -281,22 +284,22 @@ export interface ProcessorFacts {
   readonly zones: readonly {
     readonly name: string;
     readonly celsius: number;
-    /** Temperature at which the processor is slowed down; undefined if unknown. */
+    /** Temperature from which the processor is slowed down; undefined if unknown. */
     readonly passiveCelsius: number | undefined;
     readonly criticalCelsius: number | undefined;
   }[];
 }
 
 export interface PowerFacts {
-  /** Bits of the Raspberry Pi's firmware; undefined on other machines. */
+  /** Flags of the Raspberry Pi's firmware about low voltage and throttling; undefined on other machines. */
   readonly throttled: number | undefined;
-  /** The voltage monitor reports an alarm. */
+  /** Whether the voltage monitor reports an alarm; undefined if there is no monitor. */
   readonly alarm: boolean | undefined;
 }
 
 export interface ProcessFacts {
   readonly pid: number | undefined;
-  /** Reason why the control socket does not answer. */
+  /** Reason why the control socket does not respond; undefined if it responds. */
   readonly problem: string | undefined;
   readonly ready: boolean | undefined;
   readonly notReady: string | undefined;
@@ -316,9 +319,9 @@ export interface UnitFacts {
 }
 
 export interface LeftoverFacts {
-  /** Mounts of pods that no container record has. */
+  /** Mounts of pods that are in no record of a container. */
   readonly mounts: readonly string[];
-  /** Named network namespaces of pods that no container record has. */
+  /** Named network namespaces of pods that are in no record of a container. */
   readonly namespaces: readonly string[];
 }
 
@@ -327,7 +330,7 @@ export interface CertificateFacts {
   readonly subject: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** Reason why no trusted authority issued it; undefined if one did. */
+  /** Reason why the certificate is not trusted; undefined if a trusted authority has issued it. */
   readonly chainProblem: string | undefined;
   /** Reason why the file cannot be read or parsed. */
   readonly problem: string | undefined;
@@ -336,7 +339,7 @@ export interface CertificateFacts {
 export interface KubeconfigFacts {
   readonly file: string;
   readonly server: string;
-  /** Server that the host process writes into this file. */
+  /** URL of the server that the host process would write to this file. */
   readonly expected: string;
   readonly problem: string | undefined;
 }
@@ -345,7 +348,7 @@ export interface ApiFacts {
   readonly server: string;
   readonly version: string;
   readonly latencyMs: number;
-  /** Names of failed readiness checks, or the error. */
+  /** Names of the readiness checks that have failed, or the error of the request. */
   readonly problems: readonly string[];
 }
 
@@ -366,7 +369,7 @@ export interface RingMember {
   readonly state: string;
   readonly self: boolean;
   readonly version: string;
-  /** The member's clock minus the median clock of its peers. */
+  /** Clock of the member minus the median of the clocks of its peers; undefined if unknown. */
   readonly clockOffsetMs: number | undefined;
 }
 
@@ -386,23 +389,23 @@ export interface PodFacts {
   readonly namespace: string;
   readonly name: string;
   readonly node: string;
-  /** Workload that creates the pod; undefined if the pod was created alone. */
+  /** Workload that created the pod; undefined if no workload has created it. */
   readonly owner: PodOwner | undefined;
   readonly waiting: readonly {
     readonly container: string;
     readonly reason: string;
     readonly message: string;
     readonly image: string;
-    /** Architecture of the image if it is not that of the node. */
+    /** Architecture of the image, if it differs from that of the node. */
     readonly foreign?: string;
   }[];
 }
 
 export interface PodOwner {
-  /** Lower case, such as `deployment`. */
+  /** Kind in lower case, such as `deployment`. */
   readonly kind: string;
   readonly name: string;
-  /** An earlier revision exists to which the workload can be rolled back. */
+  /** Whether the workload has an earlier revision to which it can be rolled back. */
   readonly hasEarlier: boolean;
 }
 
@@ -410,16 +413,16 @@ export interface RegistryFacts {
   readonly registry: string;
   readonly proxy: string | undefined;
   readonly problem: string | undefined;
-  /** The registry answers without the proxy. */
+  /** Whether the registry responds if the proxy is not used. */
   readonly isDirect?: boolean;
-  /** Destinations that are reached without the proxy by the configuration. */
+  /** Destinations that are configured to be reached without the proxy. */
   readonly noProxy?: readonly string[];
-  /** File on this host with a certificate of the authority that issued the registry's certificate. */
+  /** File on this host with a CA certificate that has issued the certificate of the registry. */
   readonly authorityFile?: string;
 }
 
 export interface PodProbes {
-  /** Pod from whose network the probes were sent. */
+  /** Pod from whose network namespace the probes were sent. */
   readonly pod: string;
   readonly dns: { readonly server: string; readonly problem: string | undefined };
   readonly service: { readonly address: string; readonly problem: string | undefined };
@@ -442,7 +445,7 @@ export interface UpdateFacts {
   readonly available: readonly string[];
   readonly desired: string;
   readonly failing: string | undefined;
-  /** The last update of this host that did not finish. */
+  /** Last update of this host, if it was not completed. */
   readonly unfinished: string | undefined;
   /** Release to which this master can return. Set only while no API server responds. */
   readonly former?: string;

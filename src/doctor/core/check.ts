@@ -6,9 +6,9 @@ export interface Check {
   readonly id: string;
   readonly title: string;
   readonly group: Group;
-  /** Part of the checks before an installation. */
+  /** Whether the check also runs before an installation. */
   readonly preflight: boolean;
-  /** Compared values and their limits, for the documentation. */
+  /** Text for the documentation: the compared values and their limits. */
   readonly explanation: string;
   readonly needs: readonly FactName[];
   run(facts: Facts): readonly Finding[];
@@ -20,9 +20,9 @@ export interface CheckSpec<N extends FactName> {
   readonly group: Group;
   readonly preflight?: boolean;
   readonly explanation: string;
-  /** The check runs only if all these facts are known. */
+  /** Facts that the check needs. It runs only if all of them are known. */
   readonly needs: readonly N[];
-  /** An empty list means `ok` without further evidence. */
+  /** Returns the findings. An empty list means `ok` without further evidence. */
   run(facts: Pick<Facts, N>): readonly Finding[];
 }
 
@@ -39,26 +39,26 @@ export const error = (evidence: string, fix: string): Finding => finding('error'
 const finding = (result: Result, evidence: string, fix: string | undefined): Finding =>
   fix === undefined ? { result, evidence } : { result, evidence, fix };
 
-/** The findings, or one that states success if there are none. */
+/** Returns the findings. If there are none, returns one that states success with the evidence. */
 export const orOk = (findings: readonly Finding[], evidence: string): readonly Finding[] =>
   findings.length === 0 ? [ok(evidence)] : findings;
 
-/** Quotes text of the machine for a command line. */
+/** Quotes text of the machine so that it is one word of a shell command. */
 export function shell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Argument that names the root in commands of this program; empty for `/`. */
+/** Option `--root` for commands of this program; empty if the root is `/`. */
 export const rootFlag = (root: string): string => (root === '/' ? '' : ` --root ${shell(root)}`);
 
-/** Command that restarts the host process, or starts it if it does not run. */
+/** Command that restarts the host process, or starts it if it is not running. */
 export function restart({ root, pid }: Pick<HostFacts, 'root' | 'pid'>): string {
   if (root === '/') return 'systemctl restart hyperedge';
   const run = `hyperedge run${rootFlag(root)}`;
   return pid === undefined ? run : `kill ${pid}; while kill -0 ${pid} 2>/dev/null; do sleep 1; done; ${run}`;
 }
 
-/** Command that writes a drop-in of the bootstrap file; `lines` follow `apiVersion` and `kind`. */
+/** Command that writes a drop-in of the bootstrap file. `lines` are the lines after `apiVersion` and `kind`. */
 export function writeDropIn({ bootstrapFile }: Pick<HostFacts, 'bootstrapFile'>, name: string, lines: string): string {
   const directory = `${bootstrapFile}.d`;
   const text = `apiVersion: hyperedge.dev/v1\\nkind: Bootstrap\\n${lines}\\n`;

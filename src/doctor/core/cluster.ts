@@ -4,7 +4,7 @@ import type { Finding } from '../port.ts';
 import { bytesText, check, error, ok, orOk, percent, rootFlag, shell, warning } from './check.ts';
 
 const SLOW_API_MS = 1000;
-/** Log entries behind the most advanced member. */
+/** Number of log entries by which a member may be behind the most advanced member. */
 const LAG_ENTRIES = 1000;
 const QUOTA_SHARE = 0.8;
 const DAY_MS = 24 * 3_600_000;

@@ -1,21 +1,23 @@
-/** Makes the commands of a fix work as printed on this host: names of programs, root directory and kubeconfig. */
+/** Adapts the commands of fixes to this host: names of programs, root directory and kubeconfig. */
 import { shell } from './check.ts';
 
 export interface HostCommands {
-  /** Command that starts this program, such as `hyperedge` or the quoted path of the executable. */
+  /** Text that starts this program in a command: `hyperedge`, or the quoted path of the executable. */
   readonly program: string;
-  /** Root of the installation. */
+  /** Root directory of the installation. */
   readonly root: string;
-  /** Kubeconfig of the built-in client, which hosts without kubectl have too. */
+  /** Kubeconfig for `hyperedge kubectl`, which also works on hosts without kubectl. */
   readonly kubeconfig: string;
 }
 
-/** Programs at the beginning of a command. */
+/** Matches programs at the beginning of a command, with their arguments. */
 const COMMAND = /(^|&& |\|\| |; |\| |\bdo )(hyperedge|kubectl|master-logs)((?: (?!&&|\|)(?:'[^']*'|[^\s;'])+)+)/g;
 const COMMENT = '    # ';
 const WITH_ROOT = /^ (?:config|doctor|image|members|run|snapshot|status)\b/;
 
-/** The text of checks names programs by their plain names; comments are not changed. */
+/**
+ * Returns the fix with the programs and options of this host. Fixes of checks contain plain names. Comments are kept.
+ */
 export function forHost(fix: string, { program, root, kubeconfig }: HostCommands): string {
   const [code = '', ...comments] = fix.split(COMMENT);
   const flag = root === '/' ? '' : ` --root ${shell(root)}`;

@@ -1,16 +1,19 @@
-/** Runs checks over gathered facts. Facts come from the machine and the cluster, so texts are bounded and cleaned. */
+/**
+ * Runs checks on gathered facts. The facts come from the machine and the cluster, so their texts are limited and
+ * cleaned.
+ */
 import type { CheckReport, DoctorReport, Facts, Finding, GatheredFacts, Result } from '../port.ts';
 import { type Check, ok, skipped, unknown } from './check.ts';
 import { forHost, type HostCommands } from './commands.ts';
 
 const MAX_FINDINGS = 20;
 const MAX_TEXT = 600;
-/** A longer fix is left out, because a part of a command does something else. */
+/** Maximum length of a fix. A longer fix is omitted, because a truncated command would have another effect. */
 const MAX_FIX = 8000;
-/** Results of checks, from the best to the worst. */
+/** Results of findings, from the best to the worst. */
 const ORDER: readonly Result[] = ['skipped', 'ok', 'unknown', 'warning', 'error'];
 
-/** `commands`: names of programs for this host; fixes have plain names without it. */
+/** Runs the checks. `commands` adapts the fixes to this host; without it they contain plain names of programs. */
 export function diagnose(checks: readonly Check[], facts: GatheredFacts, commands?: HostCommands): CheckReport[] {
   return checks.map((each) => reportOf(each, facts, commands));
 }
@@ -40,12 +43,12 @@ function findingsOf({ needs, run, title }: Check, facts: GatheredFacts): readonl
     if (fact?.state !== 'known') return [unknown(`the fact ${name} was not gathered`)];
     Object.assign(values, { [name]: fact.value });
   }
-  // Every name in `needs` has its value, and `check` restricts `run` to these names.
+  // All facts in `needs` are set here, and the type of `check` restricts `run` to them.
   const findings = run(values as Facts);
   return findings.length === 0 ? [ok(title)] : findings;
 }
 
-/** Removes control, format and bidirectional characters, which a terminal would interpret. */
+/** Removes control, format and bidirectional characters, because a terminal would interpret them. */
 export function plain(text: string, limit = MAX_TEXT): string {
   const clean = text.slice(0, 4 * limit).replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ');
   const characters = [...clean.trim()];
@@ -68,5 +71,5 @@ export function summarize(
   return { ...about, result, counts, checks };
 }
 
-/** Exit code of the command: 0 without problems, 1 with errors, 3 with warnings only. */
+/** Exit code of the command: 0 if there are no problems, 3 if there are only warnings, 1 if there are errors. */
 export const exitCodeOf = ({ result }: DoctorReport): number => ({ ok: 0, warning: 3, error: 1 })[result];

@@ -2,18 +2,23 @@
 import type { AreaFacts, Finding } from '../port.ts';
 import { bytesText, check, error, ok, orOk, percent, shell, skipped, unknown, warning } from './check.ts';
 
-/** The kubelet evicts pods below 10 % of the images' or 15 % of the nodes' file system. */
+/**
+ * Free share below which pods may be evicted: the kubelet evicts them below 15 % for images, and below 10 % for the
+ * node.
+ */
 const EVICTION_SHARE = 0.15;
 const FULL_BYTES = 200 * 1024 * 1024;
-/** /run is in memory and often small. */
+/** Free bytes below which /run is full. It is in memory and often small. */
 const FULL_RUN_BYTES = 8 * 1024 * 1024;
 const INODE_SHARE = 0.05;
-/** Median of the store's writes above which elections and requests time out. */
+/** Median duration of a write with fsync above which elections and requests of the store time out. */
 const SLOW_FSYNC_MS = 25;
 const BAD_FSYNC_MS = 150;
 const HOUR_MS = 3_600_000;
 const MIN_UP_MS = 10 * 60_000;
-/** Writes of an hour above which consumer flash lasts less than about two years: a complete write in two days. */
+/**
+ * Share of the disk written per hour above which consumer flash lasts less than about two years: all of it in two days.
+ */
 const WRITES_SHARE_OF_SIZE = 1 / 48;
 
 const UNSUITED: Readonly<Record<string, string>> = {
@@ -30,7 +35,7 @@ const VOLATILE: ReadonlySet<string> = new Set(['tmpfs', 'ramfs']);
 
 const known = (areas: readonly AreaFacts[]): readonly AreaFacts[] => areas.filter((area) => area.problem === undefined);
 
-/** Findings of the areas that could not be read. */
+/** Findings for areas whose file system could not be read. */
 function unread(areas: readonly AreaFacts[]): Finding[] {
   return areas.flatMap(({ directory, problem }) =>
     problem === undefined
@@ -45,8 +50,8 @@ function unread(areas: readonly AreaFacts[]): Finding[] {
 }
 
 /**
- * One area per mount, because several directories are often on one file system. Temporary files are listed last and
- * need the least, so any other area of the mount decides.
+ * One area per mount, because several directories are often on one file system. Of the areas on a mount, the first one
+ * is used. Temporary files need the least space and are last, so they are used only if no other area is on the mount.
  */
 function byMount(areas: readonly AreaFacts[]): readonly AreaFacts[] {
   return [
@@ -125,7 +130,7 @@ function suitability({ directory, what, type = '', mount = directory, options = 
     return [
       warning(
         `${at}, which is lost at a boot`,
-        // Mounted over the directory at once, the device would hide what is there.
+        // Copy the files first. If the device were mounted over the directory at once, it would hide them.
         `mount DEVICE /mnt && cp -a ${shell(directory)}/. /mnt && umount /mnt && mount DEVICE ${shell(directory)}    # and add it to /etc/fstab`,
       ),
     ];

@@ -1,13 +1,13 @@
-/** Checks of foreign firewall rules: they name the rule that blocks pods or components. */
+/** Checks firewall rules of other programs, and names the rules that block pods or components. */
 import type { Finding, FirewallChain, FirewallRule, HostFacts, PortFacts } from '../port.ts';
 import { check, error, orOk, shell } from './check.ts';
 
-/** Tables of this product and of other service proxies, whose rules concern their own addresses only. */
+/** Tables that are not checked: those of this product, whose rules concern only its own addresses. */
 const OWN = /^(?:hyperedge|he-)/;
 
 const place = ({ family, table, name }: FirewallChain): string => `${family} ${table} ${name}`;
 
-/** Tool that manages a chain, from its name or its table. */
+/** Program that manages the chain, derived from its table and rules; undefined if unknown. */
 function managerOf({ table, drops }: FirewallChain, services: readonly string[]): string | undefined {
   if (table === 'firewalld') return 'firewalld';
   if (services.includes('ufw') && table === 'filter') return 'ufw';
@@ -90,7 +90,7 @@ const incoming = check({
 
 const names = (text: string, port: number): boolean => new RegExp(`\\b${port}\\b`).test(text);
 
-/** Ports that no rule accepts in a chain that drops everything else. */
+/** Finding for the ports that no rule accepts, if the chain drops all other packets. */
 function closedPorts(chain: FirewallChain, services: readonly string[], wanted: PortFacts['wanted']): Finding[] {
   const all = chain.drops.find(({ conditional }) => !conditional);
   if (chain.policy === 'accept' && all === undefined) return [];
@@ -102,7 +102,7 @@ function closedPorts(chain: FirewallChain, services: readonly string[], wanted: 
   return [error(`chain ${place(chain)} ${why} and accepts no packets to ${list}`, fix)];
 }
 
-/** Rules that drop packets to a port of a component. */
+/** Findings for rules that drop packets to a port of a component. */
 function droppedPorts(chain: FirewallChain, wanted: PortFacts['wanted']): Finding[] {
   return chain.drops.flatMap((rule) => {
     const port = wanted.find((each) => /\bdport\b/.test(rule.text) && names(rule.text, each.port));

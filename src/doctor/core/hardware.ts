@@ -40,7 +40,7 @@ const memory = check({
   },
 });
 
-/** Swap on flash wears it out; compressed memory does not. */
+/** Swap on a disk wears out flash memory. Swap in compressed memory (zram) does not. */
 const swap = check({
   id: 'swap',
   title: 'swap does not delay pods or wear out flash memory',

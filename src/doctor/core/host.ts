@@ -1,4 +1,4 @@
-/** Checks of this host's configuration, process, unit and remains. */
+/** Checks of the configuration, the process and the unit of this host, and of what pods have left behind. */
 import type { Finding } from '../port.ts';
 import { check, error, ok, orOk, restart, rootFlag, shell, skipped, warning } from './check.ts';
 
@@ -94,7 +94,7 @@ const unit = check({
   },
 });
 
-/** A unit file that is missing, masked or invalid; `systemctl start` would fail. */
+/** Finding for a unit that `systemctl start` cannot start: its file is missing, masked or invalid. */
 function unloaded(load: string): Finding {
   if (load === 'not-found') return error('hyperedge.service is not installed', 'hyperedge install');
   if (load === 'masked')

@@ -2,7 +2,7 @@
 import type { CgroupFacts, Finding } from '../port.ts';
 import { check, error, ok, orOk, shell, unknown, warning } from './check.ts';
 
-/** Options that enable the memory cgroup, which Raspberry Pi OS disables. */
+/** Kernel options that enable the memory cgroup, which Raspberry Pi OS disables by default. */
 const MEMORY_OPTIONS = ['cgroup_enable=memory', 'cgroup_memory=1'];
 const REQUIRED = ['cpu', 'memory', 'pids'] as const;
 const NAMESPACES = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'uts'];
@@ -32,7 +32,10 @@ const memoryCgroup = check({
   },
 });
 
-/** The exact change of cmdline.txt, which has a single line, or of the boot loader's configuration. */
+/**
+ * Command or instruction that enables the memory cgroup, in cmdline.txt (a single line) or the boot loader's
+ * configuration.
+ */
 function memoryFix({ commandLineFile, commandLine }: CgroupFacts): string {
   if (commandLineFile === undefined) {
     const remove = /cgroup_disable=\S*memory/.test(commandLine) ? 'remove cgroup_disable=memory and ' : '';
@@ -40,7 +43,7 @@ function memoryFix({ commandLineFile, commandLine }: CgroupFacts): string {
   }
   const { path, text } = commandLineFile;
   const missing = MEMORY_OPTIONS.filter((option) => !text.split(/\s+/).includes(option)).join(' ');
-  // A list such as `cgroup_disable=memory,io` is kept, because the later `cgroup_enable=memory` overrides it.
+  // A list such as `cgroup_disable=memory,io` can stay, because the later `cgroup_enable=memory` overrides it.
   const remove = /cgroup_disable=memory(?=\s|$)/.test(text) ? "-e 's/ *cgroup_disable=memory//' " : '';
   const add = missing === '' ? '' : `-e '1s/$/ ${missing}/' `;
   return remove + add === '' ? 'reboot' : `sed -i ${remove}${add}${shell(path)} && reboot`;
@@ -105,7 +108,7 @@ const kernelFeatures = check({
   },
 });
 
-/** Kernel modules by what fails without them. */
+/** Kernel modules, with the consequence if a module is missing. */
 const MODULES: Readonly<Record<string, { readonly result: 'error' | 'warning'; readonly without: string }>> = {
   overlay: { result: 'error', without: 'containers have no root file system' },
   bridge: { result: 'error', without: 'the pod network has no bridge' },
@@ -138,7 +141,7 @@ const kernelModules = check({
   },
 });
 
-/** Kernel settings with their least value. */
+/** Kernel settings with their minimum values, and the consequence of a lower value. */
 const LEAST: Readonly<Record<string, { readonly least: number; readonly why: string }>> = {
   'fs.inotify.max_user_instances': { least: 256, why: 'changes of files are detected by polling' },
   'fs.inotify.max_user_watches': { least: 16_384, why: 'changes of files are detected by polling' },

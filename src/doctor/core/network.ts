@@ -2,7 +2,7 @@
 import type { DefaultRoute, Finding } from '../port.ts';
 import { check, error, ok, orOk, restart, rootFlag, shell, skipped, unknown, warning, writeDropIn } from './check.ts';
 
-/** Headers of IPv4 and ICMP. */
+/** Size of the IPv4 and ICMP headers in bytes. */
 const ECHO_OVERHEAD = 28;
 const MIN_MTU = 1280;
 
@@ -125,7 +125,8 @@ const nameResolution = check({
       findings.push(
         warning(
           `name server ${address} does not answer: ${problem}`,
-          // A bind mount or link to a generated file cannot be replaced, as sed -i does.
+          // Overwrite the file instead of replacing it as sed -i does, because it may be a bind mount or a link to a
+          // generated file.
           `cp /etc/resolv.conf /run/resolv.conf.bad && grep -vwF ${shell(`nameserver ${address}`)} /run/resolv.conf.bad > /etc/resolv.conf    # or restore the server; test: nslookup localhost ${address}`,
         ),
       );
@@ -245,7 +246,7 @@ const overlappingRanges = check({
   },
 });
 
-/** Whether an IPv4 range contains an address. */
+/** Whether an IPv4 range in CIDR notation contains the address. */
 function contains(range: string, address: string): boolean {
   const [base = '', bits = '32'] = range.split('/');
   const [left, right] = [numberOf(base), numberOf(address)];

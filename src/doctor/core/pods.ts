@@ -9,10 +9,10 @@ const FOREIGN =
 
 const nameOf = ({ namespace, name }: PodFacts): string => `${namespace}/${name}`;
 
-/** Shows why the container ends, and then returns to the revision that worked or stops the pod. */
+/** Command that shows why the container fails, and then rolls back to the previous revision or stops the pod. */
 function stopFailing({ namespace, name, owner }: PodFacts, container: string, reason: string): string {
   const client = `kubectl -n ${shell(namespace)}`;
-  // A container that could not be created has no log.
+  // Only a container that has run has a log. One that could not be created is described by its events.
   const show =
     reason === 'CrashLoopBackOff'
       ? `${client} logs ${shell(name)} -c ${shell(container)} --previous`
@@ -111,7 +111,7 @@ const registries = check({
   },
 });
 
-/** Directory from which update-ca-certificates(8) takes authorities. */
+/** Directory from which update-ca-certificates(8) adds CA certificates. */
 const LOCAL_AUTHORITIES = '/usr/local/share/ca-certificates/';
 
 function registryFix(

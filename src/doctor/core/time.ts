@@ -3,10 +3,13 @@ import { dateText, timestamp } from '../../base/times.ts';
 import { check, error, ok, warning } from './check.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;
-/** A clock that is further ahead than this is taken for a broken one. */
+/** Number of years after the last known time from which the clock counts as wrong. */
 const MAX_AHEAD_YEARS = 10;
 const TOLERANCE_MS = 30_000;
-/** Clock difference that is an error: beyond it, certificates and leases of one host are not valid on another. */
+/**
+ * Clock difference that is an error. With a larger one, certificates and leases of one host may be invalid on another
+ * host.
+ */
 const SKEW_ERROR_MS = 30_000;
 const SKEW_WARNING_MS = 1_000;
 

@@ -1,4 +1,7 @@
-/** Disks: file systems by a child process, wear and writes from /sys, and the journal's size. */
+/**
+ * Facts about disks: file systems, flash wear, writes, and the size of the journal. File systems are read by child
+ * processes.
+ */
 import { lstat, mkdtemp, open, realpath, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../../base/errors.ts';
@@ -21,7 +24,10 @@ interface Measured {
   readonly freeInodes: number;
 }
 
-/** Sizes of the file system of a directory, or of its nearest existing parent, by programs that can be killed. */
+/**
+ * Sizes of the file system that contains a directory. If the directory does not exist, its nearest existing parent is
+ * used. Runs stat(1), because a child process can be killed if the file system hangs.
+ */
 async function measureDirectory(path: string, timeoutMs: number): Promise<Measured> {
   for (let directory = path; ; directory = dirname(directory)) {
     const { code, stdout, stderr } = await runProgram('stat', ['-f', '-c', '%S %b %a %c %d', directory], timeoutMs);
@@ -34,7 +40,7 @@ async function measureDirectory(path: string, timeoutMs: number): Promise<Measur
   }
 }
 
-/** Runs in a child process: durations of write and fsync of one page. */
+/** Measures how long a write of one page with fsync takes. Called in a child process, because it may hang. */
 export async function measureFsync(path: string): Promise<Facts['fsync']> {
   const directory = await existing(path);
   const temporary = await mkdtemp(join(directory, '.doctor-'));
@@ -92,7 +98,9 @@ export async function readAreas(
   );
 }
 
-/** `helper`: program and arguments that run `measureFsync` and print its result as JSON. */
+/**
+ * Runs `measureFsync` in a child process. `helper`: program and arguments of a command that prints its result as JSON.
+ */
 export async function readFsync(helper: readonly string[], directory: string): Promise<Facts['fsync']> {
   const [program = '', ...first] = helper;
   const { code, stdout, stderr } = await runProgram(program, [...first, 'fsync', directory], FSYNC_MS);
@@ -100,7 +108,10 @@ export async function readFsync(helper: readonly string[], directory: string): P
   return JSON.parse(stdout);
 }
 
-/** The last one of the longest mount points, because later mounts cover earlier ones. */
+/**
+ * Mount that contains the directory: the one with the longest mount point. Of equal mount points, the last one is
+ * visible.
+ */
 function mountOf(mounts: readonly Mount[], directory: string): Mount | undefined {
   let found: Mount | undefined;
   for (const mount of mounts) {
@@ -111,7 +122,7 @@ function mountOf(mounts: readonly Mount[], directory: string): Mount | undefined
   return found;
 }
 
-/** Wear of eMMC in steps of ten percent. Source: kernel documentation, mmc-dev-attrs. */
+/** Wear of eMMC devices, which is reported in steps of ten percent. Source: kernel documentation, mmc-dev-attrs. */
 export async function readMmc(machine: string): Promise<FlashFacts[]> {
   const names = (await entriesOf(join(machine, 'sys/block'))).filter((name) => /^mmcblk\d+$/.test(name));
   const found = await Promise.all(
@@ -139,7 +150,7 @@ export async function readMmc(machine: string): Promise<FlashFacts[]> {
   return found.flat();
 }
 
-/** Writes since the boot. Source: kernel documentation, block/stat. */
+/** Bytes written to each disk since the boot. Source: kernel documentation, block/stat. */
 export async function readWrites(machine: string): Promise<Facts['writes']> {
   const upSeconds = Number((await textOf(join(machine, 'proc/uptime'), 64)).split(' ')[0]);
   const names = (await entriesOf(join(machine, 'sys/block'))).filter(

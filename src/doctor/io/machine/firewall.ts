@@ -1,4 +1,4 @@
-/** Firewall rules from nft(8) and the services that manage them. */
+/** Reads firewall rules with nft(8), and determines the services that manage them. */
 import { join } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
 import type { FirewallChain, FirewallFacts, FirewallRule } from '../../port.ts';
@@ -14,7 +14,7 @@ export async function readFirewall(machine: string): Promise<FirewallFacts> {
   return { chains: baseChains(stdout), services: await servicesOf(machine) };
 }
 
-/** Services that set rules of their own, by the files of their running state. */
+/** Active services that set their own rules, determined by their configuration and runtime files. */
 async function servicesOf(machine: string): Promise<string[]> {
   const [ufw, run] = await Promise.all([textOf(join(machine, 'etc/ufw/ufw.conf')), entriesOf(join(machine, 'run'))]);
   return [
@@ -33,7 +33,7 @@ interface ParsedChain {
   readonly rules: { readonly text: string; readonly handle: number }[];
 }
 
-/** Base chains of the hooks forward and input, from the text that `nft -t -a list ruleset` prints. */
+/** Parses the output of `nft -t -a list ruleset`. Returns the base chains of the hooks forward and input. */
 export function baseChains(text: string): FirewallChain[] {
   const chains = parse(text);
   return chains.flatMap((chain) => {
@@ -58,7 +58,7 @@ function dropsOf(chains: readonly ParsedChain[]): FirewallRule[] {
   return found.slice(0, MAX_RULES);
 }
 
-/** The rule without statements that do not restrict it. */
+/** Rule without the statements that do not restrict it to some packets: counter, log and limit. */
 const plainOf = (text: string): string =>
   text
     .replace(/counter packets \d+ bytes \d+/, '')
@@ -66,7 +66,7 @@ const plainOf = (text: string): string =>
     .replace(/limit rate \S+(?: burst \d+ \w+)?/, '')
     .trim();
 
-/** The chain and those that it jumps to, directly or not. */
+/** The chain and all chains that it reaches by jumps. */
 function reachable(from: ParsedChain, all: readonly ParsedChain[]): ParsedChain[] {
   const byName = new Map(
     all.filter(({ family, table }) => family === from.family && table === from.table).map((each) => [each.name, each]),

@@ -1,4 +1,4 @@
-/** Memory, processor, temperatures, power, clock, names and time zone of this machine. */
+/** Reads facts about memory, processor, temperatures, power, clock, host name and time zone of this machine. */
 import { access, readlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { ClockFacts, Facts, MemoryFacts, PowerFacts, ProcessorFacts } from '../../port.ts';
@@ -76,7 +76,7 @@ async function zoneOf(directory: string): Promise<ProcessorFacts['zones']> {
   ];
 }
 
-/** Source: documentation of vcgencmd get_throttled, and the kernel's driver raspberrypi-hwmon. */
+/** Reads the power state. Source: documentation of vcgencmd get_throttled; kernel driver raspberrypi-hwmon. */
 export async function readPower(machine: string): Promise<PowerFacts> {
   const text = await textIfPresent(join(machine, 'sys/devices/platform/soc/soc:firmware/get_throttled'), 64);
   const throttled = text === undefined ? Number.NaN : Number.parseInt(text.trim(), 16);
@@ -89,7 +89,7 @@ export async function readPower(machine: string): Promise<PowerFacts> {
   return { throttled: Number.isNaN(throttled) ? undefined : throttled, alarm };
 }
 
-/** Board from the device tree or from DMI; '' if unknown. */
+/** Model of the board from the device tree or DMI; '' if unknown. */
 export async function readModel(machine: string): Promise<string> {
   const [tree, product] = await Promise.all([
     textOf(join(machine, 'proc/device-tree/model'), 256),

@@ -1,4 +1,4 @@
-/** Facts of the kernel from /proc, /sys and /lib/modules. */
+/** Reads facts about the kernel from /proc, /sys and /lib/modules. */
 import { join } from 'node:path';
 import type { CgroupFacts, Facts, Presence } from '../../port.ts';
 import { entriesOf, numberOf, runProgram, textIfPresent, textOf } from './read.ts';
@@ -6,7 +6,7 @@ import { entriesOf, numberOf, runProgram, textIfPresent, textOf } from './read.t
 const COMMAND_LINES = ['boot/firmware/cmdline.txt', 'boot/cmdline.txt'];
 const V1_NAMES: ReadonlySet<string> = new Set(['rw', 'ro', 'xattr', 'clone_children', 'noprefix', 'none']);
 
-/** `machine`: directory with /proc, /sys, /etc and /boot. */
+/** Reads the cgroup facts. `machine`: directory that contains /proc, /sys, /etc and /boot of the machine. */
 export async function readCgroups(machine: string): Promise<CgroupFacts> {
   const [table, mountInfo, commandLine] = await Promise.all([
     textOf(join(machine, 'proc/cgroups')),
@@ -49,12 +49,12 @@ export interface Mount {
   readonly point: string;
   readonly type: string;
   readonly device: string;
-  /** Options of the mount and of the file system. */
+  /** Options of the mount; `superOptions` has the options of the file system. */
   readonly options: readonly string[];
   readonly superOptions: readonly string[];
 }
 
-/** Source: proc_pid_mountinfo(5). Spaces and other characters are octal escapes. */
+/** Parses mountinfo. Spaces and some other characters are octal escapes. Source: proc_pid_mountinfo(5). */
 export function parseMounts(text: string): Mount[] {
   return text.split('\n').flatMap((line) => {
     const [left = '', right] = line.split(' - ');
@@ -78,7 +78,7 @@ const unescaped = (text: string): string =>
   text.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 
 const MODULES = ['overlay', 'bridge', 'veth', 'nf_tables', 'nft_chain_nat', 'vxlan', 'br_netfilter'] as const;
-/** Options of modules that leave no trace in /sys/module when they are built in. */
+/** Kernel options of the modules. A built-in module may leave no trace in /sys/module, so its option is checked. */
 const OPTION_OF: Readonly<Record<(typeof MODULES)[number], string>> = {
   overlay: 'OVERLAY_FS',
   bridge: 'BRIDGE',
@@ -89,7 +89,10 @@ const OPTION_OF: Readonly<Record<(typeof MODULES)[number], string>> = {
   br_netfilter: 'BRIDGE_NETFILTER',
 };
 
-/** `options`: the kernel's configuration, empty if it is not published. */
+/**
+ * Determines whether modules are available. `options`: configuration of the kernel; empty if the kernel does not
+ * publish it.
+ */
 export async function readModules(
   machine: string,
   release: string,
@@ -151,7 +154,7 @@ const AUDIT_LOG = 'var/log/audit/audit.log';
 const PROGRAM_MS = 4000;
 const MAX_LINES = 1000;
 
-/** Denials from the audit log, or from the kernel log of this machine. */
+/** Denials of security modules, from the audit log if it exists, otherwise from the kernel log. */
 export async function readDenials(machine: string): Promise<Facts['denials']> {
   const audit = await textIfPresent(join(machine, AUDIT_LOG), 4 << 20);
   if (audit !== undefined) return { source: `/${AUDIT_LOG}`, lines: denialsIn(audit) };

@@ -1,4 +1,4 @@
-/** Links, routes, names, ports and paths of this machine. */
+/** Reads facts about links, routes, name resolution, ports and network paths of this machine. */
 import { Resolver } from 'node:dns/promises';
 import { readlink } from 'node:fs/promises';
 import { endianness } from 'node:os';
@@ -15,7 +15,7 @@ const MAX_SERVERS = 6;
 const MAX_PEERS = 32;
 const ECHO_OVERHEAD = 28;
 
-/** From ip(8), which shows the links of this process's network namespace, unlike /sys. */
+/** Reads the links with ip(8). Unlike /sys, it shows the links of this process's network namespace. */
 export async function readLinks(): Promise<LinkFacts[]> {
   const { stdout } = await runProgram('ip', ['-j', 'addr', 'show'], PROGRAM_MS);
   const parsed: unknown = JSON.parse(stdout === '' ? '[]' : stdout);
@@ -29,7 +29,7 @@ export async function readLinks(): Promise<LinkFacts[]> {
   }));
 }
 
-/** Default routes from /proc/net, the preferred ones first. Source: proc_net(5). */
+/** Default routes from /proc/net. The preferred routes come first. Source: proc_net(5). */
 export async function readRoutes(machine: string): Promise<DefaultRoute[]> {
   const [v4, v6] = await Promise.all([
     textOf(join(machine, 'proc/self/net/route')),
@@ -70,7 +70,7 @@ export async function readRoutes(machine: string): Promise<DefaultRoute[]> {
     .sort((left, right) => left.family - right.family || left.metric - right.metric);
 }
 
-/** Text of an address in the tables of /proc/net, whose words are in the host's byte order. */
+/** Converts an address of a table in /proc/net, which consists of 32-bit words in the byte order of the host. */
 function hexAddress(hex: string): string {
   const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => {
     const four = word.match(/../g)?.map((each) => Number.parseInt(each, 16)) ?? [];
@@ -80,7 +80,7 @@ function hexAddress(hex: string): string {
   return addressText(Array.from({ length: 8 }, (_, at) => ((bytes[2 * at] ?? 0) << 8) | (bytes[2 * at + 1] ?? 0)));
 }
 
-/** Name servers of resolv.conf with their answers, and addresses of the host name. */
+/** Queries the name servers of resolv.conf, and resolves the host name. */
 export async function readResolution(machine: string, ownName: string): Promise<Facts['resolution']> {
   const text = await textOf(join(machine, 'etc/resolv.conf'));
   const addresses = [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(
@@ -97,7 +97,10 @@ export async function readResolution(machine: string, ownName: string): Promise<
   return { servers, ownName, ownAddresses };
 }
 
-/** Any response counts, because a disconnected site has servers that know no names. */
+/**
+ * Problem with a name server; undefined if it responds. Any response suffices, because a server of a disconnected site
+ * may know no names.
+ */
 async function queryProblem(address: string, name: string): Promise<string | undefined> {
   try {
     const resolver = new Resolver({ timeout: 1500, tries: 1 });
@@ -131,7 +134,10 @@ interface Listener {
   readonly inode: string;
 }
 
-/** Listening sockets of the wanted ports with their processes. `isOwn` decides by a process's ID and command. */
+/**
+ * Sockets that listen on the wanted ports, with their processes. `isOwn` decides by process ID and command whether a
+ * process belongs to this host's components.
+ */
 export async function readListeners(
   machine: string,
   wanted: ReadonlySet<number>,
@@ -159,7 +165,7 @@ export async function readListeners(
   );
 }
 
-/** Process IDs by the inode of a socket. */
+/** IDs of the processes that own the sockets, by inode of the socket. */
 async function ownersOf(machine: string, inodes: ReadonlySet<string>): Promise<ReadonlyMap<string, number>> {
   const owners = new Map<string, number>();
   const pids = (await entriesOf(join(machine, 'proc'))).filter((name) => /^\d+$/.test(name)).slice(0, MAX_PROCESSES);
@@ -175,7 +181,7 @@ async function ownersOf(machine: string, inodes: ReadonlySet<string>): Promise<R
   return owners;
 }
 
-/** Echo requests of full size to each peer. Only the ping of iputils can forbid fragments. */
+/** Sends echo requests of full size to each peer. Requires the ping of iputils, which can forbid fragmentation. */
 export async function readPaths(
   peers: readonly { readonly name: string; readonly address: string }[],
   links: readonly LinkFacts[],
@@ -193,7 +199,7 @@ export async function readPaths(
   );
 }
 
-/** Undefined if no suitable program exists. */
+/** Whether an echo request is answered; undefined if there is no suitable program. */
 async function echo(address: string, bytes: number): Promise<boolean | undefined> {
   try {
     const size = bytes === 0 ? [] : ['-M', 'do', '-s', String(bytes)];
@@ -209,7 +215,10 @@ async function echo(address: string, bytes: number): Promise<boolean | undefined
   }
 }
 
-/** Hosts that answer address conflict detection of RFC 5227, with arping(8). Throws CodedError 'absent' without it. */
+/**
+ * Other hosts that use the address, found by address conflict detection (RFC 5227) with arping(8). Throws CodedError
+ * 'absent' if the program does not exist.
+ */
 export async function readConflicts(address: string, link: string): Promise<Facts['conflicts']> {
   const { code, stdout } = await runProgram('arping', ['-D', '-c', '2', '-w', '2', '-I', link, address], PROGRAM_MS);
   const mac = /\[([0-9A-Fa-f:]{17})\]/.exec(stdout)?.[1];

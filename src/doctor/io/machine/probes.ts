@@ -1,11 +1,11 @@
-/** Probes of a DNS server and of a TCP address from this process's network. */
+/** Probes of a DNS server and of a TCP address. They run in the network namespace of the process. */
 import { Resolver } from 'node:dns/promises';
 import { connect } from 'node:net';
 import { messageOf } from '../../../base/errors.ts';
 
 const LIMIT_MS = 3000;
 
-/** Undefined if the server knows the name. */
+/** Queries the server. Returns the problem, or undefined if the server resolves the name. */
 export async function probeQuery(server: string, name: string): Promise<string | undefined> {
   const resolver = new Resolver({ timeout: LIMIT_MS / 2, tries: 2 });
   try {
@@ -17,7 +17,10 @@ export async function probeQuery(server: string, name: string): Promise<string |
   }
 }
 
-/** Undefined if the address accepts or refuses a connection, since both show that packets arrive. */
+/**
+ * Tries to connect. Returns the problem, or undefined if the address accepts or refuses the connection. Both responses
+ * show that packets arrive.
+ */
 export function probeConnection(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: LIMIT_MS });

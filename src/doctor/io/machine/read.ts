@@ -1,4 +1,4 @@
-/** Bounded reads of files, directories and programs. */
+/** Reads files and directories and runs programs, with limits of size and time. */
 import { execFile } from 'node:child_process';
 import { open, readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -8,12 +8,15 @@ const MAX_FILE_BYTES = 1 << 20;
 const MAX_ENTRIES = 20_000;
 const MAX_OUTPUT_BYTES = 8 << 20;
 
-/** The first MiB of a file; '' if it cannot be read. */
+/** The first `maxBytes` of a file (default 1 MiB); '' if it cannot be read. */
 export async function textOf(path: string, maxBytes = MAX_FILE_BYTES): Promise<string> {
   return (await textIfPresent(path, maxBytes)) ?? '';
 }
 
-/** Undefined if the file cannot be read. Files of /proc have no size, so the file is read in pieces. */
+/**
+ * The first `maxBytes` of a file; undefined if it cannot be read. Files in /proc report no size, so the file is read in
+ * pieces.
+ */
 export async function textIfPresent(path: string, maxBytes = MAX_FILE_BYTES): Promise<string | undefined> {
   const file = await open(path, 'r').catch(() => undefined);
   if (file === undefined) return undefined;
@@ -34,13 +37,13 @@ export async function textIfPresent(path: string, maxBytes = MAX_FILE_BYTES): Pr
   }
 }
 
-/** Sorted names; empty if the directory cannot be read. */
+/** Sorted names of the entries in a directory; empty if it cannot be read. */
 export async function entriesOf(path: string): Promise<string[]> {
   const names = await readdir(path).catch(() => []);
   return names.slice(0, MAX_ENTRIES).sort();
 }
 
-/** NaN if the file has no number. */
+/** Integer in a file; NaN if it cannot be read or contains no integer. */
 export async function numberOf(path: string): Promise<number> {
   const text = (await textOf(path, 64)).trim();
   return /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
@@ -53,8 +56,8 @@ export interface Ran {
 }
 
 /**
- * Runs a program until it ends or the time limit is reached. A process that waits on a hung device is killed but not
- * awaited. Throws CodedError 'absent' if the program does not exist, and 'timeout'.
+ * Runs a program with a time limit. A process that waits for a hung device is killed but not awaited. Throws CodedError
+ * 'absent' if the program does not exist, and 'timeout' after the time limit.
  */
 export function runProgram(
   file: string,

@@ -1,17 +1,17 @@
-/** Mounts and network namespaces of pods that have no record. */
+/** Finds mounts and network namespaces of pods for which the runtime has no record. */
 import { join } from 'node:path';
 import type { LeftoverFacts } from '../../port.ts';
 import { parseMounts } from './kernel.ts';
 import { entriesOf, textOf } from './read.ts';
 
 export interface RuntimeDirectories {
-  /** Records of sandboxes and containers. */
+  /** Directory with records of sandboxes and containers. */
   readonly state: string;
-  /** Pinned namespaces and mounts. */
+  /** Directory with pinned namespaces and with mounts. */
   readonly run: string;
-  /** Volumes of pods, by UID. */
+  /** Directory with the volumes of pods, by UID of the pod. */
   readonly volumes: string;
-  /** Logs of pods; the kubelet removes them after the pod. */
+  /** Directory with the logs of pods. The kubelet removes a pod's logs after the pod. */
   readonly logs: string;
 }
 
