@@ -8,7 +8,7 @@ export interface CompactedMember {
   readonly afterBytes: number;
 }
 
-/** A large database takes minutes on an SD card. */
+/** Time limit of a defragmentation. A large database takes minutes on an SD card. */
 const DEFRAGMENT_MS = 10 * 60_000;
 
 /** Throws CodedError 'unavailable' or 'refused' of the store. */

@@ -30,9 +30,9 @@ export interface ClusterReport {
 
 /** Time limits of the requests to the members. */
 export interface ReportLimits {
-  /** For the list that needs a quorum. */
+  /** Time limit of the member list request, which needs a quorum. */
   readonly quorumMs: number;
-  /** For each request to a single member. */
+  /** Time limit of each request to a single member. */
   readonly memberMs: number;
 }
 

@@ -73,7 +73,7 @@ export class Ballast {
     if (freeBytes < (wanted - present) * (spare ? 2 : 1)) return false;
     const file = openSync(this.#path, 'a', 0o600);
     try {
-      // A compressing file system would reserve no space for zeros.
+      // The content is pseudo-random, because a compressing file system would reserve no space for zeros.
       const piece = Buffer.alloc(PIECE);
       for (let i = 0; i < PIECE; i += 4) piece.writeUInt32LE(Math.imul(i + 1, 0x9e37_79b1) >>> 0, i);
       for (let size = present; size < wanted; size += PIECE) writeSync(file, piece);

@@ -40,7 +40,7 @@ export class LogMap {
     return this.#runs[at + 1]?.revision;
   }
 
-  /** Removes all entries from `index`. */
+  /** Removes all entries from `index` on. */
   truncate(index: number): void {
     while ((this.#runs.at(-1)?.index ?? -1) >= index) this.#runs.pop();
     const run = this.#runs.at(-1);

@@ -11,7 +11,7 @@ import { checkWriteAheadLog } from './write-ahead-log.ts';
 const OLDEST_SQLITE = [3, 51, 3];
 /** Page size of new files. */
 const PAGE_BYTES = 1024;
-/** Size at which SQLite keeps its own journal file between transactions. */
+/** Size to which SQLite truncates its rollback journal after a transaction. */
 export const JOURNAL_BYTES = 256 << 10;
 /** Value of the pragma `auto_vacuum` that selects incremental vacuum. */
 const INCREMENTAL = 2;

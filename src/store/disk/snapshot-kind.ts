@@ -38,7 +38,7 @@ export function checkKind(path: string, live = false): void {
   if (head.toString('latin1', 0, SQLITE_MAGIC.length) !== SQLITE_MAGIC) {
     throw new CodedError('unsupported', `${path} is not a snapshot of this store`);
   }
-  // Older store files used a write-ahead log.
+  // Older store files used a write-ahead log, which snapshots never do.
   if (!live && (head[JOURNAL_AT] === WRITE_AHEAD || head.readUInt32BE(APPLICATION_AT) === OWN_FILE)) {
     throw new CodedError(
       'unsupported',

@@ -148,7 +148,7 @@ class SqliteLog implements StoreLog {
       const some = unpack(await reading);
       const last = some.at(-1);
       if (last === undefined) return;
-      // The thread reads the next rows while these are processed.
+      // The worker thread reads the next rows while this thread processes the current rows.
       reading = this.#request('load', { kind: 'load', after: last.revision, upTo });
       reading.catch(ignore('handled where the rows are awaited'));
       rows(some);
@@ -312,8 +312,8 @@ class SqliteLog implements StoreLog {
   }
 
   /**
-   * Called every second while there are writes. Absorbing a small journal each time would cost flushes that delay other
-   * requests.
+   * Size of the database. It omits a small journal: `size` is called every second while there are writes, and absorbing
+   * the journal each time would cost flushes that delay other requests.
    */
   async size(): Promise<LogSize> {
     const size = await this.#request('size', { kind: 'size' });

@@ -140,8 +140,7 @@ async function hash(revision: number): Promise<number> {
 }
 
 /**
- * Verifies the checksums of the next rows above revision `from`. If `from` is 0, the tables beside the rows are
- * verified first.
+ * Verifies the checksums of the next rows above revision `from`. If `from` is 0, all other tables are verified first.
  */
 async function scrub(from: number): Promise<number> {
   const checked = opened();

@@ -1,5 +1,6 @@
 /**
- * Numbers, documents and leases in the file beside the rows, each with its own checksum. All methods are synchronous.
+ * Numbers, documents and leases that the store's file contains in addition to the log, each with its own checksum. All
+ * methods are synchronous.
  */
 import type Database from 'better-sqlite3';
 import { CodedError } from '../../base/errors.ts';

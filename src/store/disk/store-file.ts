@@ -199,7 +199,7 @@ export class StoreFile {
   }
 
   /**
-   * Verifies the checksums of the tables beside the rows in steps. The caller may write between steps. Throws
+   * Verifies the checksums of all tables except the revision rows in steps. The caller may write between steps. Throws
    * CodedError 'corrupt'.
    */
   *checkState(): Generator<void> {

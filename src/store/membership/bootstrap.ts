@@ -232,7 +232,7 @@ async function founding(initial: InitialCluster, deps: BootstrapDeps) {
   await requireNoSavedPeers(deps);
   const cluster = new Cluster();
   for (const { name, peerUrls } of initial.members) {
-    // Each member publishes its name and client URLs after its start.
+    // The name and the client URLs stay empty until the member has started and publishes them.
     const id = ids.get(name) as bigint;
     cluster.put({ id: hex(id), name: '', peerUrls, clientUrls: [] });
   }

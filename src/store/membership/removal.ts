@@ -44,8 +44,8 @@ export class Removal {
   }
 
   /**
-   * Handles a removal reported by another member. A founding member derives its ID from its URLs, which may not be its
-   * latest ID.
+   * Handles a report of another member that this member was removed. The report may concern an outdated ID: a founding
+   * member derives its ID from its URLs, even if the cluster has given it another ID since.
    */
   async reportedByPeer(): Promise<void> {
     const { name, peerUrls = [], initialCluster, peers, clock, onFatal } = this.#deps;

@@ -1,7 +1,6 @@
 import { Listeners } from '../../base/listeners.ts';
 import type { DecidedRevision } from '../core/mvcc/machine.ts';
 
-/** Events of the engine. */
 export class EngineEvents {
   /** Revisions became visible. */
   readonly published = new Listeners<readonly DecidedRevision[]>();

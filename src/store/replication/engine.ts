@@ -382,7 +382,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     this.#confIndex = index;
     const { term } = this.replica;
     await this.appliedAt(index);
-    // The outcome is unknown when this member stops.
+    // The outcome is unknown if leadership was lost or this member is stopping.
     if (this.replica.term !== term || this.replica.applied < index) throw leaderFailed();
   }
 

@@ -17,7 +17,7 @@ export interface LeaveDeps {
 
 const TRANSFER_MS = 1000;
 const TRANSFER_TRY_MS = 150;
-/** Time for requests in progress before they fail. */
+/** Time limit for requests in progress. Later, they fail. */
 const DRAIN_MS = 1000;
 /**
  * Delay in which the other members receive a message of the next leader. Until then, they forward requests to the

@@ -7,7 +7,7 @@ interface Waiter {
   reject(error: Error): void;
 }
 
-/** Uncommitted proposal of this leader. Settles for its requester when the outcome is known. */
+/** Uncommitted proposal of this leader. Its waiters are notified when the outcome is known. */
 export class Pending {
   readonly decided: DecidedRevision | undefined;
   readonly command: Command | undefined;

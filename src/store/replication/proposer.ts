@@ -54,12 +54,12 @@ export class Proposer {
   readonly #deps: ProposerDeps;
   #collecting: Pending[] = [];
   #collectingBytes = 0;
-  /** Proposed and not applied yet, in log order. */
+  /** Proposals that were passed to raft and are not applied yet, in log order. */
   #proposed: Pending[] = [];
   #scheduled = false;
   #flushTimer: Timer | undefined;
   #flushAtMs = Number.POSITIVE_INFINITY;
-  /** Revisions above this are not visible before they are on disk. */
+  /** Highest reserved revision. Revisions above it become visible only when they are on disk. */
   #reserved = 0;
   #relaxedInUse = false;
 

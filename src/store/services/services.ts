@@ -44,7 +44,6 @@ export interface ServiceParts {
   readonly metrics: EtcdMetrics;
   readonly levels: LogLevels;
   readonly peers: () => Peers | undefined;
-  /** Random bytes. */
   readonly bytes: (length: number) => Uint8Array;
   readonly defer: (run: () => void) => void;
   readonly slowRequestMs: number;

@@ -4,7 +4,9 @@ import type { Change } from '../core/mvcc/machine.ts';
 import type { Version } from '../core/mvcc/version.ts';
 import type { Watch } from './watch.ts';
 
-/** Encoded events if all values are in memory. One encoding serves every watch. */
+/**
+ * Encoded events of `changes`; undefined if a value is not in memory. Watches with the same changes share the encoding.
+ */
 export function fieldsInMemory(watch: Watch, changes: readonly Change[]): readonly Buffer[] | undefined {
   if (!watch.prevKv) {
     let fields = fieldsOf.get(changes);

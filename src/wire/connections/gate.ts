@@ -56,7 +56,7 @@ const FLOOD_PATIENCE_MS = 100;
 const FLOOD_FACTOR = 4;
 /** Interval between attempts to free a place. */
 const ROOM_MS = 20;
-/** Handshakes that start in one turn of the event loop. */
+/** Maximum number of handshakes that start in one turn of the event loop. */
 const HANDSHAKES_PER_TURN = 4;
 const HANDSHAKE_CREDITS = 1;
 const REFUSAL_CREDITS = 0.5;
@@ -73,7 +73,7 @@ const BYTES_PER_CREDIT = 800_000;
 const UNAUTHENTICATED_BYTES = 192 * 1024;
 /** Bytes that a peer may send while its token is reviewed, for a request body. */
 const PENDING_BYTES = 4 * 1024 * 1024;
-/** Connections that are inspected per turn. */
+/** Maximum number of connections that are inspected in one turn of the event loop. */
 const LOOKS_PER_TURN = 32;
 
 export class GatedConnection {
@@ -175,7 +175,10 @@ export class ConnectionGate {
     return this.#turns.nowMs();
   }
 
-  /** Calls `door.begin` in a later turn. */
+  /**
+   * Registers an accepted connection. Calls `door.begin` in a later turn of the event loop, when the handshake may
+   * start.
+   */
   open(address: string, door: ConnectionActions): GatedConnection {
     const places = Math.max(MIN_QUEUED, this.#limits.unauthenticated * QUEUED_PER_UNAUTHENTICATED);
     if (this.#queued.size >= places) this.#evictQueued();

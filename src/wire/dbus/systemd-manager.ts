@@ -1,6 +1,6 @@
 /**
  * Calls to the service manager over its private socket, where it accepts D-Bus without a bus daemon, from root only. A
- * call takes about one millisecond; a `systemctl` process takes fifteen. The connection is opened on demand and closed
+ * call takes about 1 ms, while a `systemctl` process takes about 15 ms. The connection is opened on demand and closed
  * when idle, because an open connection receives every signal of every unit. Source: org.freedesktop.systemd1(5); D-Bus
  * Specification 0.43, "Authentication Protocol".
  */
@@ -114,7 +114,8 @@ class Connection {
       this.close(new CodedError('systemd', `${path}: ${error.message}`, { cause: error })),
     );
     this.socket.on('close', () => this.close(new CodedError('systemd', `${path}: systemd closed the connection`)));
-    // The kernel reports the peer's identity; the hexadecimal digits only name it.
+    // systemd gets the user ID of this process from the kernel. AUTH EXTERNAL requires that the client also names it,
+    // in hexadecimal.
     const uid = Buffer.from(String(process.geteuid?.() ?? 0)).toString('hex');
     this.socket.write(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`);
   }

@@ -6,7 +6,7 @@ import type { Http2Stream, StreamEvents } from '../http2/http2-stream.ts';
 import { decodeStatusMessage, MAX_STATUS_MESSAGE, MessageReader, messagePrefix, RpcError } from './messages.ts';
 import { RpcCode } from './port.ts';
 
-/** Lists of objects are large, but must have a limit. */
+/** Default limit for a received message. It allows for large lists of objects. */
 const MAX_MESSAGE = 512 << 20;
 /** Prefix of the error message of calls lost with their connection. */
 export const LOST = 'store is unavailable: ';

@@ -11,7 +11,7 @@ import { RpcCode, type RpcService, type StreamCall, type StreamHandler } from '.
 
 /** grpc-go's default limit. A longer response fails the call. */
 export const MAX_MESSAGE_BYTES = 4 << 20;
-/** A host has few plug-ins. */
+/** Maximum number of connections. A host has few plug-ins. */
 const MAX_CONNECTIONS = 64;
 /** Limit for the fields of one message including nested ones: five times what 4096 devices need. */
 const MAX_FIELDS = 1 << 17;

@@ -21,7 +21,6 @@ export const RpcCode = {
 
 export type RpcCode = (typeof RpcCode)[keyof typeof RpcCode];
 
-/** The identity of a caller. */
 export interface CallIdentity {
   /** A request metadata value; names are lower case. */
   metadata(name: string): string | undefined;

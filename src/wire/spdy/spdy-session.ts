@@ -320,7 +320,7 @@ class ServerSpdySession implements SpdySession {
         return true;
       case FrameType.ping:
         need(4);
-        // Odd ids are pings of the client. Even ids would answer pings of this side, which sends none.
+        // Odd ids are pings of the client. Even ids would belong to pings of the server, which sends no pings.
         if (payload.readUInt32BE(0) % 2 === 1)
           await this.#writer.write(encodeWords(FrameType.ping, payload.readUInt32BE(0)));
         return true;

@@ -11,7 +11,7 @@ export interface User {
   readonly passwordHash: string;
   /** Whether the user can only authenticate with a client certificate. */
   readonly noPassword: boolean;
-  /** Sorted. */
+  /** Role names, sorted. */
   readonly roles: readonly string[];
 }
 

@@ -99,7 +99,6 @@ export class Machine {
     this.#visible = this.#head;
   }
 
-  /** Finishes loading. */
   loaded(compacted: number): void {
     this.#compacted = compacted;
     this.#head = Math.max(this.#head, compacted);
@@ -291,7 +290,10 @@ export class Machine {
     if (revision < this.#compacted) throw new MvccError('compacted');
   }
 
-  /** Branch of each transaction, including nested ones. All compares use the state before any operation is applied. */
+  /**
+   * Branch of each transaction, including nested transactions. All compares use the state before any operation is
+   * applied.
+   */
   #path(request: TxnRequest, at: number, pinned: Pinned): Path {
     const succeeded = request.compares.every((compare) => this.#compare(compare, at, pinned));
     const operations = succeeded ? request.success : request.failure;

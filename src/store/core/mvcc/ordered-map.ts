@@ -29,7 +29,6 @@ export class OrderedMap<V, S> {
     return this.#direct.get(key);
   }
 
-  /** Adds a key or replaces its value. */
   set(key: string, value: V): void {
     const before = this.#direct.size;
     const known = this.#direct.set(key, value).size === before;

@@ -18,7 +18,7 @@ export interface Version {
   kv: Buffer | undefined;
   /** Length of `kv` in bytes, also known while it is not in memory. */
   readonly size: number;
-  /** Managed by the value cache. */
+  /** Cache pool that holds `kv`. Only the value cache sets this field. */
   pool: PoolId;
 }
 

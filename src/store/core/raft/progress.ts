@@ -17,7 +17,7 @@ export class Progress {
   state: ProgressState = 'probe';
   /** A message arrived since the last quorum check. */
   active = false;
-  /** Value of `active` in the previous period: directly after a quorum check `active` is false for every peer. */
+  /** Value of `active` at the last quorum check, which resets `active` for every member. */
   wasActive = false;
   /** Last heartbeat round that the member answered. */
   round = 0;

@@ -13,7 +13,7 @@ interface ConfirmingRead extends PendingRead {
 /**
  * Pending linearizable reads (thesis §6.4). At the leader, a read first waits until an entry of the leader's term is
  * committed, then until a quorum responds to a heartbeat sent after the read was registered. At a follower, a read
- * waits for the leader's response. No clock is trusted.
+ * waits for the leader's response. The result does not depend on clocks.
  */
 export class PendingReads {
   /** Last broadcast round of this term. */

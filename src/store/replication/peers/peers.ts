@@ -58,7 +58,7 @@ export interface PeersDeps {
   readonly dial: DialPeer;
   readonly clock: Clock;
   readonly log: Log;
-  /** Identifies this start of the member: 0 to 2^40 - 1. */
+  /** Number from 0 to 2^40 - 1 that identifies this start of the member. */
   readonly life: number;
   readonly handler: PeerHandler;
 }

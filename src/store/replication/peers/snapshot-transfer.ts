@@ -1,7 +1,6 @@
 import type { NodeId } from '../../core/raft/index.ts';
 import type { SnapshotHead } from '../../disk/port.ts';
 
-/** Snapshots between members. */
 export interface SnapshotTransfer {
   /** Sends `to` a snapshot of at least `index`. */
   stream(to: NodeId, index: number): void;

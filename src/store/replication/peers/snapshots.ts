@@ -1,5 +1,6 @@
 /**
- * Sends snapshots to members that are behind the log: the rows as of one index, in pieces, followed by raft's message.
+ * Sends snapshots to members that need entries which the log no longer has, and receives snapshots. A snapshot consists
+ * of the rows as of one index, in pieces, followed by raft's snapshot message.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, ignore, messageOf } from '../../../base/errors.ts';
