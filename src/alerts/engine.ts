@@ -1,4 +1,7 @@
-/** Scrapes the endpoints of this host at an interval and evaluates the rules. The state is in memory only. */
+/**
+ * Scrapes the endpoints of this host at an interval and evaluates the rules. All state is in memory and lost at a
+ * restart.
+ */
 import type { Clock, Timer } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -9,7 +12,7 @@ import type { Alert, AlertReport, AlertTarget, TargetState } from './port.ts';
 
 export interface AlertEngineOptions {
   readonly rules: readonly CompiledRule[];
-  /** Label `instance` of all samples: the name of the node. */
+  /** Name of the node, which is the label `instance` of all samples. */
   readonly instance: string;
   readonly onTransition: (transition: Transition) => void;
   readonly clock: Clock;
@@ -27,11 +30,11 @@ export interface AlertEngine {
   firing(): readonly Alert[];
 }
 
-/** Frequent enough for rates over five minutes; a scrape costs a few milliseconds. */
+/** Scrape interval. It is short enough for rates over five minutes, and a scrape takes only a few milliseconds. */
 const INTERVAL_MS = 30_000;
-/** An API server on a busy board needs seconds for its metrics. */
+/** Timeout of a scrape. An API server on a busy small board needs seconds to return its metrics. */
 const SCRAPE_MS = 20_000;
-/** About 10 MB with the ranges of the shipped rules. */
+/** Maximum number of series. With the ranges of this product's rules, they use about 10 MB. */
 const MAX_SERIES = 10_000;
 
 export function createAlertEngine(options: AlertEngineOptions): AlertEngine {
@@ -49,7 +52,7 @@ export function createAlertEngine(options: AlertEngineOptions): AlertEngine {
   let current: Promise<void> = Promise.resolve();
   let droppedBefore = 0;
 
-  /** Logs a problem of a rule once, until it changes. */
+  /** Logs problems of rules. A problem is logged again only if it has changed. */
   function logProblems(problems: ReadonlyMap<string, string>): void {
     for (const [rule, problem] of problems)
       if (logged.get(rule) !== problem) log.error('alert rule not evaluated', { rule, error: problem });

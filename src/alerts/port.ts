@@ -1,4 +1,4 @@
-/** Alerts of a host, and what they need from it. */
+/** Alerts of a host, and the port to the endpoints that are scraped. */
 
 export type Severity = 'critical' | 'warning' | 'info';
 
@@ -14,11 +14,11 @@ export interface Alert {
   readonly value: number;
 }
 
-/** An endpoint of this host with metrics in Prometheus' text format. */
+/** Endpoint of this host with metrics in the Prometheus text format. */
 export interface AlertTarget {
-  /** Label `job` of the samples, as in the scrape configuration of a Prometheus. */
+  /** Label `job` of the samples. It should be the same in the scrape configuration of a Prometheus server. */
   readonly job: string;
-  /** Rejects if the endpoint does not answer in time. */
+  /** Returns the metrics. Rejects if the endpoint does not respond, or when `signal` aborts. */
   scrape(signal: AbortSignal): Promise<string>;
 }
 
@@ -30,9 +30,9 @@ export interface TargetState {
 }
 
 export interface AlertReport {
-  /** Time of the latest evaluation; undefined before the first one. */
+  /** Time of the latest evaluation; undefined before the first evaluation. */
   readonly evaluatedAtMs?: number;
   readonly targets: readonly TargetState[];
-  /** Firing alerts first, then the most severe ones. */
+  /** Firing alerts come first. Alerts in the same state are sorted by severity, the most severe first. */
   readonly alerts: readonly Alert[];
 }

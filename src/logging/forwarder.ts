@@ -1,6 +1,7 @@
 /**
- * Reads logs into a bounded buffer and sends them to a receiver. While the receiver does not accept them, the oldest
- * batches are dropped once the buffer is full; the number of dropped records is a metric and a log line.
+ * Reads logs into a buffer of limited size and sends them to a receiver. If the buffer is full because the receiver
+ * does not accept records, the oldest batches are dropped. The number of dropped records is logged and available as a
+ * metric.
  */
 import type { Clock, RandomSource, Timer } from '../base/clock.ts';
 import { ignore, messageOf } from '../base/errors.ts';
@@ -12,7 +13,7 @@ export interface ForwarderOptions {
   readonly receiver: Receiver;
   readonly spool: Spool;
   readonly source: LogSource;
-  /** Returns and removes the lines of the host process since the last call, and the number of lines that it dropped. */
+  /** Returns the log lines of the host process since the last call, and the number of lines that it had to drop. */
   readonly ownLines: () => { readonly records: readonly LogRecord[]; readonly dropped: number };
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -21,11 +22,11 @@ export interface ForwarderOptions {
 
 export interface Forwarder {
   start(): void;
-  /** Reads once and stores what was read. */
+  /** Reads the logs once and stores the records in the buffer. */
   read(): Promise<void>;
-  /** Sends until the buffer is empty or the receiver does not accept a batch. */
+  /** Sends batches until the buffer is empty or the receiver does not accept a batch. */
   send(): Promise<void>;
-  /** Reads and sends the last lines within a few seconds, then ends. */
+  /** Reads and sends the last lines within a few seconds, and then stops. */
   stop(): Promise<void>;
   metrics(): string;
 }
@@ -33,7 +34,9 @@ export interface Forwarder {
 const POLL_MS = 1_000;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/** At most one log line per kind of problem within this time, because the lines are forwarded too. */
+/**
+ * Interval in which a problem is logged at most once. A limit is required because these log lines are forwarded too.
+ */
 const QUIET_MS = 60_000;
 const RETAIN_MS = 60_000;
 const STOP_MS = 2_000;
@@ -76,7 +79,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     const own = options.ownLines();
     if (own.records.length > 0) await store(own.records, {});
     drop(own.dropped, 'too many lines of the host process');
-    // While the receiver accepts records, the rest waits in the files. Otherwise new records replace old ones.
+    // While the receiver accepts records, lines stay in the log files if the buffer is half full. While the receiver is
+    // down, new records replace old ones in the buffer.
     await source.poll(store, () => isDown || spool.bytes < spool.maxBytes / 2);
     if (clock.monotonicMs() - retainedMs >= RETAIN_MS) {
       retainedMs = clock.monotonicMs();

@@ -1,7 +1,7 @@
-/** Facts that `hyperedge status` gathers about a host and its cluster, and the report that it makes of them. */
+/** Facts that `hyperedge status` gathers about a host and its cluster, and the report that it creates from them. */
 import type { CertificateFacts, Gathered, UpdateFacts } from '../doctor/port.ts';
 
-/** Answer of the control socket of the host process, as far as the report uses it. */
+/** Response of the control socket of the host process, with the fields that the report uses. */
 export interface HostProcess {
   readonly pid: number;
   readonly version: string;
@@ -24,11 +24,11 @@ export interface HostProcess {
     readonly startedAt: string;
     readonly pid: number;
   }[];
-  /** Lines about revisions of the control plane that do not start. */
+  /** One line for each revision of the control plane that does not start. */
   readonly failures: readonly string[];
-  /** Line about the failure tolerance of the store; absent on hosts without a member. */
+  /** Line about the number of failures that the store tolerates; absent on hosts without a member. */
   readonly layout?: string;
-  /** Changes of the bootstrap file since the start of the process. */
+  /** Fields of the bootstrap file that have changed since the process started, so that it must be restarted. */
   readonly pendingRestart?: { readonly fields: readonly string[]; readonly problem?: string };
 }
 
@@ -49,9 +49,9 @@ export interface RingNode {
   readonly roles: readonly string[];
   readonly version: string;
   readonly state: 'alive' | 'suspect' | 'dead' | 'left';
-  /** Milliseconds in this state. */
+  /** Time since the member has been in this state, in milliseconds. */
   readonly forMs: number;
-  /** 16 hexadecimal digits. */
+  /** Member ID in 16 hexadecimal digits; undefined if the host has no member of the store. */
   readonly memberId: string | undefined;
   readonly fsyncMs: number | undefined;
 }
@@ -71,7 +71,7 @@ export interface StoreMembers {
 
 export interface Snapshots {
   readonly directory: string;
-  /** The newest readable file. */
+  /** Newest snapshot file that can be read; undefined if there is none. */
   readonly newest:
     | { readonly file: string; readonly takenMs: number; readonly revision: number; readonly bytes: number }
     | undefined;
@@ -91,7 +91,7 @@ export interface Pool {
   readonly degraded: string | undefined;
 }
 
-/** A cluster operator that is unavailable or degraded. */
+/** Cluster operator that is unavailable or degraded. */
 export interface FailingOperator {
   readonly name: string;
   readonly state: 'unavailable' | 'degraded';
@@ -113,43 +113,42 @@ export interface StatusFacts {
 export type SourceName = keyof StatusFacts;
 export type GatheredStatus = { readonly [K in SourceName]: Gathered<StatusFacts[K]> };
 
-/** The host on which the command runs. */
-/** Reason why the host process gives no answer. */
+/** Reason why the host process does not respond. */
 export type NoAnswer =
   | { readonly why: 'not-running' }
-  /** systemd has no usable unit. `load` is its LoadState, such as not-found or masked. */
+  /** systemd has no unit that it can start. `load` is the LoadState of systemd, such as not-found or masked. */
   | { readonly why: 'no-unit'; readonly load: string }
-  /** The process exists. */
+  /** The process exists but does not respond. */
   | { readonly why: 'silent'; readonly pid: number }
-  /** The process has ended with an error, and systemd starts it later or no more. */
+  /** The process has exited with an error. systemd will start it later, or has given up. */
   | { readonly why: 'unit-failed'; readonly result: string; readonly restarts: number; readonly lastError?: string };
 
 export interface About {
   readonly nowMs: number;
   readonly root: string;
-  /** Empty if the settings could not be read in time, as `nodeIp`. */
+  /** Name of the node. It is empty, as `nodeIp` is, if the settings could not be read in time. */
   readonly nodeName: string;
   readonly nodeIp: string;
   readonly installed: boolean;
-  /** Version of the executable that makes the report. */
+  /** Version of the executable that creates the report. */
   readonly version: string;
-  /** Absent if the host process answers. */
+  /** Reason why the host process does not respond; absent if it responds. */
   readonly noAnswer?: NoAnswer;
 }
 
-/** State of a thing in the report, and its colour on a terminal. */
+/** State of an item in the report, which determines its colour on a terminal. */
 export type State = 'good' | 'bad' | 'warn' | 'neutral';
 
 export interface NodeStatus {
   readonly name: string;
-  /** `Ready` and `NotReady` are from the API server, the states of the gossip ring from the ring. */
+  /** Health of the node. `Ready` and `NotReady` are reported by the API server, the other states by the gossip ring. */
   readonly health: 'Ready' | 'NotReady' | 'alive' | 'suspect' | 'dead' | 'left' | 'unknown';
   readonly reason?: string;
   readonly schedulable?: boolean;
   readonly roles: readonly string[];
   readonly kubeletVersion?: string;
   readonly release?: string;
-  /** Time since the host was last seen by its Lease or by gossip. */
+  /** Time since the host was last observed, by a renewal of its Lease or in the gossip ring. */
   readonly lastContactMs?: number;
   readonly from: 'api' | 'gossip' | 'host';
 }
@@ -168,7 +167,7 @@ export interface Alarm {
   readonly severity: 'error' | 'warning';
   readonly subject: string;
   readonly message: string;
-  /** Command that shows more or removes the cause. */
+  /** Command that shows details or removes the cause. */
   readonly next: string;
 }
 
@@ -177,7 +176,10 @@ export interface Unknown {
   readonly why: string;
 }
 
-/** The cluster as this host sees it. Sections without facts are absent and listed in `unknown` or do not apply. */
+/**
+ * State of the cluster as this host sees it. A section is absent if it does not apply, or if its facts are unknown;
+ * these are listed in `unknown`.
+ */
 export interface ClusterStatus {
   readonly time: string;
   readonly result: 'ok' | 'warning' | 'error';

@@ -1,29 +1,32 @@
-/** Parts of a support bundle. */
+/** Types and ports of a support bundle. */
 
-/** `log`: lines, which may contain JSON. `env`: `NAME=value`. `document`: YAML or JSON, redacted by its fields. */
+/**
+ * Format of a text, which determines its redaction. `log`: lines that may contain JSON. `env`: lines `NAME=value`.
+ * `document`: YAML or JSON, redacted by the names of fields.
+ */
 export type TextFormat = 'log' | 'env' | 'document';
 
-/** A file of the bundle that is being written; text that does not fit is dropped. */
+/** Writer for a file of the bundle. Text beyond the size limit is dropped. */
 export interface EntryWriter {
   write(text: string): Promise<void>;
 }
 
 export interface EntryOptions {
   readonly format?: TextFormat;
-  /** Keeps the end instead of the beginning if the text is too long. */
+  /** Whether the end of the text is kept instead of its beginning if the text is too long. */
   readonly keepEnd?: boolean;
   readonly maxBytes?: number;
-  /** The text begins in the middle of a file, for example inside of a private key. */
+  /** Whether the text begins in the middle of a file, possibly within a private key. */
   readonly beginsInMiddle?: boolean;
 }
 
-/** Takes the files of a section. All content is redacted before it is stored. */
+/** Receives the files of a section. All content is redacted before it is written. */
 export interface SectionSink {
-  /** Writes a text in pieces. */
+  /** Writes a file from pieces of text. */
   stream(path: string, content: AsyncIterable<string> | Iterable<string>, options?: EntryOptions): Promise<void>;
-  /** Writes an object as YAML, redacted by its fields. */
+  /** Writes an object as a YAML file, redacted by the names of its fields. */
   object(path: string, value: unknown): Promise<void>;
-  /** Records that a part of the section is missing, and continues. */
+  /** Records that a part of the section is missing. The section continues. */
   missing(what: string, reason: string): void;
 }
 
@@ -31,16 +34,16 @@ export interface Section {
   readonly id: string;
   readonly title: string;
   readonly timeoutMs: number;
-  /** Limit of the section's files together. */
+  /** Maximum size of all files of the section together. */
   readonly maxBytes: number;
   collect(sink: SectionSink, signal: AbortSignal): Promise<void>;
 }
 
 export interface EntryReport {
-  /** Relative to the directory of the bundle. */
+  /** Path relative to the directory of the bundle. */
   readonly path: string;
   readonly bytes: number;
-  /** Description of the missing part; undefined if the file is complete. */
+  /** Describes the part that is missing; undefined if the file is complete. */
   readonly cut: string | undefined;
 }
 
@@ -49,7 +52,7 @@ export interface SectionReport {
   readonly title: string;
   readonly tookMs: number;
   readonly entries: readonly EntryReport[];
-  /** Reasons why parts are missing. */
+  /** Reasons why parts of the section are missing. */
   readonly problems: readonly string[];
 }
 
@@ -58,7 +61,7 @@ export interface BundleReport {
   readonly version: string;
   readonly time: string;
   readonly since: string;
-  /** Values that were removed because they are known to be secret. */
+  /** Number of texts that are removed wherever they appear: the known secret values in all encodings. */
   readonly knownSecrets: number;
   readonly sections: readonly SectionReport[];
 }

@@ -10,7 +10,10 @@ export interface Element {
 
 export type Value = number | readonly Element[];
 
-/** Throws CodedError 'bad-rule' if several series of one side match one of the other, as Prometheus does. */
+/**
+ * Evaluates an expression. Throws CodedError 'bad-rule' if a series matches several series of the other side, as in
+ * Prometheus.
+ */
 export function evaluate(expression: Expression, samples: SampleStore, nowMs: number): Value {
   switch (expression.kind) {
     case 'number':
@@ -28,7 +31,7 @@ export function evaluate(expression: Expression, samples: SampleStore, nowMs: nu
   }
 }
 
-/** The parser has checked the types of all operands. */
+/** Returns the value as a vector. The parser has checked the types of all operands, so it is not a number. */
 function vectorOf(value: Value): readonly Element[] {
   return typeof value === 'number' ? [] : value;
 }
@@ -51,24 +54,27 @@ function changes(points: readonly Point[]): number {
   return points.filter(({ value }, index) => index > 0 && !Object.is(value, points[index - 1]?.value)).length;
 }
 
-/** A gap up to this multiple of the average interval belongs to the series; a longer one is its start or end. */
+/**
+ * Limit for extrapolation to the ends of the range. If the gap to an end is longer than the average interval times this
+ * factor, the series is assumed to begin or end within the range.
+ */
 const GAP_FACTOR = 1.1;
 
-/** Increase of a counter within the range, or its rate per second. Undefined with fewer than two points. */
+/** Increase of a counter within the range, or its rate per second. Undefined if there are fewer than two points. */
 function extrapolated(points: readonly Point[], fromMs: number, toMs: number, isRate: boolean): number | undefined {
   const [first, last] = [points[0], points.at(-1)];
   if (first === undefined || last === undefined || points.length < 2) return undefined;
   let increase = last.value - first.value;
   for (const [index, { value }] of points.entries()) {
     const before = points[index - 1]?.value ?? Number.NEGATIVE_INFINITY;
-    // The counter was reset.
+    // A lower value means that the counter was reset to 0.
     if (value < before) increase += before;
   }
   const sampledMs = last.atMs - first.atMs;
   const averageMs = sampledMs / (points.length - 1);
   let startMs = first.atMs - fromMs;
   if (startMs >= averageMs * GAP_FACTOR) startMs = averageMs / 2;
-  // A counter is never extrapolated below zero.
+  // Do not extrapolate a counter to a time before it was 0.
   if (increase > 0 && first.value >= 0) startMs = Math.min(startMs, sampledMs * (first.value / increase));
   let endMs = toMs - last.atMs;
   if (endMs >= averageMs * GAP_FACTOR) endMs = averageMs / 2;
@@ -89,7 +95,7 @@ function bucketQuantile(quantile: number, group: readonly Element[]): number {
     .map(({ labels, value }) => ({ upper: bound(labels.get('le') ?? ''), count: value }))
     .filter(({ upper }) => !Number.isNaN(upper))
     .sort((a, b) => a.upper - b.upper);
-  // Buckets are scraped at once, but their rates may differ by rounding.
+  // Rounding errors of rates may make the count of a bucket smaller than that of the bucket before it.
   let most = 0;
   for (const bucket of buckets) {
     most = Math.max(most, bucket.count);
@@ -122,7 +128,7 @@ function aggregate({ operator, grouping }: Aggregation, elements: readonly Eleme
       sum,
       avg: sum / values.length,
       count: values.length,
-      // NaN is the result only if every value is NaN.
+      // The result is NaN only if every value is NaN.
       min: values.reduce((least, value) => (value < least || Number.isNaN(least) ? value : least), Number.NaN),
       max: values.reduce((most, value) => (value > most || Number.isNaN(most) ? value : most), Number.NaN),
     };
@@ -138,7 +144,7 @@ function binary({ operator, matching }: Binary, left: Value, right: Value): Valu
     return vector.flatMap(({ labels, value }) => {
       const result =
         typeof left === 'number' ? compute(operator, left, value) : compute(operator, value, Number(right));
-      // A comparison with a number keeps the value of the vector.
+      // A comparison with a number returns the value of the vector element.
       return result === undefined ? [] : [{ labels, value: compares ? value : result }];
     });
   }
@@ -170,7 +176,7 @@ function binary({ operator, matching }: Binary, left: Value, right: Value): Valu
 
 const isComparison = (operator: BinaryOperator): boolean => /^[=!<>]/.test(operator);
 
-/** Undefined if a comparison is false; the left value if it is true. */
+/** Result for two numbers. If the operator is a comparison: the left value if it is true, otherwise undefined. */
 function compute(operator: BinaryOperator, left: number, right: number): number | undefined {
   switch (operator) {
     case '+':

@@ -1,10 +1,13 @@
-/** Parser for Prometheus' text format 0.0.4, restricted to the wanted metrics. */
+/** Parser for the Prometheus text format 0.0.4. Only the requested metrics are parsed. */
 import type { Labels, Reading } from './samples.ts';
 
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?[ \t]+(\S+)(?:[ \t]+-?\d+)?[ \t]*$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** `more` are labels that every sample gets; they replace equal ones. Invalid lines are ignored. */
+/**
+ * Samples of the metrics that `isWanted` selects. `more`: labels that are added to every sample and replace labels with
+ * the same names. Invalid lines are ignored.
+ */
 export function* readingsOf(
   text: string,
   isWanted: (metric: string) => boolean,
@@ -14,7 +17,7 @@ export function* readingsOf(
   while (start < text.length) {
     const newline = text.indexOf('\n', start);
     const end = newline < 0 ? text.length : newline;
-    // Most lines are not wanted; their labels are not parsed.
+    // Labels are parsed only if the metric is requested, because most metrics are not.
     if (text[start] !== '#' && isWanted(nameAt(text, start, end))) {
       const [, metric = '', labels = '', value = ''] = SAMPLE.exec(text.slice(start, end)) ?? [];
       const number = numberOf(value);

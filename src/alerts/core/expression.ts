@@ -1,6 +1,6 @@
 /**
- * Parser for the part of PromQL that the shipped rules use. Everything else is an error, so that a rule cannot be
- * evaluated differently than by Prometheus. Source: prometheus.io/docs/prometheus/latest/querying/basics.
+ * Parser for the part of PromQL that the rules of this product use. Any other syntax is an error, so that a rule cannot
+ * have another result than in Prometheus. Source: prometheus.io/docs/prometheus/latest/querying/basics.
  */
 import { CodedError } from '../../base/errors.ts';
 import { parsePromDuration } from './prom-duration.ts';
@@ -44,7 +44,10 @@ export interface Binary {
   readonly operator: BinaryOperator;
   readonly left: Expression;
   readonly right: Expression;
-  /** `keep`: labels of `on`; otherwise labels of `ignoring`. Undefined compares all labels. */
+  /**
+   * Labels by which the sides are matched: with `keep`, only these labels (`on`), otherwise all except these
+   * (`ignoring`). Undefined matches by all labels.
+   */
   readonly matching: { readonly keep: boolean; readonly labels: readonly string[] } | undefined;
 }
 
@@ -61,7 +64,7 @@ export type FunctionName = keyof typeof FUNCTIONS;
 const AGGREGATIONS = ['sum', 'min', 'max', 'avg', 'count'] as const;
 export type AggregationName = (typeof AGGREGATIONS)[number];
 
-/** Operators by precedence, the weakest first. All are left-associative. */
+/** Operators by precedence, from the lowest to the highest. All operators are left-associative. */
 const LEVELS = [['or'], ['and', 'unless'], ['==', '!=', '<=', '>=', '<', '>'], ['+', '-'], ['*', '/']] as const;
 export type BinaryOperator = (typeof LEVELS)[number][number];
 const SETS: ReadonlySet<string> = new Set(['or', 'and', 'unless']);
@@ -75,10 +78,10 @@ interface Token {
   readonly text: string;
 }
 
-/** Maximum depth of an expression, which bounds the recursion of parser and evaluator. */
+/** Maximum depth of an expression. It limits the recursion of the parser and the evaluator. */
 const MAX_DEPTH = 32;
 
-/** Throws CodedError 'bad-rule'. */
+/** Parses an expression. Throws CodedError 'bad-rule' if it is invalid or not supported. */
 export function parseExpression(text: string): Expression {
   const parser = new Parser(text);
   const expression = parser.binary(0);
@@ -87,7 +90,7 @@ export function parseExpression(text: string): Expression {
   return expression;
 }
 
-/** The selectors of an expression. */
+/** Selectors that the expression contains. */
 export function selectorsOf(expression: Expression): Selector[] {
   switch (expression.kind) {
     case 'number':
@@ -313,7 +316,7 @@ class Parser {
   }
 }
 
-/** Undefined for escapes other than `\\`, `\"` and `\n`. */
+/** Text of a string literal. Undefined if it contains escapes other than `\\`, `\"` and `\n`. */
 function unquote(text: string): string | undefined {
   const body = text.slice(1, -1);
   if (/\\[^\\"n]/.test(body.replaceAll('\\\\', ''))) return undefined;

@@ -12,7 +12,7 @@ const UNITS = [
 
 const FORMAT = /^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$/;
 
-/** Milliseconds; undefined if the text is no duration. Source: prometheus/common model.ParseDuration. */
+/** Parses a duration to milliseconds; undefined if it is invalid. Source: prometheus/common model.ParseDuration. */
 export function parsePromDuration(text: string): number | undefined {
   if (text === '0') return 0;
   const match = text === '' || text.length > 64 ? null : FORMAT.exec(text);

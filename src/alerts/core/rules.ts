@@ -1,16 +1,17 @@
 /**
- * Alerting rules of the product: evaluated on every host, and the content of examples/monitoring/prometheus-rules.yaml.
+ * Alerting rules of this product. Every host evaluates them, and examples/monitoring/prometheus-rules.yaml contains
+ * them.
  */
 import type { Severity } from '../port.ts';
 
-/** A rule in the format of Prometheus. */
+/** Alerting rule in the format of Prometheus. */
 export interface AlertRule {
   readonly alert: string;
   readonly expr: string;
-  /** Time during which the expression must be true before the alert fires. */
+  /** Duration for which the expression must be true before the alert fires. Default: the alert fires immediately. */
   readonly for?: string;
   readonly labels: { readonly severity: Severity };
-  /** `action` is the fix. */
+  /** Texts of the alert. `action` describes how to fix the cause. */
   readonly annotations: { readonly summary: string; readonly action: string };
 }
 
@@ -182,7 +183,7 @@ export const ruleGroups: readonly RuleGroup[] = [
   },
 ];
 
-/** The object of the Prometheus operator. */
+/** PrometheusRule object for the Prometheus operator. */
 export const prometheusRule = () => ({
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'PrometheusRule',

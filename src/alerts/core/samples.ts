@@ -1,6 +1,6 @@
 /**
- * Samples of this host's metrics, kept in memory as long as the rules need them. Times are monotonic milliseconds, so
- * that a change of the clock neither fires nor resolves an alert.
+ * Samples of this host's metrics, which are kept in memory as long as the rules need them. Times are monotonic
+ * milliseconds, so that changing the clock neither fires nor resolves an alert.
  */
 import type { Expression, Matcher } from './expression.ts';
 import { selectorsOf } from './expression.ts';
@@ -27,12 +27,12 @@ interface Kept {
   readonly labels: Labels;
   readonly target: string;
   readonly points: Point[];
-  /** The latest scrape of the target did not contain the series. */
+  /** Whether the latest scrape of the target did not contain the series. */
   isStale: boolean;
 }
 
 export class SampleStore {
-  /** Longest range by metric; 0 for metrics that only instant selectors use. */
+  /** Longest range that a rule needs, by name of the metric. 0 if rules use only the latest value. */
   readonly #rangesMs = new Map<string, number>();
   readonly #series = new Map<string, Map<string, Kept>>();
   readonly #maxSeries: number;
@@ -45,7 +45,7 @@ export class SampleStore {
       this.#rangesMs.set(metric, Math.max(this.#rangesMs.get(metric) ?? 0, rangeMs));
   }
 
-  /** Number of series that were not stored because of the limit, in the latest scrapes. */
+  /** Number of times that a new series was not stored because of the limit. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -58,7 +58,10 @@ export class SampleStore {
     return this.#rangesMs.has(metric);
   }
 
-  /** Stores a scrape of `target`. An empty list is a failed scrape: all series of the target become stale. */
+  /**
+   * Stores the samples of one scrape of `target`. If `readings` is empty because a scrape failed, all series of the
+   * target become stale.
+   */
   record(target: string, atMs: number, readings: Iterable<Reading>): void {
     for (const series of this.#series.values())
       for (const kept of series.values()) if (kept.target === target) kept.isStale = true;
@@ -76,7 +79,7 @@ export class SampleStore {
     return this.#select(metric, matchers, (kept) => (kept.isStale ? [] : kept.points.slice(-1)));
   }
 
-  /** Points of the half-open range (`nowMs` - `rangeMs`, `nowMs`], as in Prometheus 3. */
+  /** Points of series in the range from `nowMs` - `rangeMs` (excluded) to `nowMs` (included), as in Prometheus 3. */
   range(metric: string, matchers: readonly Matcher[], nowMs: number, rangeMs: number): Series[] {
     return this.#select(metric, matchers, ({ points }) =>
       points.filter(({ atMs }) => atMs > nowMs - rangeMs && atMs <= nowMs),
@@ -114,7 +117,7 @@ export class SampleStore {
       for (const [key, { target: owner, points, isStale }] of series) {
         if (owner !== target) continue;
         const old = points.findIndex(({ atMs }) => atMs > from);
-        // The latest point of a live series is kept for instant selectors.
+        // The latest point of a series that is not stale is kept, because instant selectors use it.
         const drop = old < 0 ? points.length - (isStale ? 0 : 1) : old;
         points.splice(0, drop);
         if (points.length > 0) continue;
@@ -125,16 +128,16 @@ export class SampleStore {
   }
 }
 
-/** Identity of a set of labels. */
+/** Key that is equal for equal sets of labels. */
 export function keyOf(labels: Labels): string {
   return JSON.stringify([...labels].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function testOf({ label, operator, value }: Matcher): (labels: Labels) => boolean {
-  // Patterns are those of the shipped rules.
+  // Patterns come only from the rules of this product, so they are trusted.
   const pattern = operator.endsWith('~') ? new RegExp(`^(?:${value})$`, 's') : undefined;
   const matches = (text: string): boolean => (pattern === undefined ? text === value : pattern.test(text));
   const wanted = !operator.startsWith('!');
-  // An absent label equals an empty one.
+  // As in Prometheus, a label that does not exist counts as empty.
   return (labels) => matches(labels.get(label) ?? '') === wanted;
 }

@@ -1,4 +1,7 @@
-/** The part of Prometheus' templates that the shipped rules use: `{{ $labels.NAME }}` and `{{ $value }}`. */
+/**
+ * Parser for Prometheus templates. It supports what the rules of this product use: `{{ $labels.NAME }}` and `{{ $value
+ * }}`.
+ */
 import { CodedError } from '../../base/errors.ts';
 import type { Labels } from './samples.ts';
 
@@ -6,7 +9,7 @@ export type Template = (labels: Labels, value: number) => string;
 
 const FIELD = /\{\{\s*\$(labels\.([a-zA-Z_]\w*)|value)\s*\}\}/g;
 
-/** Throws CodedError 'bad-rule' for any other field. */
+/** Parses a template. Throws CodedError 'bad-rule' if it contains another field. */
 export function parseTemplate(text: string): Template {
   const [unknown] = /\{\{[^}]*\}?\}?/.exec(text.replaceAll(FIELD, '')) ?? [];
   if (unknown !== undefined) throw new CodedError('bad-rule', `${text}: ${unknown} is not supported`);

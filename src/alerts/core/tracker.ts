@@ -1,4 +1,7 @@
-/** Alert states: inactive, pending for the duration of `for`, firing. Source: prometheus rules/alerting.go. */
+/**
+ * States of alerts: inactive, pending until the duration of `for` has passed, firing. Source: prometheus
+ * rules/alerting.go.
+ */
 import type { Alert, Severity } from '../port.ts';
 import { evaluate } from './evaluate.ts';
 import { type Expression, parseExpression } from './expression.ts';
@@ -7,7 +10,7 @@ import { type AlertRule, ruleGroups } from './rules.ts';
 import { keyOf, type Labels, type SampleStore } from './samples.ts';
 import { parseTemplate, type Template } from './template.ts';
 
-/** A rule that can be evaluated. */
+/** Rule whose expression and templates are parsed. */
 export interface CompiledRule {
   readonly name: string;
   readonly expression: Expression;
@@ -32,11 +35,11 @@ export interface Transition {
 
 export interface Evaluation {
   readonly transitions: readonly Transition[];
-  /** Errors by the name of the rule. */
+  /** Error of each rule that could not be evaluated, by name of the rule. */
   readonly problems: ReadonlyMap<string, string>;
 }
 
-/** Throws CodedError 'bad-rule' for a rule that cannot be evaluated here. */
+/** Parses a rule. Throws CodedError 'bad-rule' if it is invalid or not supported. */
 export function compileRule({ alert, expr, for: wait = '0', labels, annotations }: AlertRule): CompiledRule {
   return {
     name: alert,
@@ -51,7 +54,7 @@ export function compileRule({ alert, expr, for: wait = '0', labels, annotations 
 export const compiledRules = (): CompiledRule[] => ruleGroups.flatMap(({ rules }) => rules).map(compileRule);
 
 const ORDER: readonly Severity[] = ['critical', 'warning', 'info'];
-/** Maximum number of active alerts of a rule, so that a label with many values cannot fill the memory. */
+/** Maximum number of active alerts per rule, so that a label with many values cannot exhaust the memory. */
 const MAX_ACTIVE = 100;
 
 export class AlertTracker {
@@ -62,7 +65,12 @@ export class AlertTracker {
     this.#rules = rules;
   }
 
-  /** @param nowMs Monotonic time of the samples. */
+  /**
+   * Evaluates all rules and updates the states of alerts.
+   *
+   * @param nowMs Monotonic time, as in the samples.
+   * @param wallMs Wall-clock time, for the times in alerts.
+   */
   update(samples: SampleStore, nowMs: number, wallMs: number): Evaluation {
     const transitions: Transition[] = [];
     const problems = new Map<string, string>();
@@ -116,7 +124,7 @@ function alertOf({ rule, labels, sinceMs, value, isFiring }: Active, nowMs: numb
     name: rule.name,
     state: isFiring ? 'firing' : 'pending',
     severity: rule.severity,
-    // Derived from the current clock, which may have been corrected since.
+    // The start is converted with the current clock, because the clock may have been corrected since the start.
     sinceMs: wallMs - (nowMs - sinceMs),
     summary: rule.summary(labels, value),
     fix: rule.fix(labels, value),

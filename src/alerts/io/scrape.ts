@@ -5,18 +5,18 @@ import { CodedError } from '../../base/errors.ts';
 
 export interface Endpoint {
   readonly url: string;
-  /** Authority and client certificate in PEM format, for https. */
+  /** CA certificate and client certificate with key (PEM), for https. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
 }
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** Rejects with CodedError 'scrape-failed' for another status than 200, and for texts above 16 MiB. */
+/** Reads the metrics. Rejects with CodedError 'scrape-failed' if the status is not 200 or the text exceeds 16 MiB. */
 export function scrapeEndpoint({ url, tls }: Endpoint, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const failed = (what: string): void => reject(new CodedError('scrape-failed', `${url}: ${what}`));
     const request = url.startsWith('https:') ? requestTls : requestPlain;
-    // A connection per scrape: the components close idle ones earlier than the next scrape.
+    // A new connection for each scrape, because the components close idle connections before the next scrape.
     const outgoing = request(url, { ...tls, signal, agent: false, headers: { accept: 'text/plain' } }, (response) => {
       const chunks: Buffer[] = [];
       let length = 0;

@@ -1,4 +1,4 @@
-/** `logging` of the bootstrap file. */
+/** Section `logging` of the bootstrap file. */
 import { checkedString, integer, object, oneOf, type Parsed, string } from '../../wire/strict-yaml.ts';
 import { FORWARD_TYPES, type ForwardSettings } from '../port.ts';
 
@@ -53,7 +53,7 @@ export const loggingField = () => {
 
 type LoggingFile = Parsed<{ logging: ReturnType<typeof loggingField> }, 'logging'>['logging'];
 
-/** Undefined if logs are not forwarded. */
+/** Settings of log forwarding; undefined if logs are not forwarded. */
 export function forwardOf(file: LoggingFile | undefined): ForwardSettings | undefined {
   const forward = file?.forward;
   if (forward === undefined) return undefined;
@@ -68,7 +68,7 @@ export function forwardOf(file: LoggingFile | undefined): ForwardSettings | unde
   };
 }
 
-/** Fields for `hyperedge config show`. */
+/** Fields that `hyperedge config show` prints. */
 export const effectiveLogging = (forward: ForwardSettings | undefined): [string, unknown][] =>
   forward === undefined
     ? []

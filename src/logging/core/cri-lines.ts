@@ -1,7 +1,7 @@
 /**
  * Incremental parser for container logs in the CRI format, `<RFC 3339 nano> <stdout|stderr> <P|F>[:tags] <text>`.
- * Partial lines are joined up to a limit; a longer line becomes several records. Source: k8s.io/cri-api,
- * pkg/kubelet/kuberuntime/logs.
+ * Partial entries (P) of a line are joined up to a limit; a longer line becomes several records. Source:
+ * k8s.io/cri-api, pkg/kubelet/kuberuntime/logs.
  */
 
 export interface Line {
@@ -14,37 +14,39 @@ interface Pending {
   readonly time: string;
   readonly parts: Uint8Array[];
   length: number;
-  /** Position of the first entry of the line. */
+  /** Position of the first entry of the line in the file. */
   readonly from: number;
 }
 
-/** Longest text of a record in bytes. */
+/** Maximum size of the text of a record, in bytes. */
 export const MAX_TEXT_BYTES = 64 * 1024;
-/** Longest entry. An entry of a runtime has at most 16 KiB of text; anything longer is not in the format. */
+/**
+ * Maximum size of an entry. Runtimes write at most 16 KiB of text per entry, so a longer entry is not in this format.
+ */
 const MAX_ENTRY_BYTES = 32 * 1024;
 const NEWLINE = 0x0a;
 const ENTRY =
   /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) (stdout|stderr) ([PF])(?::[^ ]*)?(?: |$)/;
-/** The head of an entry is shorter. */
+/** Maximum size of the part of an entry before its text. */
 const MAX_HEAD_BYTES = 128;
 
 export class CriLines {
   readonly #decoder = new TextDecoder();
   readonly #pending = new Map<'stdout' | 'stderr', Pending>();
   #rest: Uint8Array = new Uint8Array();
-  /** Position of `#rest` in the file. */
+  /** Position of the first byte of `#rest` in the file. */
   #at: number;
 
   constructor(position: number) {
     this.#at = position;
   }
 
-  /** Position from which a new parser continues without losing text. */
+  /** Position from which a new parser can continue without losing text. */
   get safePosition(): number {
     return Math.min(this.#at, ...[...this.#pending.values()].map(({ from }) => from));
   }
 
-  /** Lines that `bytes` complete. @param nowMs Time of text that is not in the format. */
+  /** Returns the lines that `bytes` complete. `nowMs` is used as the time of text that is not in the CRI format. */
   push(bytes: Uint8Array, nowMs: number): Line[] {
     const lines: Line[] = [];
     let data = this.#rest.length === 0 ? bytes : concatenate([this.#rest, bytes]);
@@ -58,12 +60,12 @@ export class CriLines {
       this.#at += end + skipped;
       data = data.subarray(end + skipped);
     }
-    // A copy, because the caller uses its buffer again. The method slice of a Buffer makes none.
+    // Copy the rest, because the caller reuses its buffer. `slice` of a Node.js Buffer would not copy it.
     this.#rest = new Uint8Array(data);
     return lines;
   }
 
-  /** Lines whose end is missing, at the end of a file that is no longer written. */
+  /** Returns the lines whose end is missing. Called at the end of a file that is no longer written. */
   finish(nowMs: number): Line[] {
     const lines: Line[] = [];
     if (this.#rest.length > 0) this.#entry(this.#rest, lines, nowMs);

@@ -1,17 +1,20 @@
 /**
- * Formats of receivers: syslog (RFC 5424, framed by RFC 6587), OpenTelemetry logs and Loki's push API, the last two as
- * JSON. Source: opentelemetry-proto logs/v1, OTLP/HTTP; grafana.com/docs/loki reference/loki-http-api.
+ * Encodes records in the formats of receivers: syslog (RFC 5424, framed by RFC 6587), and OpenTelemetry logs and Loki's
+ * push API in JSON. Source: opentelemetry-proto logs/v1, OTLP/HTTP; grafana.com/docs/loki reference/loki-http-api.
  */
 import type { LogRecord } from '../port.ts';
 
-/** local0 */
+/** Syslog facility local0. */
 const FACILITY = 16;
 const SEVERITIES = { error: 3, warning: 4, info: 6 } as const;
-/** Private enterprise number for documentation, RFC 5612. */
+/** ID of the structured data, with the enterprise number that RFC 5612 reserves for documentation. */
 const STRUCTURED_ID = 'hyperedge@32473';
 const NIL = '-';
 
-/** A message without its frame. Control characters of the text are escaped, because receivers write lines. */
+/**
+ * Syslog message without framing. Control characters in the text are escaped, because receivers write messages as
+ * lines.
+ */
 export function syslogMessage(record: LogRecord, node: string): string {
   const name = record.component === '' ? record.container : record.component;
   const data = [
@@ -37,7 +40,7 @@ export function syslogMessage(record: LogRecord, node: string): string {
   return `${head.join(' ')} ${record.text.replaceAll(/[\p{Cc}--\t]/gv, escaped)}`;
 }
 
-/** Fields of the head are printable ASCII without spaces. */
+/** Replaces characters that are not allowed in header fields, which are printable ASCII without spaces. */
 const printable = (text: string, length: number): string =>
   text.replaceAll(/[^\u0021-\u007E]/g, '_').slice(0, length) || NIL;
 
@@ -45,7 +48,7 @@ const escaped = (character: string): string => `\\x${character.charCodeAt(0).toS
 
 const OTLP_SEVERITIES = { error: 17, warning: 13, info: 9 } as const;
 
-/** Body of `POST /v1/logs`. */
+/** Body of `POST /v1/logs` in the OTLP format. */
 export function otlpBody(records: readonly LogRecord[], node: string, nowMs: number): string {
   const groups = Map.groupBy(records, ({ namespace, pod, uid, container, component }) =>
     JSON.stringify([namespace, pod, uid, container, component]),
@@ -71,7 +74,7 @@ export function otlpBody(records: readonly LogRecord[], node: string, nowMs: num
   });
 }
 
-/** Attributes by OpenTelemetry's semantic conventions. */
+/** Resource attributes, with the names of OpenTelemetry's semantic conventions. */
 const otlpResource = ({ namespace, pod, uid, container, component }: LogRecord, node: string) =>
   attributes([
     ['service.name', component === '' ? container : component],
@@ -97,7 +100,9 @@ export function lokiBody(records: readonly LogRecord[], node: string): string {
   });
 }
 
-/** The UID is no label, because every value of a label is a stream with memory of its own. */
+/**
+ * Labels of a record. The UID is not a label, because each combination of labels is a stream that uses memory in Loki.
+ */
 const lokiLabels = ({ namespace, pod, container, component, stream }: LogRecord, node: string) =>
   Object.fromEntries(
     Object.entries({ job: 'hyperedge', node, namespace, pod, container, component, stream }).filter(
@@ -105,7 +110,7 @@ const lokiLabels = ({ namespace, pod, container, component, stream }: LogRecord,
     ),
   );
 
-/** Nanoseconds since 1970 of an RFC 3339 time. */
+/** Converts an RFC 3339 time to nanoseconds since 1970. */
 export function nanoseconds(time: string): string {
   const fraction = /\.(\d{1,9})/.exec(time)?.[1] ?? '';
   const seconds = Date.parse(time.replace(/\.\d+/, ''));

@@ -1,6 +1,6 @@
 /**
- * Follows the log files of all containers of this host. A file is opened without following links and is read from a
- * remembered position, also after it was renamed by the rotation or deleted with its pod.
+ * Follows the log files of all containers of this host. Symbolic links are not followed. Each file stays open and is
+ * read from the last position, even after the log rotation has renamed it or it was deleted with its pod.
  */
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, realpath } from 'node:fs/promises';
@@ -11,12 +11,12 @@ import { componentOf, orderedLogs, type PodDirectory, podDirectoryOf, severityOf
 import type { LogRecord, LogSource, Offsets } from '../port.ts';
 
 export interface ContainerLogsOptions {
-  /** Directory of the kubelet's log files. */
+  /** Directory with the kubelet's log files. */
   readonly directory: string;
   readonly bytesPerSecond: number;
-  /** Read positions of an earlier process. */
+  /** Read positions that an earlier process has stored, by key of the file. */
   readonly offsets: Offsets;
-  /** Files that are older than this time are followed from their end if they have no position. */
+  /** If a file has no stored position and is older than this time, only lines that are added later are read. */
   readonly sinceMs: number;
   readonly nowMs: () => number;
   readonly monotonicMs: () => number;
@@ -28,7 +28,7 @@ interface LogFile {
   readonly handle: FileHandle;
   lines: CriLines;
   position: number;
-  /** Name at the latest scan; undefined once the file is deleted. */
+  /** Name of the file at the latest scan; undefined if the file has been deleted. */
   name: string | undefined;
 }
 
@@ -36,21 +36,21 @@ interface Container extends PodDirectory {
   readonly container: string;
   readonly path: string;
   readonly component: string;
-  /** Files that are read, oldest first. The last one is written. */
+  /** Files that are being read, oldest first. The container writes to the last one. */
   files: LogFile[];
-  /** The directory exists. */
+  /** Whether the directory of the container exists. */
   isPresent: boolean;
-  /** Bytes that may be read now. */
+  /** Number of bytes that may be read now, according to the rate limit. */
   budget: number;
 }
 
 const SCAN_MS = 5_000;
 const READ_BYTES = 64 * 1024;
-/** A container may read this many seconds of its rate at once, after it was quiet. */
+/** After a quiet period, a container may read as many bytes at once as its rate allows for this number of seconds. */
 const BURST_SECONDS = 8;
 const MAX_BATCH_RECORDS = 500;
 const MAX_BATCH_CHARACTERS = 128 * 1024;
-/** Containers and files beyond these numbers are not read. */
+/** Maximum number of containers, and of open files per container. Further ones are not read. */
 const MAX_CONTAINERS = 1_000;
 const MAX_FILES = 4;
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -59,7 +59,7 @@ export class ContainerLogs implements LogSource {
   readonly #options: ContainerLogsOptions;
   readonly #containers = new Map<string, Container>();
   readonly #rejected = new Set<string>();
-  /** Keys of files that were read completely. */
+  /** Keys of files that have been read completely and still exist. */
   readonly #done = new Set<string>();
   readonly #buffer = Buffer.allocUnsafe(READ_BYTES);
   #scannedMs = Number.NEGATIVE_INFINITY;
@@ -83,7 +83,8 @@ export class ContainerLogs implements LogSource {
     this.#polledMs = now;
     const batch = new BatchBuilder(emit);
     const containers = [...this.#containers.values()];
-    // Another container is first each time, so that none is always last when the buffer is full.
+    // Each poll begins with another container, so that the same container is not always last when the buffer becomes
+    // full.
     this.#first = containers.length === 0 ? 0 : (this.#first + 1) % containers.length;
     for (const container of [...containers.slice(this.#first), ...containers.slice(0, this.#first)]) {
       const rate = this.#options.bytesPerSecond;
@@ -109,7 +110,7 @@ export class ContainerLogs implements LogSource {
       if (file === undefined) return;
       const size = (await file.handle.stat()).size;
       if (size < file.position) {
-        // Truncated by another program.
+        // Another program has truncated the file, so it is read from the beginning.
         file.position = 0;
         file.lines = new CriLines(0);
       }
@@ -123,7 +124,7 @@ export class ContainerLogs implements LogSource {
         await batch.add(recordsOf(container, lines), file.key, file.lines.safePosition);
       }
       if (file.position < size) return;
-      // The last file of an existing directory may grow.
+      // The container may still write to the last file, unless the file or its directory was deleted.
       if (container.files.length === 1 && container.isPresent && file.name !== undefined) return;
       const rest = recordsOf(container, file.lines.finish(this.#options.nowMs()));
       await batch.add(rest, file.key, file.position);
@@ -174,7 +175,7 @@ export class ContainerLogs implements LogSource {
     }
     for (const name of names.slice(-MAX_FILES * 2)) {
       const path = join(container.path, name);
-      // Identity of a file that is open or finished; anything else is opened and verified.
+      // A file that is open or has been read completely is recognized by its key. Other files are opened and checked.
       const seen = await lstat(path).then(keyOfFile, () => undefined);
       const current = seen === undefined ? undefined : found.get(seen);
       if (seen !== undefined && (current !== undefined || this.#done.has(seen))) {
@@ -198,7 +199,10 @@ export class ContainerLogs implements LogSource {
     }
   }
 
-  /** Opens a regular file that is really below its directory. */
+  /**
+   * Opens a regular file; undefined if it does not exist, is not a regular file, or was reached through a symbolic
+   * link.
+   */
   async #open(
     path: string,
     keys: Set<string>,
@@ -215,7 +219,7 @@ export class ContainerLogs implements LogSource {
     try {
       const stat = await handle.stat();
       if (!stat.isFile()) throw new Error('not a regular file');
-      // A directory of the path may have been replaced by a link in the meantime.
+      // A directory of the path may have been replaced by a symbolic link before the file was opened.
       if ((await realpath(`/proc/self/fd/${handle.fd}`)) !== path) throw new Error('reached through a link');
       return { key: keyOfFile(stat), handle, size: stat.size, bornMs: stat.birthtimeMs };
     } catch (error) {
@@ -237,7 +241,7 @@ export class ContainerLogs implements LogSource {
 
 const keyOfFile = ({ dev, ino, birthtimeMs }: Stats): string => `${dev}:${ino}:${Math.floor(birthtimeMs)}`;
 
-/** Collects records and the positions after them. */
+/** Collects records into batches, together with the read positions after the records. */
 class BatchBuilder {
   readonly #emit: (records: readonly LogRecord[], offsets: Offsets) => Promise<void>;
   #records: LogRecord[] = [];
@@ -275,6 +279,6 @@ function recordsOf(container: Container, lines: readonly Line[]): LogRecord[] {
 }
 
 async function namesIn(directory: string): Promise<string[]> {
-  // The directory may have been deleted since it was listed. A link to a directory is not a directory entry of a pod.
+  // The directory may have been deleted since its parent was listed.
   return readdir(directory).catch(() => []);
 }

@@ -1,4 +1,4 @@
-/** Sends log records to an OTLP or Loki receiver over HTTP. Redirects are not followed. */
+/** Sends log records over HTTP to a receiver for OTLP or Loki. Redirects are not followed. */
 import { type IncomingMessage, Agent as PlainAgent, request as requestPlain } from 'node:http';
 import { request as requestTls, Agent as TlsAgent } from 'node:https';
 import { anything, decodeJson, object, optional } from '../../base/decode.ts';
@@ -10,9 +10,9 @@ export interface HttpReceiverOptions {
   readonly type: 'otlp' | 'loki';
   readonly url: string;
   readonly node: string;
-  /** Trusted authorities in PEM format, read for each new connection. */
+  /** Returns the trusted CA certificates (PEM). Called for each new connection. */
   readonly authorities: () => Promise<readonly string[]>;
-  /** Headers from the private file. Rejects if it is invalid. */
+  /** Returns the headers from the private headers file. Rejects if the file is invalid. */
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
   readonly nowMs: () => number;
 }
@@ -20,7 +20,7 @@ export interface HttpReceiverOptions {
 const REQUEST_MS = 30_000;
 const MAX_ANSWER = 64 * 1024;
 const PATHS = { otlp: '/v1/logs', loki: '/loki/api/v1/push' } as const;
-/** Longest wait that a receiver can request. */
+/** Maximum of the delay that a receiver can request with Retry-After. */
 const MAX_RETRY_AFTER_MS = 300_000;
 
 export function createHttpReceiver(options: HttpReceiverOptions): Receiver {
@@ -76,7 +76,10 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** Statuses after which the same request can never succeed. Others may end with a corrected configuration. */
+/**
+ * Statuses after which the same request can never succeed, so its records are dropped. After other statuses it is
+ * retried, because the configuration may be corrected.
+ */
 const FINAL = new Set([400, 413, 415, 422]);
 
 function resultOf(
@@ -92,10 +95,10 @@ function resultOf(
     : { kind: 'retry', problem };
 }
 
-/** The count is a string, because it is a 64-bit number. */
+/** Fields of the response. The count is a string in JSON, because it is a 64-bit number. */
 const ANSWER = object({ partialSuccess: optional(object({ rejectedLogRecords: optional(anything) })) });
 
-/** Number of records that an OTLP receiver has rejected, from `partialSuccess`. */
+/** Number of records that an OTLP receiver has rejected, according to `partialSuccess` in its response. */
 function rejectedOf(text: string): number {
   try {
     const count = Number(
@@ -103,7 +106,7 @@ function rejectedOf(text: string): number {
     );
     return Number.isSafeInteger(count) && count > 0 ? count : 0;
   } catch {
-    // The records were accepted; the answer may be in another format.
+    // The status shows that the records were accepted, so a response in another format is ignored.
     return 0;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Batches of log records as files on tmpfs, within a total size. A batch contains the read positions after its records,
- * so a restart of the host process neither loses nor repeats what it has read.
+ * Stores batches of log records as files on tmpfs, up to a total size. A batch also contains the read positions after
+ * its records. Therefore a restart of the host process neither loses nor repeats records that were read.
  */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ class FileSpool implements Spool {
   #batches: Batch[] = [];
   #offsets: Record<string, number> = {};
   #next = 1;
-  /** Batch that the receiver is being sent; it is never dropped. */
+  /** ID of the batch that is being sent to the receiver. This batch is never dropped to make room. */
   #sending: string | undefined;
 
   constructor(directory: string, maxBytes: number) {
@@ -86,13 +86,13 @@ class FileSpool implements Spool {
       const text = await readFile(join(this.#directory, batch.id), 'utf8').catch(() => '');
       const stored = parsed<Stored>(text);
       if (stored !== undefined && Array.isArray(stored.records)) return { batch, records: stored.records };
-      // Deleted or damaged by another program.
+      // Another program has deleted or damaged the file, so the batch is skipped.
       await this.remove(batch);
     }
   }
 
   async remove(batch: Batch): Promise<void> {
-    // Before the batch is deleted, because its positions would be lost with it.
+    // Save the positions before the batch is deleted, because they would be lost with the batch.
     await this.#saveOffsets();
     await rm(join(this.#directory, batch.id), { force: true });
     this.#batches = this.#batches.filter(({ id }) => id !== batch.id);
@@ -121,10 +121,10 @@ class FileSpool implements Spool {
   }
 }
 
-/** A file on tmpfs takes whole pages. */
+/** Size that a file uses on tmpfs, which allocates whole pages. */
 const pagesOf = (bytes: number): number => Math.ceil(bytes / 4096) * 4096;
 
-/** Undefined for text that is not a JSON object. */
+/** Parses a JSON object; undefined if the text is not a JSON object. */
 function parsed<T>(text: string): T | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,6 +1,7 @@
 /**
- * Sends log records by syslog: over UDP (RFC 5426), TCP and TLS with octet counting (RFC 6587, RFC 5425). TCP has no
- * acknowledgement, so records that were in a connection's buffers when it broke are lost.
+ * Sends log records by syslog: over UDP (RFC 5426), or over TCP or TLS with octet counting (RFC 6587, RFC 5425).
+ * Receivers do not acknowledge messages over TCP, so messages that are in the buffers of a connection when it breaks
+ * are lost.
  */
 import { createSocket } from 'node:dgram';
 import { connect as connectPlain, isIPv6, type Socket } from 'node:net';
@@ -18,7 +19,7 @@ export interface SyslogReceiverOptions {
 const PORTS: Readonly<Record<string, number>> = { udp: 514, tcp: 601, tls: 6514 };
 const CONNECT_MS = 10_000;
 const WRITE_MS = 30_000;
-/** Fits into a datagram of every receiver that follows RFC 5426. */
+/** Maximum size of a datagram. Every receiver that follows RFC 5426 should accept datagrams of this size. */
 const MAX_DATAGRAM = 2048;
 
 export function createSyslogReceiver(options: SyslogReceiverOptions): Receiver {
@@ -38,7 +39,7 @@ interface Target extends SyslogReceiverOptions {
 
 function udpReceiver({ node, host, port, url }: Target): Receiver {
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4');
-  // Errors of a datagram are results of its send.
+  // Errors of a datagram are reported to the callback of its send, so this event is ignored.
   socket.on('error', () => undefined);
   socket.unref();
   return {
@@ -101,11 +102,11 @@ async function connected({ protocol, host, port, authorities }: Target, signal: 
     socket.once(protocol === 'tls' ? 'secureConnect' : 'connect', () => {
       timeout.removeEventListener('abort', fail);
       socket.off('error', reject);
-      // A broken connection is noticed by the next write.
+      // A broken connection is destroyed, so that the next write fails and a new connection is opened.
       socket.on('error', () => socket.destroy());
       socket.setKeepAlive(true, CONNECT_MS);
       socket.unref();
-      // A receiver sends nothing; reading notices the end of the connection.
+      // Receivers send no data, but reading is required to detect that the receiver has closed the connection.
       socket.resume();
       socket.on('end', () => socket.destroy());
       resolve(socket);

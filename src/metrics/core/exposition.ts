@@ -1,14 +1,14 @@
 /**
- * Parser for CPU and memory in a kubelet's `/metrics/resource` (Prometheus text format). Source: KEP-727,
+ * Parser for the CPU and memory metrics in a kubelet's `/metrics/resource` (Prometheus text format). Source: KEP-727,
  * github.com/prometheus/docs exposition_formats.
  */
 
 export interface Reading {
   readonly atMs: number;
-  /** CPU time since the start, in seconds. */
+  /** CPU time used since the start of the container or node, in seconds. */
   readonly cpuSeconds: number;
   readonly memoryBytes: number;
-  /** 0 if unknown. */
+  /** Start of the container; 0 if unknown. */
   readonly startedAtMs: number;
 }
 
@@ -18,7 +18,7 @@ export interface NodeReadings {
   readonly pods: ReadonlyMap<string, ReadonlyMap<string, Reading>>;
 }
 
-/** Limit of containers per node; further ones are ignored, so that memory is bounded. */
+/** Maximum number of containers per node. Further ones are ignored, so that the memory use is limited. */
 const MAX_CONTAINERS = 20_000;
 const LINE = /^([a-z_]+)(?:\{([^}]*)\})? ([^ ]+)(?: (-?\d+))?$/;
 const LABEL = /([a-z_]+)="((?:[^"\\]|\\.)*)"/g;
@@ -30,7 +30,9 @@ interface Partial {
   startedAtMs?: number;
 }
 
-/** `nowMs` is used for samples without a time. Other metrics and invalid lines are ignored. */
+/**
+ * Parses the metrics. `nowMs` is the time of samples without a timestamp. Other metrics and invalid lines are ignored.
+ */
 export function readExposition(text: string, nowMs: number): NodeReadings {
   const node: Partial = {};
   const containers = new Map<string, Map<string, Partial>>();

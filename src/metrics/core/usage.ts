@@ -1,4 +1,4 @@
-/** CPU rate and memory usage from two readings. Source: sigs.k8s.io/metrics-server/pkg/storage. */
+/** Computes the CPU rate and the memory usage from two readings. Source: sigs.k8s.io/metrics-server/pkg/storage. */
 import type { Reading } from './exposition.ts';
 
 export interface ResourceUsage {
@@ -8,11 +8,12 @@ export interface ResourceUsage {
   readonly memoryBytes: number;
 }
 
-/** Minimum window; a rate over a shorter one would be noise. */
+/** Minimum time between the readings. Over a shorter time, the rate would be too inaccurate. */
 const MIN_WINDOW_MS = 500;
 
 /**
- * Undefined if no rate can be computed. A counter that was reset since the earlier reading is measured from its start.
+ * Usage at the latest reading; undefined if no rate can be computed. If the counter was reset since the previous
+ * reading, the rate is computed since the start of the container.
  */
 export function usageOf(previous: Reading | undefined, latest: Reading): ResourceUsage | undefined {
   const restarted =
@@ -39,5 +40,5 @@ export function usageQuantities({ cpuNanoCores, memoryBytes }: ResourceUsage): {
   return { cpu: `${cpuNanoCores}n`, memory: `${Math.floor(memoryBytes / 1024)}Ki` };
 }
 
-/** Go's duration format with milliseconds. */
+/** Formats a duration as Go does, with milliseconds as fraction. */
 export const windowText = (ms: number): string => `${(ms / 1000).toFixed(3).replace(/\.?0+$/, '')}s`;

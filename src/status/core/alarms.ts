@@ -1,13 +1,16 @@
-/** Alarms: facts that need an administrator, each with the command that helps. */
+/** Alarms: facts that require an administrator, each with a command that helps. */
 import { humanDuration } from '../../api/printing/duration.ts';
 import type { Gathered } from '../../doctor/port.ts';
 import type { About, Alarm, GatheredStatus, SourceName, StatusFacts } from '../port.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const EXPIRES_SOON_MS = 14 * DAY_MS;
-/** Log entries behind the most advanced member. */
+/** Number of log entries by which a member may be behind the most advanced member. */
 const LAG_ENTRIES = 1000;
-/** The last interval of the schedule may be incomplete, and saving takes time. */
+/**
+ * Number of scheduled intervals after which a missing snapshot is an alarm. The last interval may not be complete, and
+ * saving a snapshot takes time.
+ */
 const LATE_INTERVALS = 2;
 
 export const known = <T>(fact: Gathered<T>): T | undefined => (fact.state === 'known' ? fact.value : undefined);
@@ -24,7 +27,7 @@ const warning = (subject: string, message: string, next: string): Alarm => ({
   ...{ severity: 'warning', subject, message, next },
 });
 
-/** A rule for one source that runs only if its facts are known. */
+/** Rule for one source of facts. It runs only if the facts of the source are known. */
 const of =
   <N extends SourceName>(name: N, rule: (fact: StatusFacts[N], about: About, rootFlag: string) => Alarm[]): Rule =>
   (facts, about, rootFlag) => {
@@ -32,7 +35,7 @@ const of =
     return fact.state === 'known' ? rule(fact.value, about, rootFlag) : [];
   };
 
-/** The command for a host process that gives no answer. Pods keep running while it restarts. */
+/** Command that makes the host process respond again. Pods keep running while it restarts. */
 function wake({ root, noAnswer }: About, rootFlag: string): string {
   const log = 'journalctl -u hyperedge -n 50';
   switch (noAnswer?.why) {
@@ -186,7 +189,7 @@ const RULES: readonly Rule[] = [
   ...[poolRule, operatorRule],
 ];
 
-/** Errors first, each kind in the order of the report. */
+/** All alarms: first errors, then warnings, each in the order of the report. */
 export function alarmsOf(facts: GatheredStatus, about: About): Alarm[] {
   const rootFlag = about.root === '/' ? '' : ` --root ${shell(about.root)}`;
   const alarms = RULES.flatMap((rule) => rule(facts, about, rootFlag));

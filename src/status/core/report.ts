@@ -1,4 +1,4 @@
-/** The report of `hyperedge status` from gathered facts. */
+/** Creates the report of `hyperedge status` from the gathered facts. */
 import { timestamp } from '../../base/times.ts';
 import type { Gathered } from '../../doctor/port.ts';
 import type {
@@ -16,7 +16,7 @@ import { alarmsOf, known } from './alarms.ts';
 
 const MAX_NEXT = 8;
 
-/** Names of sources in the lines about what is unknown. */
+/** Names of the sources in the report, where it lists what is unknown. */
 const SOURCES: Readonly<Record<SourceName, string>> = {
   process: 'this host',
   nodes: 'nodes of the API server',
@@ -90,7 +90,7 @@ function unknownOf(facts: GatheredStatus, { installed }: About): Unknown[] {
     const fact: Gathered<unknown> = facts[name];
     return fact.state === 'failed' ? [{ what: SOURCES[name], why: fact.reason }] : [];
   });
-  // An API server that does not answer is one reason for several sections.
+  // Sources that failed for the same reason, such as an API server that does not respond, are listed together.
   return [...Map.groupBy(failed, ({ why }) => why)].map(([why, each]) => ({
     what: each.map(({ what }) => what).join(', '),
     why,
@@ -133,7 +133,10 @@ function healthOf(
   };
 }
 
-/** The more recent of the last renewal of the Lease and the last contact of the ring. */
+/**
+ * Time since the last contact: the last renewal of the Lease or the last contact in the gossip ring, whichever is
+ * later.
+ */
 function contactOf(node: ApiNode | undefined, member: RingNode | undefined, nowMs: number): number | undefined {
   const ages = [
     ...(node?.renewedMs === undefined ? [] : [Math.max(0, nowMs - node.renewedMs)]),
@@ -173,5 +176,5 @@ function snapshotsOf(facts: GatheredStatus, nowMs: number): Pick<ClusterStatus, 
   return { snapshots: { directory, ...(every === undefined ? {} : { every }), ...shown } };
 }
 
-/** Exit code of the command: 1 if the report has an error, 0 otherwise. */
+/** Exit code of the command: 1 if the report contains an error, otherwise 0. */
 export const exitCodeOf = ({ result }: Pick<ClusterStatus, 'result'>): number => (result === 'error' ? 1 : 0);

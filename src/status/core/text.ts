@@ -1,4 +1,4 @@
-/** The report as text: the host first, then the cluster, alarms and the next commands. */
+/** Formats the report as text: first the host, then the cluster, the alarms and the next commands. */
 
 import { humanDuration } from '../../api/printing/duration.ts';
 import { bytesText } from '../../base/bytes-text.ts';
@@ -7,11 +7,11 @@ import type { About, ClusterStatus, HostProcess, MemberStatus, NodeStatus, Pool,
 
 export interface TextOptions {
   readonly wide: boolean;
-  /** Colour the states with ANSI sequences. */
+  /** Whether states are coloured with ANSI escape sequences. */
   readonly colours: boolean;
 }
 
-/** Known facts of this host, or the reason why there are none. */
+/** Known facts about this host, or the reason why they are unknown. */
 export type HostView = { readonly process: HostProcess } | { readonly reason: string };
 
 interface Cell {
@@ -186,7 +186,10 @@ const cell = (text: string | undefined, state: State = 'neutral'): Cell => ({
   state,
 });
 
-/** Columns are three spaces apart, and the last one is not padded, as in kubectl. Colours have no width. */
+/**
+ * Formats a table with three spaces between columns, as kubectl does. The last column is not padded. Colour sequences
+ * do not count as width.
+ */
 function table(header: readonly string[], rows: readonly (readonly Cell[])[], paint: Paint): string {
   const count = Math.max(header.length, ...rows.map((row) => row.length));
   const titles = Array.from({ length: count }, (_, at) => cell(header[at] ?? 'PID'));
@@ -203,7 +206,7 @@ function table(header: readonly string[], rows: readonly (readonly Cell[])[], pa
     .join('');
 }
 
-/** Removes control and format characters of texts from other hosts, which a terminal would interpret. */
+/** Removes control and format characters from texts of other hosts, because a terminal would interpret them. */
 function plain(text: string): string {
   const characters = [
     ...text

@@ -1,4 +1,7 @@
-/** The page `index.html` of a bundle: its sections with links to their files. It has no scripts and loads nothing. */
+/**
+ * Creates `index.html` of a bundle: its sections with links to their files. The page has no scripts and loads no other
+ * files.
+ */
 import { bytesText } from '../../base/bytes-text.ts';
 import type { BundleReport, EntryReport, SectionReport } from '../port.ts';
 

@@ -1,19 +1,19 @@
 /**
- * Removal of values that are known to be secret, wherever they appear: as they are, line by line, and encoded as
- * base64, hexadecimal, URL component or JSON string.
+ * Removes known secret values from texts. A value is removed wherever it appears: as a whole, each of its lines, and
+ * encoded as base64, hexadecimal, URL component or JSON string.
  */
 
 export const REMOVED = '<removed>';
 
 /**
- * Minimum length of a value that is removed wherever it appears; shorter ones are often ordinary words. In YAML and
- * JSON documents, short values are removed by the name of their field.
+ * Minimum length of a value that is removed wherever it appears. Shorter values are often ordinary words. In YAML and
+ * JSON documents, they are removed if the name of their field denotes a secret.
  */
 export const MIN_KNOWN_LENGTH = 6;
 const MIN_LINE_LENGTH = 16;
 const MIN_PART_LENGTH = 8;
 const MAX_VALUE_LENGTH = 64 * 1024;
-/** Values of secrets that are no secret, and whose removal would make every file unreadable. */
+/** Values that Secrets contain but that are not secret. Removing them everywhere would make the files unreadable. */
 const ORDINARY =
   /^(?:\d{1,7}|kubernetes|default|kube-system|kube-public|password|secret|username|hyperedge|localhost|cluster\.local|kubeadmin|system:[a-z:-]+|openshift(?:-[a-z-]+)?)$/;
 const CERTIFICATE = /-----BEGIN (?:TRUSTED )?(?:CERTIFICATE|PUBLIC KEY)[^-]*-----[^-]*-----END [^-]*-----/g;
@@ -23,14 +23,14 @@ const BASE = 0x01000193;
 const FILTER_BITS = 20;
 const LEADING = power(BASE, WINDOW - 1);
 
-/** Returns the text with all known values replaced, and counts the replacements. */
+/** Set of known secret values. `remove` replaces them in a text; `removed` is the number of replacements so far. */
 export interface KnownValues {
   remove(text: string): string;
   readonly size: number;
   readonly removed: number;
 }
 
-/** All encodings of one value; empty for values that are too short or too ordinary. */
+/** All encodings of a value; empty if the value is too short or an ordinary word. */
 export function encodingsOf(value: string): string[] {
   const secret = value.length > MAX_VALUE_LENGTH ? value.slice(0, MAX_VALUE_LENGTH) : value;
   const whole = secret.replace(CERTIFICATE, '').trim();
@@ -54,7 +54,7 @@ function* formsOf(text: string): Generator<string> {
     yield encodeURIComponent(text);
     yield encodeURIComponent(text).replaceAll('%20', '+');
   } catch {
-    // A lone surrogate has no URL encoding.
+    // A text with a lone surrogate has no URL encoding.
   }
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.length < MIN_KNOWN_LENGTH) return;
@@ -68,7 +68,10 @@ function* formsOf(text: string): Generator<string> {
   }
 }
 
-/** The characters that `bytes` determine in the base64 of a longer text in which they begin at `offset` modulo 3. */
+/**
+ * Part of the base64 of a longer text that depends only on `bytes`, if `bytes` begin at an offset that is `offset`
+ * modulo 3.
+ */
 function insideBase64(bytes: Buffer, offset: number): string {
   const whole = Buffer.concat([Buffer.alloc(offset), bytes])
     .toString('base64')
@@ -78,7 +81,7 @@ function insideBase64(bytes: Buffer, offset: number): string {
   return whole.slice(first, Math.floor(bits / 6));
 }
 
-/** `values` are raw secrets; encodings are added. */
+/** Creates the set. `values` are secret values without encoding; the encodings are added. */
 export function createKnownValues(values: Iterable<string>): KnownValues {
   const byHash = new Map<number, string[]>();
   const filter = new Uint8Array(1 << FILTER_BITS);
@@ -91,7 +94,7 @@ export function createKnownValues(values: Iterable<string>): KnownValues {
     if (same === undefined) byHash.set(hash, [each]);
     else same.push(each);
   }
-  // The longest value first, so that no end of it remains.
+  // Longer values come first, so that no rest of a value remains if a shorter value is its beginning.
   for (const same of byHash.values()) same.sort((left, right) => right.length - left.length);
   let removed = 0;
 

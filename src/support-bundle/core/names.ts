@@ -1,9 +1,9 @@
-/** Names of files in a bundle, from names that others have chosen. */
+/** Creates names of files in a bundle. They are derived from names that users and programs have chosen. */
 
 const MAX_PART = 100;
 const MAX_PARTS = 16;
 
-/** A relative path of plain characters without `..`, also for names such as `../x`, `a/b:c` or an empty one. */
+/** Relative path of plain characters without `..`, even if the parts contain `../x` or `a/b:c`, or are empty. */
 export function safePath(...parts: readonly string[]): string {
   const plain = parts
     .flatMap((part) => part.split('/'))
@@ -20,7 +20,7 @@ function safePart(part: string): string {
   return plain.slice(0, MAX_PART - extension.length) + extension;
 }
 
-/** Makes each path unique, because different names may have become equal. */
+/** Returns a function that makes paths unique, because different names may result in the same path. */
 export function uniquePaths(): (path: string) => string {
   const used = new Set<string>();
   return (path) => {

@@ -1,13 +1,13 @@
-/** Redaction of lines of logs, which may contain JSON, and of files with environment variables. */
+/** Redacts lines of logs, which may contain JSON, and files with environment variables. */
 import { type KnownValues, REMOVED } from './known-values.ts';
 import { redactObject } from './redact-object.ts';
 import { TextRedactor } from './redact-text.ts';
 
-/** Prefix of a line in CRI's format, a time, or nothing, and the JSON after it. */
+/** Matches a line with a JSON object, optionally after the prefix of the CRI format. */
 const JSON_LINE = /^((?:\S{1,64} (?:stdout|stderr) [FP] )?)(\{.*\})\s*$/;
 const MAX_JSON_LINE = 256 * 1024;
 
-/** Returns the function for the lines of one log. */
+/** Returns a function that redacts the lines of one log. Call it for each line in order. */
 export function logRedactor(known: KnownValues, beginsInMiddle = false): (line: string) => string {
   const redactor = new TextRedactor(known, beginsInMiddle);
   return (line) => {
@@ -16,14 +16,17 @@ export function logRedactor(known: KnownValues, beginsInMiddle = false): (line: 
       try {
         return prefix + JSON.stringify(redactObject(JSON.parse(json), known));
       } catch {
-        // The line only looks like JSON.
+        // The line looks like JSON but is not valid, so it is redacted as text.
       }
     }
     return redactor.line(line);
   };
 }
 
-/** Keeps comments and names of variables. A value that continues on the next line is removed too. */
+/**
+ * Returns a function that removes values of environment variables, also if a value continues on the next line. Comments
+ * and names are kept.
+ */
 export function environmentRedactor(known: KnownValues): (line: string) => string {
   const redactor = new TextRedactor(known);
   let continues = false;

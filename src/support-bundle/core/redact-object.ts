@@ -1,21 +1,24 @@
-/** Removal of secrets from parsed documents by their fields: Secrets, environments, credentials, annotations. */
+/** Removes secrets from parsed documents by the names of fields: Secrets, environments, credentials, annotations. */
 import { type KnownValues, REMOVED } from './known-values.ts';
 import { TextRedactor } from './redact-text.ts';
 
 const SECRET_FIELD =
   /(?:password|passwd|passphrase|pwd|tokens?|secrets?|apikey|accesskey(?:id)?|secretkey|privatekey|keydata|signingkey|encryptionkey|credentials?|authorization|cookie|psk|privkey)$/;
-/** Names of fields with secret values. A name must match as a whole. */
+/** Names of fields with secret values, for names that must match as a whole. */
 const SECRET_NAME = new Set(['auth', 'dockerconfigjson', 'dockercfg', 'keyring', 'rigpower', 'additionalsecrets']);
 const ENVIRONMENT = new Set(['env', 'environment', 'environmentvariables', 'defaultenv']);
 const PRIVATE_ANNOTATION = /last-applied-configuration$|token-secret\.value$|[./-]password$/;
 const MAX_DEPTH = 64;
 
-/** Returns a copy without secrets. The text of other fields is redacted by its form and by known values. */
+/** Returns a copy without secrets. In other fields, texts are redacted by patterns and by known values. */
 export function redactObject(value: unknown, known: KnownValues): unknown {
   return copyOf(value, known, { depth: 0, secret: false });
 }
 
-/** Strings that `redactObject` removes because of their fields. Of environments, only those that look like secrets. */
+/**
+ * Strings that `redactObject` removes because of their fields. Values of environments are included only if they look
+ * like secrets.
+ */
 export function secretsIn(value: unknown): string[] {
   const found: string[] = [];
   collect(value, { depth: 0, secret: false }, found);
@@ -24,9 +27,12 @@ export function secretsIn(value: unknown): string[] {
 
 interface Place {
   readonly depth: number;
-  /** Inside of a field whose name denotes a secret: its `value` and `data` are one. */
+  /**
+   * Whether the name of the field that contains this object denotes a secret. Its fields `value` and `data` are then
+   * secret.
+   */
   readonly secret: boolean;
-  /** Kind of the list that contains the object, for items without a kind. */
+  /** Kind of the items if the object is in a list, because items of a list may have no kind. */
   readonly kind?: string;
 }
 
@@ -65,7 +71,10 @@ function copyOfFields(object: Record<string, unknown>, known: KnownValues, place
   );
 }
 
-/** Strings and numbers are removed; an object such as `secret: {secretName: x}` is only a reference. */
+/**
+ * Redacts a field whose name denotes a secret. Strings and numbers are removed. An object such as `secret: {secretName:
+ * x}` is kept, because it is only a reference.
+ */
 function secretField(value: unknown, known: KnownValues, depth: number): unknown {
   if (typeof value === 'string') return value === '' ? value : REMOVED;
   if (typeof value === 'number') return REMOVED;
@@ -74,7 +83,10 @@ function secretField(value: unknown, known: KnownValues, depth: number): unknown
   return copyOfFields(value as Record<string, unknown>, known, { depth, secret: true });
 }
 
-/** Keeps names: keys of maps, `name` of objects, and the part before `=` of strings. */
+/**
+ * Removes the values of an environment. Names are kept: keys of maps, `name` of objects, and the part before `=` of
+ * strings.
+ */
 function withoutValues(value: unknown, known: KnownValues, depth: number): unknown {
   if (typeof value === 'string')
     return value.includes('=') ? `${value.slice(0, value.indexOf('='))}=${REMOVED}` : REMOVED;
@@ -108,7 +120,7 @@ function collect(value: unknown, place: Place, found: string[]): void {
     const secret =
       SECRET_FIELD.test(plain) || SECRET_NAME.has(plain) || (place.secret && (name === 'value' || name === 'data'));
     if (ENVIRONMENT.has(plain)) found.push(...environmentSecrets(each));
-    // An object such as `secret: {secretName: x}` is only a reference.
+    // An object such as `secret: {secretName: x}` is only a reference, so its strings are not secret.
     else collect(each, { depth, secret: secret && !isReference(each) }, found);
     if (secret && isReference(each)) for (const key of ['value', 'data']) found.push(...stringsAt(each, key));
   }
@@ -122,7 +134,7 @@ function stringsAt(value: object, key: string): string[] {
   return typeof found === 'string' ? [found] : [];
 }
 
-/** Values of `[{name, value}]`, `['NAME=value']` or `{NAME: value}`. */
+/** Secret values of an environment in the form `[{name, value}]`, `['NAME=value']` or `{NAME: value}`. */
 function environmentSecrets(value: unknown): string[] {
   const pairs = Array.isArray(value) ? value.map(pairOf) : isReference(value) ? Object.entries(value) : [];
   return pairs.flatMap(([name, each]) => (typeof each === 'string' && isSecretVariable(name, each) ? [each] : []));
@@ -137,7 +149,10 @@ function pairOf(value: unknown): [string, unknown] {
   return [String(name), given];
 }
 
-/** Other variables are names, paths and addresses, whose removal would make logs unreadable. */
+/**
+ * Whether the value of an environment variable looks like a secret. Other values are names, paths and addresses.
+ * Removing them everywhere would make logs unreadable.
+ */
 function isSecretVariable(name: string, value: string): boolean {
   if (SECRET_FIELD.test(name.toLowerCase().replaceAll(/[^a-z0-9]/g, ''))) return !value.startsWith('/');
   return (

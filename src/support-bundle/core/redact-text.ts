@@ -1,7 +1,7 @@
-/** Removal of secrets from lines of text by their form: keys, tokens, passwords in pairs, flags and URLs. */
+/** Removes secrets from lines of text by patterns: keys, tokens, and passwords in pairs, flags and URLs. */
 import { type KnownValues, REMOVED } from './known-values.ts';
 
-/** Pattern of lines that may contain a secret. Other lines are not examined, which saves most of the time. */
+/** Matches lines that may contain a secret. Other lines are not examined further, which saves most of the time. */
 const SUSPICIOUS =
   /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|AKIA|gh[pousr]_|glpat-|sk-|xox|signature=|[?&]sig=|#login=|\bpw|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
 
@@ -33,21 +33,23 @@ const PAIR =
   /((?:pass(?:word|wd|phrase)|[_-]pass|\bpw|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk)\]?\\*["']?\s{0,8}(?:=>|[:=])\s{0,8})/gi;
 const NO_VALUE = /^(?:true|false|null|undefined|none|nil|<[a-z]+>|\(not shown\)|[|>][+-]?\d?|[{[(].*|map\[.*|\$\(.*)$/i;
 const UNIT_VARIABLE = /^\s*(?:[A-Za-z]*Environment|SetCredential(?:Encrypted)?)=/;
-/** A line with the base64 of a key, also after the prefix of a log. */
+/** Matches a line that ends with base64 of a private key, possibly after the prefix of a log. */
 const KEY_LINE = /(?:^|\s)[A-Za-z0-9+/=]{40,80}\s*$/;
 const KEY_BODY = /^[A-Za-z0-9+/=]{1,80}$/;
 const MAX_KEY_LINES = 400;
 const MAX_LINE_LENGTH = 256 * 1024;
 const CUT_MARGIN = 8 * 1024;
 
-/** Removes secrets from the lines of one text, in order. A private key may extend over several lines. */
+/**
+ * Removes secrets from the lines of one text, which must be passed in order, because a private key has several lines.
+ */
 export class TextRedactor {
   readonly #known: KnownValues;
-  /** Lines of a private key that may follow; 0 outside of a key. */
+  /** Maximum number of further lines of the private key that has begun; 0 outside of a private key. */
   #keyLines = 0;
-  /** The value of an environment variable of a unit continues on the next line. */
+  /** Whether the value of an environment variable in a unit file continues on the next line. */
   #valueContinues = false;
-  /** The text begins in the middle, so its first lines may be the end of a private key. */
+  /** Whether the first lines may be the end of a private key, because the text begins in the middle of a file. */
   #mayBeInKey: boolean;
 
   constructor(known: KnownValues, beginsInMiddle = false) {
@@ -55,7 +57,7 @@ export class TextRedactor {
     this.#mayBeInKey = beginsInMiddle;
   }
 
-  /** `line` has no newline. */
+  /** Returns the line without secrets. `line` must not contain a newline. */
   line(line: string): string {
     const text = line.slice(0, MAX_LINE_LENGTH);
     const isValue = this.#valueContinues;
@@ -72,18 +74,19 @@ export class TextRedactor {
         return REMOVED;
       }
       if (KEY_BODY.test(text.trim().split(/\s+/).at(-1) ?? '')) return REMOVED;
-      // Headers of an encrypted key, and empty lines.
+      // Headers of an encrypted key and empty lines may precede the base64 lines of a key.
       if (!/^\s*$|^\s*(?:Proc-Type|DEK-Info):/.test(text)) this.#keyLines = 0;
     }
     const begins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----/.test(text);
     if (begins && !/-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----/.test(text) && !text.includes('\\n'))
       this.#keyLines = MAX_KEY_LINES;
     const result = redactForms(this.#known.remove(text));
-    // The end of a line that was cut may be the beginning of a secret.
+    // The line was cut. The end of the remaining text may be the beginning of a secret that no pattern matches, so it
+    // is removed.
     return text.length < line.length ? `${result.slice(0, -CUT_MARGIN)} <line cut>` : result;
   }
 
-  /** Removes secrets from a text of several lines. */
+  /** Removes secrets from a text with several lines. */
   text(text: string): string {
     return text
       .split('\n')
@@ -103,7 +106,10 @@ function redactForms(line: string): string {
   return withoutPairs(text);
 }
 
-/** `password=x`, `"token": "x"`, also with escaped quotes. Values are replaced up to their quote or white space. */
+/**
+ * Removes values from pairs such as `password=x` or `"token": "x"`, also with escaped quotes. A value ends at its
+ * closing quote or at white space.
+ */
 function withoutPairs(line: string): string {
   let result = '';
   let kept = 0;
@@ -125,7 +131,7 @@ function valueAt(line: string, start: number, wholeLine: boolean): readonly [num
   if (quote !== undefined) {
     const begin = start + quote.length;
     for (let at = line.indexOf(quote, begin); at >= 0; at = line.indexOf(quote, at + 1)) {
-      // An escaped quote inside of an unescaped one does not end the value.
+      // An escaped quote within a value in unescaped quotes does not end the value.
       if (quote.length > 1 || line[at - 1] !== '\\') return [begin, at];
     }
     return [begin, line.length];
