@@ -304,7 +304,7 @@ export function* conditionsHold(
 
 export type Documents = Readonly<Record<'object' | 'oldObject' | 'request', JsonValue | undefined>>;
 
-/** Splits a review request into the documents `object`, `oldObject` and `request`; the latter omits the objects. */
+/** Splits a review request into the documents `object`, `oldObject` and `request`. `request` omits both objects. */
 export function documentsOf(request: JsonObject): Documents {
   const { object: now, oldObject: before, ...rest } = request;
   return { object: now, oldObject: before, request: rest };

@@ -22,7 +22,7 @@ interface Forbidden {
 interface Written {
   readonly at: string;
   readonly source: string;
-  /** The problem of the expression; undefined if there is none. */
+  /** Returns the problem of the expression. Undefined if the expression is valid. */
   problem(): string | Forbidden | undefined;
 }
 
@@ -62,7 +62,7 @@ const READERS: Readonly<Record<string, (object: KubeObject) => Written[]>> = {
   MutatingAdmissionPolicy: (object) => policyExpressions(mutatingExpressions(compileMutating(object))),
 };
 
-/** Expressions that are too long are skipped here, because validation rejects them for their length. */
+/** Selectors of devices with CEL. `problem` skips expressions that are too long, because validation rejects them. */
 const selectorExpressions =
   (read: SelectorReader) =>
   (object: KubeObject): Written[] =>

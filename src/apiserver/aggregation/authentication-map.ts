@@ -111,7 +111,7 @@ function headerName(name: string): string {
   return name.replaceAll(/(^|-)([a-z])/g, (_, before: string, letter: string) => `${before}${letter.toUpperCase()}`);
 }
 
-/** Merges the values of this server with those that other servers have written. */
+/** Merges the values of this server with the values that other servers have written. */
 function joined(
   present: Readonly<Record<string, string>>,
   wanted: Readonly<Record<string, string>>,

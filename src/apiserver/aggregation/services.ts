@@ -25,7 +25,7 @@ export interface ServiceAddress {
 export interface Registered extends GroupVersion {
   readonly name: string;
   readonly priority: Priority;
-  /** Undefined if this server serves the group itself. */
+  /** Service that serves the group. Undefined if this server serves the group itself. */
   readonly service: ServiceAddress | undefined;
   readonly available: boolean;
   /** TLS settings of the proxy: trusted authority and client certificate. */

@@ -9,7 +9,7 @@ export interface BatchSettings {
   readonly bufferEvents: number;
   readonly batchEvents: number;
   readonly batchWaitMs: number;
-  /** Undefined: the rate is not limited. */
+  /** Limit of batches per second. Undefined: the rate is not limited. */
   readonly throttle?: { readonly perSecond: number; readonly burst: number };
 }
 

@@ -329,7 +329,7 @@ function userOf({ name, uid, groups, extra }: UserInfo): JsonObject {
   };
 }
 
-/** Source addresses: those claimed by proxies, then the address of the connection. */
+/** Source addresses: the addresses that proxies claim, then the address of the connection. */
 function sourcesOf(request: IncomingMessage, connection: ConnectionInfo): string[] {
   const forwarded = request.headers['x-forwarded-for'];
   const claimed = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? ''))

@@ -63,8 +63,8 @@ export function signToken(key: SigningKey, claims: object): string {
 }
 
 /**
- * Returns the claims of a token that one of `keys` signed; undefined otherwise. The algorithm is determined by the key;
- * `alg` of the token must match it.
+ * Returns the claims of a token that one of `keys` signed. Undefined for any other token. The key determines the
+ * algorithm; `alg` of the token must match it.
  */
 export function verifyToken(
   { header, claims, input, signature }: ParsedToken,
@@ -88,7 +88,7 @@ export interface ParsedToken {
   readonly signature: Buffer;
 }
 
-/** Undefined if the text is not a signed token in compact form. */
+/** Parses a token. Undefined if the text is not a signed token in compact form. */
 export function parseToken(token: string): ParsedToken | undefined {
   if (token.length > MAX_TOKEN) return undefined;
   const parts = token.split('.');

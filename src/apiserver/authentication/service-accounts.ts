@@ -40,7 +40,7 @@ export interface TokenOrder {
   readonly serviceAccount: Reference;
   readonly audiences: readonly string[];
   readonly lifetimeSeconds: number;
-  /** Seconds after which the client should have requested a new token, although this one is still valid. */
+  /** Seconds after which the client should have requested a new token, although the current token is still valid. */
   readonly warnAfterSeconds?: number;
   readonly pod?: Reference;
   readonly node?: Reference;

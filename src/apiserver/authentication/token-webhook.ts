@@ -78,7 +78,7 @@ export class TokenWebhookClient {
     const user = userOf(objectOf(status['user']));
     if (user === undefined) return undefined;
     const reported = stringsOf(status['audiences']);
-    // A webhook that returns no audiences is assumed to support only those of this API server.
+    // A webhook that returns no audiences is assumed to support only the audiences of this API server.
     const granted = (reported.length === 0 ? this.#defaultAudiences : reported).filter((each) => wanted.includes(each));
     return granted.length === 0 ? undefined : { user, audiences: granted };
   }

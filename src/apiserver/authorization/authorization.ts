@@ -36,7 +36,7 @@ interface Remembered {
    */
   readonly decisions: Decisions;
   readonly allowed: Set<string>;
-  /** Allowed requests whose parsed path is cached, so that no key must be built for them. */
+  /** Allowed requests, identified by the cached result of parsing their path. No key must be built for them. */
   readonly requests: Set<RequestInfo>;
 }
 

@@ -223,7 +223,8 @@ function openshiftObjects(context: WriteContext, isOkd: boolean): Promise<void>[
 }
 
 /**
- * Creates missing objects and completes existing ones. Independent writes run in parallel, so that they share commits.
+ * Creates missing objects and completes existing objects. Independent writes run in parallel, so that they share
+ * commits.
  */
 export async function bootstrap(context: WriteContext): Promise<void> {
   const { openshift, upstreamOnly = false } = context.config;

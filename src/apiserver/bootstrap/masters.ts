@@ -12,7 +12,7 @@ import { ensure } from './index.ts';
 type MastersContext = WriteContext & Pick<ServerContext, 'log' | 'services' | 'store'>;
 
 const HTTPS_PORT = 443;
-/** Same prefix as upstream, so that upstream API servers on the same store take part. */
+/** Prefix of the keys. It is the same as upstream's, so that upstream API servers on the same store take part. */
 const PREFIX = '/registry/masterleases/';
 const TTL_SECONDS = 15;
 const RETRY_MS = 2_000;

@@ -25,7 +25,7 @@ export interface SoleWriterOptions {
   /** Address and port of the server. A restarted server has the same identity, so it continues its own claim. */
   readonly identity: string;
   readonly advertiseAddress: string;
-  /** False: the server only announces its presence and never claims. */
+  /** False: the server only announces its presence, and never claims to be the only writer. */
   readonly mayClaim: boolean;
 }
 
@@ -192,7 +192,7 @@ export class SoleWriter {
     if (kv !== undefined && Buffer.from(kv.value).toString() !== identity) return;
     const guards: Guard[] = [{ key: HOLDER, modRevision: kv?.modRevision ?? 0 }];
     const { committed } = await store.commit({ guards, puts: [{ key: HOLDER, value: Buffer.from(identity), lease }] });
-    // A server that has started in the meantime is either found here, or finds the claim and waits.
+    // If a server has started in the meantime, either this check finds it, or it finds the claim and waits.
     if (!committed || (await this.#otherMasters()).any) {
       this.#wanted = true;
       return;

@@ -142,7 +142,7 @@ function requireOwn({ name, machineID, sealingKey }: HostOffer['spec'] & object,
   );
 }
 
-/** Throws 'AlreadyExists' if another host has the name or machine ID. */
+/** Rejects an offer with 'AlreadyExists' if another host has the name or machine ID. */
 function requireFree(context: WriteContext, spec: HostOffer['spec'] & object, hosts: readonly BareMetalHost[]): void {
   const { name = '', machineID } = spec;
   const refuse = (what: string): never => {

@@ -78,7 +78,7 @@ export async function subjectAccessReview(
   return isAllowed(context, object, user, namespace);
 }
 
-/** Throws 'Forbidden' unless the user may review other subjects, in the cluster or in this namespace. */
+/** Throws 'Forbidden' if the user may review other subjects neither in the cluster nor in this namespace. */
 function requireReviewer({ authorization }: OpenshiftReviewsContext, user: UserInfo, namespace: string): void {
   const review = { verb: 'create', subresource: '', name: '' };
   const local = { ...review, group: 'authorization.openshift.io', resource: 'localsubjectaccessreviews', namespace };

@@ -10,9 +10,9 @@ type FlagKind =
   | 'float'
   /** Go duration: `5s`, `1h30m`. */
   | 'duration'
-  /** Comma-separated, and may be given several times. */
+  /** Comma-separated list. The flag may be given several times. */
   | 'list'
-  /** May be given several times; a comma is part of the value. */
+  /** List with one value per flag. The flag may be given several times; a comma is part of the value. */
   | 'repeated';
 
 export interface ApiFlag {

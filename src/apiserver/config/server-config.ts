@@ -87,7 +87,7 @@ export interface ApiServerConfig {
   readonly advertiseAddress: string;
   /** Name and label of this server's Lease. Undefined: no Lease is written. */
   readonly identity?: ServerIdentity;
-  /** Default: the profile `kubernetes`. */
+  /** Settings of the OpenShift layer. Default: the profile `kubernetes`. */
   readonly openshift?: OpenShiftLayer;
   /**
    * True: only the groups, versions and default objects of kube-apiserver are served, without the kinds of OpenShift,

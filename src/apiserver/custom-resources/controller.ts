@@ -88,7 +88,7 @@ export class DefinitionController {
     if (definition === undefined) return;
     if (definition.metadata?.deletionTimestamp !== undefined) return this.#terminate(name, definition);
     const { group } = definition.spec;
-    // Definitions are named after their groups, so those of other groups need not be parsed.
+    // Definitions are named after their groups, so definitions of other groups need not be parsed.
     const others = [...definitions]
       .filter((each) => each.name !== name && each.name.endsWith(`.${group}`))
       .map((each) => this.#namesOf(each))
@@ -121,7 +121,10 @@ export class DefinitionController {
     return names;
   }
 
-  /** Deletes the custom resources, waits for those with finalizers, then removes the finalizer of the definition. */
+  /**
+   * Deletes the custom resources, waits until resources with finalizers are removed, then removes the finalizer of the
+   * definition.
+   */
   async #terminate(name: string, definition: CustomResourceDefinition): Promise<void> {
     if (definition.metadata?.finalizers?.includes(CLEANUP_FINALIZER) !== true) return;
     const kind = this.#kinds.storageOf(name);

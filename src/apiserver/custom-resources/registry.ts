@@ -36,7 +36,7 @@ interface Entry {
   /** Fingerprint of the definition; an unchanged text means unchanged kinds. */
   readonly text: string;
   readonly prefix: string;
-  /** All versions in order of preference, including those that are not served. */
+  /** All versions in order of preference, including versions that are not served. */
   readonly versions: readonly ServedKind[];
   readonly served: ReadonlySet<ServedKind>;
   readonly storage: ServedKind | undefined;
@@ -203,7 +203,7 @@ export class CustomKinds implements ChangingKinds {
   }
 
   #replace(name: string, entry: Entry): void {
-    // Open watches still use the old schemas. They are ended, so that clients reconnect and see the new ones.
+    // Open watches still use the old schemas. They are ended, so that clients reconnect and see the new schemas.
     if (this.#drop(name) !== undefined) entry.storage?.cache?.endWatches();
     this.#entries.set(name, entry);
     for (const kind of entry.served) this.#byPath.set(`${kind.group}/${kind.version}/${kind.plural}`, kind);

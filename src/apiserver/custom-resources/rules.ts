@@ -25,7 +25,7 @@ function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDef
     });
     if (unchanged) return [];
     const verdict = validateSchema(parsed, path, status);
-    // Rules of an invalid schema are skipped, because their errors would only repeat those of the schema.
+    // Rules of an invalid schema are skipped, because their errors would only repeat the errors of the schema.
     if (verdict.broken) return [];
     const sound = (place: string): boolean => !verdict.found.some(({ field }) => field.startsWith(place));
     const found = validateRules(parsed.schema, path, sound);

@@ -8,7 +8,7 @@ import { xsalsa20poly1305 } from '@noble/ciphers/salsa.js';
 /** Encrypts and decrypts values. `authenticated` is the store key of the value, so that values cannot be swapped. */
 export interface Cipher {
   seal(plain: Uint8Array, authenticated: string): Buffer;
-  /** Throws if the value was encrypted with another key or for another store key, or is damaged. */
+  /** Decrypts a value. Throws if the value was encrypted with another key or for another store key, or is damaged. */
   open(sealed: Uint8Array, authenticated: string): Buffer;
 }
 

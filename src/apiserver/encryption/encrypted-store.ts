@@ -217,7 +217,7 @@ export class EncryptedStore implements Store {
   size(timeoutMs: number): Promise<number> {
     return this.#deps.store.size(timeoutMs);
   }
-  /** Rejects if a KMS plug-in does not respond or is unhealthy. */
+  /** Checks the KMS plug-ins. Rejects if a plug-in does not respond or is unhealthy. */
   checkPlugins(): Promise<void> {
     return this.#current().check();
   }

@@ -43,7 +43,7 @@ export class Sealer {
     this.#plugins = [...envelopes.values()];
   }
 
-  /** Rejects if a KMS plug-in does not respond. */
+  /** Checks the KMS plug-ins. Rejects if a plug-in does not respond. */
   async check(): Promise<void> {
     for (const plugin of this.#plugins) await plugin.ready();
   }

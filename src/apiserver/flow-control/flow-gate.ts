@@ -1,6 +1,6 @@
 /**
- * Connects the priority and fairness algorithm (`src/apiserver/core/flow-control`) to requests: supplies the clock and
- * the turns of the event loop, resumes or rejects waiting requests, and removes those whose client has disconnected.
+ * Connects the priority and fairness algorithm (`src/apiserver/core/flow-control`) to requests. Supplies the clock and
+ * the turns of the event loop, resumes or rejects waiting requests, and removes requests whose client has disconnected.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import { FlowControl, type FlowRequest } from '../core/flow-control/index.ts';

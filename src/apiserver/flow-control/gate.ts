@@ -4,9 +4,9 @@ import type { Exchange } from '../http/exchange.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 
 export interface Gate {
-  /** True: proceed. False: the request is queued and resumed later. Throws 'TooManyRequests'. */
+  /** Admits a request. False: the request is queued and resumed later. Throws 'TooManyRequests'. */
   admit(exchange: Exchange, nowMs: number): boolean;
-  /** Call when the response is complete. Idempotent. */
+  /** Ends a request. Call it when the response is complete. Idempotent. */
   leave(exchange: Exchange, nowMs: number): void;
 }
 

@@ -26,7 +26,7 @@ export class Exchange implements Placed {
   readonly connection: ConnectionInfo;
   info: RequestInfo;
   readonly startedMs: number;
-  /** Set after authentication. */
+  /** The user, after authentication and impersonation. */
   user: UserInfo;
   /** The user before impersonation. Undefined before authentication. */
   authenticated: UserInfo | undefined;

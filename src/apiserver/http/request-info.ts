@@ -199,7 +199,7 @@ function readPlace(parts: readonly string[], at: number, last: number, group: st
   const below = at + 2 < last ? named(parts[at + 2]) : '';
   if (below !== '' && !NAMESPACE_SUBRESOURCES.has(below))
     return { namespace, inNamespace: true, plural: below, at: at + 2 };
-  // Only namespaces of the core group contain role bindings.
+  // Role bindings exist only in namespaces of the core group.
   return { namespace: group === '' ? namespace : '', inNamespace: false, plural, at };
 }
 

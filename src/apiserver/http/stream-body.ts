@@ -124,7 +124,7 @@ class Pieces {
     this.#target = target;
   }
 
-  /** True if the client has disconnected. HTTP/2 responses report this only by an event. */
+  /** True if the client has disconnected. HTTP/2 responses report a disconnect only by an event. */
   get isDisconnected(): boolean {
     return this.#disconnected || this.#target.destroyed;
   }

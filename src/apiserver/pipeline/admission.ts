@@ -32,7 +32,7 @@ export interface AdmissionRequest {
    * and for the server's own writes.
    */
   readonly derived?: boolean;
-  /** True if only `body` is admitted: only webhooks and policies run. */
+  /** True if there is a body but no stored object: only plug-ins with `takesBodies` run. */
   readonly bodyOnly?: boolean;
   readonly user: UserInfo;
   readonly dryRun: boolean;

@@ -42,8 +42,8 @@ export class StrictError extends ApiError {
 }
 
 /**
- * Like `decodeObject`, for request bodies. As upstream, errors about fields name the kind, unlike those of patch
- * results.
+ * Like `decodeObject`, for request bodies. As upstream, errors about fields of a body name the kind; errors about
+ * fields of a patch result do not.
  */
 export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject {
   try {

@@ -52,7 +52,7 @@ export interface Kinds {
   readonly all: readonly ServedKind[];
   /** All served definitions: built-in kinds, then custom kinds. */
   readonly definitions: readonly KindDefinition[];
-  /** Built-in definitions, including those of versions that runtimeConfig switches off. */
+  /** Built-in definitions, including definitions of versions that runtimeConfig switches off. */
   readonly builtin: readonly KindDefinition[];
   /** Custom definitions by group and version. The list is unchanged as long as `generation` is unchanged. */
   readonly custom: readonly KindDefinition[];

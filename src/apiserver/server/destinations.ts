@@ -65,7 +65,7 @@ export class Destinations {
     return this.#beside(port, true, true);
   }
 
-  /** Permits hosts of the control plane, except the control plane's ports there. */
+  /** Rule that permits hosts of the control plane, but not the ports of the control plane on these hosts. */
   #beside(port: number, loopback: boolean, refusesKubelet: boolean): AddressRule {
     const { addresses, ports } = this.#controlPlane();
     const services = this.#services();

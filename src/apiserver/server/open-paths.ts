@@ -24,7 +24,9 @@ export function allowsAnonymous(info: RequestInfo, settings: IdentitySettings): 
   return info.path === CLUSTER_INFO || (!info.resource && PUBLIC.test(info.path));
 }
 
-/** The OAuth server, which authenticates users itself, and the files of the console, which are public. */
+/**
+ * Handlers of open paths: the OAuth server, which authenticates users itself, and the console, whose files are public.
+ */
 export class OpenPaths {
   readonly #login: LoginServer | undefined;
   readonly #console: Console | undefined;

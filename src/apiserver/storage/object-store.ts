@@ -21,7 +21,7 @@ export interface Effects {
 
 export interface UpdateOptions {
   readonly effects?: Effects;
-  /** True: yields to the event loop while encoding. */
+  /** True: the write yields to the event loop while encoding. */
   readonly large?: boolean;
   readonly reserve?: boolean;
 }

@@ -1,7 +1,7 @@
 /**
- * Rewrites host-absolute links in HTML pages of proxied pods and services, so that they lead through the proxy. Source:
- * k8s.io/apimachinery/pkg/util/proxy/transport.go. The attributes that contain links are those in the tables of
- * attributes of HTML 4.01 and HTML.
+ * Rewrites host-absolute links in HTML pages of proxied pods and services, so that they lead through the proxy. The
+ * attributes that contain links are listed in the attribute tables of HTML 4.01 and HTML. Source:
+ * k8s.io/apimachinery/pkg/util/proxy/transport.go.
  */
 import { Transform, type TransformCallback } from 'node:stream';
 

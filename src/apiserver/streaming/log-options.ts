@@ -13,7 +13,10 @@ function numberIn({ query }: ResourceRequestInfo, name: string): number | undefi
   return Number(text);
 }
 
-/** Throws 'Invalid' with every invalid option, and 'BadRequest' for a value that is not a number. */
+/**
+ * Validates the log options. Throws 'Invalid' with every invalid option, and 'BadRequest' for a value that is not a
+ * number.
+ */
 export function checkLogOptions(info: ResourceRequestInfo): void {
   const [tail, limit, since] = ['tailLines', 'limitBytes', 'sinceSeconds'].map((name) => numberIn(info, name));
   const failures: FieldError[] = [];

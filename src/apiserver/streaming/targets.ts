@@ -109,7 +109,7 @@ function kubeletPath(info: ResourceRequestInfo, pod: Pod): string {
   }
   const flags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' };
   for (const [option, parameter] of Object.entries(flags)) {
-    // `isTrue` accepts several spellings, because clients send those of their language, such as Python's True.
+    // `isTrue` accepts several spellings, because clients send the spelling of their language, such as Python's True.
     if (isTrue(info.query.get(option))) query.set(parameter, '1');
   }
   for (const word of info.query.getAll('command')) query.append('command', word);

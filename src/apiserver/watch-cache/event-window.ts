@@ -118,7 +118,7 @@ export class EventWindow {
   readonly #budget: WindowBudget;
   readonly #maxEvents: number;
   readonly #maxBytes: number;
-  /** Number of events that the window has evicted itself but that the budget still lists. */
+  /** Number of events that this window has evicted but that the budget still lists. */
   #ahead = 0;
   /** Entries before the head are cleared, so that evicted events can be freed. */
   #events: (CacheEvent | undefined)[] = [];
@@ -163,8 +163,8 @@ export class EventWindow {
   }
 
   /**
-   * Called by the shared budget to evict the oldest event of its list. If the window has already evicted this event
-   * itself, only the count of such events changes.
+   * Called by the shared budget to evict the oldest event of its list. If this window has evicted that event before,
+   * only `#ahead` changes.
    */
   evictOldest(): void {
     if (!this.takeBack()) this.#dropOldest();

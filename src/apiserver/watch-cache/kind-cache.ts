@@ -265,7 +265,7 @@ export class KindCache {
     return () => this.unsubscribe(subscriber);
   }
 
-  /** Same as the function that `subscribe` returns, for callers that do not keep a closure per watch. */
+  /** Removes a subscriber, for callers that do not keep the function that `subscribe` returns. */
   unsubscribe(subscriber: KindSubscriber): void {
     this.#subscribers.remove(subscriber);
   }

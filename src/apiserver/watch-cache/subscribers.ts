@@ -54,7 +54,7 @@ export class Subscribers {
     this.#size += 1;
   }
 
-  /** Does nothing if the subscriber is not registered. */
+  /** Removes a subscriber. Does nothing if it is not registered. */
   remove(subscriber: KindSubscriber): void {
     const { groups, key } = this.#placeOf(subscriber.scope ?? {});
     const group = groups === undefined ? this.#ofAll : groups.get(key);

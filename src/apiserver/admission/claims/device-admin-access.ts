@@ -42,7 +42,7 @@ export function deviceAdminAccess(namespaces: NamespaceSource): AdmissionPlugin 
       if (request.operation === 'DELETE') return;
       const requested = places(request, request.object);
       if (requested.length === 0) return;
-      // Existing requests and grants stay valid; only new ones are checked.
+      // Existing requests and grants stay valid. Only new requests and grants are checked.
       const before = new Set(places(request, request.old));
       const fresh = requested.filter((place) => !before.has(place));
       if (fresh.length === 0) return;

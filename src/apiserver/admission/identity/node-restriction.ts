@@ -122,8 +122,8 @@ function checkNode(request: AdmissionRequest, nodeName: string): void {
 function checkDeletedNode(request: AdmissionRequest, nodeName: string): void {
   const { metadata, spec } = (request.old ?? {}) as Node;
   const taint = spec?.taints?.find(({ key }) => !key.startsWith(LIFECYCLE_TAINTS));
-  // The registration sets the label of the group that the host itself has claimed again, so this label does not prevent
-  // the deletion.
+  // This label does not prevent the deletion: the registration sets the label again if the host itself has claimed the
+  // group.
   const group = metadata?.annotations?.[GROUP_CLAIM];
   const label = Object.entries(metadata?.labels ?? {}).find(
     ([name, value]) => isRestrictedLabel(name) && !(name === GROUP_LABEL && value === group),

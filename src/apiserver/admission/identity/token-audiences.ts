@@ -1,6 +1,6 @@
 /**
- * Audiences for which a kubelet may request a pod's tokens: those of the pod's projected volumes and of the drivers of
- * its CSI volumes. Source: plugin/pkg/admission/noderestriction; KEP-4412.
+ * Audiences for which a kubelet may request a pod's tokens: the audiences of the pod's projected volumes and of the
+ * drivers of its CSI volumes. Source: plugin/pkg/admission/noderestriction; KEP-4412.
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver } from '../../../api/generated/storage/v1.ts';

@@ -82,7 +82,7 @@ class PodSecurity {
     this.#deps = deps;
   }
 
-  /** Usually synchronous, because the namespace is in the watch cache. */
+  /** Checks the pod of a request. Usually synchronous, because the namespace is in the watch cache. */
   validatePod(request: AdmissionRequest): void | Promise<void> {
     if (HARMLESS.has(request.subresource) || this.#isExempt(request)) return;
     return this.#withPolicy(request, (read) => this.#judgePod(request, read));

@@ -13,7 +13,7 @@ import type { CachedObject } from '../../watch-cache/cached-object.ts';
 /** Maximum number of attempts. Each conflict means that another write succeeded. */
 const MAX_TRIES = 100;
 const TIMEOUT_MS = 10_000;
-/** For this long after an object was stored, the quota controller may not have seen it. */
+/** Time after an object was stored during which the quota controller may not have seen the object. */
 const UNSEEN_MS = 1_000;
 
 export interface QuotaStore {

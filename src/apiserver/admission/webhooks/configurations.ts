@@ -20,7 +20,7 @@ export interface Hook {
   readonly conditions: readonly Condition[];
   readonly ignoresFailure: boolean;
   readonly timeoutMs: number;
-  /** The AdmissionReview version that is sent: the first supported version of those that the webhook accepts. */
+  /** The AdmissionReview version that is sent: the first supported version in the webhook's list. */
   readonly reviewVersion: string;
   readonly allowsDryRun: boolean;
   readonly reinvoked: boolean;

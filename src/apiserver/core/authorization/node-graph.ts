@@ -13,7 +13,7 @@ export interface SliceOfNode {
   readonly spec?: { readonly nodeName?: string };
 }
 
-/** Resource claims of a pod: existing ones in its spec, and generated ones in its status. */
+/** Resource claims of a pod: existing claims in its spec, and generated claims in its status. */
 interface PodWithClaims {
   readonly spec?: {
     readonly resourceClaims?: readonly { readonly name?: string; readonly resourceClaimName?: string }[];
@@ -181,7 +181,7 @@ export class NodeGraph {
 
 function referencesOf(pod: Pod): Set<string> {
   const references = new Set<string>();
-  // References of a mirror pod do not count, because the node itself writes it.
+  // References of a mirror pod are ignored, because the node itself writes the mirror pod.
   if (Object.hasOwn(pod.metadata?.annotations ?? {}, MIRROR_ANNOTATION)) return references;
   const namespace = pod.metadata?.namespace ?? '';
   const add = (kind: ReferenceKind, name: string | undefined): void => {

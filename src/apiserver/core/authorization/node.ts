@@ -30,8 +30,8 @@ export interface NodeAuthorizer {
   setResourceSlice(slice: SliceOfNode): void;
   deleteResourceSlice(name: string): void;
   /**
-   * Undefined if the user is not a node; the next authorizer decides then. Callers need not cache the decision, because
-   * it takes a microsecond.
+   * Decides a request of a node. Undefined if the user is not a node; the next authorizer decides then. Callers need
+   * not cache the decision, because it takes a microsecond.
    */
   authorize(user: UserInfo, action: Action): Decision | undefined;
 }

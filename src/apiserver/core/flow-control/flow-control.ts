@@ -54,7 +54,7 @@ export class FlowControl<T> {
   #ended: FlowRequest<T>[] = [];
   #pressed = false;
 
-  /** `serverLimit`: total number of seats. */
+  /** `serverLimit`: total number of seats of the server. */
   constructor(serverLimit: number, nowMs: number) {
     this.#serverLimit = serverLimit;
     this.configure([], [], nowMs);

@@ -12,7 +12,7 @@ export type RequestTarget =
       readonly group: string;
       readonly plural: string;
       readonly subresource: string;
-      /** '' for a request without a namespace. */
+      /** Namespace of the request. '' for a request without a namespace. */
       readonly namespace: string;
     }
   | { readonly resource: false; readonly verb: string; readonly path: string };

@@ -17,7 +17,7 @@ export interface ListWork {
   /** Number of objects to search. */
   readonly stored: number;
   readonly limit: number | undefined;
-  /** True: served from memory. False: read from the store and then filtered. */
+  /** True: the list is served from memory. False: it is read from the store and then filtered. */
   readonly fromCache: boolean;
   readonly selective: boolean;
 }

@@ -43,11 +43,11 @@ interface WriteFacts {
   readonly manager: string;
   /** `group/version` of the written object. */
   readonly apiVersion: string;
-  /** Undefined for kinds without a schema: objects are merged field by field, and lists are atomic. */
+  /** Schema of the kind. Undefined: objects are merged field by field, and lists are atomic. */
   readonly schema: SchemaNode | undefined;
   /** Time of the write, RFC 3339 in seconds. */
   readonly nowIso: string;
-  /** For example `status` or `scale`. Absent for the object itself. */
+  /** Subresource that is written, for example `status` or `scale`. Absent for the object itself. */
   readonly subresource?: string;
   /** Fields that this endpoint does not write, for example `[['status']]`. A manager does not become their owner. */
   readonly resetFields?: readonly (readonly string[])[];

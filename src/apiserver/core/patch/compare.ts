@@ -102,7 +102,7 @@ export function* compareSteps(before: JsonValue, after: JsonValue, schema: Schem
   return yield* new LargeComparison().compare(before, after, schema);
 }
 
-/** Compares large parts step by step and all others at once. */
+/** Compares a large document: large parts in steps, small parts at once. */
 class LargeComparison {
   readonly #weigher = new ValueWeights();
   readonly #pieces = new Pieces();
@@ -176,7 +176,7 @@ class LargeComparison {
 
 const SAME: Comparison = { added: EMPTY_SET, modified: EMPTY_SET, removed: EMPTY_SET };
 
-/** Creates the sets only if there is a difference, because most fields are unchanged. */
+/** Builds a comparison. The sets are created only if there is a difference, because most fields are unchanged. */
 class ComparisonBuilder {
   #added: Record<string, FieldSet> | undefined;
   #modified: Record<string, FieldSet> | undefined;

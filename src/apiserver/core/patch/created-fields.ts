@@ -17,7 +17,7 @@ type Passed = (name: string) => boolean;
 
 const NONE: Passed = () => false;
 
-/** Fields that the creator of the object owns: all except those that the server sets and those in `skeleton`. */
+/** Fields that the creator of the object owns: all fields except those in `skeleton` and those that the server sets. */
 export function createdFields(object: JsonObject, schema: SchemaNode | undefined, skeleton: JsonObject): FieldSet {
   return besides(object, schema, skeleton, isUnowned, true);
 }
@@ -31,7 +31,7 @@ export function* createdFieldsSteps(
   return yield* new LargeWalk().besides(object, schema, skeleton, isUnowned, true);
 }
 
-/** Same algorithm for a large object: large parts are processed in steps, all others at once. */
+/** Same algorithm for a large object: large parts are processed in steps, small parts at once. */
 class LargeWalk {
   readonly #weigher = new ValueWeights();
   readonly #pieces = new Pieces();

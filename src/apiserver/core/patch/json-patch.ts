@@ -77,7 +77,7 @@ function parseOperation(entry: JsonValue, index: number): Operation {
   const op = field(entry, 'op');
   const path = field(entry, 'path');
   if (op !== undefined && op !== null && typeof op !== 'string') throw broken('op must be a string');
-  // An unknown operation is well-formed. As upstream, the error is the one of an operation that cannot be applied.
+  // As upstream, an unknown operation is an error of applying the patch, not of its form.
   if (!OPERATIONS.has(op)) throw unprocessable(`Unexpected kind: ${typeof op === 'string' ? op : 'unknown'}`);
   if (typeof path !== 'string') throw broken('path must be a string');
   const value = field(entry, 'value');

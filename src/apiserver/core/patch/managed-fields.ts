@@ -188,7 +188,7 @@ export function* encodeManagedFields(managed: ManagedFields, writer?: string): S
 
 export function stripped(fields: FieldSet): FieldSet {
   const left = recursiveDifference(fields, UNOWNED);
-  // The metadata structure itself has no owner either.
+  // The metadata structure has no owner either.
   return difference(left, METADATA_ITSELF);
 }
 
@@ -221,7 +221,7 @@ function compareEntries(a: ManagedEntry, b: ManagedEntry): number {
   );
 }
 
-/** Merges the oldest update entries of the object itself, per version. `entries` are sorted by time. */
+/** Merges the oldest update entries per version and subresource. `entries` are sorted by time. */
 function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
   const updates = entries.filter(({ operation }) => operation === 'Update');
   let excess = updates.length - MAX_UPDATE_ENTRIES;

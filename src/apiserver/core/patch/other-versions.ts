@@ -1,6 +1,6 @@
 /**
- * Ownership of fields in other versions of the kind. The fields of an owner are known in the version in which it wrote,
- * so objects are converted to that version and compared there. Source: structured-merge-diff's merge.Updater.
+ * Ownership of fields in other versions of the kind. The fields of an owner are known in the version in which the owner
+ * wrote, so objects are converted to this version and compared there. Source: structured-merge-diff's merge.Updater.
  */
 import type { SchemaNode } from '../../../api/schema/node.ts';
 import { type Comparison, compare } from './compare.ts';

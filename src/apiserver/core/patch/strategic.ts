@@ -231,7 +231,7 @@ function isKept(item: JsonValue): boolean {
   return !isObject(item) || directiveOf(item) === undefined;
 }
 
-/** Throws if the items of the patch do not occur in the order directive in the same order. */
+/** Throws an ApiError if the items of the patch do not occur in the order directive in the same order. */
 function requireInOrder(patched: readonly string[], wanted: readonly string[], key: string): void {
   let at = 0;
   for (const id of patched) {

@@ -33,7 +33,7 @@ export class ExistingPods {
     this.#found.set(reasons, entry);
   }
 
-  /** `total`: number of pods, including unchecked ones. */
+  /** Texts of the warnings. `total`: number of pods, including unchecked pods. */
   warnings(namespace: string, total: number): string[] {
     const warnings: string[] = [];
     if (this.#checked < total) {

@@ -12,7 +12,7 @@ const writer = new BackwardsWriter();
 const ENVELOPE_RAW = 2;
 const LIST_METADATA = 1;
 const LIST_ITEMS = 2;
-/** Empty contentEncoding and contentType, which upstream writes too. */
+/** Fields contentEncoding and contentType, both empty. Upstream writes them too. */
 const ENVELOPE_END = Buffer.from([0x1a, 0, 0x22, 0]);
 
 /** Reports whether a type has a protobuf form. */

@@ -15,7 +15,7 @@ export interface Field {
   readonly code: string;
   readonly shape: 'single' | 'repeated' | 'map' | 'inline';
   readonly message: number;
-  /** True if JSON omits the zero value: not a pointer in Go, and `omitempty`. Other fields are present even if zero. */
+  /** True if JSON omits the zero value of the field: it is no pointer in Go and has `omitempty`. */
   readonly omitZero: boolean;
 }
 

@@ -76,7 +76,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   return listener;
 }
 
-/** Settings for both protocols: HTTP/2 takes its settings from this object, HTTP/1.1 its timeouts. */
+/** Settings for both protocols: HTTP/2 takes its settings from this object, HTTP/1.1 takes its timeouts from it. */
 function serverSettings(
   options: ListenOptions,
   contextFor: (name: string) => SecureContext | undefined,

@@ -1,7 +1,8 @@
 /**
  * Verifies server certificates by the rules of Go. OpenSSL treats a certificate with equal subject and issuer names as
- * self-signed without checking the signature. Operators' generated certificates, and those of their authorities, often
- * have no name at all, so OpenSSL rejects them; Go checks the signature. Source: RFC 5280 section 6, Go's crypto/x509.
+ * self-signed without checking the signature. Certificates that operators generate, and the certificates of their
+ * authorities, often have no name at all, so OpenSSL rejects them; Go checks the signature. Source: RFC 5280 section 6,
+ * Go's crypto/x509.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';

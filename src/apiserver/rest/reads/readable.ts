@@ -47,7 +47,7 @@ export function visibleOptions(
   return visible === undefined ? options : { ...options, visible };
 }
 
-/** Throws 'NotFound' for another user's object of a kind whose objects are visible to their owner only. */
+/** Throws 'NotFound' for an object of another user, if objects of the kind are visible to their owner only. */
 export function requireOwn(kind: ServedKind, user: UserInfo, object: CachedObject | undefined, name: string): void {
   const isOwn = kind.alias?.isOwn;
   if (isOwn !== undefined && object !== undefined && !isOwn(object.parse(), user)) throw errors.notFound(kind, name);

@@ -20,8 +20,8 @@ export interface Snapshot {
   readonly continueToken: string | undefined;
   readonly remaining: number | undefined;
   /**
-   * True if these are all objects of the kind (in the requested namespace) that match `selection`, directly from the
-   * cache.
+   * True if the objects are all objects of the kind (in the requested namespace) that match `selection`, directly from
+   * the cache.
    */
   readonly whole: boolean;
   /** Label selector as text. '' without a label selector. */

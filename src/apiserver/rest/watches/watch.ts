@@ -107,7 +107,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #options: ListOptions;
   readonly #matches: ((object: CachedObject) => boolean) | undefined;
   readonly #shared: boolean;
-  /** Set for kinds whose objects are only partly visible to the user. */
+  /** Objects that the user may see. Set for kinds whose objects are only partly visible to the user. */
   readonly #readable: ReadableObjects | undefined;
   /** For tables: the part of the object that each row includes. */
   readonly #include: ReturnType<typeof includeObjectOf> | undefined;

@@ -49,7 +49,7 @@ export function checkApplied(document: JsonObject, { apiVersion: expected, kind,
   if (managedFields !== undefined && managedFields !== null) {
     throw errors.badRequest('metadata.managedFields must be nil');
   }
-  // Checks the document as sent: unknown fields are errors here instead of being pruned.
+  // Checks the document as sent, because in an apply unknown fields are errors instead of being pruned.
   if (schema !== undefined) checkConfiguration(document, expected, schema);
 }
 
@@ -130,7 +130,9 @@ function checkOwnedVersions({ definition }: ServedKind, live: JsonObject | undef
       throw new ApiError('Unknown', `request to convert CR to an invalid group/version: ${apiVersion}`);
 }
 
-/** Reports whether the error means that the object itself is missing, not an object that admission looked up. */
+/**
+ * Reports whether the error means that the object of the request is missing, not an object that admission looked up.
+ */
 function isAbout(error: ApiError, request: WriteRequest): boolean {
   return error.details?.name === request.name && error.details.kind === request.kind.plural;
 }

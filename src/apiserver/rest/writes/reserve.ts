@@ -1,5 +1,6 @@
 /**
- * Decides which updates may use the disk reserve of a full store: those that free space or keep a node in the cluster.
+ * Decides which updates may use the disk reserve of a full store: updates that free space or keep a node in the
+ * cluster.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';

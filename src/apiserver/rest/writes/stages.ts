@@ -18,7 +18,7 @@ import type { ManagedFields } from './managed-fields.ts';
 export interface Write {
   readonly context: WriteContext;
   readonly request: WriteRequest;
-  /** True: yields to the event loop between stages. */
+  /** True: the write yields to the event loop between stages. */
   readonly large: boolean;
   /** Request for the plug-ins, set by the stage before `admit`. */
   readonly admission: AdmissionRequest | undefined;

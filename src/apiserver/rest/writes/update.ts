@@ -62,7 +62,7 @@ class Update extends ValidatedWrite {
   seen: CachedObject;
   old: KubeObject = UNREAD;
   next: KubeObject = UNREAD;
-  /** True when field ownership has been recorded. */
+  /** True if field ownership has been recorded. */
   tracked: boolean;
   outcome: Attempt<Updated> | undefined = undefined;
 

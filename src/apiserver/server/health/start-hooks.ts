@@ -1,7 +1,7 @@
 /**
- * Post-start hooks of kube-apiserver 1.36 with its default feature gates; each reports the step of the start that does
- * its work here. Source: AddPostStartHook in pkg/controlplane, k8s.io/apiserver, apiextensions-apiserver and
- * kube-aggregator.
+ * Post-start hooks of kube-apiserver 1.36 with its default feature gates. Each hook reports the step of this server's
+ * start that does the work of the hook. Source: AddPostStartHook in pkg/controlplane, k8s.io/apiserver,
+ * apiextensions-apiserver and kube-aggregator.
  */
 import type { HealthCheck } from './health.ts';
 

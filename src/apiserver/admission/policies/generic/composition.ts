@@ -59,7 +59,9 @@ interface PolicySpec {
   readonly variables?: readonly Variable[];
 }
 
-/** Compiles the expressions of one policy, variables in order, because each may refer to earlier ones. */
+/**
+ * Compiles the expressions of one policy. Variables are compiled in order, because they may refer to earlier variables.
+ */
 export class PolicyCompiler {
   readonly paramKind: ParamKind | undefined;
   readonly conditions: Policy['conditions'];

@@ -19,7 +19,9 @@ function kindOfParams({ apiVersion, kind }: ParamKind, kinds: Kinds): ServedKind
 const unknownParams = (paramKind: ParamKind): string =>
   `failed to find resource referenced by paramKind: '${gvkText(paramKind)}'`;
 
-/** Configuration problem that prevents the policy from being applied with any binding; undefined if there is none. */
+/**
+ * Configuration problem that prevents the policy from being applied with any binding. Undefined if there is no problem.
+ */
 export function misconfiguration({ paramKind }: Policy, kinds: Kinds): string | undefined {
   if (paramKind === undefined || kindOfParams(paramKind, kinds)?.cache !== undefined) return undefined;
   return `failed to configure policy: ${unknownParams(paramKind)}`;

@@ -23,7 +23,7 @@ export interface MutatingPolicy extends Policy {
   readonly reinvoked: boolean;
 }
 
-/** Declares mutating policies by the types of validating ones, which share most fields. */
+/** Declares mutating policies by the types of validating policies, which have most of the fields. */
 interface Written extends KubeObject {
   readonly spec?: Omit<NonNullable<ValidatingAdmissionPolicy['spec']>, 'validations'> & {
     readonly reinvocationPolicy?: string;

@@ -75,7 +75,7 @@ class Dispatch {
     this.#authorizer = authorizerOf(request, sources.access);
   }
 
-  /** Throws an ApiError with all failures that are not ignored. */
+  /** Runs the policies. Throws an ApiError with all failures that are not ignored. */
   async run(concerned: readonly Bound<MutatingPolicy>[]): Promise<void> {
     this.#namespace = await knownNamespace(this.#request, this.#sources.namespaces);
     await this.#request.noteOwners?.();

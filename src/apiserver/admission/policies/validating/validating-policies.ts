@@ -61,7 +61,7 @@ class Dispatch {
     this.#authorizer = authorizerOf(request, sources.access);
   }
 
-  /** Throws an ApiError for the first failure whose action is `deny`. */
+  /** Runs the policies. Throws an ApiError for the first failure whose action is `deny`. */
   async run(concerned: readonly Bound<ValidatingPolicy>[]): Promise<void> {
     this.#namespace = await knownNamespace(this.#request, this.#sources.namespaces);
     for (const { policy, bindings } of concerned) {

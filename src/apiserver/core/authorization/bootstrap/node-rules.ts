@@ -2,8 +2,8 @@ import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { eventsRule, READ, rule, urlRule } from './notation.ts';
 
 /**
- * Upper limit of a kubelet's permissions. The node authorizer restricts secrets, config maps, claims, volumes, service
- * accounts, pods, nodes, leases, CSI nodes, resource claims and resource slices to those of the node.
+ * Upper limit of a kubelet's permissions. For secrets, config maps, claims, volumes, service accounts, pods, nodes,
+ * leases, CSI nodes, resource claims and resource slices, the node authorizer permits only the objects of the node.
  */
 export const NODE_RULES: readonly PolicyRule[] = [
   rule('create', 'authentication.k8s.io', 'tokenreviews'),

@@ -43,7 +43,7 @@ const STORAGE_ADMIN = { 'storage.openshift.io/aggregate-to-storage-admin': 'true
 /** Groups of a rule: the API group, and the core group, which access reviews of `oc` still use. */
 const legacy = (apiGroup: string): string => `core ${apiGroup}`;
 
-/** Rules of admin, edit and view in addition to those of Kubernetes. */
+/** Rules of admin, edit and view in addition to Kubernetes' own rules. */
 const aggregated: readonly ClusterRole[] = [
   clusterRole(
     'system:openshift:aggregate-to-admin',
@@ -273,7 +273,7 @@ export const OPENSHIFT_BINDINGS: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:node-admin', [group('system:node-admins')], 'system:node-admins'),
 ];
 
-/** Only in profile `okd`: users who have logged in may request projects. */
+/** Binding for profile `okd`: users who have logged in may request projects. */
 export const SELF_PROVISIONERS: ClusterRoleBinding = clusterRoleBinding(
   'self-provisioner',
   [group('system:authenticated:oauth')],
