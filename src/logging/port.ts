@@ -22,7 +22,7 @@ export interface ForwardSettings {
   readonly url: string;
   /** PEM file with CA certificates that are trusted in addition to those of the system. */
   readonly caFile: string | undefined;
-  /** File that only root can read, with one HTTP header per line. */
+  /** File with one HTTP header per line. Other users must not have access to it. */
   readonly headersFile: string | undefined;
   /** Maximum size of the records that wait for the receiver. They are stored on tmpfs. */
   readonly bufferBytes: number;

@@ -18,6 +18,7 @@ export const editedVersion = (before: CatalogCopy, digest: string): CatalogCopy 
 });
 
 export type Judgement =
+  /** Copy that all masters should have. */
   | { readonly newest: CatalogCopy }
   /** Digests of copies that were edited independently of each other. */
   | { readonly conflict: readonly string[] };
