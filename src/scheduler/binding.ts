@@ -133,7 +133,7 @@ export class Binding {
   }
 
   /**
-   * Requeues the pod until an event may help, reports the reason, and evicts victims if the decision contains a
+   * Makes the pod wait for an event that may help, reports the reason, and evicts victims if the decision contains a
    * preemption.
    */
   handleSchedulingFailure(info: PodInfo, decision: Unschedulable): void {

@@ -25,7 +25,7 @@ export interface SchedulerDeps {
 
 /** Settings from a KubeSchedulerConfiguration. */
 export interface SchedulerSettings {
-  /** Profiles with the scheduler names of their pods. Pods with other scheduler names are ignored. */
+  /** Profiles by the scheduler name of the pods to which they apply. Pods with other scheduler names are ignored. */
   readonly profiles: readonly ProfileSettings[];
   readonly extenders: readonly ExtenderSettings[];
   readonly initialBackoffMs: number | undefined;

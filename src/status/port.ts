@@ -177,8 +177,8 @@ export interface Unknown {
 }
 
 /**
- * State of the cluster as this host sees it. A section is absent if it does not apply, or if its facts are unknown;
- * these are listed in `unknown`.
+ * State of the cluster as this host sees it. A section is absent if it does not apply to this host, or if its facts are
+ * unknown. Sections with unknown facts are listed in `unknown`.
  */
 export interface ClusterStatus {
   readonly time: string;

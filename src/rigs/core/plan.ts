@@ -258,7 +258,7 @@ function leaseMs({ spec: rig }: Rig, { spec }: RigClaim): number {
   return Math.min(parseDuration(spec?.duration ?? '') ?? longest, longest);
 }
 
-/** The node that the rig specifies; otherwise the first node with all of its fixtures. */
+/** First node that has all fixtures of the rig. If the rig specifies a node, only this node is considered. */
 function nodeOf({ spec }: Rig, nodes: readonly Node[]): Node | undefined {
   const names = (spec?.fixtures ?? []).map(({ fixture }) => `${FIXTURE_PREFIX}${fixture}`);
   return nodes.find(

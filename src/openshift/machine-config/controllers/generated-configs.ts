@@ -1,6 +1,6 @@
 /**
- * Generates MachineConfigs from KubeletConfigs and ContainerRuntimeConfigs for the pools that these select. The plan is
- * made in `core/pools/generated.ts`. Source: pkg/controller/{kubelet-config,container-runtime-config} of
+ * Generates MachineConfigs for pools from the KubeletConfigs and ContainerRuntimeConfigs that select the pools. The
+ * plan is made in `core/pools/generated.ts`. Source: pkg/controller/{kubelet-config,container-runtime-config} of
  * openshift/machine-config-operator.
  */
 

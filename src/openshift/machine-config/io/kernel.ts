@@ -29,8 +29,8 @@ const MAX_BYTES = 1024 * 1024;
 const INSTALL_MS = 120_000;
 
 /**
- * Creates access to the kernel and boot loader. `programs` is false if the root is not that of this machine, because no
- * programs may then be run.
+ * Creates access to the kernel and boot loader. If the root is not the root of this machine, `programs` is false,
+ * because no programs may then be run.
  */
 export function createHostKernel(disk: Disk, { programs }: { readonly programs: boolean }): HostKernel {
   const loader = async (): Promise<BootLoaderFile | { readonly file: string }> => {

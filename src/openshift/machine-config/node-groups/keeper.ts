@@ -1,8 +1,8 @@
 /**
- * Runs on masters: creates the ConfigMaps of node groups, and sets the labels of its group on each Node, because
+ * Runs on masters: creates the ConfigMaps of node groups, and sets the labels of a Node's group on the Node, because
  * NodeRestriction forbids kubelets to set these labels. GROUP_LABEL, which no kubelet can change, determines the group
- * of a Node. A Node without this label gets the group of the deleted Node with the same name, or else, once, the group
- * that its host claims. A claim never grants the labels of masters.
+ * of a Node. A Node without this label gets the group of the deleted Node with the same name. If there is no such
+ * record, it gets the group that its host claims. A claim never grants the labels of masters.
  */
 import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { DELETED_NODES, GROUP_CLAIM, GROUP_LABEL, mayKubeletLabel } from '../../../api/kinds/nodes/nodes/own-labels.ts';

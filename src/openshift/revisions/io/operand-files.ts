@@ -167,9 +167,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
   };
 }
 
-/**
- * Files of a stored revision before settings were applied, by `<directory>/<path>`; undefined without such a revision.
- */
+/** Files of a stored revision before settings were applied, by `<directory>/<path>`; undefined if it is not stored. */
 export async function keptFiles(
   resources: string,
   operand: string,

@@ -103,7 +103,7 @@ function privilegeErrors(scc: SecurityContextConstraints, context: SecurityConte
   return found;
 }
 
-/** Capabilities of a container including those that the SCC adds and drops; undefined if nothing changes. */
+/** Capabilities of a container after the SCC has added and dropped capabilities; undefined if nothing changes. */
 function filledCapabilities(scc: SecurityContextConstraints, own: Capabilities | undefined): Capabilities | undefined {
   const [add, drop] = [own?.add ?? [], own?.drop ?? []];
   const adds = new Set([...add, ...(scc.defaultAddCapabilities ?? []).filter((each) => !drop.includes(each))]);

@@ -77,7 +77,9 @@ function consumedBy({ consumption }: Chosen): Pick<AllocationResult, 'consumedCa
   return { consumedCapacity: Object.fromEntries(amounts) };
 }
 
-/** Configuration for the allocation. That of a device class is included once, for all requests of the class. */
+/**
+ * Configuration of the allocation. The configuration of a device class is included once, for all requests of the class.
+ */
 function configOf({ spec }: ResourceClaim, chosen: readonly Chosen[]): AllocatedConfiguration[] {
   const requests = new Map(chosen.map((each) => [requestOf(each.required, each.alternative), each]));
   const byClass = Map.groupBy(requests, ([, { alternative }]) => alternative.deviceClass);

@@ -6,7 +6,7 @@ import type { NodeInfo } from '../node-info.ts';
 import type { ResourceWeight, ShapePoint } from '../plugin-args.ts';
 import { MAX_SCORE, type ScorerFactory } from './score.ts';
 
-/** Factor that scales the scores of a shape (0 to 10) to those of nodes. */
+/** Factor from the scores of a shape (0 to 10) to the scores of nodes (0 to 100). */
 const SHAPE_SCALE = MAX_SCORE / 10;
 
 export const resourcesFit: ScorerFactory = ({ scoringStrategy: { type, resources, shape } }) => {

@@ -1,4 +1,6 @@
-/** Types for the files of a host: the entries that configs have written, the original entries, and changes of these. */
+/**
+ * Types for the files of a host: the entries that configs have written, the original entries, and changes to the files.
+ */
 
 export interface Owner {
   readonly mode: number;

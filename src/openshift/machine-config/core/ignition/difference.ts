@@ -92,8 +92,7 @@ function sectionReason(before: IgnitionConfig, after: IgnitionConfig): string | 
 }
 
 /**
- * Reason for changes that require another kernel or system image. On these hosts, packages of the distribution provide
- * both.
+ * Reason for changes that require another kernel or system image. Hosts get these from packages of their distribution.
  */
 function hostReason(changes: ConfigChanges, to: MachineConfigSpec): string | undefined {
   if (changes.fips) return 'detected change to FIPS flag; refusing to modify FIPS on a running cluster';

@@ -88,8 +88,8 @@ export function renderPool(pool: MachineConfigPool, configs: readonly MachineCon
 }
 
 /**
- * Rendered configurations of the pool to delete, oldest first. They are in no entry of `used`; `kept` further ones are
- * kept.
+ * Rendered configurations of the pool that can be deleted, oldest first. Configurations in `used` are kept, and in
+ * addition the newest `kept` unused ones.
  */
 export function unusedRendered(
   pool: MachineConfigPool,

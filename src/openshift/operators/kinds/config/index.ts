@@ -79,7 +79,10 @@ const sinceColumn = (type: string): Column<Conditioned> =>
     return at === undefined ? '' : since(at, nowMs);
   });
 
-/** Message of the first of Available=False, Degraded=True and Progressing=True; empty if none of these is set. */
+/**
+ * Message of Available if its status is not True. Otherwise the message of Degraded or Progressing if one of them is
+ * True; empty if neither is.
+ */
 const messageColumn: Column<Conditioned> = column('Message', 'What it does or lacks.', (object) => {
   const available = conditionOf(object, 'Available');
   if (available !== undefined && available.status !== 'True') return available.message ?? '';

@@ -142,7 +142,7 @@ export const installPlans: KindDefinition<InstallPlan> = {
     column<InstallPlan>('Approved', 'Whether the plan is approved.', ({ spec }) => spec?.approved === true, {
       type: 'boolean',
     }),
-    // Upstream has no such column. It helps administrators who do not use a console.
+    // Upstream does not have this column. It helps administrators who do not use a console.
     column<InstallPlan>('Phase', 'How far the plan is.', ({ status }) => status?.phase ?? '', { wide: true }),
   ],
 };

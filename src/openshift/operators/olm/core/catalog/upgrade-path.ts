@@ -33,8 +33,7 @@ export function resolveCopies(copies: readonly CatalogCopy[]): Judgement | undef
   );
   const digests = [...new Set(heads.map(({ digest }) => digest))].sort();
   if (digests.length > 1) return { conflict: digests };
-  // The contents are equal although the edits differ. All masters then select the same of these versions, the greatest
-  // one.
+  // The contents are equal although the edits differ. All masters then select the same version, the greatest one.
   const newest = heads.reduce<CatalogCopy | undefined>(
     (best, each) => (best === undefined || each.version > best.version ? each : best),
     undefined,
