@@ -1,13 +1,13 @@
 /**
- * A map with at most `limit` entries, for caches. A new entry evicts the one that was set the longest time ago; reading
- * does not renew an entry. All operations take constant time.
+ * A map with at most `limit` entries, for caches. If it is full, a new entry replaces the entry that was set first.
+ * Reads do not renew an entry. All operations take constant time.
  */
 export class BoundedMap<K, V> {
   readonly #limit: number;
   readonly #entries = new Map<K, V>();
   /**
-   * Position of the oldest entry. A new iterator would skip the gaps of all entries that were evicted before, which
-   * takes microseconds in a map of thousands of entries.
+   * Iterator at the oldest entry. It is kept, because a new iterator would skip the slots of all evicted entries, which
+   * takes microseconds in a map with thousands of entries.
    */
   #oldest: MapIterator<K> | undefined;
 
@@ -28,7 +28,7 @@ export class BoundedMap<K, V> {
     return this.#entries.has(key);
   }
 
-  /** Makes the entry the newest one, also if the key is present. */
+  /** Sets an entry and makes it the newest one, even if the key exists. */
   set(key: K, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);

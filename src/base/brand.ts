@@ -1,6 +1,6 @@
 /**
- * Brands: types whose values are strings or numbers, but which the compiler does not mix up. The constructors validate
- * at the border; inside, a branded value is used like its base type.
+ * Brands: types of strings or numbers that the compiler distinguishes. A function such as `storeRevision` validates a
+ * value once and brands it. After that, the value is used like a string or number.
  */
 import { CodedError } from './errors.ts';
 
@@ -10,7 +10,7 @@ export type Brand<T, Name extends string> = T & { readonly [brand]: Name };
 /** Revision of the store: a positive integer that counts its transactions, or 0 before the first one. */
 export type Revision = Brand<number, 'Revision'>;
 
-/** Throws CodedError 'bad-value'. */
+/** Brands a revision. Throws CodedError 'bad-value'. */
 export function storeRevision(value: number): Revision {
   if (!isRevision(value)) throw new CodedError('bad-value', `revision ${value}: must be an integer of at least 0`);
   return value;
@@ -18,10 +18,10 @@ export function storeRevision(value: number): Revision {
 
 const isRevision = (value: number): value is Revision => Number.isSafeInteger(value) && value >= 0;
 
-/** Key of an object in the store of the API server: `/registry/…`, in contrast to `namespace/name`. */
+/** Key of an object in the API server's store, `/registry/…`. It differs from an object key, `namespace/name`. */
 export type StoreKey = Brand<string, 'StoreKey'>;
 
-/** Throws CodedError 'bad-value'. */
+/** Brands a store key. Throws CodedError 'bad-value'. */
 export function toStoreKey(value: string): StoreKey {
   if (!isStoreKey(value)) throw new CodedError('bad-value', `key ${value}: must begin with /registry/`);
   return value;
@@ -29,14 +29,14 @@ export function toStoreKey(value: string): StoreKey {
 
 const isStoreKey = (value: string): value is StoreKey => value.startsWith('/registry/');
 
-/** UID of an API object; '' for an object without one. */
+/** UID of an API object; '' if the object has none. */
 export type Uid = Brand<string, 'Uid'>;
 
-/** UID in the metadata of an object. */
+/** Brands the UID in the metadata of an object. */
 export const toUid = (value: string | undefined): Uid => (value ?? '') as Uid;
 
 /** Name of a Node; '' for a pod without a node. */
 export type NodeName = Brand<string, 'NodeName'>;
 
-/** Name in the metadata of a Node, or in a field that refers to a Node. */
+/** Brands the name in the metadata of a Node, or in a field that refers to a Node. */
 export const toNodeName = (value: string | undefined): NodeName => (value ?? '') as NodeName;

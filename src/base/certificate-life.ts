@@ -1,12 +1,15 @@
 /**
- * Renewal times of certificates, computed from their dates. This project's certificates are valid from 1970 on, for
- * hosts whose clock starts there, so their lifetime is counted backwards from notAfter.
+ * Renewal times of certificates, computed from their dates. The certificates of this project are valid from 1970 on,
+ * because the clock of a host may start there. Their lifetime is therefore counted backwards from notAfter.
  */
 
 export interface CertificateDates {
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** Hexadecimal. Distributes the renewals of certificates that were issued at the same time. */
+  /**
+   * Serial number in hexadecimal. Its last digits distribute the renewals of certificates that were issued at the same
+   * time.
+   */
   readonly serial: string;
 }
 
@@ -14,10 +17,13 @@ export type RenewalReason =
   | 'not valid yet'
   | 'expired'
   | 'about to expire'
-  /** The clock was ahead when the certificate was issued, or the configured lifetime was reduced. */
+  /**
+   * The certificate expires later than its lifetime allows: the clock was ahead at its issue, or the lifetime was
+   * reduced.
+   */
   | 'valid beyond its lifetime';
 
-/** Earliest and latest fraction of the lifetime at which a certificate is renewed. */
+/** Fractions of the lifetime between which a certificate is renewed. */
 const EARLIEST = 0.7;
 const LATEST = 0.8;
 const JITTER_DIGITS = 4;
@@ -31,7 +37,7 @@ export function renewalDueMs(dates: CertificateDates, lifeMs: number): number {
   return beganMs + wholeMs * (EARLIEST + (LATEST - EARLIEST) * jitter);
 }
 
-/** Undefined if the certificate is valid and not yet due for renewal. */
+/** Reason to renew the certificate; undefined if it is valid and not yet due for renewal. */
 export function whyRenew(dates: CertificateDates, lifeMs: number, nowMs: number): RenewalReason | undefined {
   if (nowMs < dates.notBeforeMs) return 'not valid yet';
   if (nowMs >= dates.notAfterMs) return 'expired';

@@ -1,16 +1,16 @@
-/** Completion of a command line with flags: what stands at the cursor, and what a shell may offer there. */
+/** Completion of a command line with flags: determines what is at the cursor and which candidates a shell can offer. */
 
 export interface Candidate {
   readonly value: string;
-  /** Shown beside the value by shells that can. */
+  /** Description that some shells show beside the value. */
   readonly help?: string;
 }
 
 export interface Completion {
   readonly candidates: readonly Candidate[];
-  /** The shell completes paths too. */
+  /** Whether the shell also completes paths. */
   readonly paths?: 'file' | 'directory';
-  /** The shell adds no space, because the value continues. */
+  /** Whether the shell adds no space after the value, because the value continues. */
   readonly isPrefix?: boolean;
 }
 
@@ -25,12 +25,12 @@ export type CursorPlace =
   | { readonly kind: 'value'; readonly flag: string; readonly lead: string; readonly positionals: readonly string[] }
   | { readonly kind: 'flag' }
   | { readonly kind: 'argument'; readonly positionals: readonly string[] }
-  /** After `--`. */
+  /** An argument after `--`. */
   | { readonly kind: 'rest'; readonly positionals: readonly string[] };
 
 /**
- * Determines whether `current`, the word at the cursor, is a flag, a value or an argument. `words` are the words
- * between the command and `current`.
+ * Determines whether `current`, the word at the cursor, is a flag, a value or an argument. `words`: words between the
+ * command and `current`.
  */
 export function cursorPlace(
   flags: Readonly<Record<string, CompletedFlag>>,
@@ -51,7 +51,7 @@ export function cursorPlace(
   return current.startsWith('-') ? { kind: 'flag' } : { kind: 'argument', positionals };
 }
 
-/** The flag of a word whose value is the next word. */
+/** The flag in `word` whose value is the next word; undefined if the next word is not its value. */
 function flagWaiting(flags: Readonly<Record<string, CompletedFlag>>, word: string): string | undefined {
   const name = word.startsWith('--')
     ? word.slice(2)
@@ -65,7 +65,10 @@ export const flagCandidates = (flags: Readonly<Record<string, CompletedFlag>>, c
     .map(([name, { help }]) => ({ value: `--${name}`, help }))
     .filter(({ value }) => value.startsWith(current));
 
-/** Values that begin with the current word, after the text before them. */
+/**
+ * Candidates among `values` that begin with the current word. `lead`: text of the word before the value, such as
+ * `--output=`.
+ */
 export const matching = (values: readonly (string | Candidate)[], current: string, lead = ''): Candidate[] =>
   values
     .map((each) => (typeof each === 'string' ? { value: each } : each))

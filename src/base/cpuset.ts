@@ -2,7 +2,7 @@
 
 const MAX_CPU = 8191;
 
-/** Sorted, without duplicates. Throws RangeError for invalid text. */
+/** Parses a list to sorted numbers without duplicates. Throws RangeError for invalid text. */
 export function parseCpuSet(text: string): readonly number[] {
   const found = new Set<number>();
   for (const part of text.trim() === '' ? [] : text.trim().split(',')) {

@@ -1,16 +1,18 @@
 /**
- * Checks values from disk and network against a schema before they get a type. A schema is built from `text`, `number`,
- * `object` and so on; the type follows from it. Values are not copied and unknown fields stay, so a record of a newer
- * release survives. Errors name the field: `claims.json: claims[2].uid: must be a string`.
+ * Checks values from disk and network against a schema before they get a type. A schema consists of `text`, `number`,
+ * `object` and so on. TypeScript derives the type from the schema. Values are not copied and unknown fields are kept,
+ * so that a record of a newer release is preserved. Errors name the field: `claims.json: claims[2].uid: must be a
+ * string`.
  */
 import { CodedError, messageOf } from './errors.ts';
 
 export interface Schema<T> {
   /**
-   * Returns undefined for a valid value, otherwise the place below the value and the problem: `.uid: must be a string`.
+   * Returns undefined for a valid value, otherwise a path relative to the value and the problem: `.uid: must be a
+   * string`.
    */
   faultOf(value: unknown): string | undefined;
-  /** Carries T for type inference; never set. */
+  /** Makes TypeScript infer T. It is never set. */
   readonly _type?: T;
 }
 
@@ -25,9 +27,9 @@ export const text: Schema<string> = scalar((value) => typeof value === 'string',
 export const number: Schema<number> = scalar((value) => typeof value === 'number', 'must be a number');
 export const integer: Schema<number> = scalar(Number.isInteger, 'must be an integer');
 export const flag: Schema<boolean> = scalar((value) => typeof value === 'boolean', 'must be true or false');
-/** Any value, for fields that are checked where they are used. */
+/** Schema that accepts any value, for fields that are checked where they are used. */
 export const anything: Schema<unknown> = scalar(() => true, '');
-/** An object whose fields are checked where they are used. */
+/** Schema of an object whose fields are checked where they are used. */
 export const fields: Schema<Readonly<Record<string, unknown>>> = scalar(isObject, 'must be an object');
 
 export const oneOf = <const T extends string | number>(...values: readonly T[]): Schema<T> =>
@@ -70,7 +72,7 @@ type Field = Schema<unknown> | Optional<unknown>;
 type OptionalKeys<F> = { [K in keyof F]: F[K] extends Optional<unknown> ? K : never }[keyof F];
 type Required<F> = { readonly [K in Exclude<keyof F, OptionalKeys<F>>]: Decoded<F[K]> };
 type MayBeAbsent<F> = { readonly [K in OptionalKeys<F>]?: F[K] extends Optional<infer T> ? T : never };
-/** One object type instead of an intersection. */
+/** Combines an intersection of object types into one object type, which the compiler shows in a readable form. */
 type Flat<T> = { [K in keyof T]: T[K] };
 
 export function object<F extends Readonly<Record<string, Field>>>(
@@ -93,7 +95,8 @@ export function object<F extends Readonly<Record<string, Field>>>(
 }
 
 /**
- * Schema of a record that only this product writes: the fields of `schema` are checked, the others are those of T.
+ * Schema of a record that only this product writes. Only the fields of `schema` are checked; the other fields are
+ * trusted to have their types in T.
  */
 export const own = <T>(schema: Schema<unknown>): Schema<T> => ({ faultOf: (value) => schema.faultOf(value) });
 
@@ -104,12 +107,12 @@ export function decode<T>(schema: Schema<T>, value: unknown, what: string): T {
   return value as T;
 }
 
-/** Whether `value` is valid, for records that are skipped otherwise. */
+/** Whether `value` is valid, for callers that skip invalid records. */
 export function isValid<T>(schema: Schema<T>, value: unknown): value is T {
   return schema.faultOf(value) === undefined;
 }
 
-/** Like `decode`, for JSON text. Text that is not JSON is a 'bad-value', too. */
+/** Like `decode`, for JSON text. Text that is not JSON causes a CodedError 'bad-value' too. */
 export function decodeJson<T>(schema: Schema<T>, json: string, what: string): T {
   let value: unknown;
   try {

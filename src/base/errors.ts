@@ -1,6 +1,6 @@
 /**
- * An operating error: an external failure that the caller may handle by `code`. Bugs are plain `Error`s (see `assert`).
- * The message is one line with the file, field or address and, if there is one, a fix.
+ * An operating error: an external failure that the caller may handle by its `code`. Bugs are plain `Error`s (see
+ * `assert`). The message is one line. It names the file, field or address and, if possible, a fix.
  */
 export class CodedError extends Error {
   readonly code: string;
@@ -29,8 +29,8 @@ export function messageOf(error: unknown): string {
 }
 
 /**
- * Handler of a rejection that is ignored on purpose. `reason` states why nothing is lost: who else gets the error, or
- * why the failure does not matter. It is for readers of the code and has no effect.
+ * Handler for a rejection that is ignored on purpose. `reason` explains why the error can be ignored, for example
+ * because another caller receives it. The reason is documentation and has no effect.
  */
 export function ignore(_reason: string): (error: unknown) => void {
   return doNothing;

@@ -1,10 +1,10 @@
-/** Formats JSON values like Go's `%v`, for upstream's error texts. */
+/** Formats JSON values as Go's `%v` does, for upstream's error messages. */
 
 type Printed = null | boolean | number | bigint | string | readonly Printed[] | { readonly [key: string]: Printed };
 
 const MAX_SHOWN = 253;
 
-/** The value as text, truncated to `atMost` characters. */
+/** The value as text of at most `atMost` characters. */
 export function goText(value: Printed, atMost = MAX_SHOWN): string {
   if (value === null) return '<nil>';
   if (typeof value !== 'object') return String(value).slice(0, atMost);

@@ -1,4 +1,4 @@
-/** A histogram in the sense of Prometheus. */
+/** A histogram as Prometheus defines it. */
 export class Histogram {
   /** Upper bounds of the buckets, ascending. */
   readonly #bounds: readonly number[];
@@ -31,10 +31,10 @@ export class Histogram {
   }
 }
 
-/** Number in the format of Prometheus, with two-digit exponents. */
+/** A bound in the format of Prometheus, whose exponents have at least two digits. */
 const written = (bound: number): string => String(bound).replace(/e-(\d)$/, 'e-0$1');
 
-/** `buckets` bounds, starting with `first`; each is twice the one before. */
+/** Upper bounds of `buckets` buckets. The first bound is `first`, and each further bound is twice the previous one. */
 export function doubling(first: number, buckets: number): number[] {
   return Array.from({ length: buckets }, (_, index) => Number((first * 2 ** index).toPrecision(12)));
 }

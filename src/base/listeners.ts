@@ -1,6 +1,5 @@
 /**
- * Listeners of an event. The source of the event is created before its listeners, so parts that report to later ones
- * need no reference to them.
+ * Listeners of an event. The source of the event can be created before its listeners, so it needs no reference to them.
  */
 export class Listeners<T> {
   readonly #listeners: Array<(value: T) => void> = [];

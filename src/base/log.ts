@@ -1,7 +1,7 @@
 /**
- * The logging interface. One line per event: time, level, component, message, then key=value fields. Verbosity levels
- * are those of klog and OKD's `--loglevel`: 0 is always shown, 2 is the default, 4 debug, 6 requests, 8 bodies, 10
- * everything.
+ * The logging interface. Each event is one line with time, level, component, message and key=value fields. Verbosity
+ * levels are those of klog and OKD's `--loglevel`: 0 is always shown, 2 is the default, 4 is for debugging, 6 shows
+ * requests, 8 shows bodies, 10 shows everything.
  */
 export interface Log {
   error(message: string, fields?: LogFields): void;
@@ -12,7 +12,7 @@ export interface Log {
   v(level: number, message: string, fields?: LogFields): void;
   /** Whether `v(level, …)` would print. Use it to avoid computing expensive fields. */
   enabled(level: number): boolean;
-  /** A logger for a sub-component; its name is `parent/name`. */
+  /** Returns a logger for a sub-component. Its name is `parent/name`. */
   named(name: string): Log;
 }
 
@@ -26,7 +26,7 @@ export interface LogSink {
 export interface LogOptions {
   readonly component: string;
   readonly level: number;
-  /** Less severe lines are not shown. Default: `info`. */
+  /** Lowest severity that is shown. Default: `info`. */
   readonly least?: 'info' | 'warn' | 'error';
   readonly sink: LogSink;
   readonly nowMs: () => number;

@@ -1,4 +1,4 @@
-/** Kernel files that are hidden from containers, and those that are read-only for them. */
+/** Kernel files that are hidden from containers. Containers can read but not write the files in `READONLY_PATHS`. */
 export const MASKED_PATHS = [
   '/proc/asound',
   '/proc/acpi',

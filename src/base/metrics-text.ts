@@ -9,7 +9,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** Writes families in the order of the calls. The samples of a family follow its head. */
+/** Writes metric families in the order of the calls. The head of a family must be written before its samples. */
 export class MetricsText {
   readonly #lines: string[] = [];
 
@@ -38,13 +38,13 @@ export class MetricsText {
     this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
   }
 
-  /** @param timestampMs Time of the value, if it is older than the text. */
+  /** @param timestampMs Time at which the value was measured, if that was before the scrape. */
   sample(name: string, labels: Labels | undefined, value: number, timestampMs?: number): void {
     const time = timestampMs === undefined ? '' : ` ${timestampMs}`;
     this.#lines.push(`${name}${labelled(labels)} ${value}${time}`);
   }
 
-  /** Empty without families; otherwise ends with a line break. */
+  /** The text. It is empty if there are no families; otherwise it ends with a line break. */
   toString(): string {
     return this.#lines.map((line) => `${line}\n`).join('');
   }

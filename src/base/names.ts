@@ -3,7 +3,7 @@
  * All patterns take linear time.
  * Source: k8s.io/apimachinery/pkg/util/validation (RFC 1123, RFC 1035).
  */
-/** Longer values are rejected without matching the pattern. */
+/** Values that are longer are rejected without a match against the pattern. */
 const MAX_TESTED = 4096;
 export const MAX_LABEL_LENGTH = 63;
 export const MAX_SUBDOMAIN_LENGTH = 253;
@@ -16,11 +16,11 @@ const CONFIG_MAP_KEY = /^[-._a-zA-Z0-9]+$/;
 const HTTP_HEADER = /^[-A-Za-z0-9]+$/;
 const PORT_NAME_CHARACTERS = /^[-a-z0-9]+$/;
 
-/** Upstream words the limit in characters for names and in bytes for labels. */
+/** Upstream states the limit in characters for names and in bytes for labels. */
 const tooLong = (length: number, unit: 'bytes' | 'characters' = 'characters'): string =>
   `must be no more than ${length} ${unit}`;
 
-/** Upstream's RegexError text: the rule, examples and the pattern. */
+/** Text of upstream's RegexError: the rule, examples and the pattern. */
 function rule(message: string, pattern: string, ...examples: string[]): string {
   const listed = examples.map((example) => `'${example}', `).join(' or ');
   return `${message} (e.g. ${listed}regex used for validation is '${pattern}')`;
@@ -157,7 +157,7 @@ export function labelValueErrors(value: string): string[] {
   return errors;
 }
 
-/** A name that must be one segment of a URL path, for example of RBAC objects. */
+/** A name that must be one segment of a URL path, for example the name of an RBAC object. */
 export function pathSegmentErrors(value: string): string[] {
   if (value === '.' || value === '..') return [`may not be '${value}'`];
   const errors: string[] = [];
@@ -167,7 +167,7 @@ export function pathSegmentErrors(value: string): string[] {
   return errors;
 }
 
-/** A key of a config map or secret; it is used as a file name. */
+/** A key of a ConfigMap or Secret. It must be usable as a file name. */
 export function configMapKeyErrors(value: string): string[] {
   const errors: string[] = [];
   if (value.length > MAX_SUBDOMAIN_LENGTH) errors.push(tooLong(MAX_SUBDOMAIN_LENGTH));

@@ -1,4 +1,7 @@
-/** The candidate that a mistyped word probably means; undefined if none is close. Swapped letters are one mistake. */
+/**
+ * The candidate that is most similar to a mistyped word; undefined if none is similar. Two swapped letters count as one
+ * mistake.
+ */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const most = Math.min(3, Math.max(1, Math.floor(word.length / 3)));
   let best: string | undefined;
@@ -13,7 +16,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 
 const LONGEST = 64;
 
-/** Optimal string alignment distance. Words longer than 64 characters are far from all others. */
+/** Optimal string alignment distance. Words of more than 64 characters have a large distance to all others. */
 function distanceOf(left: string, right: string): number {
   if (left.length > LONGEST || right.length > LONGEST) return LONGEST;
   const rows: number[][] = [Array.from({ length: right.length + 1 }, (_, at) => at)];

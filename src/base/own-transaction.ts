@@ -1,9 +1,9 @@
 /**
- * Name of a table that never exists after a transaction: each transaction of this program creates and deletes it, so
- * that events of the packet filter show whose transaction they belong to.
+ * Name of an nftables table by which the watch recognizes this program's transactions. Each of them adds and deletes
+ * the table, so it never exists after a transaction.
  */
 export const OWN_MARK = 'inet hyperedge-own';
 
-/** nft program with a mark by which the packet filter's watch recognizes the transaction as this program's own. */
+/** The nft commands of `program` with the mark of this program's transactions. */
 export const ownTransaction = (program: string): string =>
   `add table ${OWN_MARK}\ndelete table ${OWN_MARK}\n${program}`;

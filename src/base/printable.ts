@@ -1,15 +1,15 @@
-/** Text of other hosts and of tenants, for a terminal. */
+/** Makes text of other hosts and of tenants safe for a terminal. */
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
 const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * Control characters, except tabs and newlines, are shown as escapes, so text of the server cannot control the
- * terminal. Source: k8s.io/cli-runtime/pkg/printers terminal.go, which escapes only ESC and CR.
+ * Replaces control characters, except tabs and newlines, by escapes, so that the text cannot control the terminal.
+ * Source: k8s.io/cli-runtime/pkg/printers terminal.go, which escapes only ESC and CR.
  */
 export const printable = (text: string): string => text.replaceAll(UNPRINTABLE, shown);
 
-/** Like `printable`, in one line, so that the text cannot look like further output. */
+/** Like `printable`, but on one line, so that the text cannot imitate other lines of the output. */
 export const printableLine = (text: string): string => printable(text.replaceAll(/[\t\n]+/g, ' '));
 
 function shown(char: string): string {

@@ -1,7 +1,7 @@
 /**
- * Progress of long work: completed steps, and transfers with amount, rate and remaining time. On a terminal a transfer
- * is one line that is redrawn; elsewhere it is one line at its end.
- * See docs/decisions/0023-progress-without-a-library.md.
+ * Progress of long operations: completed steps, and transfers with amount, rate and remaining time. On a terminal, a
+ * transfer is one line that is redrawn. Elsewhere, it is one line that is printed at its end. See
+ * docs/decisions/0023-progress-without-a-library.md.
  */
 
 import { bytesText } from './bytes-text.ts';
@@ -20,33 +20,33 @@ export interface Progress {
 export type Unit = 'bytes' | 'keys' | 'layers' | 'pods' | 'sections' | 'entries';
 
 export interface Transfer {
-  /** `total` is 0 while it is not known. */
+  /** Reports the amount that is done. `total` is 0 while it is unknown. */
   update(done: number, total: number): void;
   /** Reports that the transfer is complete. */
   end(): void;
-  /** Removes the line of a transfer that failed. */
+  /** Removes the line of a failed transfer. */
   abandon(): void;
 }
 
 export interface ProgressOptions {
   readonly write: (text: string) => void;
-  /** The output is a terminal that interprets control sequences. */
+  /** Whether the output is a terminal that interprets control sequences. */
   readonly terminal: boolean;
   readonly nowMs: () => number;
   /** Columns of the terminal. Default: 80. */
   readonly columns?: () => number | undefined;
-  /** Colour the mark of a completed step. Default: as `terminal`. */
+  /** Whether the mark of a completed step is coloured. Default: the value of `terminal`. */
   readonly colours?: boolean;
-  /** Print nothing. */
+  /** Whether nothing is printed. */
   readonly quiet?: boolean;
 }
 
 const ERASE = '\r\u001B[K';
 const REDRAW_MS = 100;
-/** Rates are measured over this time, so that they follow a network that becomes slower. */
+/** Period over which a rate is measured. It is short, so that the rate follows a network that becomes slower. */
 const WINDOW_MS = 10_000;
 const SAMPLE_MS = 500;
-/** Earlier rates are too inaccurate to be shown. */
+/** Time before which no rate is shown, because it would be too inaccurate. */
 const MEASURED_MS = 1000;
 
 export function createProgress(options: ProgressOptions): Progress {
@@ -70,7 +70,7 @@ export function createProgress(options: ProgressOptions): Progress {
         nowMs,
         draw: (text) => {
           if (!terminal) return;
-          // A line that wraps could not be redrawn.
+          // The line is truncated to the width of the terminal, because a wrapped line cannot be redrawn.
           const room = Math.max(20, (options.columns?.() ?? 80) - 1);
           const shown = [...text].length <= room ? text : `${[...text].slice(0, room - 1).join('')}…`;
           write(`${ERASE}${shown}`);
@@ -89,7 +89,7 @@ export function createProgress(options: ProgressOptions): Progress {
 interface TransferOutput {
   readonly nowMs: () => number;
   readonly draw: (text: string) => void;
-  /** Without a text, only removes the line. */
+  /** Ends the transfer with a line of this text; if it is undefined, only removes the transfer's line. */
   readonly finish: (text: string | undefined) => void;
 }
 
@@ -125,7 +125,7 @@ function showTransfer(title: string, unit: Unit, { nowMs, draw, finish }: Transf
 interface Measured {
   readonly done: number;
   readonly total: number;
-  /** Units per second; undefined if not measured yet. */
+  /** Units per second; undefined before it is measured. */
   readonly rate: number | undefined;
 }
 
@@ -175,7 +175,7 @@ export async function transferring<T>(
   }
 }
 
-/** Shows amounts while `work` runs and leaves no line, for work whose result is a step. */
+/** Shows amounts while `work` runs and removes the line at the end. The caller prints the result as a step. */
 export async function counting<T>(
   progress: Progress,
   title: string,
@@ -190,7 +190,7 @@ export async function counting<T>(
   }
 }
 
-/** The chunks of `content`; `onBytes` is called with the length of each one when it is read. */
+/** Yields the chunks of `content` and calls `onBytes` with the length of each chunk. */
 export async function* counted(
   content: AsyncIterable<Uint8Array>,
   onBytes: (bytes: number) => void,
@@ -201,7 +201,7 @@ export async function* counted(
   }
 }
 
-/** Adds amounts up and reports the sum. */
+/** Returns a function that adds amounts and reports the sum to `onProgress`. */
 export function adding(total: number, onProgress: OnProgress | undefined): (amount: number) => void {
   let done = 0;
   return (amount) => {

@@ -4,7 +4,7 @@
  */
 import { CodedError } from './errors.ts';
 
-/** Notation of the quantity, kept so that `1Gi` stays binary and `12e6` exponential. */
+/** Notation of a quantity. It is kept, so that `1Gi` stays binary and `12e6` exponential. */
 export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 
 export interface Quantity {
@@ -15,9 +15,12 @@ export interface Quantity {
 
 const NANO = 1_000_000_000n;
 const MAX_BINARY_NANOS = (2n ** 63n - 1n) * NANO;
-/** Longer texts are rejected before any arithmetic, because parsing of big integers is not linear. */
+/**
+ * Maximum length of a text. The parsing of big integers is not linear, so longer texts are rejected before any
+ * arithmetic.
+ */
 const MAX_TEXT = 128;
-/** Larger decimal exponents are rejected; the value would exceed every limit of the API. */
+/** Maximum decimal exponent. A value with a larger exponent would exceed every limit of the API. */
 const MAX_EXPONENT = 64;
 
 const GRAMMAR = /^([+-]?)(\d*)(?:\.(\d*))?([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i|)$/;
@@ -82,7 +85,7 @@ export function tryParseQuantity(input: unknown): Quantity | undefined {
   }
 }
 
-/** Canonical text: no fraction, and the largest suffix that keeps precision. */
+/** Canonical text: an integer with the largest suffix that keeps the precision. */
 export function formatQuantity(quantity: Quantity): string {
   const { nanos } = quantity;
   if (nanos === 0n) return '0';
@@ -119,7 +122,7 @@ export function compareQuantity(a: Quantity, b: Quantity): number {
   return a.nanos < b.nanos ? -1 : a.nanos > b.nanos ? 1 : 0;
 }
 
-/** Sum, in the format of the first operand unless it is zero, as upstream's `Add`. */
+/** Sum of two quantities. As in upstream's `Add`, it has the format of the first operand, unless that is zero. */
 export function addQuantity(a: Quantity, b: Quantity): Quantity {
   return { nanos: a.nanos + b.nanos, format: a.nanos === 0n ? b.format : a.format };
 }

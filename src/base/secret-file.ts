@@ -1,6 +1,6 @@
 /**
- * Permission rules for files with private material (a key, a kubeconfig, a token). Every reader of such a file applies
- * them.
+ * Permission rules for files with private material, such as a key, a kubeconfig or a token. Every reader of such a file
+ * applies these rules.
  */
 
 /** Fields of stat(2). */
@@ -11,7 +11,7 @@ export interface FileOwnership {
 
 const OTHERS = 0o077;
 
-/** Problem and the command that fixes it; undefined if only root and the user `own` have access. */
+/** The problem and the command that fixes it; undefined if only root and the user `own` have access. */
 export function secretFileProblem(path: string, { mode, uid }: FileOwnership, own: number): string | undefined {
   if (uid !== 0 && uid !== own) return `${path}: private material that belongs to uid ${uid}; run chown ${own} ${path}`;
   if ((mode & OTHERS) === 0) return undefined;
@@ -21,8 +21,8 @@ export function secretFileProblem(path: string, { mode, uid }: FileOwnership, ow
 }
 
 /**
- * The same for a directory. `others` are the permission bits that other users must not have: 0o077 for private
- * directories, 0o022 if they may read but not replace files.
+ * Like `secretFileProblem`, for a directory. `others`: permission bits that other users must not have. 0o077 is for
+ * private directories, 0o022 for directories that others may read but not change.
  */
 export function directoryProblem(
   path: string,

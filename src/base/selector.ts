@@ -14,7 +14,7 @@ export interface LabelRequirement {
   readonly values: readonly string[];
 }
 
-/** All requirements must match. If `nothing` is set, the selector matches no object. */
+/** A label selector. An object matches if it meets all requirements. If `nothing` is set, no object matches. */
 export interface LabelSelector {
   readonly requirements: readonly LabelRequirement[];
   readonly nothing: boolean;
@@ -33,7 +33,7 @@ export interface LabelSelectorObject {
 export const everything: LabelSelector = { requirements: [], nothing: false };
 export const nothing: LabelSelector = { requirements: [], nothing: true };
 
-/** Longer texts are rejected. */
+/** Maximum length of a selector's text. */
 const MAX_SELECTOR_TEXT = 64 * 1024;
 
 /** Parses `a=b,c in (d,e),!f,g>1`. Throws `CodedError('selector-invalid')`. */
@@ -43,7 +43,7 @@ export function parseLabelSelector(text: string): LabelSelector {
 }
 
 /**
- * Converts a `metav1.LabelSelector`. An absent one selects nothing, an empty one everything. Throws
+ * Converts a `metav1.LabelSelector`. If it is absent, no object matches; if it is empty, all objects match. Throws
  * `CodedError('selector-invalid')`.
  */
 export function labelSelectorOf(object: LabelSelectorObject | undefined | null): LabelSelector {
@@ -60,8 +60,8 @@ export function labelSelectorOf(object: LabelSelectorObject | undefined | null):
 }
 
 /**
- * Selector that requires exactly these labels, as for services and replication controllers. An empty map selects
- * everything.
+ * Selector that requires exactly these labels, as in Services and ReplicationControllers. With an empty map, all
+ * objects match.
  */
 export function selectorOfLabels(labels: Labels | undefined | null): LabelSelector {
   const requirements = Object.entries(labels ?? {}).map(
@@ -82,7 +82,7 @@ export function isEverything(selector: LabelSelector): boolean {
   return !selector.nothing && selector.requirements.length === 0;
 }
 
-/** Canonical text, which `parseLabelSelector` accepts. '' for a selector that matches nothing. */
+/** Canonical text in the syntax of `parseLabelSelector`. It is '' for a selector that matches nothing. */
 export function formatLabelSelector(selector: LabelSelector): string {
   return selector.requirements.map(formatRequirement).join(',');
 }
@@ -116,7 +116,7 @@ export function parseFieldSelector(text: string): FieldSelector {
   return terms;
 }
 
-/** `read` returns the value of a field of the object. */
+/** Whether an object matches. `read`: returns the value of a field of the object. */
 export function matchesFields(selector: FieldSelector, read: (field: string) => string): boolean {
   for (const term of selector) {
     if ((read(term.field) === term.value) !== (term.operator === '=')) return false;
@@ -128,7 +128,10 @@ export function formatFieldSelector(selector: FieldSelector): string {
   return selector.map((term) => `${term.field}${term.operator}${escapeFieldValue(term.value)}`).join(',');
 }
 
-/** The value that the selector requires for `field`, if any. With it, a list can read a single object. */
+/**
+ * The value that the selector requires for `field`; undefined if it requires none. With it, a list request can read a
+ * single object.
+ */
 export function requiredFieldValue(selector: FieldSelector, field: string): string | undefined {
   return selector.find((term) => term.field === field && term.operator === '=')?.value;
 }
@@ -287,7 +290,7 @@ class LabelParser {
     }
   }
 
-  /** A value may be empty: `a=` and `a=,b`. */
+  /** Parses a value. It may be empty, as in `a=` and `a=,b`. */
   #value(): string {
     const token = this.#peek();
     if (token.kind === 'end' || token.text === ',') return '';
@@ -409,7 +412,7 @@ function unescapeFieldValue(text: string): string | undefined {
   return value;
 }
 
-/** Parses labels in flags and annotations: `a=b,c=d`. Undefined if the text is invalid. */
+/** Parses labels such as `a=b,c=d` in flags and annotations; undefined if the text is invalid. */
 export function labelsOfText(text: string): Labels | undefined {
   const labels = new Map<string, string>();
   for (const part of text.trim() === '' ? [] : text.split(',')) {

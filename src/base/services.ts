@@ -1,12 +1,12 @@
 /**
- * A process as a list of services. Each names the services that it needs; the order of the start follows from that, and
- * the stop is in reverse. The list is checked when it is built, before any service starts.
+ * A process as a list of services. Each service names the services that it needs. The start order follows from these
+ * needs, and the stop order is the reverse. The list is checked when it is built, before any service starts.
  */
 import type { Clock } from './clock.ts';
 import { messageOf } from './errors.ts';
 import type { Log } from './log.ts';
 
-/** After a second stop signal, no service is waited for longer than this. */
+/** Maximum time for which a service is awaited after a second stop signal. */
 const HURRIED_MS = 10_000;
 
 /** How the services stop. */
@@ -15,12 +15,12 @@ export interface StopMode {
   readonly hurry: AbortSignal;
 }
 
-/** `Values` maps the name of each service to the value that its start returns. */
+/** A service. `Values` maps the name of each service to the value that its start returns. */
 export interface Service<Context, Values, Mode extends StopMode, Name extends keyof Values, Need extends keyof Values> {
   readonly name: Name;
-  /** Services that must have started before, because this one uses their values or their effects. */
+  /** Services that must start before this service, because it uses their values or effects. */
   readonly needs: readonly Need[];
-  /** Stops in parallel with this earlier service, instead of in reverse order of the start. */
+  /** A service that starts earlier. This service stops in parallel with it instead of in reverse start order. */
   readonly stopsWith?: keyof Values;
   /** Time limit of the stop. */
   readonly stopMs?: number | ((mode: Mode) => number);
@@ -36,7 +36,7 @@ export type AnyService<Context, Values, Mode extends StopMode> = Service<
   keyof Values
 >;
 
-/** A function that types a service: its start receives exactly the values that it needs. */
+/** Type of a function that defines a service. The start of the service receives exactly the values that it needs. */
 export type DefineService<Context, Values, Mode extends StopMode> = <
   Name extends keyof Values,
   const Need extends keyof Values = never,
@@ -52,8 +52,8 @@ export function serviceDefiner<Context, Values, Mode extends StopMode>(): Define
 export type ServiceList<Context, Values, Mode extends StopMode> = readonly AnyService<Context, Values, Mode>[];
 
 /**
- * Orders services by their needs; independent services keep their order. Throws an Error for a repeated name, an
- * unknown need and a cycle.
+ * Orders services by their needs. Services that do not depend on each other keep their order. Throws an Error for a
+ * repeated name, an unknown need or a cycle.
  */
 export function serviceList<Context, Values, Mode extends StopMode>(
   services: ServiceList<Context, Values, Mode>,
@@ -87,7 +87,7 @@ function needsOf<Context, Values, Mode extends StopMode>({
   return stopsWith === undefined ? needs : [...needs, stopsWith];
 }
 
-/** `waiting`: services that all need another service of them. */
+/** Finds a cycle. `waiting`: services that need at least one other service in this list. */
 function cycleOf<Context, Values, Mode extends StopMode>(waiting: ServiceList<Context, Values, Mode>): string[] {
   const byName = new Map(waiting.map((service) => [service.name, service]));
   const path: (keyof Values)[] = [];
@@ -100,7 +100,7 @@ function cycleOf<Context, Values, Mode extends StopMode>(waiting: ServiceList<Co
   return [...path.slice(first), path[first] ?? ''].map(String);
 }
 
-/** A service that has started, and the time that its start took. */
+/** A service that has started, and the duration of its start. */
 export interface StartStage {
   readonly name: string;
   readonly ms: number;
@@ -109,9 +109,9 @@ export interface StartStage {
 export interface StartOptions<Mode extends StopMode> {
   readonly clock: Clock;
   readonly log: Log;
-  /** Stop mode of the services that have started before one fails to start. */
+  /** Stop mode for services that have already started when another service fails to start. */
   readonly onFailure: Mode;
-  /** Called after each start. */
+  /** Called after each service has started. */
   readonly started?: (stage: StartStage) => void;
 }
 
@@ -124,7 +124,10 @@ export interface RunningServices<Values, Mode extends StopMode> {
   stop(mode: Mode): Promise<void>;
 }
 
-/** Starts the services one after the other. If one fails, stops those before it and throws its error. */
+/**
+ * Starts the services one after the other. If a service fails, the started services are stopped and the error is
+ * thrown.
+ */
 export async function startServices<Context, Values, Mode extends StopMode>(
   services: ServiceList<Context, Values, Mode>,
   context: Context,
@@ -184,7 +187,7 @@ async function stopService<Context, Values, Mode extends StopMode>(
   }
 }
 
-/** Returns false if `done` is pending at its limit, or `HURRIED_MS` after the hurry has begun. */
+/** Waits for `done`. Returns false if the time limit expires first, or `HURRIED_MS` after `hurry` was aborted. */
 async function inTime(
   done: Promise<void>,
   limitMs: number | undefined,

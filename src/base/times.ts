@@ -1,17 +1,20 @@
 /**
- * Text of times in the API's formats. Times are milliseconds since the epoch and are arguments; no function reads a
- * clock. Fractions below the unit of the format are cut off. Sources: RFC 3339; metav1.Time and metav1.MicroTime of
+ * Texts of times in the API's formats. Times are arguments in milliseconds since the epoch; no function reads a clock.
+ * Fractions below the unit of a format are cut off. Sources: RFC 3339; metav1.Time and metav1.MicroTime of
  * k8s.io/apimachinery.
  */
 
-/** Last time that RFC 3339 can express. Durations from specs may lead beyond it. */
+/** Last time that RFC 3339 can express. A duration in a spec may lead to a later time. */
 const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59Z');
 
-/** Last result of `timestamp`: many objects of one second get the same text. */
+/** Last result of `timestamp`. It is cached, because many objects have times within the same second. */
 let lastSecond = Number.NaN;
 let lastText = '';
 
-/** Formats a time as `metav1.Time` does: RFC 3339 in UTC with whole seconds. Later times become the last one. */
+/**
+ * Formats a time as `metav1.Time` does: RFC 3339 in UTC with whole seconds. A time after year 9999 becomes the last
+ * time of that year.
+ */
 export function timestamp(ms: number): string {
   const second = Math.floor(Math.min(ms, LAST_TIME_MS) / 1000);
   if (second !== lastSecond) {

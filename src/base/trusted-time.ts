@@ -1,25 +1,31 @@
 /**
- * The time for decisions about certificates on hosts whose clock may be wrong: without a battery it starts in 1970, and
- * a broken one may show 2040. Pure.
+ * The time by which certificates are issued and renewed, on hosts whose clock may be wrong. Without a battery, a clock
+ * starts in 1970, and a broken clock may show 2040.
  */
 
 export interface TimeSources {
   /** Time of the host's clock. */
   readonly nowMs: number;
-  /** Latest time that is known to have passed; 0 if unknown. */
+  /** Latest time that is known to have passed (the floor); 0 if unknown. */
   readonly floorMs: number;
-  /** Difference between the host's clock and the median clock of its peers; undefined without peers. */
+  /** Milliseconds by which the host's clock is ahead of the median clock of its peers; undefined without peers. */
   readonly offsetMs: number | undefined;
 }
 
 const DAY_MS = 24 * 3600 * 1000;
-/** Time for comparing peers' clocks through gossip. */
+/**
+ * Maximum offset at which the clocks of peers confirm the host's clock. It allows for the inaccuracy of the comparison
+ * through gossip.
+ */
 const AGREEMENT_MS = 60_000;
 /**
- * A host may have been off for a year. A clock that is further ahead is used, but does not raise the floor by itself.
+ * Maximum time by which an unconfirmed clock may raise the floor, because a host may have been off for a year. A clock
+ * that is further ahead is used, but does not raise the floor.
  */
 const PLAUSIBLE_JUMP_MS = 400 * DAY_MS;
-/** Larger offsets are reported, because tokens and certificates of one host are not yet valid on the other. */
+/**
+ * Offset above which a problem is reported: a token or certificate that one host issues is not yet valid on the other.
+ */
 const SKEW_MS = 30_000;
 
 /** The host's time, but never earlier than the floor or the release date of this program. */
@@ -27,7 +33,7 @@ export function certificateTimeMs({ nowMs, floorMs }: TimeSources, releasedMs: n
   return Math.max(nowMs, floorMs, releasedMs);
 }
 
-/** The new floor for the current clock. It never decreases. */
+/** The new floor for the current clock. The floor never decreases. */
 export function raisedFloorMs({ nowMs, floorMs, offsetMs }: TimeSources, releasedMs: number): number {
   if (nowMs <= Math.max(floorMs, releasedMs)) return floorMs;
   const isConfirmed = offsetMs !== undefined && Math.abs(offsetMs) <= AGREEMENT_MS;

@@ -7,7 +7,7 @@ export interface AddressRange {
   readonly last: bigint;
 }
 
-/** Undefined for an invalid range. */
+/** Parses one address, range or network; undefined if it is invalid. */
 export function parseAddressRange(text: string): AddressRange | undefined {
   if (text.includes('/')) {
     const network = parseNetwork(text);
@@ -22,7 +22,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   return { family: first.family, first: first.value, last: last.value };
 }
 
-/** Invalid ranges are ignored. */
+/** Parses a list of ranges. Invalid ranges are ignored. */
 export const parseAddressPool = (texts: readonly string[]): AddressRange[] =>
   texts.map(parseAddressRange).filter((range) => range !== undefined);
 
@@ -35,8 +35,8 @@ export function isInPool(pool: readonly AddressRange[], address: string): boolea
 }
 
 /**
- * Returns a function that finds the lowest unused address of a family. Addresses in use must stay in use, so that no
- * address is checked twice.
+ * Returns a function that returns the lowest unused address of a family, and a higher one at each call. Each address is
+ * checked only once, so an address that becomes unused later is not found.
  */
 export function freeAddresses(
   pool: readonly AddressRange[],

@@ -2,7 +2,7 @@
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
-/** 4 or 6, or 0 if the text is not an IP address. As upstream, leading zeros are invalid. */
+/** IP version of an address, or 0 if the text is not an IP address. As in upstream, leading zeros are invalid. */
 export function ipFamilyOf(text: string): 0 | 4 | 6 {
   if (IPV4.test(text)) return 4;
   return isIpv6(text) ? 6 : 0;
@@ -71,7 +71,7 @@ export function textOf(groups: readonly number[]): string {
 
 /** The canonical text form; undefined if the text is not an address. */
 export function canonicalAddress(text: string): string | undefined {
-  // IPv4 addresses have only one valid form.
+  // The text of an IPv4 address is always canonical.
   if (IPV4.test(text)) return text;
   return isIpv6(text) ? textOf(groupsOf(text)) : undefined;
 }
@@ -81,7 +81,7 @@ export function canonicalAddress(text: string): string | undefined {
  * is not an address is returned unchanged.
  */
 export function peerAddress(text: string): string {
-  // Nearly all peers are in one of these two forms, and this runs for every request.
+  // Fast path for every request: nearly all peers have an address in one of these two forms.
   const ipv4 = text.startsWith('::ffff:') ? text.slice('::ffff:'.length) : text;
   if (IPV4.test(ipv4)) return ipv4;
   const plain = text.replace(/%.*$/, '');
@@ -114,8 +114,8 @@ export const isMapped = (groups: readonly number[]): boolean =>
   groups.length === GROUPS && MAPPED.every((group, index) => groups[index] === group);
 
 /**
- * Whether an address is in a network such as `10.0.0.0/8` or `2001:db8::/64`. False for another family. Both arguments
- * must be valid.
+ * Whether an address is in a network such as `10.0.0.0/8` or `2001:db8::/64`. False if their families differ. Both
+ * arguments must be valid.
  */
 export function isInNetwork(address: string, network: string): boolean {
   const [base = '', bits = ''] = network.split('/');

@@ -1,19 +1,20 @@
 /**
- * Classification of a destination address before a connection. Every spelling that `getaddrinfo` accepts is parsed to
- * bytes. An IPv4 address inside an IPv6 address counts too, because a translator or the kernel may extract it. Sources:
- * RFC 4291, 6052 (NAT64), 8215, 3056 (6to4), 4380 (Teredo), 5214 (ISATAP); inet_aton(3); RFC 1122 §3.2.1.3.
+ * Classification of a destination address before a connection. The text is parsed to bytes in every spelling that
+ * `getaddrinfo` accepts. An IPv4 address that is embedded in an IPv6 address is classified too, because a translator or
+ * the kernel may extract it. Sources: RFC 4291, 6052 (NAT64), 8215, 3056 (6to4), 4380 (Teredo), 5214 (ISATAP);
+ * inet_aton(3); RFC 1122 §3.2.1.3.
  */
 import { groupsOf, ipFamilyOf } from './addresses.ts';
 
 export type AddressKind =
-  /** No valid address, or no address of a single host: 0.0.0.0/8, `::`, broadcast, multicast. */
+  /** The text is not an address, or it is not the address of a single host: 0.0.0.0/8, `::`, broadcast, multicast. */
   | 'invalid'
   | 'loopback'
-  /** Includes the metadata services of clouds. */
+  /** Link-local addresses, which include the metadata services of clouds. */
   | 'link-local'
   | 'unicast';
 
-/** Sixteen bytes; IPv4 in ::ffff:0:0/96. */
+/** Sixteen bytes of an IPv6 address. An IPv4 address is mapped into ::ffff:0:0/96. */
 type Bytes = Uint8Array;
 
 const LENGTH = 16;
@@ -40,7 +41,9 @@ function legacyIpv4(text: string): number[] | undefined {
   return numbers;
 }
 
-/** Bytes of an address in any spelling, with or without brackets and zone; undefined for a name. */
+/**
+ * Bytes of an address in any spelling, with or without brackets and a zone; undefined if the text is not an address.
+ */
 function addressBytes(text: string): Bytes | undefined {
   const plain = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;
   const [address = ''] = plain.split('%', 1);
@@ -66,22 +69,22 @@ const startsWith = (bytes: Bytes, prefix: readonly number[]): boolean =>
 const zeros = (count: number): number[] => Array<number>(count).fill(0);
 
 const MAPPED = [...zeros(10), 0xff, 0xff];
-/** IPv6 prefixes that contain an IPv4 address, and the positions of its bytes. */
+/** IPv6 prefixes after which an IPv4 address is embedded. `places`: positions of the four bytes. */
 const CARRIERS: readonly { readonly prefix: readonly number[]; readonly places: readonly number[] }[] = [
   // IPv4-compatible and IPv4-translated (SIIT) addresses.
   { prefix: zeros(12), places: [12, 13, 14, 15] },
   { prefix: [...zeros(8), 0xff, 0xff, 0, 0], places: [12, 13, 14, 15] },
-  // NAT64: the well-known prefix, and the local-use prefix in the two common lengths.
+  // NAT64: the well-known prefix, and the local-use prefix with the two common prefix lengths.
   { prefix: [0, 0x64, 0xff, 0x9b, ...zeros(8)], places: [12, 13, 14, 15] },
   { prefix: [0, 0x64, 0xff, 0x9b, 0, 1], places: [12, 13, 14, 15] },
   { prefix: [0, 0x64, 0xff, 0x9b, 0, 1], places: [6, 7, 9, 10] },
   { prefix: [0x20, 0x02], places: [2, 3, 4, 5] },
 ];
 const TEREDO = [0x20, 0x01, 0, 0];
-/** AWS's metadata service in IPv6, a unique local address. */
+/** IPv6 address of AWS's metadata service. It is a unique local address. */
 const EC2_METADATA = [0xfd, 0, 0x0e, 0xc2, ...zeros(10), 0x02, 0x54];
 
-/** The address itself and the IPv4 addresses inside it. */
+/** The address itself and the IPv4 addresses that are embedded in it. */
 function readings(bytes: Bytes): readonly Bytes[] {
   if (startsWith(bytes, MAPPED)) return [bytes];
   const found = [bytes];
@@ -90,7 +93,7 @@ function readings(bytes: Bytes): readonly Bytes[] {
   const at = (places: readonly number[]): number[] => places.map((place) => bytes[place] ?? 0);
   for (const { prefix, places } of CARRIERS) {
     const carried = at(places);
-    // Zero bytes are padding of another prefix length; no translator leads to 0.0.0.0.
+    // Zero bytes are the padding of another prefix length. No translator forwards to 0.0.0.0.
     if (!small && startsWith(bytes, prefix) && carried.some((byte) => byte !== 0)) found.push(mapped(carried));
   }
   if (startsWith(bytes, TEREDO)) found.push(mapped([...bytes.subarray(V4_AT)].map((byte) => byte ^ 0xff)));
@@ -119,9 +122,12 @@ function kindOfBytes(bytes: Bytes): AddressKind {
   return (first === 0xfe && (second & 0xc0) === 0x80) || startsWith(bytes, EC2_METADATA) ? 'link-local' : 'unicast';
 }
 
-/** The most restricted kind among all readings of `text`; 'invalid' if it is not an address. */
+/**
+ * The most restricted kind of the address and of IPv4 addresses embedded in it; 'invalid' if the text is not an
+ * address.
+ */
 export function addressKind(text: string): AddressKind {
-  // The form of nearly all addresses; services and their endpoints have tens of thousands.
+  // Fast path: nearly all addresses are IPv4, and there may be tens of thousands of Services and endpoints.
   if (ipFamilyOf(text) === 4) {
     const [a = 0, b = 0, c = 0, d = 0] = text.split('.').map(Number);
     return kindOfIpv4(a, b, c, d);
@@ -151,7 +157,7 @@ export class AddressSet {
     });
   }
 
-  /** Whether any reading of the address is in the set. */
+  /** Whether the set contains the address or an IPv4 address embedded in it. */
   has(text: string): boolean {
     const bytes = addressBytes(text);
     if (bytes === undefined) return false;

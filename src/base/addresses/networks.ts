@@ -6,7 +6,7 @@ import { groupsOf, ipFamilyOf, textOf } from './addresses.ts';
 /** A network such as `10.128.2.0/23` or `fd00:10::/64`. */
 export interface Network {
   readonly family: 4 | 6;
-  /** Lowest address; the host bits are zero. */
+  /** Lowest address of the network. Its host bits are zero. */
   readonly base: bigint;
   /** Prefix length. */
   readonly bits: number;
@@ -21,13 +21,13 @@ export function addressValue(text: string): { readonly family: 4 | 6; readonly v
   return { family, value: groupsOf(text).reduce((value, group) => value * 65_536n + BigInt(group), 0n) };
 }
 
-/** Canonical text of an address. */
+/** Canonical text of an address that is given as a number. */
 export function addressText(value: bigint, family: 4 | 6): string {
   const count = family === 4 ? 2 : 8;
   return textOf(Array.from({ length: count }, (_, at) => Number((value >> BigInt((count - 1 - at) * 16)) & 0xffffn)));
 }
 
-/** Undefined if the text is invalid. Host bits are ignored. */
+/** Parses a network; undefined if the text is invalid. Host bits are set to zero. */
 export function parseNetwork(text: string): Network | undefined {
   const [address = '', length = '', ...rest] = text.split('/');
   const parsed = addressValue(address);
@@ -41,7 +41,7 @@ export function parseNetwork(text: string): Network | undefined {
 
 export const networkText = ({ family, base, bits }: Network): string => `${addressText(base, family)}/${bits}`;
 
-/** Number of addresses. */
+/** Number of addresses in a network. */
 export const sizeOf = ({ family, bits }: Network): bigint => 1n << BigInt(widthOf(family) - bits);
 
 /** The address at `index` in the network. Throws CodedError 'bad-config' if the network is smaller. */
@@ -51,7 +51,7 @@ export function addressAt(network: Network, index: number): string {
   return addressText(network.base + BigInt(index), network.family);
 }
 
-/** Parses a comma-separated list like upstream's --cluster-cidr; undefined if an entry is invalid. */
+/** Parses a comma-separated list, such as the value of upstream's --cluster-cidr; undefined if an entry is invalid. */
 export function parseNetworks(list: string): Network[] | undefined {
   const found = list.split(',').map(parseNetwork);
   return found.some((each) => each === undefined) ? undefined : found.filter((each) => each !== undefined);

@@ -1,6 +1,6 @@
 /**
- * Like `Promise.all`, but waits until all are settled before it rejects, so that no work is in progress while the
- * caller cleans up. Rejects with the first error in the order of the arguments.
+ * Like `Promise.all`, but rejects only after all work is settled, so that none is in progress while the caller cleans
+ * up. Rejects with the first error in the order of the arguments.
  */
 export async function together<T extends readonly unknown[] | []>(
   work: T,

@@ -1,7 +1,7 @@
 /**
- * Applies a desired state to an external system repeatedly. The first change is applied immediately; changes that
- * follow within a short time are applied together. A failed application is retried with back-off and on the next
- * change.
+ * Applies a desired state to an external system repeatedly. The first change is applied immediately. Changes within a
+ * short time after an application are applied together. A failed application is retried with back-off, and also after
+ * the next change.
  */
 import type { Clock } from '../clock.ts';
 import { messageOf } from '../errors.ts';
@@ -17,11 +17,11 @@ export interface ApplyLoopOptions {
 }
 
 export interface ApplyLoop {
-  /** Call when the desired state has changed. */
+  /** Reports a change of the desired state. */
   touch(): void;
-  /** Resolves when all changes so far are applied. Never resolves if the loop is stopped before. */
+  /** Resolves when all changes so far are applied. Never resolves if the loop is stopped before that. */
   settled(): Promise<void>;
-  /** Resolves when no application is in progress. */
+  /** Stops the loop. Resolves when no application is in progress. */
   stop(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ const COALESCE_MS = 10;
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 30_000;
 
-/** The first application starts with the first call of `touch`. */
+/** Starts the loop. The first call of `touch` causes the first application. */
 export function startApplyLoop({ apply, failure, clock, log }: ApplyLoopOptions): ApplyLoop {
   let running = true;
   let touched = 0;
@@ -73,7 +73,7 @@ export function startApplyLoop({ apply, failure, clock, log }: ApplyLoopOptions)
       } catch (error) {
         log.warn(failure, { error: messageOf(error), retryMs });
         await pause(RETRY_MIN_MS);
-        // A change does not wait for the back-off of an earlier failure.
+        // A new change ends the back-off of an earlier failure.
         if (touched === present) {
           wake = () => endPause?.();
           await pause(retryMs - RETRY_MIN_MS);

@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts';
 import type { Steps } from './steps.ts';
 
-/** Time after which other work gets a turn. */
+/** Time after which the event loop runs other work. */
 const TURN_MS = 10;
 
-/** Runs all steps, with turns of the event loop for other work in between. */
+/** Runs all steps. In between, the event loop repeatedly runs other work. */
 export async function inTurns<T>(steps: Steps<T>, clock: Pick<Clock, 'monotonicMs' | 'setTimer'>): Promise<T> {
   let sinceMs = clock.monotonicMs();
   for (;;) {

@@ -1,28 +1,31 @@
 /**
- * Detects that another program changed an applied state: the result is read shortly after each application and compared
- * later.
+ * Detects that another program has changed a state that this program applied. The state is read shortly after each
+ * application and compared with the current state later.
  */
 import type { Clock, Timer } from '../clock.ts';
 
 export interface ReadBackOptions {
   /** Reads the current state as texts; undefined for a missing part. */
   readonly read: () => Promise<readonly (string | undefined)[]>;
-  /** Called if the result could not be read after an application. */
+  /** Called if the state could not be read after an application. */
   readonly onError: (error: unknown) => void;
   readonly clock: Clock;
 }
 
 export interface ReadBack {
-  /** Call before an application of the desired state starts. */
+  /** Called before an application of the desired state starts. */
   applying(): void;
-  /** Call after a successful application of the desired state. */
+  /** Called after a successful application of the desired state. */
   applied(): void;
-  /** Whether the state is incomplete or differs from the last result. Rejects if it cannot be read. */
+  /**
+   * Whether a part of the state is missing or differs from the state after the last application. Rejects if the state
+   * cannot be read.
+   */
   differs(): Promise<boolean>;
   stop(): void;
 }
 
-/** Delay before reading, so that applications in quick succession cause one read. */
+/** Delay before the state is read, so that applications in quick succession cause only one read. */
 const READ_MS = 300;
 
 export function createReadBack({ read, onError, clock }: ReadBackOptions): ReadBack {
@@ -46,7 +49,7 @@ export function createReadBack({ read, onError, clock }: ReadBackOptions): ReadB
       });
     },
     async differs() {
-      // There is no expected state before the first application.
+      // Before the first application, there is no state to compare with.
       if (applications === 0) return false;
       const present = await read();
       const before = outcome;

@@ -1,14 +1,14 @@
 /** An item that can be in one `UnderWay` at a time. */
 export interface Placed {
-  /** Index of the item, -1 if it is in none. Set by `UnderWay` only. */
+  /** Index of the item in its set; -1 if it is in no set. Only `UnderWay` sets it. */
   place: number;
 }
 
 /**
- * An unordered set for many short-lived items. JavaScript's Set keeps deleted items alive: it rebuilds its table
- * repeatedly and each old table refers to the next one, so that once one of them is in the old generation, all
- * following tables and their items are retained until a full garbage collection. Here the slot of a deleted item is
- * cleared or reused immediately.
+ * An unordered set for many short-lived items. JavaScript's Set can retain deleted items: it repeatedly rebuilds its
+ * table, and each old table refers to the next one. As soon as one table is in the old generation, all later tables and
+ * their items are retained until a full garbage collection. In this class, the slot of a deleted item is cleared or
+ * reused immediately.
  */
 export class UnderWay<T extends Placed> {
   readonly #items: T[] = [];
@@ -27,7 +27,7 @@ export class UnderWay<T extends Placed> {
     return this.#items[item.place] === item;
   }
 
-  /** Does nothing if the item is not in the set. */
+  /** Removes an item. Does nothing if the item is not in the set. */
   delete(item: T): void {
     if (!this.has(item)) return;
     const last = this.#items.pop();

@@ -9,7 +9,7 @@ export class Slots {
 
   async run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
-    // A task that ends passes its slot to the next one.
+    // The number of free slots is unchanged, because a task that ends passes its slot to the first waiting task.
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
       return await task();

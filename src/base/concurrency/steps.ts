@@ -1,6 +1,6 @@
 /**
- * Work in steps, each about one pass over a document. For large documents the caller yields to other work between
- * steps; otherwise it runs all steps at once.
+ * Work in steps. Each step takes about as long as one pass over a small document. The caller can run other work between
+ * the steps of a large document, or run all steps at once.
  */
 export type Steps<T> = Generator<undefined, T>;
 

@@ -2,7 +2,7 @@
 import type { Steps } from '../concurrency/steps.ts';
 import { isHeavy, Pieces, ValueWeights } from './value-weight.ts';
 
-/** Serializes a value like `JSON.stringify` in steps, for plain data. */
+/** Serializes plain data as `JSON.stringify` does, in steps. */
 export function* jsonSteps(value: object): Steps<string> {
   const writer = new Writer();
   yield* writer.write(value);
@@ -26,7 +26,7 @@ class Writer {
   *#array(items: readonly unknown[]): Steps<void> {
     const { parts } = this;
     let separator = '[';
-    /** First of the values that are serialized together. */
+    /** Index of the first value that is not serialized yet. Small values are serialized together. */
     let first = 0;
     const flush = (end: number): void => {
       if (end === first) return;

@@ -1,11 +1,12 @@
 /**
- * Estimates the size of parts of a document, to split work on large ones into pieces. Listing the property names of an
- * object with very many fields takes tens of milliseconds, so a walk lists them once.
+ * Estimates the size of parts of a document, so that work on a large document can be split into pieces. Each walk lists
+ * the property names of an object only once, because that takes tens of milliseconds for an object with very many
+ * fields.
  */
 
 /** Number of values, including nested ones, that are processed at once. */
 const PIECE = 1000;
-/** Length of text that counts as one additional value. */
+/** Number of characters of a text that count as one additional value. */
 const TEXT = 1024;
 
 /** Whether a container is larger than one piece. */
@@ -14,7 +15,7 @@ export const isHeavy = (weight: number): boolean => weight > PIECE;
 export class ValueWeights {
   readonly #names = new Map<object, readonly string[]>();
 
-  /** Own property names in their order. The object must not change during the walk. */
+  /** Property names of an object in their order. The object must not change during the walk. */
   names(object: object): readonly string[] {
     return this.#names.get(object) ?? this.#listed(object);
   }
@@ -25,7 +26,7 @@ export class ValueWeights {
     return names;
   }
 
-  /** Number of values including nested ones; counting stops shortly above one piece. */
+  /** Number of values in `value`, including nested ones. Counting stops when the result exceeds one piece. */
   weight(value: unknown): number {
     if (typeof value === 'string') return Math.min(PIECE, 1 + Math.floor(value.length / TEXT));
     if (typeof value !== 'object' || value === null) return 1;
@@ -48,11 +49,11 @@ export class ValueWeights {
   }
 }
 
-/** Reports when a piece of work is done. */
+/** Counts the work that is done and reports the end of each piece. */
 export class Pieces {
   #done = 0;
 
-  /** Whether the work since the last piece, including this, is at least one piece. */
+  /** Adds `weight` to the current piece. Returns true if the piece is complete; then a new piece begins. */
   isOver(weight = 1): boolean {
     this.#done += weight;
     if (this.#done < PIECE) return false;

@@ -1,4 +1,4 @@
-/** Compilation of patterns to instructions of an NFA (Thompson's construction). */
+/** Compiles patterns to instructions of an NFA (Thompson's construction). */
 import type { CharSet } from './charset.ts';
 import { type Assertion, type Node, RegexpError } from './syntax.ts';
 
@@ -6,12 +6,12 @@ export type Instruction =
   | { readonly op: 'char'; readonly set: CharSet }
   | { readonly op: 'match' }
   | { readonly op: 'jump'; to: number }
-  /** `first` has priority. */
+  /** Continues at both instructions. The path through `first` has priority. */
   | { readonly op: 'split'; first: number; second: number }
   | { readonly op: 'save'; readonly slot: number }
   | { readonly op: 'assert'; readonly what: Assertion };
 
-/** Upper bound for nested repetitions; Go rejects such patterns too. */
+/** Maximum number of instructions, which nested repetitions can exceed. Go rejects such patterns too. */
 const MAX_INSTRUCTIONS = 20_000;
 
 export function programOf(root: Node, pattern: string): readonly Instruction[] {

@@ -1,11 +1,11 @@
 /**
- * Regular expressions that match in linear time. Patterns come from users (schemas, CEL), and the JavaScript engine's
- * own matcher can take exponential time.
+ * Regular expressions that match in linear time. Patterns come from users (schemas, CEL), and JavaScript's own matcher
+ * can take exponential time.
  */
 import { type Instruction, programOf } from './program.ts';
 import { type Assertion, parseRegexp } from './syntax.ts';
 
-/** Thrown if the pattern is so large and the text so long that matching would block the event loop. */
+/** Thrown if a large pattern is matched against such a long text that the event loop would be blocked. */
 export class MatchLimitError extends Error {
   constructor() {
     super('the text is too long to be matched against this pattern');
@@ -17,16 +17,16 @@ export interface Match {
   /** UTF-16 offsets of the match. */
   readonly start: number;
   readonly end: number;
-  /** Texts of the capturing groups, starting with group 1; undefined for groups that did not take part. */
+  /** Texts of the capturing groups, starting with group 1; undefined for a group that did not match. */
   readonly groups: readonly (string | undefined)[];
 }
 
 export interface Regexp {
   readonly groups: number;
   readonly names: ReadonlyMap<string, number>;
-  /** Whether the pattern matches anywhere in the text. All methods throw MatchLimitError. */
+  /** Whether the pattern matches anywhere in the text. All methods may throw MatchLimitError. */
   test(text: string): boolean;
-  /** Leftmost match at or after `from`, with Perl's preferences. */
+  /** Leftmost match at or after `from`. Among matches at the same position, Perl's preferences decide. */
   exec(text: string, from?: number): Match | undefined;
   /** Non-overlapping matches from left to right, at most `limit`. */
   all(text: string, limit?: number): Match[];
@@ -38,7 +38,10 @@ export function compileRegexp(pattern: string): Regexp {
   return new Machine(programOf(root, pattern), groups, names);
 }
 
-/** Instructions that may be executed for one text, about a quarter of a second. Cached DFA steps do not count. */
+/**
+ * Number of instructions that may be executed for one text, which takes about a quarter of a second. Cached DFA steps
+ * do not count.
+ */
 const MAX_WORK = 2_000_000;
 /** Maximum number of cached transitions of a state for characters outside ASCII. */
 const MAX_OTHERS = 1_024;
@@ -50,7 +53,7 @@ const ASCII = 128;
 interface State {
   readonly chars: readonly number[];
   readonly matches: boolean;
-  /** Instructions behind an end-of-text assertion. */
+  /** Whether the text matches if it ends in this state. */
   readonly atEnd: boolean;
   readonly next: (State | undefined)[];
   readonly others: Map<number, State>;
@@ -60,7 +63,7 @@ class Machine implements Regexp {
   readonly groups: number;
   readonly names: ReadonlyMap<string, number>;
   readonly #program: readonly Instruction[];
-  /** False for patterns with word boundaries or line assertions, which the DFA does not support. */
+  /** Whether the DFA supports the pattern. It does not support word boundaries and line assertions. */
   readonly #simple: boolean;
   #states = new Map<string, State>();
   #begin: State | undefined;
@@ -101,7 +104,7 @@ class Machine implements Regexp {
       const instruction = program[pc];
       if (instruction?.op === 'char' && instruction.set.has(code)) reached.push(pc + 1);
     }
-    // A match may also start at this position.
+    // A match may start at any position, so instruction 0 is added.
     this.#inside ??= this.#state([0], false);
     const next = reached.length === 0 ? this.#inside : this.#state([...reached, 0], false);
     if (code < ASCII) state.next[code] = next;
@@ -160,7 +163,7 @@ class Machine implements Regexp {
   }
 
   #forget(): void {
-    // States in use remain valid. Only their cached transitions are dropped to bound memory.
+    // States in use remain valid. Only their cached transitions are dropped, so that the memory is bounded.
     for (const state of this.#states.values()) {
       state.next.length = 0;
       state.others.clear();
@@ -178,7 +181,7 @@ class Machine implements Regexp {
     const found: Match[] = [];
     let at = 0;
     let last = -1;
-    // All searches share one limit, because each may read far ahead.
+    // All searches share one limit, because each search may read to the end of the text.
     const search = new Search(this.#program, text, this.groups);
     while (at <= text.length && found.length < limit) {
       const match = search.run(at);
@@ -219,7 +222,7 @@ class Search {
     let found: readonly number[] | undefined;
     for (let at = from; ; ) {
       if (found === undefined) {
-        // Later starts have lower priority than existing threads.
+        // A match that starts later has a lower priority than existing threads.
         const slots = new Array<number>(this.#slots).fill(-1);
         slots[0] = at;
         threads = this.#closure([...threads, { pc: 0, slots }], at);
@@ -255,7 +258,10 @@ class Search {
     return { start: slots[0] ?? 0, end: slots[1] ?? 0, groups };
   }
 
-  /** The threads at character or end instructions, in order of priority. */
+  /**
+   * Follows all instructions that consume no character. Returns the threads that are then at character or end
+   * instructions, in order of priority.
+   */
   #closure(threads: readonly Thread[], at: number): Thread[] {
     this.#mark += 1;
     const result: Thread[] = [];

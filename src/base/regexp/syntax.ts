@@ -4,7 +4,7 @@
  */
 import { CharSet, complement, LAST, PERL, POSIX, type Range } from './charset.ts';
 
-/** Invalid pattern. The message is Go's. */
+/** Error for an invalid pattern. The message is that of Go. */
 export class RegexpError extends Error {
   constructor(problem: string, at: string) {
     super(`error parsing regexp: ${problem}: \`${at.slice(0, 256)}\``);
@@ -30,7 +30,7 @@ export type Node =
       readonly greedy: boolean;
     };
 
-/** Go's limit for repetition counts. */
+/** Maximum repetition count, as in Go. */
 const MAX_REPEAT = 1000;
 const MAX_NESTING = 200;
 const EMPTY: Node = { op: 'empty' };
@@ -44,7 +44,7 @@ interface Flags {
 
 export interface Syntax {
   readonly root: Node;
-  /** Number of capturing groups without the whole match. */
+  /** Number of capturing groups. The whole match does not count. */
   readonly groups: number;
   readonly names: ReadonlyMap<string, number>;
 }
@@ -161,7 +161,7 @@ class Parser {
     }
   }
 
-  /** Undefined for an element that only sets flags. */
+  /** Parses one element; undefined if the element only sets flags. */
   #atom(): Node | undefined {
     const char = this.#peek();
     switch (char) {
@@ -237,7 +237,7 @@ class Parser {
     return index === undefined ? body : { op: 'capture', index, body };
   }
 
-  /** Parses `(?i)` and `(?i:`. Returns true for the former, which has no body. */
+  /** Parses flags such as `(?i)` and `(?i:`. Returns true for a form without a colon, which has no body. */
   #setFlags(begin: number): boolean {
     const match = /^\?([imsU]*)(?:-([imsU]+))?([:)])/.exec(this.#text.slice(this.#at, this.#at + 32));
     if (match === null || (match[0] === '?)' && match[1] === '')) {
@@ -376,12 +376,12 @@ const CONTROLS: Readonly<Record<string, number>> = { a: 7, f: 12, n: 10, r: 13, 
 function propertyOf(name: string, negated: boolean, shown: string): RegExp {
   const letter = negated ? 'P' : 'p';
   if (name === 'Any') return negated ? /[^\s\S]/u : /[\s\S]/u;
-  // This native pattern is only applied to single code points, so it is safe.
+  // JavaScript's matcher is safe here, because the pattern is applied only to single code points.
   for (const form of [`General_Category=${name}`, `Script=${name}`]) {
     try {
       return new RegExp(`^\\${letter}{${form}}$`, 'u');
     } catch {
-      // The name is no property of this type.
+      // The name is not a property of this type. Continue with the next type.
     }
   }
   throw new RegexpError('invalid character class range', shown);

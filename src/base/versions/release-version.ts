@@ -7,7 +7,9 @@ const MAX_LENGTH = 63;
 /** Whether the text is a valid release version. It must be lower case, because files and objects are named after it. */
 export const isReleaseVersion = (text: string): boolean => text.length <= MAX_LENGTH && RELEASE.test(text);
 
-/** Negative if `a` is older than `b`. Invalid text is older than all versions. */
+/**
+ * Compares two releases. The result is negative if `a` is older than `b`. An invalid text is older than all versions.
+ */
 export function compareReleases(a: string, b: string): number {
   const [left, right] = [RELEASE.exec(a), RELEASE.exec(b)];
   if (left === null || right === null) return Number(left !== null) - Number(right !== null);
@@ -18,7 +20,7 @@ export function compareReleases(a: string, b: string): number {
   return comparePre(left[4]?.split('.') ?? [], right[4]?.split('.') ?? []);
 }
 
-/** Undefined for an empty list. */
+/** The oldest of the versions; undefined for an empty list. */
 export const oldestVersion = (versions: readonly string[]): string | undefined => versions.toSorted(compareReleases)[0];
 
 /** Whether the minor or major version differs. */

@@ -1,13 +1,13 @@
 /**
- * Semantic versions. Source: semver.org 2.0.0; numbers have at most 19 digits, because github.com/blang/semver, which
- * upstream uses, reads them as 64-bit integers.
+ * Semantic versions. Source: semver.org 2.0.0. Numbers have at most 19 digits, because upstream's library
+ * (github.com/blang/semver) parses them as 64-bit integers.
  */
 
 export interface SemanticVersion {
   readonly major: bigint;
   readonly minor: bigint;
   readonly patch: bigint;
-  /** Dot-separated identifiers of the pre-release; empty for a release. */
+  /** Identifiers of the pre-release, which dots separate in the text; empty for a release. */
   readonly pre: readonly string[];
 }
 
@@ -16,18 +16,18 @@ const NUMBER = '(0|[1-9]\\d{0,18})';
 const IDENTIFIERS = '[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*';
 const VERSION = new RegExp(`^${NUMBER}\\.${NUMBER}\\.${NUMBER}(?:-(${IDENTIFIERS}))?(?:\\+${IDENTIFIERS})?$`);
 
-/** Undefined if `text` is no semantic version. Build metadata is dropped. */
+/** Parses a semantic version; undefined if `text` is invalid. Build metadata is dropped. */
 export function parseSemver(text: string): SemanticVersion | undefined {
   const match = text.length > MAX_LENGTH ? null : VERSION.exec(text);
   if (match === null) return undefined;
   const [, major = '', minor = '', patch = '', suffix] = match;
   const pre = suffix?.split('.') ?? [];
-  // Numbers of a pre-release must not have leading zeros.
+  // Numeric identifiers of a pre-release must not have leading zeros.
   if (pre.some((identifier) => /^0\d+$/.test(identifier))) return undefined;
   return { major: BigInt(major), minor: BigInt(minor), patch: BigInt(patch), pre };
 }
 
-/** Negative if `a` is older than `b`, zero for equal precedence. */
+/** Compares two versions: negative if `a` is older than `b`, zero if their precedence is equal. */
 export function compareSemver(a: SemanticVersion, b: SemanticVersion): number {
   return (
     compareNumbers(a.major, b.major) ||
@@ -38,8 +38,8 @@ export function compareSemver(a: SemanticVersion, b: SemanticVersion): number {
 }
 
 /**
- * Compares pre-releases; a release, without identifiers, is newer than all of them. Numbers are older than words, and
- * words are in the order of ASCII. Source: semver.org 2.0.0, section 11.
+ * Compares the pre-release identifiers of two versions. A release, which has none, is newer than all its pre-releases.
+ * Numbers are older than words, and words are ordered by ASCII. Source: semver.org 2.0.0, section 11.
  */
 export function comparePre(a: readonly string[], b: readonly string[]): number {
   if (a.length === 0 || b.length === 0) return Math.sign(b.length) - Math.sign(a.length);

@@ -1,4 +1,4 @@
-/** Usage history of a host: counters of the machine, metrics of the components on it, and files. */
+/** Usage history of a host: counters of the machine and of the components on it, stored in files. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
@@ -15,7 +15,7 @@ import { systemClock as clock } from '../process/process.ts';
 const TIMEOUT_MS = 5_000;
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** `state`: the kubelet's directory of state. */
+/** `state`: directory in which the kubelet keeps its state. */
 export function historyDeps(settings: Settings, state: string, log: Log): HistoryDeps {
   return {
     files: createHistoryFiles(join(state, 'usage-history')),
@@ -26,7 +26,7 @@ export function historyDeps(settings: Settings, state: string, log: Log): Histor
   };
 }
 
-/** Counters from the metrics of API server and store. A component that is starting or stopped has none. */
+/** Counters from the metrics of the API server and the store; undefined for a component that is starting or stopped. */
 async function componentCounters(settings: Settings, log: Log): Promise<ComponentCounters> {
   if (!settings.roles.has('master')) return { api: undefined, store: undefined };
   const files = masterFiles(settings.root);
@@ -48,7 +48,7 @@ async function componentCounters(settings: Settings, log: Log): Promise<Componen
 
 async function metricsOf(url: string, caFile: string, pair: PairFiles): Promise<string> {
   const [ca, cert, key] = await Promise.all([readFile(caFile), readFile(pair.cert), readFile(pair.key)]);
-  // A connection of its own for each request: certificates are renewed, and one handshake a minute costs little.
+  // Each request opens a connection, because certificates are renewed and one handshake per minute costs little.
   const dispatcher = new Agent({ connect: { ca, cert, key }, maxResponseSize: MAX_BYTES });
   try {
     const { statusCode, body } = await request(url, { dispatcher, signal: AbortSignal.timeout(TIMEOUT_MS) });

@@ -1,11 +1,14 @@
-/** Operations on volumes whose file system may hang, in a separate process. */
+/** Operations on volumes in a separate process, because a volume's file system may hang. */
 import { join, normalize } from 'node:path';
 import { runVolumeCall } from '../../kubelet/io/files/index.ts';
 import { createMounter } from '../../kubelet/io/host-facts/index.ts';
 import { resolvedLinks } from '../config/data-links.ts';
 import { selfCommand } from '../process/assets.ts';
 
-/** Paths that the host process accesses itself: its own directories, without the volumes that are mounted for pods. */
+/**
+ * Splits paths into two groups. `isOwn`: whether the host process accesses a path itself, that is, in its own
+ * directories but outside of volumes that are mounted for pods. `helper`: command that accesses the other paths.
+ */
 export async function foreignPaths(root: string, volumeDirectory: string) {
   const named = ['etc/origin', 'var/lib/origin'].map((directory) => join(root, directory));
   const own = [...named, ...(await Promise.all(named.map(resolvedLinks)))];

@@ -1,4 +1,4 @@
-/** Dependencies of the kubelet's volumes on this host: CSI drivers, registration sockets and the host's tools. */
+/** Dependencies of the kubelet's volumes on this host: CSI drivers, registration sockets and programs of the host. */
 
 import { lstat, mkdir, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -21,8 +21,8 @@ export function volumeDeps(log: Log): VolumeDeps {
 }
 
 /**
- * Links `/var/lib/kubelet`, which drivers' manifests use, to the kubelet's directory. Undefined if another program's
- * directory is in its place.
+ * Links `/var/lib/kubelet`, the path in manifests of CSI drivers, to the kubelet's directory. Resolves with the link;
+ * undefined if another program uses the path.
  */
 export async function linkDriverRoot(root: string, volumes: string): Promise<string | undefined> {
   const link = driverRoot(root);

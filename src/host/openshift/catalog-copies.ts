@@ -1,6 +1,6 @@
 /**
- * Copies of catalogs on this master. Reports them in annotations of its Node, and copies from other masters the
- * catalogs that the operator lifecycle manager lists there.
+ * Copies of operator catalogs on this master. The master reports its catalogs in annotations of its Node. It also
+ * copies from other masters the catalogs that the operator lifecycle manager lists in these annotations.
  */
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ import { editedVersion, firstVersion, lacking } from '../../openshift/operators/
 import { CatalogCopies } from '../../openshift/operators/olm/io/index.ts';
 import { fromMasters, type Masters } from '../../openshift/updates/io/index.ts';
 
-/** A check costs a few file system calls and writes only changes. */
+/** The interval is short, because a check needs only a few file system calls and writes only changes. */
 const POLL_MS = 15_000;
 
 export interface CatalogHost {
@@ -58,8 +58,8 @@ class CatalogFollower {
   readonly #wanted: () => ReadonlyMap<string, CatalogCopy>;
   #versions: Map<string, CatalogCopy> | undefined;
   /**
-   * Result of the previous check. A catalog is reported only if two checks agree, so that one in the middle of an edit
-   * is not.
+   * Digests that the previous check found. A catalog is reported only if two checks find the same digest, so that a
+   * catalog is not reported while it is edited.
    */
   #seen: Readonly<Record<string, string>> = {};
   #written = '';
@@ -124,7 +124,7 @@ class CatalogFollower {
     const versions = this.#versions ?? new Map<string, CatalogCopy>();
     const own = versions.get(name);
     const missing = lacking(own, newest);
-    // A catalog that is being edited, or an entry that is not a catalog, is kept.
+    // A catalog that is being edited is not replaced, nor is an entry that is not a catalog.
     const isSettled = own === undefined ? await isAbsent(join(directory, name)) : this.#seen[name] === own.digest;
     if (missing === undefined || !isCatalogName(name) || !isSettled) return;
     try {

@@ -27,7 +27,7 @@ export interface OperatedHost extends ProbedHost {
 }
 
 const own = { version: PRODUCT_VERSION, kubernetes: KUBERNETES_VERSION.gitVersion } as const;
-/** OpenShift's lease. A shorter duration would cause too many flash writes for a faster change of the leader. */
+/** The lease that OpenShift uses. Its duration is long, because renewals write to flash memory. */
 const LEASE = { namespace: 'openshift-cluster-version', name: 'version' } as const;
 const LEASE_TIMES = { leaseDurationMs: 15_000, renewDeadlineMs: 12_000, retryPeriodMs: 5_000 } as const;
 
@@ -61,7 +61,7 @@ async function leadWhenElected(
   log: Log,
 ): Promise<() => Promise<void>> {
   const { root, embedded, localVolumes } = settings;
-  // Through the balancer, so that it can lead while the API server of its own host does not answer.
+  // The client uses the balancer, so that this host can lead while its own API server does not answer.
   const admin = await openClient(
     masterFiles(root).adminKubeconfig,
     'cluster-version-operator/hyperedge',

@@ -1,6 +1,7 @@
 /**
- * The profile of the cluster on a worker: received on joining, stored in `joined.yaml`, and followed in
- * `kube-system/hyperedge-config`. A profile in the host's own bootstrap file takes precedence; masters use only that.
+ * The profile of the cluster on a worker. The worker receives it on joining, stores it in `joined.yaml`, and follows
+ * changes in `kube-system/hyperedge-config`. A profile in the host's bootstrap file takes precedence. Masters use only
+ * their bootstrap file.
  */
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
@@ -29,7 +30,7 @@ export async function profileOfHost(settings: ProfiledHost): Promise<Profile> {
   return joined?.cluster.openshiftProfile ?? settings.openshift.profile;
 }
 
-/** Follows the profile until the informers stop. */
+/** Updates the stored profile when the cluster's profile changes, until the informers stop. */
 export function followProfile({ settings, informers, restartKubelet, log }: ProfileFollower): void {
   if (settings.roles.has('master')) return;
   const { namespace, name } = SETTINGS_MAP;

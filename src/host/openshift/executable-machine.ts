@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import type { Architecture } from '../../api/releases/manifest.ts';
 import { CodedError } from '../../base/errors.ts';
 
-/** ELF's e_machine. Source: elf(5). */
+/** Values of e_machine in the ELF header. Source: elf(5). */
 const MACHINES: Readonly<Record<Architecture, number>> = { x64: 62, arm64: 183 };
 const MACHINE_OFFSET = 18;
 

@@ -24,9 +24,9 @@ export interface ProbedHost {
   readonly settings: Settings;
   readonly cgroups: CgroupFileSystem;
   readonly driver: CgroupDriver;
-  /** False with CNI plug-ins, which have links of their own. */
+  /** Whether the pod network uses the host's own bridge. False with CNI plug-ins, which have their own links. */
   readonly ownBridge: boolean;
-  /** The fault of the pod network that could not be repaired. */
+  /** Fault of the pod network that could not be repaired; undefined if there is none. */
   readonly networkProblem: () => string | undefined;
 }
 
@@ -35,7 +35,7 @@ const DNS_PORT = 53;
 const STORE_MS = 900;
 const COMMIT_MS = 10_000;
 const SERVICE_PORT = 443;
-/** A server that denies anonymous access to its health is running. */
+/** Whether a status shows that the server runs. A server that denies anonymous access to its health endpoint runs. */
 const answers = (status: number): boolean => status < 400 || status === 401 || status === 403;
 
 export function hostProbes({ settings, cgroups, driver, ownBridge, networkProblem }: ProbedHost): HostProbes {
@@ -83,7 +83,7 @@ export function hostProbes({ settings, cgroups, driver, ownBridge, networkProble
   return probes;
 }
 
-/** cgroup paths of kubepods and its QoS levels in every hierarchy. */
+/** Paths of the cgroups of kubepods and its QoS classes in every hierarchy with the memory controller. */
 async function slices({ cgroup }: Settings, cgroups: CgroupFileSystem, driver: CgroupDriver): Promise<string[]> {
   const root = rootComponents(cgroup.root);
   const paths = [kubepodsPath(root), qosPath(root, 'Burstable'), qosPath(root, 'BestEffort')];
@@ -93,7 +93,7 @@ async function slices({ cgroup }: Settings, cgroups: CgroupFileSystem, driver: C
     .flatMap(({ mount }) => paths.map((path) => mount + directoryName(driver.name, path)));
 }
 
-/** Probes on a connection that is kept until it fails. */
+/** Probe of this host's store member. It keeps its connection until a request fails. */
 function probeOwnMember({ root, ports }: Settings): Probe {
   let admin: EtcdAdmin | undefined;
   return async () => {
@@ -121,7 +121,10 @@ export const storeProbe =
     };
   };
 
-/** Uses any member, because it forwards the request to the leader. */
+/**
+ * Raises the level of the store through any member, which forwards the request to the leader. Resolves with whether the
+ * newest level is reached.
+ */
 export const storeCommit =
   (root: string): CommitStore =>
   async () => {

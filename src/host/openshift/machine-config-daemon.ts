@@ -1,4 +1,4 @@
-/** Machine config of this host: files, units and kernel arguments of its pool. */
+/** Machine config of this host: the daemon that applies files, units and kernel arguments of its pool. */
 
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,10 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { withLogFile } from './machine-config-log.ts';
 
-/** Shorter than upstream's, because these nodes do not reboot. */
+/**
+ * Time limit for a node to become Ready after a change. It is shorter than upstream's, because these nodes do not
+ * reboot.
+ */
 const READY_TIMEOUT_MS = 300_000;
 const SETTLE_MS = 30_000;
 
@@ -41,8 +44,8 @@ export interface MachineConfigParts {
 }
 
 /**
- * Completes or undoes a change that a power failure has interrupted. Must run before any component reads those files.
- * Never throws.
+ * Completes or undoes a change that a power failure has interrupted. Called before any component reads the changed
+ * files. Never throws.
  */
 export async function replayMachineConfig({ root }: Settings, log: Log): Promise<void> {
   try {
@@ -52,7 +55,7 @@ export async function replayMachineConfig({ root }: Settings, log: Log): Promise
   }
 }
 
-/** Units and programs of the machine are changed only if the host's root is the machine's own. */
+/** Starts the daemon. systemd units and kernel arguments are changed only if the root is `/`. */
 export async function startMachineConfig(parts: MachineConfigParts): Promise<MachineConfigDaemon> {
   const { settings, nodeName, informers, client, recorder, images, restartKubelet } = parts;
   const log = withLogFile(parts.log, join(settings.paths.run, DAEMON_LOG), () => clock.nowMs());
@@ -72,7 +75,7 @@ export async function startMachineConfig(parts: MachineConfigParts): Promise<Mac
     clock,
     log,
   });
-  // A file of the distribution may have unsupported content; the host starts without it.
+  // The distribution's own files may have unsupported content. An error is logged, and the host starts without them.
   await withContainersRegistries(settings).then(
     (registries) => images.useRegistries(registries),
     (error: unknown) => log.warn('registries of /etc/containers not used', { error: messageOf(error) }),
@@ -81,7 +84,10 @@ export async function startMachineConfig(parts: MachineConfigParts): Promise<Mac
   return daemon;
 }
 
-/** registries.yaml and the bootstrap file take precedence. Throws CodedError 'bad-config'. */
+/**
+ * Registry options of the host, merged with the files in /etc/containers. registries.yaml and the bootstrap file take
+ * precedence. Throws CodedError 'bad-config'.
+ */
 async function withContainersRegistries(settings: Settings): Promise<RegistryOptions> {
   const [own, pool] = await Promise.all([registryOptions(settings), containersRegistries(settings.root)]);
   return {
@@ -91,14 +97,14 @@ async function withContainersRegistries(settings: Settings): Promise<RegistryOpt
   };
 }
 
-/** Files and boot loader below the root of a host. */
+/** Access to the files and the boot loader below the root of a host. */
 export function machineConfigParts({ root, machineConfig }: Pick<Settings, 'root'> & Partial<Settings>) {
   const disk = createDisk(root);
   return {
     files: createHostFiles(disk, createDirectoryWatch(root, watchPath)),
     kernel: createHostKernel(disk, { programs: root === '/' }),
     parse: {
-      // Synchronous, because the input is limited and small.
+      // The synchronous function does not block for long, because the input is small and limited.
       inflate: (bytes: Uint8Array, maxOutputLength: number): Uint8Array => gunzipSync(bytes, { maxOutputLength }),
       parsed: new WeakMap<object, ParsedIgnition>(),
       ...(machineConfig === undefined ? {} : { sshUser: machineConfig.sshUser }),

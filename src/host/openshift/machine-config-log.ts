@@ -1,4 +1,4 @@
-/** Copies the machine config daemon's log to a file, which the pod `machine-config-daemon` shows. */
+/** Copies the log of the machine config daemon to a file. The pod `machine-config-daemon` prints this file. */
 import { appendFile, mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createLog, type Log } from '../../base/log.ts';
@@ -8,7 +8,7 @@ import { DAEMON } from '../../openshift/machine-config/core/pools/daemon-set.ts'
 const MAX_BYTES = 256 * 1024;
 const MODE = 0o600;
 
-/** Returns a log that also appends to `path`, in order. Write errors are ignored. */
+/** Returns a log that also appends its lines to `path` in order. Write errors are ignored. */
 export function withLogFile(log: Log, path: string, nowMs: () => number, maxBytes = MAX_BYTES): Log {
   let last: Promise<unknown> = Promise.resolve();
   const write = async (line: string): Promise<void> => {
@@ -16,7 +16,7 @@ export function withLogFile(log: Log, path: string, nowMs: () => number, maxByte
     const { size } = await stat(path).catch(() => ({ size: 0 }));
     await (size + line.length > maxBytes ? writeFile : appendFile)(path, line, { mode: MODE });
   };
-  // Quotes of values stay unescaped, because scripts search for upstream's sentences in the output of `oc logs`.
+  // Quotation marks in values are not escaped, because scripts search the output of `oc logs` for upstream's sentences.
   const sink = {
     write: (line: string): void => {
       last = last

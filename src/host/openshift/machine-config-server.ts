@@ -15,7 +15,10 @@ import { systemClock as clock } from '../process/process.ts';
 
 const RETRY_MS = 10_000;
 
-/** Returns the function that stops it. A port that is in use is retried and does not stop the host. */
+/**
+ * Starts the server and returns a function that stops it. If the port is in use, the server retries and the host
+ * continues without it.
+ */
 export function startMachineConfigServer(settings: Settings, client: ApiClient, log: Log): () => Promise<void> {
   if (!settings.roles.has('master')) return async () => {};
   const { machineConfigServer: port } = settings.ports;

@@ -11,7 +11,7 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 
 const LEASE = { namespace: 'kube-system', name: 'hyperedge-manifests' } as const;
 
-/** Starts to apply the deploy directory of a master to the cluster. Returns the function that stops it. */
+/** Starts to apply the deploy directory of a master to the cluster. Returns a function that stops this. */
 export async function deployManifests(settings: Settings, log: Log): Promise<() => Promise<void>> {
   const path = settings.embedded.manifests;
   if (path === undefined || !settings.roles.has('master')) return async () => {};
@@ -26,7 +26,7 @@ export async function deployManifests(settings: Settings, log: Log): Promise<() 
   const deployer = new ManifestDeployer({
     directory: createManifestDirectory(path, watchPath),
     host,
-    // Held for one round only, so that an idle cluster renews no lease for an unchanged directory.
+    // The lease is held only while files are applied, so that an unchanged directory causes no renewals.
     exclusively: async (work) => {
       const elector = createLeaderElector({ client: api.client, ...LEASE, identity: host, clock, random, log });
       electors.add(elector);

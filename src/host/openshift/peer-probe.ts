@@ -1,4 +1,4 @@
-/** The probe by which a host checks another one that is being updated. */
+/** Probe of another host. During an update of that host, its result shows whether the host is reachable. */
 import { readFile } from 'node:fs/promises';
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
@@ -16,15 +16,16 @@ export function peerProbe(
   client: ApiClient,
 ): (node: Node, signal: AbortSignal) => Promise<void> {
   const clusterCa = (): Promise<string> => readFile(nodeFiles(root).clientCa, 'utf8');
-  // The certificates of kubelets have an authority of their own, which only masters have as a file.
+  // Certificates of kubelets are signed by a separate authority. Only masters have this authority in a file, so it is
+  // read from the API.
   const kubeletCa = async (): Promise<string> => {
     const { name, namespace } = KUBELET_CA_MAP;
     const map = await client.resource(resources.configMaps).get(name, namespace);
     return `${await clusterCa()}\n${map.data?.[KUBELET_CA_KEY] ?? ''}`;
   };
-  // A server that denies anonymous access to its health is running.
+  // A server that denies anonymous access to its health endpoint runs.
   const accept = (code: number): boolean => code < 400 || code === 401 || code === 403;
-  // Cached, because each probe keeps its connection.
+  // Probes are reused, because each probe keeps its connection.
   const probes = new Map<string, Probe>();
   return async ({ metadata, status }, signal) => {
     const address = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address;

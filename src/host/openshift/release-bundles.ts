@@ -1,4 +1,4 @@
-/** `hyperedge bundle`: releases as signed files. */
+/** `hyperedge bundle`: creates, verifies, imports and lists releases as signed files. */
 
 import { execFile } from 'node:child_process';
 import { createHash, type KeyObject } from 'node:crypto';
@@ -48,14 +48,14 @@ export interface CreateOptions {
   readonly key: string;
   readonly executables: ReadonlyMap<string, string>;
   readonly channels: readonly string[];
-  /** Required if no executable for this host's architecture is given, which could be queried. */
+  /** Required unless an executable for this host's architecture is given, which reports its version. */
   readonly version: string | undefined;
   readonly kubernetes: string | undefined;
 }
 
 const PROGRESS_MS = 20_000;
 
-/** Resolves with the manifest. Throws CodedErrors with the flag or file. */
+/** Creates a bundle and resolves with its manifest. Throws CodedErrors that name the flag or the file. */
 export async function createBundle(options: CreateOptions, onProgress?: OnProgress): Promise<ReleaseManifest> {
   const key = await keyFrom(options.key, parseSigningKey);
   const own = options.executables.get(process.arch);
@@ -87,7 +87,7 @@ export async function createBundle(options: CreateOptions, onProgress?: OnProgre
   return manifest;
 }
 
-/** Bytes to read for a bundle of these files: each is read for its digest and for the bundle. */
+/** Number of bytes to read for a bundle of these files. Each file is read twice: for its digest and for the bundle. */
 async function workOf(paths: Iterable<string>): Promise<number> {
   const sizes = await Promise.all(
     [...paths].map((path) =>
@@ -100,7 +100,7 @@ async function workOf(paths: Iterable<string>): Promise<number> {
   return sizes.reduce((sum, size) => sum + 2 * size, 0);
 }
 
-/** The store level of executables of this release; that of others is not known. */
+/** The store level of this release. The levels of other releases are unknown. */
 const levelOf = (version: string): Pick<ReleaseManifest, 'storeLevel'> =>
   version === PRODUCT_VERSION ? { storeLevel: NEWEST_LEVEL } : {};
 
@@ -117,7 +117,7 @@ async function versionOf(path: string): Promise<{ readonly version: string; read
   }
 }
 
-/** An offline bundle of executables of this release. Throws CodedErrors with the flag or file. */
+/** Creates an offline bundle with executables of this release. Throws CodedErrors that name the flag or the file. */
 export async function createOfflineBundle(
   options: Omit<OfflineOptions, 'key' | 'version' | 'onBytes'> & { readonly key: string },
   onProgress?: OnProgress,
@@ -137,7 +137,7 @@ export interface Comparison {
   readonly isSame: boolean;
 }
 
-/** Verifies a release or offline bundle and compares its executable for this machine with `executable`. */
+/** Verifies a release bundle or offline bundle and compares its executable for this architecture with `executable`. */
 export async function compareBundle(
   bundle: string,
   executable: string,
@@ -161,7 +161,10 @@ async function readEither(
   return (await readOffline(bundle, await trustedKeys(options), undefined)).manifest;
 }
 
-/** Verifies the whole bundle. `key`: a public key instead of the ones that this host trusts. */
+/**
+ * Verifies the signature and all files of a bundle. `key`: path of a public key to use instead of those that this host
+ * trusts.
+ */
 export async function verifyBundle(
   bundle: string,
   options: { readonly key: string | undefined; readonly root: string | undefined },
@@ -188,7 +191,7 @@ const bytesOf = ({ files }: ReleaseManifest): number => files.reduce((sum, { siz
 
 export interface ImportOptions {
   readonly root: string | undefined;
-  /** Accepts a release that is older than the cluster's version. */
+  /** Whether to accept a release that is older than the cluster's version. */
   readonly force: boolean;
 }
 
@@ -244,11 +247,11 @@ export interface ListedRelease {
   readonly kubernetes: string;
   readonly architectures: readonly string[];
   readonly channels: readonly string[];
-  /** Whether this master has all files. */
+  /** Whether this master has all files of the release. */
   readonly complete: boolean;
 }
 
-/** Newest first. */
+/** Releases that are announced in the cluster, newest first. */
 export async function listReleases(root: string | undefined): Promise<ListedRelease[]> {
   return onMaster(root, async ({ client, store }) => {
     const options = { namespace: RELEASE_NAMESPACE, labelSelector: RELEASE_LABEL };
@@ -272,7 +275,10 @@ export async function listReleases(root: string | undefined): Promise<ListedRele
   });
 }
 
-/** Masters then remove the files. Throws CodedError 'not-found', 'in-use'. */
+/**
+ * Deletes the announcement of a release; the masters then remove its files. Throws CodedErrors 'not-found' and
+ * 'in-use'.
+ */
 export async function removeRelease(root: string | undefined, version: string): Promise<void> {
   await onMaster(root, async ({ client }) => {
     const object = await clusterVersion(client);

@@ -1,4 +1,4 @@
-/** Keys that verify releases for this host: those of its bootstrap file and of the ConfigMap release-keys. */
+/** Keys that verify releases for this host, from the bootstrap file and the ConfigMap release-keys. */
 import type { KeyObject } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
@@ -42,7 +42,7 @@ export function keysOf(map: ConfigMap | undefined, refused: (name: string, why: 
     });
 }
 
-/** The given key, or those of the bootstrap file and the one of the release to which this executable belongs. */
+/** The given key. Without it, the keys in the bootstrap file and the key of this executable's release. */
 export async function trustedKeys(options: {
   readonly key: string | undefined;
   readonly root: string | undefined;
@@ -52,7 +52,7 @@ export async function trustedKeys(options: {
   return [...updates.keys, ...(RELEASE_KEY === '' ? [] : [RELEASE_KEY])].map(parseTrustedKey);
 }
 
-/** Throws CodedErrors that name the flag. */
+/** Reads a key from the file in `--key`. Throws CodedErrors that name the flag. */
 export async function keyFrom(path: string, parse: (text: string) => KeyObject): Promise<KeyObject> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw new CodedError('unreadable', `--key: ${messageOf(error)}`, { cause: error });

@@ -1,4 +1,4 @@
-/** Revisions on the disk of this host, for commands that work without an API server and without the host process. */
+/** Revisions on the disk of this host. Commands read them without the API server and the host process. */
 
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -13,7 +13,7 @@ export interface ListedRevision {
   readonly component: Operand;
   readonly revision: number;
   readonly state: 'good' | 'failed' | 'trial';
-  /** The revision runs on this host. */
+  /** Whether this host runs the revision. */
   readonly current: boolean;
   readonly created: string;
   readonly reason: string;
@@ -21,13 +21,13 @@ export interface ListedRevision {
   readonly error?: string;
 }
 
-/** Private files, which no command prints. */
+/** Names of private files. Commands do not print their content. */
 const SECRET = /\.(key|pem|kubeconfig)$|encryption/;
 
-/** Names for commands and their completion. */
+/** Operand names for commands and their completion. */
 export const OPERAND_NAMES: readonly string[] = OPERANDS;
 
-/** Throws CodedError 'not-found' for an unknown name. */
+/** The operand with the given name. Throws CodedError 'not-found' for an unknown name. */
 export function operandNamed(name: string): Operand {
   const found = OPERANDS.find((each) => each === name);
   if (found === undefined)
@@ -58,13 +58,13 @@ export async function listRevisions(root: string | undefined, only?: Operand): P
   return listed;
 }
 
-/** A revision that did not become healthy on this host, until its files are repaired. */
+/** A revision that did not become healthy on this host. It is listed until its files are repaired. */
 export interface FailedRevision {
   readonly operand: Operand;
   /** Container that the revision belongs to. */
   readonly component: ControlPlaneComponent;
   readonly revision: number;
-  /** Revision that runs instead. */
+  /** Number of the revision that runs instead. */
   readonly running: number;
   readonly failedAt: string;
   readonly error: string;
@@ -100,11 +100,14 @@ export function failureMessage({ operand, component, revision, running, error }:
 export interface FileDifference {
   readonly name: string;
   readonly change: 'added' | 'removed' | 'changed';
-  /** Lines with the prefix `-` or `+`; undefined if the content is private or not text. */
+  /** Changed lines with the prefix `-` or `+`; undefined if the content is private or not text. */
   readonly lines?: readonly string[];
 }
 
-/** Differences from `from` to `to`, or to the current files if `to` is undefined. Throws CodedError 'not-found'. */
+/**
+ * Differences between the files of revision `from` and those of revision `to`, or the current files if `to` is
+ * undefined. Throws CodedError 'not-found'.
+ */
 export async function diffRevisions(
   root: string | undefined,
   component: Operand,
@@ -125,8 +128,9 @@ export async function diffRevisions(
 }
 
 /**
- * Restores the configuration files of a revision to the directories of administrators; the host process installs them
- * as a new revision. Certificates and keys stay unless `all`. Resolves with the names of the restored files.
+ * Copies the configuration files of a revision back to the directories that administrators edit. The host process then
+ * installs them as a new revision. Certificates and keys are restored only with `all`. Resolves with the paths of the
+ * changed files.
  */
 export async function rollBack(
   root: string | undefined,
@@ -180,7 +184,10 @@ async function liveTexts(paths: Paths, of: ReadonlyMap<string, string>): Promise
 
 const MAX_LINES = 2_000;
 
-/** Longest common subsequence of lines, which is fast enough because configuration files are short. */
+/**
+ * Lines that differ, from a longest common subsequence. The algorithm is fast enough, because configuration files are
+ * short.
+ */
 function differingLines(before: string, after: string): string[] | undefined {
   const [left, right] = [before.split('\n'), after.split('\n')];
   if (left.length > MAX_LINES || right.length > MAX_LINES || before.includes('\0') || after.includes('\0'))

@@ -1,4 +1,4 @@
-/** Input files of each control-plane component, and the effect of a change of each. */
+/** Input files of each control-plane component, and whether a change of a file restarts or reloads the component. */
 
 import { basename, dirname, join } from 'node:path';
 import { parse, parseDocument } from 'yaml';
@@ -27,17 +27,17 @@ export const CONTAINERS: Readonly<Record<Operand, ControlPlaneComponent>> = {
 const CONFIG = 'master/master-config.yaml';
 const ENV = 'master/master.env';
 const ETCD_CONFIG = 'etcd/etcd.conf.yaml';
-/** Written by the host process. A running store does not need it. */
+/** File that the host process writes. It is not an input, because a running store does not read it. */
 const CLUSTER_ID = `etcd/${CLUSTER_ID_NAME}`;
-/** File names in OKD and in the example bootstrap file. */
+/** Names of the scheduler's configuration in OKD and in the example bootstrap file. */
 const SCHEDULER_CONFIGS = ['scheduler.yaml', 'scheduler.json'];
-/** Files that components follow while they run. */
+/** Files that components reload while they run. */
 export const FOLLOWED = /\.(crt|key|pem|kubeconfig)$/;
 const FOLLOWED_FLAGS = ['encryption-provider-config', 'authentication-config', 'authorization-config'];
 const LOG_LEVELS: Readonly<Record<string, number>> = { Debug: 4, Trace: 6, TraceAll: 8 };
 const CONTROLLERS_SECTIONS = new Set(['servingInfo', 'serviceAccountConfig', 'masterClients', 'controllerConfig']);
 
-/** Written by `overlayOf` from the operator's object. */
+/** Overlay from an operator.openshift.io object, as `overlayOf` writes it. */
 const OVERLAY = object({
   logLevel: optional(string),
   unsupportedConfigOverrides: optional(object({ apiServerArguments: optional(map(list(string))) })),
@@ -45,7 +45,7 @@ const OVERLAY = object({
 
 const OWN_RELEASE = { version: PRODUCT_VERSION, command: selfCommand() };
 
-/** The components of this host with their files. */
+/** Operands of this host with their input files. */
 export function operandFiles(settings: Settings, release = OWN_RELEASE): Map<Operand, OperandFiles> {
   const { paths, schedulerConfigFile } = settings;
   const master = dirname(paths.masterConfig);
@@ -109,7 +109,7 @@ function ofEtcd(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
   );
 }
 
-/** Files that the configuration references, directly or through other files. */
+/** Effect of a change of each file that the API server's configuration references, directly or through other files. */
 function ofApiServer(files: ReadonlyMap<string, Buffer>, directory: string): Map<string, Effect> {
   const names = new Set([...files.keys()].map((name) => name.slice('master/'.length)));
   const config = parsed(files.get(CONFIG));
@@ -135,7 +135,7 @@ function ofControllers(files: ReadonlyMap<string, Buffer>, directory: string): M
   return present(namedEffects([CONFIG, ENV, ...referred.map((name) => `master/${name}`)]), files);
 }
 
-/** Fallback for a configuration that is not valid YAML: all files whose names occur in it. */
+/** Input files for a configuration that is not valid YAML: all files whose names occur in its text. */
 function namedInText(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
   const text = files.get(CONFIG)?.toString('utf8') ?? '';
   const named = [...files.keys()].filter((name) => text.includes(name.slice('master/'.length)));
@@ -145,7 +145,7 @@ function namedInText(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
 const present = (effects: ReadonlyMap<string, Effect>, files: ReadonlyMap<string, Buffer>): Map<string, Effect> =>
   new Map([...effects].filter(([name]) => files.has(name)));
 
-/** Returns undefined for an invalid file, which the component itself reports. */
+/** The parsed file; undefined for an invalid file. The component itself reports the error. */
 function parsed(content: Buffer | undefined): unknown {
   if (content === undefined) return undefined;
   try {
@@ -156,8 +156,8 @@ function parsed(content: Buffer | undefined): unknown {
 }
 
 /**
- * Applies `logLevel` and `unsupportedConfigOverrides` of an operator.openshift.io object to a configuration file of the
- * component.
+ * The text of a component's configuration file with `logLevel` and `unsupportedConfigOverrides` of an
+ * operator.openshift.io object.
  */
 function overlaid(name: string, text: string, overlay: string): string {
   if (overlay === '' || (name !== ENV && name !== CONFIG)) return text;

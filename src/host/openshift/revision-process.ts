@@ -1,4 +1,4 @@
-/** Health and restarts of control-plane components, for their revisions. */
+/** Health checks and restarts of control-plane components for their revisions. */
 import { open } from 'node:fs/promises';
 import { toUid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -13,7 +13,7 @@ import type { HostRuntime } from '../node/runtime.ts';
 import { systemClock as clock } from '../process/process.ts';
 
 const PROBE_MS = 3_000;
-/** A component that exits this often after a start has failed. */
+/** Number of exits after a start with which a component counts as failed. */
 const CRASHES = 2;
 const LOG_TAIL_BYTES = 8 * 1024;
 const MAX_MESSAGE = 500;
@@ -27,7 +27,7 @@ export interface ProcessOptions {
 
 export function operandProcess({ settings, runtime, kubelet, component }: ProcessOptions): OperandProcess {
   let ended = new Set<string>();
-  /** Containers that were older when their age was first compared. The clock may be set after that. */
+  /** IDs of containers that are older than `sinceMs`. They are determined once, because the clock may be set later. */
   let older = new Set<string>();
   let since = 0;
   const containers = async (): Promise<ContainerStatus[]> =>
@@ -47,7 +47,7 @@ export function operandProcess({ settings, runtime, kubelet, component }: Proces
       for (const each of runs) {
         if (each.state !== 'exited' || ended.has(each.id)) continue;
         ended.add(each.id);
-        // The second attempt, which decides, does not wait for the back-off.
+        // The next attempt decides whether the revision has failed, so it must not be delayed by the back-off.
         kubelet()?.forgetBackOff(toUid(each.labels['io.kubernetes.pod.uid']));
       }
       if (ended.size >= CRASHES) {
@@ -87,7 +87,7 @@ async function probe({ ports }: Settings, component: ProcessOptions['component']
   if (code < 200 || code >= 400) throw new Error(`${path} answers ${code}: ${body.slice(0, MAX_MESSAGE)}`);
 }
 
-/** `; <line>` from the newest log that contains an error, or an empty string. */
+/** The last error in the newest log that contains one, as `; <line>`; otherwise an empty string. */
 async function lastError(podLogs: string, component: string): Promise<string> {
   const files = await findContainerLogs(podLogs, `master-${component}`, component, clock.nowMs()).catch(() => []);
   for (const file of files.slice(-2).reverse()) {

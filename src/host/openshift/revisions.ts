@@ -1,4 +1,4 @@
-/** Revisions of the control plane on a master: files, containers and the connection to the API. */
+/** Revisions of the control plane on a master: connects files, containers and the API. */
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,17 +19,19 @@ import { CONTAINERS, operandFiles } from './revision-inputs.ts';
 import { operandProcess } from './revision-process.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'hyperedge-revisions' } as const;
-/** Image name that installer pods show. No container is created from it. */
+/** Image name in the status of installer pods. No container is created from it. */
 const IMAGE = 'hyperedge.local/installer';
 /** Times of the leader election. They are short, because the leader creates only a few objects at a time. */
 const LEASE_MS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 500 };
 
 export interface ControlPlaneRevisions {
-  /** Connects to the API. Returns the function that stops it. */
+  /** Connects the revisions to the API. Returns a function that disconnects them. */
   start(kubelet: Pick<Kubelet, 'forgetBackOff'>): Promise<() => Promise<void>>;
-  /** Must be called before a requested restart of a component. */
+  /** Installs changed files as a new revision immediately. Called before a requested restart of a component. */
   adoptNow(component: string): Promise<void>;
-  /** Runs work that may write manifests. Components whose manifest changes restart with the current files. */
+  /**
+   * Runs `work`, which may write manifests. If a manifest has changed, its component restarts with the current files.
+   */
   around(work: () => Promise<void>): Promise<void>;
 }
 
@@ -39,7 +41,7 @@ const NONE: ControlPlaneRevisions = {
   around: (work) => work(),
 };
 
-/** Must be called after the files of the host are written and before the kubelet starts. */
+/** Prepares the revisions. Called after the files of the host are written and before the kubelet starts. */
 export async function prepareRevisions(
   settings: Settings,
   runtime: HostRuntime,
@@ -77,7 +79,7 @@ export async function prepareRevisions(
     async start(present) {
       kubelet = present;
       const context = { clock, random, log };
-      // Through the balancer, because the API server of this host is restarted by its own revisions.
+      // The client uses the balancer, because a new revision restarts the API server of this host.
       const { adminKubeconfig } = masterFiles(settings.root);
       const api = await openClient(adminKubeconfig, 'hyperedge-revisions', context, balancerUrl(settings));
       const informers = api.newInformers();

@@ -1,4 +1,6 @@
-/** A client from a kubeconfig file, which follows replaced certificates in the file. */
+/**
+ * A client from a kubeconfig. It reloads the credentials when the kubeconfig or a file that it references is replaced.
+ */
 
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -30,19 +32,22 @@ export interface ClientContext {
 
 export interface OpenedClient {
   readonly server: string;
-  /** PEM of the authority that the kubeconfig trusted when it was opened. */
+  /** Authority in PEM format that the kubeconfig contained when it was opened. */
   readonly caPem: string | undefined;
   readonly client: FenceableClient;
   /** Returns the current credentials. */
   credentials(): ClientCredentials;
-  /** With `lastKnown`, informers that request it keep their state across restarts of the process. */
+  /**
+   * Creates informers. If `lastKnown` is given, informers with this option restore their objects after a restart of the
+   * process.
+   */
   newInformers(lastKnown?: LastKnown): InformerFactory;
   close(): Promise<void>;
 }
 
 /**
- * `server`: another API server of the same cluster than the one in the file. Throws CodedError 'bad-config' or
- * 'unreadable' with the file.
+ * Opens a client. `server`: another API server of the same cluster, instead of the server in the kubeconfig. Throws
+ * CodedErrors 'bad-config' and 'unreadable' with the file.
  */
 export async function openClient(
   kubeconfig: string,
@@ -88,8 +93,8 @@ export async function openClient(
 }
 
 /**
- * Reads the kubeconfig and its PEM files once, and again when their directories change; `current` reads no file. Only
- * credentials are updated, not the server.
+ * Reads the kubeconfig and its PEM files now and whenever their directories change. `current` reads no file. A changed
+ * server URL is ignored.
  */
 function followCredentials(
   kubeconfig: string,

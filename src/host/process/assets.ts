@@ -1,6 +1,6 @@
 /**
- * Assets of the executable that must be files: the SQLite add-on and the worker threads. Unpacked once per content hash
- * into a private directory and verified by their digests at every start.
+ * Assets in the executable that must be files: the SQLite add-on and the scripts of worker threads. They are unpacked
+ * into a private directory, once per content hash. Each start verifies their digests.
  */
 
 import { existsSync, readFileSync } from 'node:fs';
@@ -15,19 +15,22 @@ import { sha256Hex } from '../../wire/digest.ts';
 
 interface Manifest {
   readonly hash: string;
-  /** SHA-256 by name. */
+  /** SHA-256 of each file, by name. */
   readonly files: Readonly<Record<string, string>>;
 }
 
 export interface Assets {
-  /** Undefined when running from source. */
+  /** Directory of the unpacked assets; undefined when Node runs the sources. */
   readonly directory: string | undefined;
   /** Absolute path of SQLite's native add-on. */
   readonly sqliteAddon: string;
 }
 
 declare global {
-  /** `file:` URL of the unpacked assets with a trailing slash; must be set before a worker thread is started. */
+  /**
+   * `file:` URL of the directory with the unpacked assets, with a trailing slash. It must be set before a worker thread
+   * is started.
+   */
   var hyperedgeAssets: string | undefined;
 }
 
@@ -39,7 +42,7 @@ export function selfCommand(): readonly string[] {
   return packaged ? [process.execPath] : [process.execPath, process.argv[1] ?? ''];
 }
 
-/** Unpacks missing or damaged assets. Throws CodedError 'assets' with the directory. */
+/** Unpacks missing and damaged assets. Throws CodedError 'assets' with the directory. */
 export async function openAssets(base: string = cacheDirectory()): Promise<Assets> {
   if (!packaged) return { directory: undefined, sqliteAddon: sourceAddon() };
   const manifest: Manifest = JSON.parse(getAsset('assets.json', 'utf8'));
@@ -53,19 +56,22 @@ export async function openAssets(base: string = cacheDirectory()): Promise<Asset
   return { directory, sqliteAddon: join(directory, 'better_sqlite3.node') };
 }
 
-/** A systemd unit file, such as `hyperedge.service`. */
+/** Content of a systemd unit file, such as `hyperedge.service`. */
 export async function unitFile(name: string): Promise<string> {
   if (packaged) return getAsset(`systemd/${name}`, 'utf8');
   return readFile(fileURLToPath(new URL(`../../../systemd/${name}`, import.meta.url)), 'utf8');
 }
 
-/** Completion scripts and man pages by their paths below the root; none when running from source. */
+/** Contents of the completion scripts and man pages, by path relative to the root; empty when Node runs the sources. */
 export function shellFiles(): ReadonlyMap<string, string> {
   const texts: Readonly<Record<string, string>> = packaged ? JSON.parse(getAsset('shell-files.json', 'utf8')) : {};
   return new Map(Object.entries(texts));
 }
 
-/** A JSON document that only some requests need; undefined if this build does not contain it. */
+/**
+ * Parses a JSON document in the executable. Only some requests need it, so it is loaded on demand. Undefined if this
+ * build does not contain it.
+ */
 export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown> {
   if (packaged) return JSON.parse(getAsset(name, 'utf8'));
   const file = fileURLToPath(new URL(`../../api/schema/generated/${name}`, import.meta.url));
@@ -77,7 +83,7 @@ export function consoleFiles(): ConsoleFiles | undefined {
   if (packaged)
     return {
       manifest: JSON.parse(getAsset('console.json', 'utf8')),
-      // The data stay where the executable is mapped.
+      // The bytes are not copied. They are mapped with the executable.
       contents: new Uint8Array(getRawAsset('console.bin')),
     };
   const file = (name: string): string => fileURLToPath(new URL(`../../../dist/console/${name}`, import.meta.url));
@@ -89,8 +95,8 @@ export function consoleFiles(): ConsoleFiles | undefined {
 }
 
 /**
- * Third-party notices of the executable. Throws CodedError 'not-found' when running from source, which contains no
- * packages.
+ * Notices of third-party packages in the executable. Throws CodedError 'not-found' when Node runs the sources, because
+ * these contain no packages.
  */
 export function thirdPartyNotices(): string {
   if (packaged) return getAsset('licenses.txt', 'utf8');
@@ -100,7 +106,7 @@ export function thirdPartyNotices(): string {
   );
 }
 
-/** Directory for unpacked assets: the machine's cache for root, the user's otherwise. */
+/** Directory for unpacked assets: a cache of the machine for root, or a cache of the user. */
 export function cacheDirectory(): string {
   const configured = process.env['HYPEREDGE_CACHE'];
   if (configured !== undefined && configured !== '') return configured;
@@ -136,13 +142,13 @@ async function unpack(base: string, directory: string, manifest: Manifest): Prom
     await rename(temporary, directory);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
-    // Another process of the same version has unpacked the same content.
+    // The directory may exist because another process with the same assets has just unpacked them.
     if (await isIntact(directory, manifest)) return;
     throw error;
   }
 }
 
-/** Searches `node_modules` in the parents of the sources. */
+/** Finds the add-on in `node_modules` of a parent directory of the sources. */
 function sourceAddon(): string {
   let directory = dirname(fileURLToPath(import.meta.url));
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Child processes of this process that must not outlive it. A child that is spawned `detached` is meant to outlive it
- * (container monitors, the keeper of the balancer's port, the update guard) and is left alone.
+ * Child processes that must end with this process. Children that are spawned with `detached` are not tracked, because
+ * they must continue after this process: container monitors, the keeper of the balancer's port and the update guard.
  */
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
@@ -17,13 +17,16 @@ interface StartedChild {
 }
 
 export interface OwnChildren {
-  /** Terminates the children, kills those that do not exit, and waits for their exit within a time limit. */
+  /** Sends SIGTERM to the children, kills those that do not exit, and waits for them within a time limit. */
   end(log: Log): Promise<void>;
   /** Stops tracking. */
   dispose(): void;
 }
 
-/** Tracks the children that this thread spawns from now on. Kills them when this process exits without `end`. */
+/**
+ * Tracks children that this thread spawns after the call. If this process exits without a call of `end`, the children
+ * are killed.
+ */
 export function trackChildren(): OwnChildren {
   const running = new Set<ChildProcess>();
   const started = (message: unknown): void => {

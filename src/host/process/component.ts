@@ -1,4 +1,4 @@
-/** The process of a control-plane component: configuration, log, start, signals, stop. */
+/** Process of a control-plane component: reads its configuration, starts it, and stops it at a signal. */
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { readMasterLogLevel } from '../config/master-env.ts';
@@ -15,7 +15,7 @@ export interface ComponentFlags {
   readonly logLevel: number | undefined;
 }
 
-/** Longer than an orderly stop, shorter than the static pod's grace period. */
+/** Time limit of a stop. It is longer than an orderly stop and shorter than the grace period of the static pod. */
 const STOP_TIMEOUT_MS = 8_000;
 
 type Start = (onFatal: (error: Error) => void) => Promise<Component>;
@@ -23,7 +23,7 @@ type Start = (onFatal: (error: Error) => void) => Promise<Component>;
 /** Loads a component on demand, so that its process does not load the code of other components. */
 type LoadComponent = () => Promise<(options: ComponentOptions) => Promise<Component>>;
 
-/** Runs until a signal. Resolves with the exit code; throws CodedErrors of the configuration. */
+/** Runs the component until a signal. Resolves with the exit code. Throws CodedErrors of the configuration. */
 export async function runComponent(
   name: 'api' | 'controllers',
   load: LoadComponent,
@@ -47,17 +47,20 @@ export async function runComponent(
   });
 }
 
-/** A member that was removed from its cluster exits with 0, as in etcd, because a restart could not succeed. */
+/**
+ * Whether the store member was removed from its cluster. The process then exits with 0, as etcd does, because a restart
+ * would fail.
+ */
 export function hasLeft(error: unknown): boolean {
   return error instanceof CodedError && error.code === 'removed';
 }
 
-/** Starts the component and stops it at a signal or a fatal error. */
+/** Starts the component and stops it at a signal or after a fatal error. */
 export async function runUntilSignal(log: Log, start: Start): Promise<number> {
   scrubEnvironment();
   endOnDefect(log);
   const lag = watchLag(log);
-  // Keeps the process alive until its servers listen.
+  // Keeps the process running until its servers listen.
   const hold = setInterval(() => {}, 1 << 30);
   const interrupted = untilSignal(log);
   let failed: Error | undefined;
@@ -67,7 +70,8 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
       failed = error;
       fatal.resolve();
     });
-    // A component that still waits for its store or API server has no state to stop.
+    // A signal during the start exits immediately. A component that waits for its store or API server has no state to
+    // save.
     const component = await Promise.race([starting, interrupted.signal.then(() => undefined)]);
     if (component === undefined) process.exit(0);
     collectLessOften();
@@ -82,6 +86,6 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
     clearInterval(hold);
   }
   if (failed !== undefined) log.error('component failed', { error: failed.message });
-  // Open handles of libraries must not keep a stopped component alive.
+  // The process exits explicitly, because open handles of libraries would keep it running.
   process.exit(failed === undefined || hasLeft(failed) ? 0 : 1);
 }

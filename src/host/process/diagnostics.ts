@@ -1,7 +1,7 @@
 /**
- * Statistics of a process for support bundles: heap, event loop and open resources. Each process of a host answers on a
- * Unix socket of its own in a private directory. It works without an API server, costs nothing until it is requested,
- * and writes a report of its own if the process ends with a fatal error of V8, such as an exhausted heap.
+ * Statistics of a process for support bundles: heap, event loop and open resources. Each process of a host has its own
+ * Unix socket in a private directory and works without the API server. Statistics are collected only for a request. If
+ * V8 ends the process with a fatal error, such as an exhausted heap, Node writes a report.
  */
 import { existsSync } from 'node:fs';
 import { chmod, rm } from 'node:fs/promises';
@@ -17,7 +17,7 @@ const SAMPLE_MS = 1000;
 const RESOLUTION_MS = 10;
 const MAX_DUMP_BYTES = 4 << 20;
 export const DUMP_SUFFIX = '.sock';
-/** Longest path of a Unix socket, unix(7). */
+/** Maximum length of a Unix socket's path in bytes. Source: unix(7). */
 const MAX_SOCKET_PATH = 107;
 
 export interface ProcessDump {
@@ -32,7 +32,7 @@ export interface ProcessDump {
   readonly heapSpaces: ReturnType<typeof getHeapSpaceStatistics>;
   readonly eventLoop: {
     readonly sampleMs: number;
-    /** Share of the time since the start in which the loop was busy. */
+    /** Share of time since the start in which the event loop was busy. */
     readonly utilization: number;
     readonly sampledUtilization: number;
     readonly delayMs: Readonly<Record<'min' | 'mean' | 'p50' | 'p99' | 'max', number>>;
@@ -41,17 +41,17 @@ export interface ProcessDump {
   readonly resources: Readonly<Record<string, number>>;
 }
 
-/** Directory of the sockets, and of the reports of fatal errors. */
+/** Directory of the sockets and of the reports about fatal errors. */
 export const diagnosticsBelow = (root: string): string => join(root, 'var/lib/origin/diagnostics');
 
-/** Samples the event loop for a second. */
+/** Collects the statistics. The event loop is sampled for a second. */
 export async function dumpProcess(component: string): Promise<ProcessDump> {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   const before = performance.eventLoopUtilization();
   delay.enable();
   await new Promise((resolve) => setTimeout(resolve, SAMPLE_MS));
   delay.disable();
-  // The histogram contains the interval of its timer.
+  // Subtracts the timer interval, because the histogram contains the interval plus the delay.
   const late = (nanoseconds: number): number => Math.max(0, Math.round(nanoseconds / 1e4) / 100 - RESOLUTION_MS);
   const resources: Record<string, number> = {};
   for (const type of process.getActiveResourcesInfo()) resources[type] = (resources[type] ?? 0) + 1;
@@ -81,7 +81,7 @@ export async function dumpProcess(component: string): Promise<ProcessDump> {
   };
 }
 
-/** Does nothing if the directory does not exist, as for a component that runs outside of a host. */
+/** Serves the statistics. Without the directory, nothing is served: the component runs outside of a host. */
 export async function serveDiagnostics(directory: string, component: string, log: Log): Promise<{ stop(): void }> {
   if (!existsSync(directory)) return { stop: () => {} };
   reportFatalErrors(directory, component);
@@ -89,7 +89,7 @@ export async function serveDiagnostics(directory: string, component: string, log
   if (Buffer.byteLength(socket) > MAX_SOCKET_PATH) return { stop: () => {} };
   let running: Promise<ProcessDump> | undefined;
   const server = createServer({ requestTimeout: 5000, maxHeaderSize: 4096 }, (_incoming, response) => {
-    // Requests at the same time share a sample.
+    // Simultaneous requests share one sample.
     running ??= dumpProcess(component).finally(() => {
       running = undefined;
     });
@@ -116,13 +116,19 @@ export async function serveDiagnostics(directory: string, component: string, log
   };
 }
 
-/** The report of the last fatal error replaces that of an earlier one. Environment and network are left out. */
+/**
+ * Makes Node write a report when V8 ends the process. It replaces the report of an earlier error. Environment variables
+ * and network addresses are omitted.
+ */
 function reportFatalErrors(directory: string, component: string): void {
   const settings = { directory, filename: `fatal-${component}.json`, excludeEnv: true, excludeNetwork: true };
   Object.assign(process.report, { ...settings, reportOnFatalError: true });
 }
 
-/** Throws CodedError 'failed' if the process does not answer, for example because its event loop is blocked. */
+/**
+ * Requests the statistics of a process. Throws CodedError 'failed' if the process does not answer, for example because
+ * its event loop is blocked.
+ */
 export function requestDump(socket: string, signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const fail = (error: unknown): void => reject(new CodedError('failed', `${socket}: ${messageOf(error)}`));

@@ -1,6 +1,6 @@
 /**
- * The helper programs in the executable (runc, conmon, nft, ip, socat, setfattr) with their loader and libraries.
- * Unpacked once per content hash into a private directory and verified at every start.
+ * The helper programs in the executable (runc, conmon, nft, ip, socat, setfattr) with their dynamic loader and
+ * libraries. They are unpacked into a private directory, once per content hash. Each start verifies them.
  */
 
 import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -14,18 +14,18 @@ import { cacheDirectory, packaged } from './assets.ts';
 import { HELPER_PREFIX, type HelperManifest } from './helper-manifest.ts';
 
 const decompress = promisify(zstdDecompress);
-/** SHA-256 of the unpacked files by path. */
+/** File with the SHA-256 of each unpacked file, by path. */
 const DIGESTS = 'digests.json';
 
 export interface HelperContents {
   readonly manifest: HelperManifest;
-  /** Compressed with Zstandard. */
+  /** Returns all files, concatenated and compressed with Zstandard. */
   contents(): Uint8Array;
 }
 
 /**
- * Prepends the directory of the helper programs to this process's search path and resolves with it. Undefined if the
- * host's own programs are used.
+ * Prepends the directory of the helper programs to PATH and resolves with the directory; undefined if the host's own
+ * programs are used.
  */
 export async function useHelpers(settings: { readonly hostTools: boolean }): Promise<string | undefined> {
   const directory = settings.hostTools ? undefined : await openHelpers();
@@ -33,7 +33,7 @@ export async function useHelpers(settings: { readonly hostTools: boolean }): Pro
   return directory;
 }
 
-/** Returns undefined when running from source, and in an executable built without helper programs. */
+/** The helper programs in the executable; undefined when Node runs the sources or if the executable contains none. */
 export function embeddedHelpers(): HelperContents | undefined {
   if (!packaged || !getAssetKeys().includes('helpers.json')) return undefined;
   const manifest: HelperManifest = JSON.parse(getAsset('helpers.json', 'utf8'));
@@ -96,13 +96,16 @@ async function unpack(directory: string, { manifest, contents }: HelperContents)
     await rename(temporary, directory);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
-    // Another process of the same version has unpacked the same content.
+    // The directory may exist because another process with the same programs has just unpacked them.
     if (await isIntact(directory, manifest)) return;
     throw error;
   }
 }
 
-/** Replaces the prefix in the strings of an ELF file; the rest of each string's space is filled with zero bytes. */
+/**
+ * Replaces the placeholder by the directory in all strings of an ELF file. Each shorter string is padded with zero
+ * bytes.
+ */
 export function relocate(content: Buffer, directory: string): void {
   if (Buffer.byteLength(directory) > HELPER_PREFIX.length)
     throw new Error(`the path is longer than ${HELPER_PREFIX.length} bytes; set HYPEREDGE_CACHE to a shorter one`);

@@ -12,9 +12,10 @@ const TIMEOUT_MS = 10_000;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Notifies systemd that the process is ready. Does nothing without `NOTIFY_SOCKET`. Node has no Unix datagram sockets,
- * so `systemd-notify` sends the message: as root with this process's pid, otherwise with its own, which systemd accepts
- * only with `NotifyAccess=all`. Never throws; a failure is logged.
+ * Notifies systemd that the process is ready. Without `NOTIFY_SOCKET` there is no unit to notify. Node does not support
+ * Unix datagram sockets, so the program `systemd-notify` sends the message. As root, it sends the message with the PID
+ * of this process; otherwise with its own PID, which systemd accepts only with `NotifyAccess=all`. A failure is logged,
+ * never thrown.
  */
 export async function notifyReady(environment: Environment, log: Log): Promise<void> {
   const socket = socketOf(environment);
@@ -30,8 +31,8 @@ export async function notifyReady(environment: Environment, log: Log): Promise<v
 }
 
 /**
- * Keeps the unit's watchdog (`WatchdogSec`) from restarting this process while its event loop runs and its file
- * operations finish. Does nothing without `WATCHDOG_USEC`; a failure is logged once.
+ * Notifies the unit's watchdog (`WatchdogSec`) while the event loop runs and file operations finish. If either hangs,
+ * systemd restarts this process. Does nothing without `WATCHDOG_USEC`. A failure is logged once.
  */
 export function keepWatchdog(
   environment: Environment,

@@ -1,9 +1,12 @@
-/** Commands of this executable as child processes with low priority, which delay no event loop. */
+/** Runs commands of this executable in child processes with low priority, so that they do not block the event loop. */
 import { execFile } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { selfCommand } from './assets.ts';
 
-/** Resolves with the output; rejects with the error output. Aborting `signal` ends the process. */
+/**
+ * Resolves with the standard output of the command. Rejects with the text on its standard error. An aborted `signal`
+ * ends the child.
+ */
 export function runOwnCommand(args: readonly string[], signal: AbortSignal, timeoutMs: number): Promise<string> {
   const [file = '', ...before] = selfCommand();
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Parts of every server process: clock, randomness, log on stderr, signals. */
+/** Functions that every server process uses: clock, random numbers, log on stderr, signals. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { type Clock, MAX_TIMER_MS, type RandomSource } from '../../base/clock.ts';
@@ -9,7 +9,8 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   setTimer: (delayMs, callback) => {
-    // Node fires longer timers immediately. Callers set their timers again within 24 days.
+    // Node fires timers that exceed the maximum immediately, so the delay is limited to about 24 days. Callers set
+    // their timers again.
     const timer = setTimeout(callback, Math.min(delayMs, MAX_TIMER_MS));
     timer.unref();
     return { cancel: () => clearTimeout(timer) };
@@ -22,7 +23,10 @@ export const systemRandom: RandomSource = {
   bytes: (length) => randomBytes(length),
 };
 
-/** Writes lines synchronously; a line that cannot be written (a pipe without a reader, a full disk) is dropped. */
+/**
+ * Writes lines synchronously. A line is dropped if it cannot be written, for example to a pipe without a reader or on a
+ * full disk.
+ */
 export function descriptorSink(...descriptors: readonly number[]): LogSink {
   return {
     write: (line) => {
@@ -30,7 +34,7 @@ export function descriptorSink(...descriptors: readonly number[]): LogSink {
         try {
           writeSync(descriptor, `${line}\n`);
         } catch {
-          // EAGAIN, EPIPE, ENOSPC: a failure of the log cannot be logged.
+          // EAGAIN, EPIPE or ENOSPC. A failure of the log cannot be logged.
         }
       }
     },
@@ -48,7 +52,9 @@ export function createProcessLog(
   return createLog({ component, level, sink, least, nowMs: () => Date.now() });
 }
 
-/** Resolves with the first SIGINT or SIGTERM; the second calls `hurry`, and without `hurry` exits the process. */
+/**
+ * `signal` resolves at the first SIGINT or SIGTERM. The second signal calls `hurry`; without `hurry` the process exits.
+ */
 export function untilSignal(
   log: Log,
   hurry?: () => void,
@@ -86,14 +92,14 @@ export function endOnDefect(log: Log): void {
   process.on('unhandledRejection', end);
 }
 
-/** Children must not inherit the parent's NODE_OPTIONS. */
+/** Removes environment variables of Node, which child processes must not inherit. */
 export function scrubEnvironment(): void {
   for (const name of ['NODE_OPTIONS', 'NODE_PATH', 'NODE_REPL_EXTERNAL_MODULE', 'NODE_EXTRA_CA_CERTS']) {
     delete process.env[name];
   }
 }
 
-/** Logs a blocked event loop, a common cause of time-outs. */
+/** Logs when the event loop was blocked, which is a common cause of time-outs. */
 export function watchLag(log: Log, thresholdMs = 200): { stop(): void } {
   const periodMs = 500;
   let expected = performance.now() + periodMs;

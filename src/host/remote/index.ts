@@ -1,4 +1,4 @@
-/** Administration of this host for the kubelet's server. */
+/** Administration of this host through the kubelet's server. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -41,7 +41,7 @@ export function hostAdministration(settings: Settings): HostAdministration {
   });
   const restarts = new RemoteRestarts({
     components: COMPONENTS.filter((name) => (name === 'etcd' ? ownsStore(settings) : settings.roles.has('master'))),
-    // The same request as that of `hyperedge master-restart`.
+    // Sends the request that `hyperedge master-restart` sends.
     restart: async (component) => {
       await callControl(paths.controlSocket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);
     },
@@ -67,7 +67,7 @@ export function hostAdministration(settings: Settings): HostAdministration {
     return { store, ring, level };
   };
   return {
-    // Requests that arrive together share one reading.
+    // Simultaneous requests share one report.
     store: () => {
       pending ??= gathered().finally(() => {
         pending = undefined;

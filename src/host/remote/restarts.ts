@@ -1,6 +1,7 @@
 /**
- * Restarts of control-plane components for requests over the network, one at a time. The outcome is kept, because the
- * restart of an API server or of the store can break the connection that waits for it.
+ * Restarts of control-plane components that are requested over the network. One component is restarted at a time. The
+ * outcome is stored, because the restart of an API server or of the store can interrupt the connection of the client
+ * that waits for it.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -15,7 +16,7 @@ export interface RestartPlaces {
   readonly components: readonly string[];
   /** Resolves when the component is ready; rejects with the reason if it is not. */
   restart(component: string): Promise<void>;
-  /** Reason why no component may be restarted now. */
+  /** Resolves with a reason if no component may be restarted now; otherwise with undefined. */
   refusal(): Promise<string | undefined>;
   readonly clock: Pick<Clock, 'nowMs'>;
 }
@@ -38,7 +39,10 @@ export class RemoteRestarts {
     };
   }
 
-  /** Starts a restart, which continues if the client disconnects. Throws CodedErrors before anything is stopped. */
+  /**
+   * Starts a restart. The restart continues if the client disconnects. Throws CodedErrors only before the component is
+   * stopped.
+   */
   async start(component: string): Promise<StartedRestart> {
     const { components } = this.#places;
     if (components.length === 0)
@@ -79,7 +83,10 @@ export class RemoteRestarts {
   }
 }
 
-/** Reason to refuse a restart: an update is confirmed only if no component restarts for a minute. */
+/**
+ * Reason to reject restarts while an update is in progress; undefined otherwise. An update is confirmed only if no
+ * component restarts for a minute.
+ */
 export function updateInProgress(record: string): string | undefined {
   const { phase, to } = parseSwitchRecord(record) ?? {};
   if (phase !== 'trying' && phase !== 'rollingBack') return undefined;

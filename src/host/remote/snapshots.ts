@@ -1,4 +1,4 @@
-/** Snapshots of this host's store for requests over the network: list, save and read. */
+/** Snapshots of this host's store, for requests over the network: lists, saves and reads them. */
 import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,11 +13,11 @@ const READ_BYTES = 256 * 1024;
 export interface SnapshotPlaces {
   readonly directory: string;
   schedule(): Promise<SnapshotSchedule>;
-  /** Saves a snapshot into `directory`. Resolves with the JSON text of the file. */
+  /** Saves a snapshot in `directory`. Resolves with a description of the file as JSON. */
   save(signal: AbortSignal): Promise<string>;
 }
 
-/** One snapshot is saved at a time, and one is read at a time. */
+/** Access to the snapshots. At most one snapshot is saved and one is read at a time. */
 export class RemoteSnapshots {
   readonly #places: SnapshotPlaces;
   readonly #stopping = new AbortController();
@@ -58,7 +58,7 @@ export class RemoteSnapshots {
     return typeof saved === 'object' && saved !== null ? saved : {};
   }
 
-  /** Size of the newest partial file. */
+  /** Bytes written so far to the newest incomplete snapshot. */
   async savedBytes(): Promise<number> {
     const { directory } = this.#places;
     const parts = (await readdir(directory).catch(() => [])).filter(isSnapshotPart);
@@ -68,8 +68,8 @@ export class RemoteSnapshots {
   }
 
   /**
-   * Opens a listed file without following a symbolic link. The file stays readable when it is removed. Throws
-   * CodedErrors 'not-found' and 'busy'.
+   * Opens a listed snapshot without following a symbolic link. The snapshot can be read to its end even if it is
+   * removed. Throws CodedErrors 'not-found' and 'busy'.
    */
   async open(name: string): Promise<OpenSnapshot> {
     if (this.#isReading)
@@ -83,7 +83,7 @@ export class RemoteSnapshots {
       if (listed === undefined) throw missing(name);
       const file = await open(join(this.#places.directory, listed.name), constants.O_RDONLY | constants.O_NOFOLLOW);
       const { size } = await file.stat();
-      // The size that is announced is the size that is sent.
+      // The stream ends at the announced size, even if the file grows.
       const content = file.createReadStream({ end: Math.max(0, size - 1), highWaterMark: READ_BYTES });
       return { name: listed.name, bytes: size, content, close };
     } catch (error) {
@@ -93,7 +93,7 @@ export class RemoteSnapshots {
     }
   }
 
-  /** Ends a snapshot that is being saved. */
+  /** Aborts a save in progress and waits for its end. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#saving?.catch(() => undefined);

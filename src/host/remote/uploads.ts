@@ -1,7 +1,7 @@
 /**
- * Archives that are uploaded to this host: image archives and update bundles. The body is streamed to a private file on
- * the file system of the image store and imported by a child process. One upload is accepted at a time. The directory
- * is emptied at the start of the host process, so an interrupted upload leaves no file behind.
+ * Archives that are uploaded to this host: image archives and update bundles. The body is written to a private file on
+ * the file system of the image store; then a child process imports the file. One upload is accepted at a time. The
+ * directory is emptied at the start of the host process, so that interrupted uploads leave no files.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, rm, statfs } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { CodedError, isDiskFull, messageOf } from '../../base/errors.ts';
 import type { Upload, UploadKind, UploadLimits } from '../../kubelet/administration-port.ts';
 
 const MAX_BYTES = 16 * 1024 ** 3;
-/** The archive and its unpacked layers are on the disk at the same time. */
+/** Number of copies on the disk at the same time: the archive and its unpacked layers. */
 const COPIES = 2;
 /** Share of the file system that an upload leaves free. */
 const RESERVE = 0.05;
@@ -21,9 +21,9 @@ const CHECK_BYTES = 64 * 1024 ** 2;
 export interface UploadPlaces {
   readonly directory: string;
   readonly maxBytes?: number;
-  /** Imports the file. Resolves with the result as JSON text; rejects with the reason. */
+  /** Imports the file. Resolves with the result as JSON text, or rejects with the reason. */
   importFile(kind: UploadKind, file: string, name: string | undefined, signal: AbortSignal): Promise<string>;
-  /** Default: of the file system of the directory. */
+  /** Free and total bytes. By default, those of the directory's file system. */
   space?(): Promise<{ readonly free: number; readonly total: number }>;
 }
 
@@ -45,7 +45,10 @@ export class RemoteUploads {
     return { isBusy: this.#running !== undefined, maxBytes: this.#maxBytes, freeBytes: await this.#freeBytes() };
   }
 
-  /** Throws CodedErrors 'busy', 'too-large', 'no-space', and 'rejected' with the reason of the import. */
+  /**
+   * Receives and imports an archive. Throws CodedErrors 'busy', 'too-large', 'no-space', and 'rejected' with the reason
+   * of the import.
+   */
   async import(upload: Upload, signal: AbortSignal, onReceived: () => void): Promise<object> {
     if (this.#running !== undefined)
       throw new CodedError('busy', 'another archive is being uploaded to this host; wait until it is imported');
@@ -85,7 +88,7 @@ export class RemoteUploads {
     let checked = 0;
     try {
       signal.throwIfAborted();
-      // The request stays open after a refusal, so that the client gets the reason.
+      // The request is not destroyed on an error, so that the client receives the response with the reason.
       for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         received += chunk.length;
         if (received - checked >= CHECK_BYTES || received > this.#maxBytes) {
@@ -108,7 +111,7 @@ export class RemoteUploads {
 
   async #check(received: number): Promise<void> {
     this.#checkSize(received);
-    // The received bytes are on the disk already.
+    // The free space does not include the received bytes, because they are already on the disk.
     await this.#checkSpace(0);
   }
 
@@ -125,7 +128,7 @@ export class RemoteUploads {
     if (free < bytes || free <= 0) throw noSpace(free);
   }
 
-  /** Size of the largest archive that leaves the reserve free. */
+  /** Size of the largest archive that can be imported without using the reserve. */
   async #freeBytes(): Promise<number> {
     const { free, total } = await (this.#places.space?.() ?? this.#space());
     return Math.max(0, Math.floor((free - total * RESERVE) / COPIES));
@@ -150,7 +153,7 @@ export class RemoteUploads {
     await mkdir(this.#places.directory, { recursive: true, mode: 0o700 });
   }
 
-  /** Removes what an earlier process left. A failure is reported by the first upload. */
+  /** Removes files of an earlier process. If the removal fails, the first upload reports the error. */
   async #clean(): Promise<void> {
     await rm(this.#places.directory, { recursive: true, force: true }).catch(() => undefined);
   }

@@ -1,6 +1,6 @@
 /**
- * The cluster that this host's store belongs to, recorded beside the store's authority. With it a missing store, for
- * example on a file system that is not mounted yet, is not replaced by an empty one.
+ * The ID of the cluster to which this host's store belongs, in a file beside the store's authority. If the store is
+ * missing although this file exists, for example because its file system is not mounted yet, no empty store is created.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -18,22 +18,27 @@ import { clusterIdFile, readClusterId, STORE_FILE } from '../store/cluster-id.ts
 const POLL_MS = 300;
 const ANSWER_MS = 2_000;
 
-/** Throws CodedError 'store-missing' with the commands for both possible decisions. */
+/**
+ * Checks that a recorded store exists. Throws CodedError 'store-missing' with the commands for both possible decisions.
+ */
 export async function checkStorePresent(settings: Settings): Promise<void> {
   if (!ownsStore(settings)) return;
   const { etcdConfig, etcdData: dataDirectory } = settings.paths;
   const id = await readClusterId(etcdConfig);
-  // An interrupted fallback has left a complete store beside its place.
+  // An interrupted restoration may have left a complete store in the directory `restored`.
   const places = ['', 'restored'].map((name) => join(dataDirectory, name, STORE_FILE));
   if (id === undefined || places.some(existsSync)) return;
-  // One of several members gets its data from the other members, and the store itself refuses to create a second
-  // cluster. Without a configuration file this host is the only member.
+  // If the store has several members, this member receives its data from them, and the store itself refuses to create a
+  // second cluster. Without a configuration file, this host is the only member.
   const own = existsSync(etcdConfig) ? await ownEtcd(settings.root) : undefined;
   if (own?.cluster.state === 'existing' || (own?.cluster.members.length ?? 1) > 1) return;
   throw storeMissing({ id, dataDirectory });
 }
 
-/** Records the cluster as soon as this host's member answers, unless the signal aborts before. */
+/**
+ * Writes the cluster's ID to the file as soon as this host's member answers. Ends without a record if `signal` is
+ * aborted.
+ */
 export async function recordCluster(settings: Settings, signal: AbortSignal, log: Log): Promise<void> {
   if (!ownsStore(settings)) return;
   const { root, ports, paths } = settings;

@@ -1,6 +1,6 @@
 /**
- * A host that leaves its cluster by itself, because its Machine was deleted or its temporary control plane is no longer
- * needed. The host process stops with all pods, leaves the cluster, and removes its data.
+ * Departure of a host from its cluster. It departs when its Machine is deleted, or when its temporary control plane is
+ * no longer needed. The host process stops all pods, leaves the cluster, and removes the host's data.
  */
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
@@ -18,11 +18,11 @@ import { followHandover, writeComplete } from './handover.ts';
 import type { Host } from './host.ts';
 
 export interface Departure {
-  /** Deletes the data instead of keeping a copy. */
+  /** Whether the data is deleted instead of moved to a backup. */
   readonly purge: boolean;
   /**
-   * `released`: its Machine was deleted, so the host offers itself again. `handover`: its control plane was temporary,
-   * so the host process ends.
+   * `released`: the Machine was deleted, so the host offers itself again. `handover`: the temporary control plane is no
+   * longer needed, so the host process ends.
    */
   readonly why: 'released' | 'handover';
   /** Time limit for evictions. */
@@ -37,26 +37,26 @@ export interface DepartureWatch {
 const DRAIN_MS = 60_000;
 
 /**
- * Resolves `departs` when this host must leave its cluster: after an administrator has released it, or when a temporary
- * control plane is no longer needed. It never resolves on other hosts.
+ * Watches for the departure of this host. `departs` resolves when an administrator has released the host, or when its
+ * temporary control plane is no longer needed. On other hosts it never resolves.
  */
 export function watchDeparture(settings: Settings, log: Log, progress: Progress): DepartureWatch {
   if (settings.offer !== undefined && settings.joined) {
     const { released, stop } = followRelease(settings, log.named('offer'));
-    // The Machine's controller has already drained the Node.
+    // The controller of the Machine has already drained the Node.
     const departs = released.then(({ purge }): Departure => ({ purge, why: 'released', drainTimeoutMs: 0 }));
     return { departs, stop };
   }
   if (settings.handover !== undefined && !settings.joined) {
     const { done, stop } = followHandover(settings, settings.handover.masters, log.named('handover'), progress);
-    // The host may be unplugged next, so the keys of the cluster must not stay on it.
+    // The data is deleted, because the host may be unplugged next and must not keep the keys of the cluster.
     const departs = done.then((): Departure => ({ purge: true, why: 'handover', drainTimeoutMs: DRAIN_MS }));
     return { departs, stop };
   }
   return { departs: new Promise(() => {}), stop: () => {} };
 }
 
-/** Throws CodedErrors; the host then still belongs to its cluster. */
+/** Performs the departure. Throws CodedErrors; then the host still belongs to its cluster. */
 export async function depart(
   { purge, why, drainTimeoutMs }: Departure,
   settings: Settings,
@@ -83,6 +83,6 @@ export async function depart(
   progress.note('bootstrap complete: the control plane runs on the masters; this host may be unplugged');
   if (settings.root !== '/' || !(await systemdRuns())) return;
   await disableService('/');
-  // After a mere exit, systemd would restart the service.
+  // The unit is stopped explicitly, because systemd would restart it after an exit.
   await systemctl('--no-block', 'stop', SERVICE);
 }

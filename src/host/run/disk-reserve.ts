@@ -1,6 +1,6 @@
 /**
- * Disk space that is reserved while there is plenty, and released when the host process starts on a full disk, so that
- * the control plane, logs and cleanup can write. The store has its own reserve.
+ * Reserved disk space. It is created while enough space is free. If the disk is full when the host process starts, the
+ * reserve is released, so that the control plane, logs and cleanup can write. The store has a separate reserve.
  */
 import { mkdir, open, rm, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -9,17 +9,17 @@ import { isDiskFull, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 
 const MOST_BYTES = 16 << 20;
-/** Limit as a share of the file system, for small ones. */
+/** Maximum share of the file system that the reserve may use. It limits the reserve on small file systems. */
 const SHARE = 1 / 32;
-/** Free space that must remain, in multiples of the reserve. */
+/** Multiple of the reserve that must be free before the reserve is created. */
 const SPARE = 8;
-/** Delay that leaves the disk to the start of the control plane. */
+/** Delay of the first check, so that the reserve is not written during the start of the control plane. */
 const FIRST_CHECK_MS = 15_000;
 const CHECK_MS = 60_000;
 const PIECE = 256 << 10;
 
 export interface DiskReserve {
-  /** Creates the reserve now or later, when there is enough space. Returns the function that stops it. */
+  /** Creates the reserve as soon as there is enough space. Returns a function that ends the attempts. */
   keep(): () => void;
 }
 
@@ -67,7 +67,7 @@ export async function openDiskReserve(file: string, clock: Clock, log: Log): Pro
   };
 }
 
-/** Returns false if there is not enough space. */
+/** Writes the reserve. Returns false if there is not enough space. */
 async function reserveSpace(file: string): Promise<boolean> {
   const { freeBytes, reserveBytes } = await roomBeside(file);
   const size = await stat(file).then(
@@ -78,7 +78,7 @@ async function reserveSpace(file: string): Promise<boolean> {
   if (freeBytes < SPARE * reserveBytes) return false;
   const handle = await open(file, 'w', 0o600);
   try {
-    // A compressing file system would reserve no space for zeros.
+    // The content is not compressible, because a compressing file system would store zeros without using space.
     const piece = Buffer.alloc(PIECE);
     for (let i = 0; i < PIECE; i += 4) piece.writeUInt32LE(Math.imul(i + 1, 0x9e37_79b1) >>> 0, i);
     for (let written = 0; written < reserveBytes; written += PIECE) await handle.write(piece);

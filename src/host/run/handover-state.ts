@@ -6,7 +6,7 @@ export interface HandoverFacts {
   /** Name of the temporary master. */
   readonly own: string;
   readonly nodes: readonly Node[];
-  /** Addresses of the service `default/kubernetes`. */
+  /** Addresses of the Service `default/kubernetes`. */
   readonly apiAddresses: readonly string[];
   /** Undefined if the cluster uses an external store. */
   readonly members: readonly Pick<MemberReport, 'name' | 'role' | 'state' | 'lag'>[] | undefined;
@@ -19,7 +19,10 @@ const isFull = ({ lag }: Pick<MemberReport, 'lag'>): boolean => lag !== undefine
 
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
-/** Sorted names of Ready Nodes with the role, their own API server and a member of the store that has the whole log. */
+/**
+ * Sorted names of the masters that can continue without the temporary master. Such a master is Ready, serves the API,
+ * and has a healthy store member with almost the whole log.
+ */
 export function readyMasters({ own, nodes, apiAddresses, members }: HandoverFacts): string[] {
   return nodes
     .filter((node) => {

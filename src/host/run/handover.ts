@@ -1,7 +1,7 @@
 /**
- * The temporary control plane of a new cluster. It waits until the wanted number of other masters run, each with a
- * voting member of the store and an API server, and then marks the bootstrap as complete in `kube-system/bootstrap`, as
- * upstream.
+ * The temporary control plane of a new cluster. It waits until the configured number of other masters run, each with an
+ * API server and a store member. Then it sets the bootstrap status to complete in `kube-system/bootstrap`, as upstream
+ * does.
  */
 
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -26,16 +26,16 @@ import { readyMasters } from './handover-state.ts';
 const POLL_MS = 2_000;
 const RELEASE_MS = 20_000;
 const CONFIG_MAP = { namespace: 'kube-system', name: 'bootstrap' } as const;
-/** Marker of a completed handover. It is outside of the directories that are deleted with the data. */
+/** Marker file of a completed handover. It is not in a directory that is deleted with the data. */
 const COMPLETE = 'var/lib/hyperedge-bootstrap/complete';
 
-/** `ready`: names of masters that are ready. */
+/** State file. `ready`: names of the masters that are ready. */
 const STATE = object({ ready: list(string), wanted: number });
 export type HandoverState = Decoded<typeof STATE>;
 
 const stateFile = (run: string): string => join(run, 'handover.json');
 
-/** State of a host with a temporary control plane; undefined for other hosts and before the start. */
+/** State of a host with a temporary control plane; undefined on other hosts and before the first check. */
 export async function readHandover(run: string): Promise<HandoverState | undefined> {
   const content = await readFile(stateFile(run), 'utf8').catch(() => undefined);
   return content === undefined ? undefined : decodeJson(STATE, content, 'handover');
@@ -128,7 +128,7 @@ async function declareComplete(client: ApiClient): Promise<void> {
   }
 }
 
-/** Stops the controllers while their API server still runs, so that they release their leases. */
+/** Stops the controllers while the API server still runs, so that they can release their leases. */
 async function releaseLeases({ paths }: Settings): Promise<void> {
   await rm(join(paths.staticPods, 'controller.yaml'), { force: true });
   for (const beganMs = clock.monotonicMs(); clock.monotonicMs() - beganMs < RELEASE_MS; await wait(250)) {

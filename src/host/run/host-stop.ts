@@ -1,15 +1,18 @@
-/** Stop of the host process: time limits, and detection of a machine shutdown. */
+/** Stop of the host process within time limits, and detection of a shutdown of the machine. */
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServiceManager } from '../../kubelet/io/systemd/index.ts';
 import { within } from '../process/process.ts';
 
-/** More than a pod's default grace period of 30 s. */
+/** Time limit of a stop. It exceeds a pod's default grace period of 30 s. */
 const STOP_TIMEOUT_MS = 45_000;
 const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 
-/** Kills the pods when the time limit expires; returns false if that exceeds its time limit as well. */
+/**
+ * Waits for the stop. When the time limit expires, kills the pods and waits for a second time limit. Returns false if
+ * that expires as well.
+ */
 export async function stopInTime(stopping: Promise<void>, hurry: AbortController, log: Log): Promise<boolean> {
   if (await within(stopping, STOP_TIMEOUT_MS)) return true;
   log.warn('pods not ended in time; killing them', { ms: STOP_TIMEOUT_MS });
@@ -20,8 +23,8 @@ export async function stopInTime(stopping: Promise<void>, hurry: AbortController
 }
 
 /**
- * Whether systemd is shutting the machine down. False if systemd does not answer in time: it may be waiting for this
- * unit to stop.
+ * Whether systemd is shutting down the machine. False if systemd does not answer in time: systemd may itself be waiting
+ * until this unit has stopped.
  */
 export async function isMachineShuttingDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
   const answer = serviceManager.goingDown();

@@ -1,4 +1,4 @@
-/** `hyperedge run`: starts the services of this host in the order that follows from their needs, and stops them. */
+/** `hyperedge run`: starts the services of this host in an order that respects their dependencies, and stops them. */
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Progress } from '../../base/progress.ts';
@@ -16,15 +16,17 @@ import { preparation } from './services/preparation.ts';
 import { slowStages } from './start-stages.ts';
 
 export interface Host {
-  /** Resolves when the Node object was first reported Ready. */
+  /** Resolves when the Node was reported Ready for the first time. */
   readonly ready: Promise<void>;
   /** Path of the administrator's kubeconfig; undefined on a host that is not a master. */
   readonly kubeconfig: string | undefined;
-  /** True once a reset or uninstall has requested that the stop ends the pods. */
+  /** Whether a reset or uninstall has requested that the stop ends the pods. */
   endsPods(): boolean;
-  /** True while the machine itself is being shut down or rebooted. */
+  /** Whether the machine is being shut down or rebooted. */
   goingDown(): Promise<boolean>;
-  /** Aborting `hurry` kills pods without their grace periods; a stop after its timeout does so too. */
+  /**
+   * Stops the host. Pods are killed without their grace periods when `hurry` is aborted or when the time limit expires.
+   */
   stop(options: { readonly keepPods: boolean; readonly hurry: AbortController }): Promise<void>;
 }
 
@@ -32,9 +34,9 @@ export interface HostOptions {
   readonly settings: Settings;
   readonly log: Log;
   readonly progress: Progress;
-  /** Copies of the lines of this process. */
+  /** Stores copies of the log lines of this process for log forwarding. */
   readonly logTap: LogTap;
-  /** Reads the settings again, after this host has joined a cluster. */
+  /** Reads the settings again. Called after this host has joined a cluster. */
   readonly reload: () => Promise<Settings>;
   /** Aborted if the process is stopped before the host has started. */
   readonly signal: AbortSignal;
@@ -42,7 +44,10 @@ export interface HostOptions {
 
 export const HOST_SERVICES = serviceList([...preparation, ...clusterAccess, ...node, ...extensions]);
 
-/** Throws CodedErrors of one line; the services that had started are then stopped, and their pods keep running. */
+/**
+ * Starts the services. Throws CodedErrors of one line; then the services that have started are stopped, and their pods
+ * keep running.
+ */
 export async function startHost({
   settings: given,
   log,

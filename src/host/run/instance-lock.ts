@@ -1,4 +1,7 @@
-/** One host process per root: a pid file that is created atomically and is stale once its process has exited. */
+/**
+ * Ensures that only one host process runs per root, by a pid file that is created atomically. The file is stale if its
+ * process has exited.
+ */
 import { link, mkdir, readFile, rm, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
@@ -9,7 +12,7 @@ export interface InstanceLock {
 
 const ATTEMPTS = 5;
 
-/** Throws CodedError 'in-use' with the pid of the lock's holder. */
+/** Acquires the lock. Throws CodedError 'in-use' with the PID of the process that holds it. */
 export async function takeInstanceLock(pidFile: string, root: string): Promise<InstanceLock> {
   const own = await identityOf(process.pid);
   const temporary = `${pidFile}.${process.pid}`;
@@ -39,7 +42,7 @@ export async function takeInstanceLock(pidFile: string, root: string): Promise<I
   }
 }
 
-/** Pid of the process that holds the lock; undefined if there is none. */
+/** PID of the process that holds the lock; undefined if no running process holds it. */
 export async function lockHolder(pidFile: string): Promise<number | undefined> {
   const holder = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
   const pid = Number(holder.split(' ')[0]);
@@ -51,11 +54,11 @@ async function release(pidFile: string, own: string): Promise<void> {
     await unlink(pidFile).catch(ignore('the next start removes a stale file'));
 }
 
-/** Pid and start time, because the pid alone may have been reused; '' if the process does not exist. */
+/** PID and start time of a process; '' if it does not exist. The start time is necessary, because PIDs are reused. */
 async function identityOf(pid: number): Promise<string> {
   if (!Number.isInteger(pid) || pid <= 0) return '';
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // A zombie has released its files.
+  // A zombie has closed its files, so it counts as exited.
   return stat === '' || fields[0] === 'Z' ? '' : `${pid} ${fields[19] ?? ''}`;
 }

@@ -1,4 +1,4 @@
-/** Last known API objects, kept on this host for a start without the API server. */
+/** Last known API objects. This host stores them for a start without the API server. */
 import type { Log } from '../../base/log.ts';
 import { createLastKnown, type LastKnown } from '../../client/index.ts';
 import type { Settings } from '../config/settings.ts';
@@ -8,8 +8,8 @@ import { createSealedFiles } from '../process/sealed-files/sealed-files.ts';
 const STOP_MS = 2_000;
 
 /**
- * Must be stopped before pods end: ending pods release their objects, which the next start may need without an API
- * server.
+ * Opens the stored objects. The caller must stop this before pods end: the end of a pod removes its objects, but the
+ * next start may need them without the API server.
  */
 export function openLastKnown({ paths, nodeName }: Pick<Settings, 'paths' | 'nodeName'>, log: Log): LastKnown {
   const files = createSealedFiles({ directory: paths.lastKnown, keyFile: paths.lastKnownKey, nodeName });

@@ -1,6 +1,6 @@
 /**
  * Conditions of the Node about maintenance: the next expiry of a certificate, and the last snapshot of the store. Users
- * who may read nodes see them without access to the host.
+ * without access to the host can read them with the Node.
  */
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -20,26 +20,29 @@ import { listSnapshots } from '../store/administration.ts';
 const DOCTOR = 'run "hyperedge doctor --check certificates" on this host';
 const HOUR_MS = 3_600_000;
 const EXPIRES_SOON_MS = 14 * 24 * HOUR_MS;
-/** A snapshot is overdue after this many intervals of the schedule. */
+/** Number of intervals of the schedule after which a snapshot is overdue. */
 const LATE_INTERVALS = 2;
 
 export interface Expiry {
   readonly file: string;
-  /** Undefined if the file cannot be read as a certificate. */
+  /** Undefined if the file is not a valid certificate. */
   readonly notAfterMs: number | undefined;
 }
 
 export interface SnapshotFacts {
-  /** Interval of the schedule; undefined if it is off. */
+  /** Interval of the schedule; undefined if no snapshots are scheduled. */
   readonly every: string | undefined;
-  /** Directory of the snapshots if it is not the host's own. It is not read, because it may not answer. */
+  /**
+   * Directory of the snapshots if the schedule names another one than the host's own. Its snapshots are not read,
+   * because its file system may not answer.
+   */
   readonly elsewhere: string | undefined;
   readonly newest: { readonly takenMs: number; readonly bytes: number } | undefined;
-  /** Time since the first observation. */
+  /** Milliseconds since the host process started. */
   readonly observedMs: number;
 }
 
-/** Undefined for a host without certificates. */
+/** The condition CertificateExpiresSoon; undefined if the host has no certificates. */
 export function expiryCondition(certificates: readonly Expiry[], nowMs: number): HostCondition | undefined {
   const type = 'CertificateExpiresSoon';
   const damaged = certificates.find(({ notAfterMs }) => notAfterMs === undefined);
@@ -79,7 +82,10 @@ export function snapshotCondition(
     : { type, status: 'False', reason: 'SnapshotsAreSaved', message: `${last}; every ${every}` };
 }
 
-/** Reads the facts once an hour beside the reports of the Node, so that no report waits for a disk. */
+/**
+ * Returns the conditions. The facts are read once an hour and asynchronously, so that no report of the Node waits for a
+ * disk.
+ */
 export function createMaintenanceConditions(settings: Settings, log: Log): NonNullable<KubeletDeps['conditions']> {
   const startMs = clock.monotonicMs();
   let known: readonly HostCondition[] = [];

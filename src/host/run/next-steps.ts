@@ -1,4 +1,4 @@
-/** Commands that are printed once the node is Ready. Each of them works exactly as printed. */
+/** Commands that are printed when the node is Ready. Users can run them exactly as printed. */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 

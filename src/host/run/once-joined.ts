@@ -1,4 +1,4 @@
-/** Settings of a host that has joined its cluster. A host that has not joined yet joins first. */
+/** Settings of a host after it has joined its cluster. A host that has not joined yet joins first. */
 import { access } from 'node:fs/promises';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -19,7 +19,7 @@ export interface JoiningHost {
   readonly signal: AbortSignal;
 }
 
-/** Throws CodedErrors of one line. */
+/** Joins the cluster if necessary and resolves with the settings. Throws CodedErrors of one line. */
 export async function settingsOnceJoined(host: JoiningHost): Promise<Settings> {
   const { log, progress, reload, signal } = host;
   const settings = await settingsOnceClaimed(host);
@@ -33,7 +33,10 @@ export async function settingsOnceJoined(host: JoiningHost): Promise<Settings> {
   return reload();
 }
 
-/** Adds the join settings of a host that has offered itself, once a Machine has claimed it. */
+/**
+ * On a host that offers itself, waits until a Machine claims it and resolves with settings that contain the join
+ * settings.
+ */
 async function settingsOnceClaimed({ settings, log, progress, signal }: JoiningHost): Promise<Settings> {
   const { offer, joined, join } = settings;
   if (offer === undefined || joined || join !== undefined) return settings;
@@ -41,7 +44,7 @@ async function settingsOnceClaimed({ settings, log, progress, signal }: JoiningH
   return { ...settings, join: await offerUntilClaimed(settings, offer, context) };
 }
 
-/** Throws CodedError 'bad-config' on a host that neither creates a cluster nor has the data for joining one. */
+/** Throws CodedError 'bad-config' if this host neither creates a cluster nor has credentials to join one. */
 async function requireIdentity({ roles, root, bootstrapFile }: Settings): Promise<void> {
   const { kubeconfig, bootstrapKubeconfig } = nodeFiles(root);
   if (roles.has('master') || (await exists(masterFiles(root).ca.key)) || (await exists(kubeconfig))) return;

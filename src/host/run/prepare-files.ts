@@ -1,6 +1,6 @@
 /**
- * Creates or updates the certificates, kubeconfigs, configuration files and static pod manifests of this host from the
- * settings, at every start and without a running component.
+ * Creates or updates the certificates, kubeconfigs, configuration files and static pod manifests of this host. They are
+ * derived from the settings at every start. No component needs to run.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
@@ -21,7 +21,7 @@ import { diagnosticsBelow } from '../process/diagnostics.ts';
 const ENCRYPTION_KEY_BYTES = 32;
 
 export interface InstallReport {
-  /** Issued or renewed PKI files, with the reason. */
+  /** Certificates and kubeconfigs that were issued or renewed, each with the reason. */
   readonly issued: readonly string[];
   /** Edited configuration files that were kept. */
   readonly kept: readonly string[];
@@ -31,7 +31,7 @@ export interface InstallReport {
 export async function installHost(
   settings: Settings,
   options: {
-    /** Time for decisions about certificates. */
+    /** Time by which certificates are issued and renewed. */
     readonly nowMs: number;
     readonly cgroupDriver: string;
     readonly assets: string | undefined;

@@ -1,4 +1,4 @@
-/** The host process: start, progress output, signals, stop. */
+/** The host process: starts the host, prints progress, handles signals, and stops the host. */
 import type { LogSink } from '../../base/log.ts';
 import { createProgress } from '../../base/progress.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
@@ -28,21 +28,22 @@ export interface RunHostOptions {
   readonly write: (text: string) => void;
 }
 
-/** Resolves with the exit code after an orderly stop. Throws CodedErrors of the start. */
+/** Runs the host. Resolves with the exit code after an orderly stop. Throws CodedErrors of the start. */
 export async function runHost(options: RunHostOptions): Promise<number> {
   scrubEnvironment();
   const children = trackChildren();
   const began = performance.now();
   const settings = await loadSettings(options);
   const terminal = process.stdout.isTTY === true;
-  // A terminal shows the steps. Log lines are added for warnings and errors, or with --loglevel.
+  // On a terminal, the progress steps are shown, and log lines only for warnings and errors. With --loglevel, all log
+  // lines are shown.
   const sink = terminal && options.logLevel === undefined ? troubleOnly : stderrSink;
   const logTap = settings.embedded.logForward === undefined ? noLogTap : createLogTap(() => Date.now());
   const log = createProcessLog('hyperedge', settings.logLevel, logTap.sink(sink));
   const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
   endOnDefect(log);
   const lag = watchLag(log);
-  // Keeps the process alive until its servers listen.
+  // Keeps the process running until its servers listen.
   const hold = setInterval(() => {}, 1 << 30);
   let watchdog = { stop: (): void => {} };
   const hurry = new AbortController();
@@ -85,8 +86,8 @@ export async function runHost(options: RunHostOptions): Promise<number> {
       await children.end(log);
       process.exit(0);
     }
-    // On a machine shutdown this process stops the pods in order, because systemd would kill all of them at once,
-    // including the store.
+    // During a shutdown of the machine, this process ends the pods in their order. Otherwise systemd would kill all of
+    // them at once, including the store.
     const keepPods = options.keepPods && !host.endsPods() && !(await host.goingDown());
     progress.note(
       keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',
@@ -101,7 +102,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     lag.stop();
     clearInterval(hold);
   }
-  // Open handles of libraries must not keep a stopped host alive.
+  // The process exits explicitly, because open handles of libraries would keep it running.
   process.exit(0);
 }
 

@@ -1,10 +1,10 @@
-/** Times of the services of a start. */
+/** Durations of the services during a start. */
 import type { StartStage } from '../../base/services.ts';
 
-/** A stage that takes less time is not shown. */
+/** Minimum duration of a service that is listed. */
 const SHOWN_MS = 20;
 
-/** The stages that took noticeable time, such as `started 41 services in 1.20 s: runtime 0.40 s, files 0.20 s`. */
+/** The total duration and the slow services, such as `started 41 services in 1.20 s: runtime 0.40 s, files 0.20 s`. */
 export function slowStages(stages: readonly StartStage[]): string {
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
   const total = stages.reduce((sum, { ms }) => sum + ms, 0);

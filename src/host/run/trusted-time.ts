@@ -1,4 +1,7 @@
-/** The time for decisions about certificates: the host's clock, but never before a persisted minimum. */
+/**
+ * The time by which certificates are issued and renewed. It is the host's clock, but never earlier than a minimum that
+ * is stored in a file.
+ */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
@@ -10,19 +13,22 @@ import { systemClock as clock } from '../process/process.ts';
 
 export interface TrustedTime {
   nowMs(): number;
-  /** Compares the clock with that of peers, raises the minimum and reports a wrong clock. */
+  /** Compares the clock with the clocks of other hosts, raises the minimum, and logs a wrong clock. */
   check(): Promise<void>;
-  /** `clockOffset`: the host's clock minus the median clock of its peers. */
+  /**
+   * Sets the source for comparisons. `clockOffset`: milliseconds by which the host's clock is ahead of the median clock
+   * of other hosts.
+   */
   comparedBy(clockOffset: () => number | undefined): void;
-  /** Condition `ClockWrong` of the Node; reported after the first problem. */
+  /** Condition `ClockWrong` of the Node. It is not reported until a problem has occurred. */
   readonly conditions: NonNullable<KubeletDeps['conditions']>;
 }
 
 const CONDITION = 'ClockWrong';
-/** A shorter interval would wear out SD cards. */
+/** Interval between writes of the minimum. A shorter interval would wear out SD cards. */
 const PERSIST_MS = 3_600_000;
 
-/** Throws CodedError 'unreadable'. */
+/** Reads the minimum. Throws CodedError 'unreadable'. */
 export async function openTrustedTime(file: string, log: Log): Promise<TrustedTime> {
   let floorMs = floorOf(await readIfPresent(file));
   let persistedMs = floorMs;
@@ -63,7 +69,7 @@ export async function openTrustedTime(file: string, log: Log): Promise<TrustedTi
   };
 }
 
-/** Latest known time in the text of the floor file. A damaged file is ignored. */
+/** Time in the file; 0 if the file is missing or damaged. */
 function floorOf(text: string | undefined): number {
   const ms = Date.parse((text ?? '').trim());
   return Number.isNaN(ms) ? 0 : ms;

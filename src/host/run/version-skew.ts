@@ -1,4 +1,7 @@
-/** Keeps a kubelet with an incompatible version out of a cluster: its Node is not Ready, with the reason. */
+/**
+ * Keeps a kubelet with an incompatible version out of a cluster. Its Node is not Ready, and the condition contains the
+ * reason.
+ */
 
 import { resources } from '../../api/resources.ts';
 import type { Timer } from '../../base/clock.ts';
@@ -18,14 +21,14 @@ export interface VersionReport {
 }
 
 export interface VersionFollower {
-  /** Reason why this kubelet must not work with the API server; undefined if it may. */
+  /** Reason why the kubelet's version is incompatible with the API server; undefined if it is compatible or unknown. */
   notReady(): string | undefined;
   report(): Promise<VersionReport>;
   stop(): void;
 }
 
 const UNKNOWN_MS = 1_000;
-/** A master may be upgraded while this host runs. */
+/** Interval between requests of the API server's version, because a master may be upgraded while this host runs. */
 const KNOWN_MS = 60_000;
 const REPORT_MS = 2_000;
 
@@ -44,10 +47,10 @@ export function followVersions(client: ApiClient, log: Log): VersionFollower {
       const found = kubeletSkew(kubelet, gitVersion);
       if (found !== undefined && found !== reported) log.error('version skew', { problem: found });
       reported = found;
-      // An older kubelet is allowed, but blocks upgrades of the cluster.
+      // An older kubelet may run, although it blocks upgrades of the cluster.
       problem = newerKubelet(kubelet, gitVersion);
     } catch {
-      // The kubelet itself logs that the API server does not answer.
+      // The error is ignored, because the kubelet logs that the API server does not answer.
       if (apiServer === undefined) delayMs = UNKNOWN_MS;
     }
     if (!stopped) timer = clock.setTimer(delayMs, () => void look());

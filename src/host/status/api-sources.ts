@@ -23,7 +23,7 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 const LEASE_NAMESPACE = 'kube-node-lease';
 const ROLE_PREFIX = 'node-role.kubernetes.io/';
 const PRESSURES = new Set(['DiskPressure', 'MemoryPressure', 'PIDPressure', 'ClockWrong']);
-/** Time limit for this host's own API server to become ready; afterwards the balancer is tried. */
+/** Time limit for this host's own API server. If it is not ready by then, the balancer is tried. */
 const OWN_MS = 1200;
 
 export interface ApiSource {
@@ -35,8 +35,8 @@ export interface ApiSource {
 }
 
 /**
- * Requests with the credentials of this host. Masters see the whole cluster, other hosts their own node. Throws
- * CodedError 'absent' without credentials.
+ * Facts that are requested with the credentials of this host. Masters see the whole cluster, other hosts only their own
+ * Node. Throws CodedError 'absent' if the host has no credentials.
  */
 export function openApiSource(root: string): ApiSource {
   const opened: { close(): Promise<void> }[] = [];
@@ -64,7 +64,7 @@ export function openApiSource(root: string): ApiSource {
       );
     }
   });
-  /** A client that sees the whole cluster. */
+  /** Returns a client that may read the whole cluster. Throws CodedError 'absent' on other hosts than masters. */
   const asMaster = async (): Promise<ApiClient> => {
     const { client, isMaster } = await access();
     if (!isMaster) throw absent('only masters may read it');
@@ -88,7 +88,7 @@ export function openApiSource(root: string): ApiSource {
       const path = '/apis/config.openshift.io/v1/clusterversions/version';
       const version = await access()
         .then(({ client }) => client.request<ClusterVersion>('GET', path, undefined, { signal }))
-        // The node without the API server is still reported; the source `nodes` has the reason.
+        // Without the API server, the report contains only this host's version. The source `nodes` reports the error.
         .catch(() => undefined);
       return updateOf(record, version, existsSync(pathsBelow(root).masterConfig));
     },
@@ -98,13 +98,13 @@ export function openApiSource(root: string): ApiSource {
   };
 }
 
-/** Server of the node's kubeconfig, which leads to any running API server. */
+/** URL of the balancer, which forwards to any running API server. It is the server in the node's kubeconfig. */
 async function balancerOf(root: string): Promise<string | undefined> {
   const text = await readFile(nodeFiles(root).kubeconfig, 'utf8').catch(() => '');
   return /^\s*(?:- )?server: *(\S+)/m.exec(text)?.[1];
 }
 
-/** Clusters without OpenShift's groups have no such objects. */
+/** Throws the error. NotFound becomes CodedError 'absent', because a cluster may not serve OpenShift's API groups. */
 function withoutKind(error: unknown): never {
   throw isApiError(error, 'NotFound') ? absent('the cluster does not serve this kind') : error;
 }

@@ -1,4 +1,4 @@
-/** The sources of `hyperedge status`. They run in parallel, each with a time limit of its own. */
+/** The sources of `hyperedge status`. They run in parallel, each with its own time limit. */
 import { existsSync } from 'node:fs';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { Source } from '../../doctor/port.ts';
@@ -28,11 +28,11 @@ import { etcdAccess } from '../store/access.ts';
 import { clusterReport, listSnapshots } from '../store/administration.ts';
 import { openApiSource } from './api-sources.ts';
 
-/** The handler of the host process waits for its own probes up to 3 s. */
+/** The time limit exceeds the 3 s for which the host process waits for its own probes. */
 const PROCESS_MS = 3500;
 const API_MS = 3500;
 const LOCAL_MS = 3000;
-/** Read after the sources of 3.5 s, so that the report takes at most five seconds. */
+/** This source is read after the others, which take up to 3.5 s. The limit keeps the whole report below 5 s. */
 const UNIT_MS = 1200;
 const AGENT_MS = 1500;
 const STORE_MS = 3500;
@@ -42,13 +42,13 @@ const MAX_PROBLEMS = 10;
 export interface Gathered {
   readonly about: About;
   readonly facts: GatheredStatus;
-  /** The whole answer of the host process. */
+  /** The host process's whole status; undefined if it does not answer. */
   readonly host: HostStatus | undefined;
 }
 
 const source = <T>(timeoutMs: number, read: (signal: AbortSignal) => Promise<T>): Source<T> => ({ timeoutMs, read });
 
-/** Never rejects for a source that fails. Resolves within 5 s. */
+/** Reads all sources. A source that fails is reported as failed. Resolves within 5 s. */
 export async function gatherStatus(root: string, nowMs: number): Promise<Gathered> {
   const context = createContext({ root, nowMs, machine: '/', helper: [] });
   const paths = pathsBelow(root);
@@ -132,7 +132,7 @@ function processOf(status: HostStatus): StatusFacts['process'] {
   };
 }
 
-/** Throws CodedError 'absent' if this host is in no ring. */
+/** Members of the gossip ring. Throws CodedError 'absent' if this host is in no ring. */
 export async function ringNodes(socket: string): Promise<RingNode[]> {
   if (!existsSync(socket)) throw absent('this host is in no gossip ring');
   const members = await callAgent<readonly AgentMember[]>(socket, 'members', {}, AGENT_MS);
@@ -142,7 +142,7 @@ export async function ringNodes(socket: string): Promise<RingNode[]> {
   }));
 }
 
-/** Throws CodedError 'absent' if this host has no access to the store. */
+/** Members of the store. Throws CodedError 'absent' if this host has no access to the store. */
 export async function storeMembers(root: string): Promise<StoreMembers> {
   const { masterConfig, etcdConfig } = pathsBelow(root);
   if (![masterConfig, etcdConfig].some(existsSync)) throw absent('this host has no access to the store');

@@ -1,4 +1,4 @@
-/** `hyperedge status`: the host and its cluster from all sources that answer. */
+/** `hyperedge status`: report about the host and its cluster from all sources that answer. */
 import { exitCodeOf, reportOf, type TextOptions, textOf } from '../../status/core/index.ts';
 import type { ClusterStatus } from '../../status/port.ts';
 import { canonicalRoot } from '../config/settings.ts';
@@ -7,12 +7,12 @@ import { systemClock } from '../process/process.ts';
 import { gatherStatus } from './sources.ts';
 
 export interface ShownStatus {
-  /** The answer of the host process, if it runs, and the report about the cluster. */
+  /** Status of the host process, if it runs, combined with the report about the cluster. */
   readonly document: Partial<HostStatus> & ClusterStatus;
   readonly installed: boolean;
-  /** 1 if the report has an error, 0 otherwise. */
+  /** Exit code: 1 if the report contains an error, otherwise 0. */
   readonly code: number;
-  /** Lines for the standard error: the reason why the host process does not answer, and what it reports as wrong. */
+  /** Lines for the standard error: why the host process does not answer, and errors that it reports. */
   readonly problems: readonly string[];
   text(options: TextOptions): string;
 }

@@ -14,12 +14,12 @@ import { isStoreUrl } from './store-url.ts';
 
 export interface EtcdAccessOptions {
   readonly root?: string | undefined;
-  /** Comma-separated. */
+  /** URLs of endpoints, separated by commas. */
   readonly endpoints?: string | undefined;
   readonly cacert?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  /** `NAME:PASSWORD`, for a store with auth enabled. */
+  /** `NAME:PASSWORD` for a store with authentication enabled. */
   readonly user?: string | undefined;
 }
 
@@ -31,7 +31,10 @@ interface Found {
   readonly from: string;
 }
 
-/** Flags take precedence over the host's configuration. Throws CodedErrors with the flag, file or field. */
+/**
+ * Access to the store. Flags take precedence over the host's configuration. Throws CodedErrors that name the flag, the
+ * file or the field.
+ */
 export async function etcdAccess(options: EtcdAccessOptions): Promise<StoreAccess> {
   const given = options.endpoints?.split(',').map((endpoint) => endpointOf(endpoint.trim()));
   const files = [options.cacert, options.cert, options.key];
@@ -79,7 +82,10 @@ function endpointOf(text: string): string {
   return url.replace(/\/$/, '');
 }
 
-/** Endpoints from the master's configuration, otherwise from the store's own. `needed`: throws if neither exists. */
+/**
+ * Endpoints from master-config.yaml, otherwise from the store's own configuration. `needed`: whether to throw if
+ * neither file exists.
+ */
 async function found(root: string | undefined, needed: boolean): Promise<Found | undefined> {
   const absolute = await canonicalRoot(root);
   const { masterConfig, etcdConfig } = pathsBelow(absolute);

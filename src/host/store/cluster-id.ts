@@ -1,4 +1,4 @@
-/** The record of the cluster that a host's store belongs to. */
+/** The recorded ID of the cluster to which a host's store belongs. */
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -8,10 +8,13 @@ import { canonicalRoot, pathsBelow } from '../config/settings.ts';
 export const CLUSTER_ID_NAME = 'cluster-id';
 export const STORE_FILE = 'revisions.db';
 
-/** Path of the recorded cluster ID, in the directory of the store's configuration and authority. */
+/** Path of the file with the cluster ID. It is in the directory of the store's configuration and authority. */
 export const clusterIdFile = (etcdConfig: string): string => join(dirname(etcdConfig), CLUSTER_ID_NAME);
 
-/** Returns undefined if this host's store has not belonged to a cluster yet. Rejects if the record cannot be read. */
+/**
+ * The recorded ID; undefined if this host's store has not belonged to a cluster yet. Rejects if the file cannot be
+ * read.
+ */
 export async function readClusterId(etcdConfig: string): Promise<string | undefined> {
   try {
     return (await readFile(clusterIdFile(etcdConfig), 'utf8')).trim() || undefined;
@@ -22,8 +25,8 @@ export async function readClusterId(etcdConfig: string): Promise<string | undefi
 }
 
 /**
- * Lets the next start of this host create a new cluster with an empty store. Resolves with the former cluster;
- * undefined if none was recorded. Throws CodedError 'not-empty' if a store exists.
+ * Deletes the recorded ID, so that the next start of this host creates a new cluster with an empty store. Resolves with
+ * the former ID; undefined if none was recorded. Throws CodedError 'not-empty' if a store exists.
  */
 export async function allowNewCluster(root: string | undefined): Promise<string | undefined> {
   const { etcdConfig, etcdData } = pathsBelow(await canonicalRoot(root));

@@ -1,4 +1,6 @@
-/** `hyperedge members recover` with this host's data directory, clients and host process. */
+/**
+ * `hyperedge members recover`: the operation of the store with this host's data directory, clients and host process.
+ */
 import { resolve } from 'node:path';
 import { planRecovery, type RecoveryDeps, type RecoveryPlan, recover } from '../../store/administration/recover.ts';
 import { canonicalRoot, pathsBelow } from '../config/settings.ts';
@@ -10,19 +12,16 @@ import { storeFiles } from './store-files.ts';
 export type { RecoveryPlan, Survivor } from '../../store/administration/recover.ts';
 
 export interface RecoverOptions extends EtcdAccessOptions {
-  /** Data directory, for a store other than this host's. */
+  /** Data directory, if the store is not this host's. */
   readonly dataDir?: string | undefined;
 }
 
-/**
- * Computes the steps of a recovery without changing anything. Throws CodedErrors with the data directory or the
- * endpoint.
- */
+/** Plans a recovery without changing anything. Throws CodedErrors with the data directory or the endpoint. */
 export async function planMemberRecovery(options: RecoverOptions): Promise<RecoveryPlan> {
   return planRecovery(await depsOf(options));
 }
 
-/** Carries out a plan of `planMemberRecovery` while the host process runs (`recover` in store/administration). */
+/** Performs a plan of `planMemberRecovery` while the host process runs (`recover` in store/administration). */
 export async function recoverMember(plan: RecoveryPlan, options: RecoverOptions): Promise<void> {
   const { controlSocket } = pathsBelow(await canonicalRoot(options.root));
   const hostProcess = {

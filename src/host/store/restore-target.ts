@@ -20,8 +20,8 @@ export interface TargetOptions {
 const TOKEN = 'etcd-cluster';
 
 /**
- * Defaults to the host's own store, and to etcdctl's defaults on other hosts. Throws CodedError 'bad-config' with flag
- * or file.
+ * Target of a restore. Options that are not given are taken from the host's own store, or from etcdctl's defaults on
+ * other hosts. Throws CodedError 'bad-config' with the flag or the file.
  */
 export async function restoreTarget(options: TargetOptions): Promise<RestoreTarget> {
   const host = await hostsOwn(options.root);
@@ -56,7 +56,7 @@ async function hostsOwn(root: string | undefined): Promise<HostsOwn | undefined>
   return { name, dataDirectory, members: cluster.members, token: cluster.token, peerUrls: advertise.peer };
 }
 
-/** A host that is being rebuilt has a bootstrap file and no etcd configuration yet. */
+/** Target on a host that is being rebuilt: it has a bootstrap file, but no etcd configuration yet. */
 async function beforeFirstStart(root: string | undefined): Promise<HostsOwn | undefined> {
   const settings = await loadSettings({ root });
   if (!existsSync(settings.bootstrapFile) || !settings.roles.has('etcd') || settings.storage !== undefined)

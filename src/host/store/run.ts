@@ -1,4 +1,7 @@
-/** The store's process, configured by etcd's flags, environment variables or file, or by this host's own file. */
+/**
+ * The process of the store. It is configured by etcd's flags, environment variables or configuration file, or by this
+ * host's etcd.conf.yaml.
+ */
 import { openSync } from 'node:fs';
 import { readFile as readText } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -29,7 +32,7 @@ export { EtcdUsageProblem };
 export interface EtcdInvocation {
   readonly argv: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** This project's flags; undefined if the program was called as `etcd`. */
+  /** Flags of `hyperedge etcd`; undefined if the program was called as `etcd`. */
   readonly own:
     | {
         readonly root: string | undefined;
@@ -50,18 +53,18 @@ export type EtcdPlan =
       readonly parsed: EtcdParsed;
       readonly fromHost: boolean;
       readonly agentSocket?: string;
-      /** Directory of the host's sockets with statistics. */
+      /** Directory for the socket that serves statistics of this process. */
       readonly diagnostics?: string;
       /** Directory of snapshots from which a damaged store is restored. */
       readonly snapshots?: string;
       /** Path of the record of the host's update. */
       readonly updateRecord?: string;
-      /** Id of the cluster that the host's store belongs to. */
+      /** ID of the cluster to which the host's store belongs. */
       readonly formerCluster?: string;
       readonly logLevel: number | undefined;
     };
 
-/** Throws EtcdUsageProblem with flag, variable or field, and the fix. */
+/** Parses the flags and files. Throws EtcdUsageProblem with the flag, variable or field, and the fix. */
 export async function planEtcd(invocation: EtcdInvocation): Promise<EtcdPlan> {
   const plan = await planned(invocation);
   const { snapshots, updateRecord } = invocation.own ?? {};
@@ -84,7 +87,7 @@ async function planned({ argv, environment, own }: EtcdInvocation): Promise<Etcd
   }
   const configFile = given.get('config-file')?.text ?? environment['ETCD_CONFIG_FILE'] ?? '';
   const defaultHost = await ownAddress();
-  // As in etcd, file names are relative to the working directory.
+  // As in etcd, file names in the configuration are relative to the working directory.
   const locate = (path: string): string => path;
   if (configFile === '') {
     const all = readEnvironment(environment, given);
@@ -116,7 +119,7 @@ async function planned({ argv, environment, own }: EtcdInvocation): Promise<Etcd
   };
 }
 
-/** Reads the file that `hyperedge run` writes. File names in it are relative to it. */
+/** Reads the configuration that `hyperedge run` has written. File names in it are relative to its directory. */
 async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPlan> {
   const root = await canonicalRoot(own.root);
   const paths = pathsBelow(root);
@@ -148,13 +151,16 @@ async function read(file: string): Promise<string> {
   }
 }
 
-/** First address of the default route's link, which is etcd's default for advertised URLs. */
+/** First address of the default route's link. As in etcd, it is the default host of advertised URLs. */
 async function ownAddress(): Promise<string | undefined> {
   const link = defaultRouteLink(await readText('/proc/net/route', 'utf8').catch(() => ''));
   return link === undefined ? undefined : networkInterfaces()[link]?.[0]?.address;
 }
 
-/** Runs until a signal. Resolves with the exit code; throws CodedErrors with file, address or data directory. */
+/**
+ * Runs the store until a signal. Resolves with the exit code. Throws CodedErrors with the file, the address or the data
+ * directory.
+ */
 export async function runEtcd({
   parsed,
   fromHost,

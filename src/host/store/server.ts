@@ -1,4 +1,4 @@
-/** `hyperedge etcd`: etcd's API on SQLite. */
+/** `hyperedge etcd`: server of etcd's API with SQLite as storage. */
 import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -30,32 +30,32 @@ import { openTlsFiles, withOwnCertificate } from './tls.ts';
 
 export interface EtcdStart {
   readonly settings: EtcdSettings;
-  /** Reject world-readable private keys. */
+  /** Whether private keys that other users can read are rejected instead of logged. */
   readonly strictKeys: boolean;
   readonly log: Log;
-  /** The gossip agent's socket; undefined disables gossip. */
+  /** Socket of the gossip agent; undefined disables gossip. */
   readonly agentSocket: string | undefined;
-  /** Directory of snapshots from which a damaged store is restored; undefined disables the fallback. */
+  /** Directory of snapshots from which a damaged store is restored. Undefined disables the restoration. */
   readonly snapshots: string | undefined;
-  /** Path of the record of this host's update; undefined if the host process manages no store. */
+  /** Path of the record of this host's last update; undefined if the host process does not manage the store. */
   readonly updateRecord: string | undefined;
-  /** Recorded id of the cluster that this host's store belongs to; undefined if none is recorded. */
+  /** Recorded ID of the cluster to which this host's store belongs; undefined if none is recorded. */
   readonly formerCluster: string | undefined;
   readonly onFatal: (error: Error) => void;
 }
 
-/** etcd's default. Source: etcd storage/quota.go. */
+/** Default limit of the database size, as in etcd. Source: etcd storage/quota.go. */
 const DEFAULT_QUOTA = 2 * 1024 ** 3;
-/** Limit of peer messages: pieces of snapshots, and entries as large as a request. */
+/** Maximum size of a message between peers, such as a piece of a snapshot or an entry of the log. */
 const PEER_MESSAGE_BYTES = 16 << 20;
-/** Overhead of gRPC. Source: etcd server/embed, grpcOverheadBytes. */
+/** Bytes by which a gRPC message may exceed the limit for requests. Source: etcd server/embed, grpcOverheadBytes. */
 const REQUEST_OVERHEAD_BYTES = 512 << 10;
 const NO_PATHS: ReadonlySet<string> = new Set();
 const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health', '/livez', '/readyz']);
-/** Upper bound of concurrent streams of a connection. */
+/** Maximum number of concurrent streams per connection. */
 const MAX_STREAMS = 4096;
 
-/** Throws CodedErrors with file, address or data directory. */
+/** Starts the store. Throws CodedErrors with the file, the address or the data directory. */
 export async function startEtcd({
   settings,
   strictKeys,
@@ -131,14 +131,14 @@ export async function startEtcd({
   try {
     await server.start();
   } catch (error) {
-    // The data directory stays empty, for a restore or a mount.
+    // The data directory is emptied again, so that a snapshot can be restored or a file system mounted there.
     if (error instanceof CodedError && error.code === 'store-missing') await removeEmptyStore(directory);
     throw error;
   }
   return { stop: () => server.stop() };
 }
 
-/** Logs etcd's messages that tools wait for. */
+/** Logs the messages of etcd on which tools wait. */
 function logServing(
   settings: EtcdSettings,
   addresses: readonly { readonly host: string; readonly port: number }[],
@@ -175,7 +175,10 @@ async function removeEmptyStore(directory: string): Promise<void> {
     if (name.startsWith('revisions.db') || name === 'owner') await rm(join(directory, name), { force: true });
 }
 
-/** Snapshot of an update that was rolled back to this release; undefined if there is none. */
+/**
+ * Restoration of the snapshot that was saved before an update, if the update was rolled back to this release; otherwise
+ * undefined.
+ */
 async function beforeUpdate(
   settings: EtcdSettings,
   recordFile: string,
@@ -211,7 +214,10 @@ async function clientTlsOf(settings: EtcdSettings, strictKeys: boolean, log: Log
   return openTlsFiles({ tls: withFiles, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
 }
 
-/** Requested by a flag at every start, or once by the file that `members recover` writes. */
+/**
+ * Whether the member must form a new cluster: at every start with etcd's flag, or once if `members recover` has written
+ * a marker file.
+ */
 async function forceNewCluster({
   cluster,
   dataDirectory,
@@ -226,23 +232,23 @@ async function forceNewCluster({
 
 interface Peering {
   readonly strictKeys: boolean;
-  /** A host that is not a member yet requests to be added. With etcd's flags, an administrator must add it. */
+  /** Whether a host that is not a member requests to be added. With etcd's flags, an administrator must add it. */
   readonly joins: boolean;
   readonly directory: string;
   readonly log: Log;
 }
 
 /**
- * Whether clients and members share one authority. Then a client certificate, whose permissions the store's users
- * limit, must not be accepted from a member, which has no limits. If members use a separate certificate for connecting
- * to others, a member's server certificate may also be valid for clients.
+ * Whether one authority issues the certificates of clients and of members. In this case, peers must reject certificates
+ * for clients only: the permissions of a client's user are limited, but a member has none that limit it. The check
+ * requires that members use one certificate both as server and as client.
  */
 function sharesAuthority({ client, peer }: EtcdSettings['tls']): boolean {
   const isOwn = peer.clientCertFile === undefined || peer.clientCertFile === peer.certFile;
   return isOwn && peer.trustedCaFile !== undefined && peer.trustedCaFile === client.trustedCaFile;
 }
 
-/** Listener and dialer of peers. */
+/** Creates the listener for peers and the dialer to them. */
 async function peering(
   settings: EtcdSettings,
   { strictKeys, joins, directory, log }: Peering,
@@ -253,7 +259,7 @@ async function peering(
   const hosts = hostsOf(listen.peer);
   const years = tls.limits.selfSignedYears;
   const files = await withOwnCertificate(tls.peer, join(directory, 'fixtures', 'peer'), hosts, years, clock.nowMs());
-  // All members are hyperedge, so older TLS versions are not needed between peers.
+  // All members run hyperedge, so peers do not need older TLS versions.
   const limits = { ...tls.limits, minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;
   const membersOnly = sharesAuthority(tls);
   const source = await openTlsFiles({ tls: files, limits, strictKeys, membersOnly, nowMs: clock.nowMs, log });
@@ -295,7 +301,10 @@ async function peering(
   };
 }
 
-/** The latest materials of `source` without waiting. Every call starts a check for changed files. */
+/**
+ * Returns a function that returns the last read certificates without waiting. Each call also starts a check for changed
+ * files.
+ */
 async function latestOf(
   source: TlsSource,
 ): Promise<() => Pick<TlsMaterials, 'cert' | 'key'> & { ca?: string | Buffer | string[] }> {
@@ -310,7 +319,10 @@ async function latestOf(
   };
 }
 
-/** Rejects invalid bootstrap settings for a new data directory, and a directory with etcd's own files. */
+/**
+ * Checks a new data directory. Throws CodedErrors for invalid bootstrap settings and for a directory with files of
+ * etcd.
+ */
 async function checkDataDirectory({ dataDirectory, cluster }: EtcdSettings): Promise<void> {
   const holds = (path: string): Promise<boolean> =>
     stat(join(dataDirectory, path)).then(
@@ -327,13 +339,13 @@ async function checkDataDirectory({ dataDirectory, cluster }: EtcdSettings): Pro
   if (cluster.bootstrapProblem !== undefined) throw new CodedError('bad-config', cluster.bootstrapProblem);
 }
 
-/** The names of a self-signed certificate. */
+/** Host names and addresses of a self-signed certificate. */
 function hostsOf(urls: readonly EtcdUrl[]): string[] {
   const named = urls.map((url) => url.host).filter((host) => host !== '' && host !== '0.0.0.0' && host !== '::');
   return [...new Set([...named, 'localhost', '127.0.0.1', '::1'])];
 }
 
-/** The services of one listener: an address, with or without TLS or both. */
+/** Services of one listener. A listener has one address and serves it with TLS, without TLS, or both. */
 interface Listening {
   readonly urls: readonly [EtcdUrl, ...EtcdUrl[]];
   readonly serves: Pick<RpcListenerOptions, 'grpc' | 'httpPaths'>;
@@ -349,7 +361,7 @@ function listeningOf({ listen }: EtcdSettings): Listening[] {
 }
 
 function withTwins(urls: readonly EtcdUrl[], serves: Listening['serves']): Listening[] {
-  // Port 0 selects another free port for each URL.
+  // Port 0 selects a different free port for each URL, so these URLs are never combined.
   const key = (url: EtcdUrl): unknown => url.path ?? (url.port === 0 ? url : `${url.host}:${url.port}`);
   return [...Map.groupBy(urls, key).values()].map((same) => ({ urls: same as [EtcdUrl, ...EtcdUrl[]], serves }));
 }
@@ -366,7 +378,7 @@ function listenersOf(settings: EtcdSettings, source: TlsSource | undefined, log:
       ...(secure && source !== undefined ? { tls: source, alsoInTheClear: !urls.every(isSecure) } : {}),
       ...(hostWhitelist === undefined ? {} : { httpHosts: hostWhitelist }),
       maxStreams: Math.min(limits.concurrentStreams, MAX_STREAMS),
-      // Above the request limit, so that the KV service rejects the request with etcd's message.
+      // The limit exceeds that of requests, so that the KV service can reject a larger request with etcd's message.
       maxMessageBytes: limits.requestBytes + REQUEST_OVERHEAD_BYTES,
       keepAlive,
       reusePort: listen.reusePort,

@@ -1,4 +1,7 @@
-/** Scheduled snapshots. A child process with low priority saves each, and returns its memory when it exits. */
+/**
+ * Scheduled snapshots. A child process with low priority saves each snapshot. When it exits, the system frees its
+ * memory.
+ */
 import { execFile } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { CodedError } from '../../base/errors.ts';
@@ -7,8 +10,8 @@ import type { ScheduleOptions } from '../../store/administration/schedule.ts';
 const CHILD_MS = 600_000;
 
 /**
- * Runs `command snapshot save`. Resolves with its output; rejects with CodedError 'failed', and after an abort only
- * when the child has exited.
+ * Runs `command snapshot save`. Resolves with the output of the command. Rejects with CodedError 'failed'. After an
+ * abort, rejects when the child has exited.
  */
 export function takeInChild(command: readonly string[], root: string): ScheduleOptions['take'] {
   const [file = '', ...before] = command;

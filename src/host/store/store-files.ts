@@ -1,4 +1,4 @@
-/** Snapshot files and data directories of the store, read with `store/disk`. */
+/** Implements the access to snapshot files and data directories with `store/disk`. */
 import { silentLog } from '../../base/log.ts';
 import type { StoreFiles } from '../../store/administration/port.ts';
 import {

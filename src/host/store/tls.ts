@@ -1,4 +1,4 @@
-/** The certificates of `hyperedge etcd`: files that are reloaded on change, or self-signed ones. */
+/** The certificates of `hyperedge etcd`: from files that are reloaded on change, or self-signed. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -14,9 +14,9 @@ import { checkSecret } from '../config/files.ts';
 export interface TlsFilesOptions {
   readonly tls: EtcdTlsSettings;
   readonly limits: EtcdTlsLimits;
-  /** Reject a key that other users can read or write, instead of logging a warning. */
+  /** Whether a key that other users can read or write is rejected instead of logged. */
   readonly strictKeys: boolean;
-  /** Reject certificates that are valid for clients only. */
+  /** Whether certificates that are valid for clients only are rejected. */
   readonly membersOnly?: boolean;
   readonly nowMs: () => number;
   readonly log: Log;
@@ -25,7 +25,7 @@ export interface TlsFilesOptions {
 /** Interval between checks for changed files. */
 const CHECK_MS = 1000;
 
-/** Returns undefined if TLS is disabled. Throws CodedErrors with the file and the fix. */
+/** Opens the certificates. Returns undefined if TLS is disabled. Throws CodedErrors with the file and the fix. */
 export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsSource | undefined> {
   const { certFile, keyFile } = options.tls;
   if (certFile === undefined || keyFile === undefined) return undefined;
@@ -70,7 +70,10 @@ class TlsFiles implements TlsSource {
     return this.#checking;
   }
 
-  /** Certificate and key may mismatch while they are replaced. The previous pair is used until they match. */
+  /**
+   * Reloads changed files. While they are replaced, certificate and key may not match; the previous pair remains in use
+   * until they match.
+   */
   async #check(): Promise<TlsMaterials> {
     const before = this.#materials as TlsMaterials;
     const state = await this.#state();
@@ -161,7 +164,7 @@ function revokedBy(path: string, bytes: Buffer): ReadonlySet<bigint> {
   }
 }
 
-/** Extended key usage (RFC 5280 §4.2.1.12). */
+/** Extended key usage "server authentication" (RFC 5280 §4.2.1.12). */
 const SERVER_AUTHENTICATION = '1.3.6.1.5.5.7.3.1';
 
 function refusalBy(
@@ -171,7 +174,8 @@ function refusalBy(
 ): (certificate: X509Certificate) => string | undefined {
   return (certificate) => {
     if (revoked !== undefined && isRevoked(certificate, revoked)) return 'the certificate is revoked';
-    // Node's type declares a list, but it is undefined without the extension, which allows any usage.
+    // Node's type is a list, but the value is undefined if the certificate has no such extension. Without it, every
+    // usage is allowed.
     const usages: readonly string[] | undefined = certificate.keyUsage;
     if (membersOnly && usages !== undefined && !usages.includes(SERVER_AUTHENTICATION))
       return 'the certificate is for clients only, not for a member';
@@ -192,12 +196,12 @@ function isFor(certificate: X509Certificate, name: string): boolean {
     : certificate.checkIP(name) !== undefined;
 }
 
-/** A certificate with fewer days left is replaced. */
+/** Days before the expiry at which a self-signed certificate is replaced. */
 const RENEW_DAYS = 30;
 
 /**
- * The settings with a self-signed certificate in `directory`, which is created or renewed as needed. Settings with a
- * certificate, or without automatic TLS, are returned unchanged.
+ * With automatic TLS and without a configured certificate, returns the settings with a self-signed certificate in
+ * `directory`, which is created or renewed if necessary. Other settings are returned unchanged.
  */
 export async function withOwnCertificate<T extends EtcdTlsSettings>(
   tls: T,

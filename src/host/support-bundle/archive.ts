@@ -1,4 +1,4 @@
-/** Writes a directory of redacted files as a tar archive with gzip, within a limit for the archive. */
+/** Writes a directory of redacted files as a compressed tar archive of limited size. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { Transform, Writable } from 'node:stream';
@@ -9,7 +9,7 @@ import { adding, type OnProgress } from '../../base/progress.ts';
 import { indexPage } from '../../support-bundle/core/index.ts';
 import type { BundleReport, EntryReport, SectionReport } from '../../support-bundle/port.ts';
 
-/** Part of the size limit that is kept free for the index page, headers and data that is not compressed yet. */
+/** Bytes of the size limit that are reserved for the index page, headers and data that the compressor still buffers. */
 const RESERVE = 1 << 20;
 const HEADER_BYTES = 1024;
 const MIN_PART = 4096;
@@ -23,11 +23,14 @@ export interface ArchiveOptions {
   readonly name: string;
   readonly maxBytes: number;
   readonly mtime: Date;
-  /** Called with the bytes of the files that are in the archive, before compression. */
+  /** Called with the number of uncompressed bytes that are in the archive. */
   readonly onProgress?: OnProgress;
 }
 
-/** Returns the report with the files that had to be cut. Files at the end of the report are cut first. */
+/**
+ * Writes the archive. Files that do not fit are cut or dropped, beginning with files at the end of the report. Returns
+ * the report with the cut files.
+ */
 export async function writeArchive(report: BundleReport, options: ArchiveOptions): Promise<BundleReport> {
   const tar = pack();
   let written = 0;
@@ -79,8 +82,8 @@ async function fill(
 }
 
 /**
- * Reports files that were dropped from the archive as problems of their section, because a link of the index must have
- * a file.
+ * The section without the files that were dropped. They become problems of the section, because the index page must not
+ * link to a missing file.
  */
 const withoutDropped = (section: SectionReport): SectionReport => ({
   ...section,

@@ -27,7 +27,7 @@ import { createSpool, redactLine } from './spool.ts';
 
 export interface BundleOptions {
   readonly root?: string | undefined;
-  /** Path of the archive; by default a name with host and time in the working directory. */
+  /** Path of the archive. Default: a file in the working directory, with host and time in its name. */
   readonly output?: string | undefined;
   readonly sinceMs: number;
   readonly maxBytes: number;
@@ -46,8 +46,8 @@ const READY_MS = 6000;
 const SECRETS_MS = 30_000;
 
 /**
- * Throws CodedError 'disk-full' and 'bad-output'; no file remains after an error. The archive has mode 0600 and
- * replaces an existing file.
+ * Creates the archive with mode 0600. An existing file is replaced. Throws CodedErrors 'disk-full' and 'bad-output';
+ * then no file remains.
  */
 export async function createBundle(options: BundleOptions): Promise<WrittenBundle> {
   const { hostName } = await readIdentity('/');
@@ -81,7 +81,7 @@ export async function createBundle(options: BundleOptions): Promise<WrittenBundl
   }
 }
 
-/** A private directory beside the target, so that the archive can be renamed. */
+/** Creates a private directory beside the archive's path. A rename then moves the archive to this path. */
 async function makeWorkDirectory(target: string): Promise<string> {
   const directory = dirname(target);
   const bad = (why: string, cause?: unknown): CodedError =>
@@ -179,7 +179,7 @@ function clusterAccess(settings: () => Promise<Settings>, opened: OpenedClient[]
 }
 
 /**
- * Adds the programs inside this executable to PATH. The host's own programs come first, because unpacking the others
+ * Adds the programs in this executable to PATH, after the host's own programs: these are preferred, because unpacking
  * may fail on a full disk.
  */
 async function useCarriedPrograms(): Promise<void> {

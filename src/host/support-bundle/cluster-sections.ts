@@ -1,6 +1,6 @@
 /**
- * Sections with data of the cluster: pods and events from the kubelet, which needs no API server for them, and objects
- * and metrics from the API server.
+ * Sections with data of the cluster. Pods and events come from the kubelet, so they do not require the API server.
+ * Objects and metrics come from the API server.
  */
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -19,7 +19,7 @@ const MAX_RECORDS = 600;
 
 export interface BundleAccess {
   nodeName(): Promise<string>;
-  /** Throws CodedError 'no-api' with the reason if no API server answers. */
+  /** Returns a client. Throws CodedError 'no-api' with the reason if no API server answers. */
   client(): Promise<ApiClient>;
 }
 
@@ -40,7 +40,7 @@ export function clusterSections({ access, paths, reachable }: SectionContext): S
         sink.missing('the kubelet', `${messageOf(error)}; the records on disk are the last known state`);
       }
       await reachable();
-      // Records of the container runtime. They also exist without the host process.
+      // Records of the container runtime, which exist even if the host process does not run.
       for (const kind of ['sandboxes', 'containers'])
         for (const { path } of (await filesBelow(join(paths.containers, kind), MAX_RECORDS * 20, 1)).filter((file) =>
           file.path.endsWith('/record.json'),

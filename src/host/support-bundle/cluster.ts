@@ -1,6 +1,6 @@
 /**
- * Objects and logs of a cluster from its API server, without Secrets, tokens and reviews. The layout is that of
- * `oc adm inspect`, for tools that read it.
+ * Collects objects and logs of a cluster from its API server. Secrets, tokens and reviews are omitted. The layout is
+ * that of `oc adm inspect`, for tools that read it.
  */
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { KubeList, KubeObject, ResourceType } from '../../api/meta/object.ts';
@@ -13,11 +13,13 @@ const MAX_LOG_BYTES = 20 << 20;
 const MAX_NODE_LINES = 10_000;
 const MAX_COPY_MS = 60_000;
 const MAX_OBJECTS = 5000;
-/** Kinds that contain credentials or exist only as requests. */
+/** Resources that contain credentials, and resources that can only be created. */
 const LEFT_OUT = /^(?:secrets|componentstatuses|oauthclients|(?:user)?oauth.*tokens|bindings|.*reviews)$/;
-/** API groups that serve the objects of another group. */
+/** API groups that serve the same objects as another group. */
 const OTHER_VIEWS = new Set(['authorization.openshift.io', 'events.k8s.io', 'extensions', 'project.openshift.io']);
-/** Kinds that are collected of all namespaces if `everywhere` is set: they show faults of applications. */
+/**
+ * Resources that are collected from all namespaces if `everywhere` is set, because they show faults of applications.
+ */
 const OF_ALL = new Set(['pods', 'events']);
 export const OWN_NAMESPACE = /^(?:default|kube-.*|openshift(?:-.*)?)$/;
 
@@ -46,11 +48,11 @@ export interface ClusterCollection {
   readonly sink: SectionSink;
   readonly signal: AbortSignal;
   readonly print: (line: string) => void;
-  /** Directory in the bundle. */
+  /** Directory in the bundle to which the files are written. */
   readonly prefix: string;
 }
 
-/** A failure of one part is recorded, and the collection continues. */
+/** Runs one part of the collection. A failure is recorded, and the collection continues. */
 async function attempt({ sink, signal }: ClusterCollection, what: string, work: () => Promise<void>): Promise<void> {
   if (signal.aborted) return;
   try {
@@ -60,7 +62,10 @@ async function attempt({ sink, signal }: ClusterCollection, what: string, work: 
   }
 }
 
-/** All kinds; `everywhere` adds pods and events of all namespaces to those of the cluster's own. */
+/**
+ * Collects all resources. Namespaced objects are collected from the cluster's own namespaces; with `everywhere`, pods
+ * and events are collected from all namespaces.
+ */
 export async function collectObjects(collection: ClusterCollection, everywhere: boolean): Promise<void> {
   const types = await discover(collection);
   for (const type of types) {
@@ -140,7 +145,7 @@ async function collectKind(
     });
 }
 
-/** Names of objects may have slashes, colons and dots. */
+/** Name of an object as a file name. Object names may contain slashes and begin with dots. */
 const fileName = (name: string): string => name.replaceAll('/', '_').replace(/^\.+/, '_');
 
 export async function collectPodLogs(collection: ClusterCollection): Promise<void> {
@@ -170,7 +175,7 @@ export async function collectNodeLogs(collection: ClusterCollection): Promise<vo
       );
 }
 
-/** Stores the response of a GET request as lines. */
+/** Writes the body of a GET response to a file. */
 export function copy(collection: ClusterCollection, what: string, from: string, to: string): Promise<void> {
   const { client, sink, signal } = collection;
   return attempt(collection, what, async () => {

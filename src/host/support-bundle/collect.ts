@@ -1,4 +1,4 @@
-/** Runs sections with their limits, some at a time. A section that fails gets a file with the reason. */
+/** Runs sections in parallel, each with limits of time and size. The problems of a section are written to a file. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../base/errors.ts';
 import { adding, type OnProgress } from '../../base/progress.ts';
@@ -8,8 +8,8 @@ import type { Spool } from './spool.ts';
 const PARALLEL = 3;
 
 /**
- * Collects all sections. The reports are in the order of `sections`; a section that fails is reported and does not stop
- * the others. Throws only the error of a full disk.
+ * Collects all sections. The reports are in the order of `sections`. A section that fails is reported, and the others
+ * continue. Rejects only if the disk is full or `signal` is aborted.
  */
 export async function collectSections(
   sections: readonly Section[],
@@ -47,7 +47,7 @@ async function collectOne(section: Section, spool: Spool, signal: AbortSignal): 
     () => undefined,
     (error: unknown) => messageOf(error),
   );
-  // A read of a disk that hangs never ends, so the section is left behind at its limit.
+  // A read from a disk that hangs never ends, so the section is not awaited after its time limit.
   const limit = delay(timeoutMs, late, { signal: AbortSignal.any([timer.signal, signal]) }).catch(() => undefined);
   const problem = await Promise.race([work, limit]);
   if (problem === late) cut = late;
@@ -60,7 +60,7 @@ async function collectOne(section: Section, spool: Spool, signal: AbortSignal): 
   return { id, title, tookMs: Math.round(performance.now() - began), entries, problems: all };
 }
 
-/** Writes the problems of a section to a file, for readers of the bundle without the index page. */
+/** Writes the problems of a section to a file, for users who do not open the index page. */
 async function noteProblems(spool: Spool, id: string, problems: readonly string[]) {
   const { sink, finish } = spool.section(1 << 20);
   await sink

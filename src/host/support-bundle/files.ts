@@ -1,4 +1,7 @@
-/** Files below known directories. Links are not followed, so a tenant cannot choose what a bundle contains. */
+/**
+ * Reads files below known directories. Links are not followed, so a tenant cannot determine which files a bundle
+ * contains.
+ */
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +17,7 @@ export interface FoundFile {
   readonly mtimeMs: number;
 }
 
-/** Regular files below `directory`, at most `max`; directories that are links are not entered. */
+/** Regular files below `directory`, at most `max`. Links to directories are not followed. */
 export async function filesBelow(directory: string, max: number, depth = MAX_DEPTH): Promise<FoundFile[]> {
   const found: FoundFile[] = [];
   const visit = async (place: string, left: number): Promise<void> => {
@@ -34,8 +37,8 @@ export async function filesBelow(directory: string, max: number, depth = MAX_DEP
 }
 
 /**
- * Stores a file if it is a regular one. With `keepEnd`, only the last `maxBytes` are read, from the beginning of a
- * line. A missing file is no problem. `follow`: for files of the system, which may be links.
+ * Stores a regular file. A missing file is not a problem. With `keepEnd`, at most the last `maxBytes` are read,
+ * beginning at a line. `follow`: whether links are followed, which is only set for files of the system.
  */
 export async function collectFile(
   sink: SectionSink,
@@ -69,7 +72,7 @@ export async function collectFile(
   }
 }
 
-/** Reads the file in pieces, from the line after offset `skipped` on. */
+/** Reads the file in pieces, beginning at the first line after offset `skipped`. */
 async function* pieces(file: FileHandle, skipped: number, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let inLine = skipped > 0;

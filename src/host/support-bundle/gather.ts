@@ -1,6 +1,6 @@
 /**
- * Data collection of `oc adm must-gather`, run in its pod: the same objects and the same redaction as in a support
- * bundle, and logs of all hosts, as files in the layout of `oc adm inspect`.
+ * Data collection for `oc adm must-gather`, which runs in a pod. It collects the same objects as a support bundle, with
+ * the same redaction, and the logs of all hosts. The files have the layout of `oc adm inspect`.
  */
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,10 @@ const SECRETS_MS = 60_000;
 const MAX_BYTES = 4 * 1024 ** 3;
 const MAX_ENTRIES = 100_000;
 
-/** Returns the number of parts that could not be collected. Throws CodedError 'no-cluster' outside of a pod. */
+/**
+ * Collects the data. Returns the number of parts that could not be collected. Throws CodedError 'no-cluster' outside of
+ * a pod.
+ */
 export async function gather(directory: string, print: (line: string) => void): Promise<number> {
   const client = await ownClient();
   try {

@@ -1,4 +1,7 @@
-/** Secret values that this host knows: from its files, running containers, and the Secrets of the API server. */
+/**
+ * Collects secret values for the redaction: from this host's files, its running containers, and the Secrets of the API
+ * server.
+ */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -14,7 +17,7 @@ const MAX_FILES = 4000;
 const MAX_FILE_BYTES = 256 * 1024;
 const MAX_VALUES = 60_000;
 const MAX_TOTAL = 64 << 20;
-/** Entries of Secrets that are public. */
+/** Keys of Secrets whose values are public. */
 const PUBLIC_KEY = /^(?:namespace|username|type|name|server|host|.*\.crt|.*\.pem\.pub|ssh-publickey)$/;
 
 const SECRETS: ResourceType<Secret> = {
@@ -24,11 +27,11 @@ const OAUTH_CLIENTS: ResourceType<KubeObject> = {
   ...{ group: 'oauth.openshift.io', version: 'v1', kind: 'OAuthClient', plural: 'oauthclients', namespaced: false },
 };
 
-/** Values of a bounded number and size. */
+/** A set of secret values. Their number and total size are limited. */
 export class SecretValues {
   readonly values = new Set<string>();
   #size = 0;
-  /** Some values did not fit; they are removed by field and form only. */
+  /** Whether some values did not fit. These values are only recognized by the name of their field or by their form. */
   full = false;
 
   add(value: string): void {
@@ -39,14 +42,14 @@ export class SecretValues {
     }
     this.values.add(value);
     this.#size += value.length;
-    // The content of base64 fields, such as the keys of a kubeconfig.
+    // A value that is base64 is decoded, such as the keys in a kubeconfig. The decoded text is a secret too.
     if (value.length >= 12 && /^[A-Za-z0-9+/]+={0,2}$/.test(value) && value.length % 4 === 0) {
       const decoded = Buffer.from(value, 'base64').toString('utf8');
       if (!decoded.includes('\uFFFD')) this.add(decoded);
     }
   }
 
-  /** A document with secret fields, or a file whose whole content is a secret. */
+  /** Adds the secrets in a text. `whole`: the text itself is a secret. */
   addText(text: string, whole: boolean): void {
     if (whole) this.add(text);
     for (const key of text.match(/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[^-]+-----END [A-Z0-9 ]*PRIVATE KEY-----/g) ??
@@ -60,7 +63,7 @@ export class SecretValues {
     try {
       for (const document of parseAllDocuments(text)) for (const value of secretsIn(document.toJS())) this.add(value);
     } catch {
-      // The text is no document. Other forms were found above.
+      // The text is not a YAML document. The patterns above have been searched in any text.
     }
   }
 }
@@ -79,7 +82,10 @@ export interface SecretPlaces {
   readonly containers: string;
 }
 
-/** Reads files below the root. Files that cannot be read are skipped: they are not in the bundle either. */
+/**
+ * Adds the secrets in files below the root. Files that cannot be read are skipped, because a bundle cannot contain them
+ * either.
+ */
 export async function secretsOfHost({ root, volumes, containers }: SecretPlaces, found: SecretValues): Promise<void> {
   for (const directory of ['etc/origin', 'etc/etcd', 'etc/sysconfig', 'etc/cni', 'etc/containers']) {
     for (const { path, size } of await filesBelow(join(root, directory), MAX_FILES)) {
@@ -97,7 +103,7 @@ export async function secretsOfHost({ root, volumes, containers }: SecretPlaces,
   for (const name of ['.docker/config.json', '.config/containers/auth.json'])
     found.addText(await textOf(join(root, 'root', name)), false);
   for (const { path, size } of await filesBelow(volumes, MAX_FILES)) {
-    // Files of Secrets and tokens that are mounted into pods.
+    // Files of Secrets and service account tokens that are mounted into pods.
     if (
       size <= MAX_FILE_BYTES &&
       /\/volumes\/kubernetes\.io~(?:secret|projected)\//.test(path) &&
@@ -129,7 +135,7 @@ export async function secretsOfCluster(client: ApiClient, found: SecretValues, s
     for (const each of items) for (const value of secretsIn(each)) found.add(value);
 }
 
-/** `auth` of a registry is the base64 of USER:PASSWORD. */
+/** Adds the credentials in a registry configuration, whose field `auth` is base64 of USER:PASSWORD. */
 function addLogins(text: string, found: SecretValues): void {
   for (const [, auth = ''] of text.matchAll(/"auth"\s*:\s*"([^"]+)"/g)) {
     const login = Buffer.from(auth, 'base64').toString('utf8');

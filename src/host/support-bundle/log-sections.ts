@@ -1,4 +1,7 @@
-/** Units, the journal, and log files of components. Of long logs, the newest lines are kept. */
+/**
+ * Sections with states of units, the journal, and log files of components. Of a long log, only the newest lines are
+ * kept.
+ */
 import { join, relative } from 'node:path';
 import type { Section } from '../../support-bundle/port.ts';
 import { SERVICE } from '../install/layout.ts';
@@ -63,7 +66,7 @@ export function logSections({ root, sinceMs, paths, reachable }: SectionContext)
         const wanted = files
           .filter((file) => isLog(file) && file.mtimeMs >= sinceMs)
           .filter(({ path }) => directory !== paths.podLogs || isOwn(relative(directory, path)))
-          // The newest come first, because the section may become full.
+          // The newest files come first, because the section may become full.
           .sort((left, right) => right.mtimeMs - left.mtimeMs);
         if (wanted.length > MAX_LOG_FILES) sink.missing(directory, `only the newest ${MAX_LOG_FILES} log files`);
         for (const { path } of wanted.slice(0, MAX_LOG_FILES)) {

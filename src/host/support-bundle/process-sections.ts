@@ -1,4 +1,7 @@
-/** Statistics of this host's processes, as they report them and as the kernel sees them; reports of fatal errors. */
+/**
+ * Sections with statistics of this host's processes, as the processes and the kernel report them, and with reports of
+ * fatal errors.
+ */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
@@ -58,7 +61,9 @@ async function dump(sink: SectionSink, socket: string, signal: AbortSignal): Pro
   }
 }
 
-/** Processes of this program that belong to the root, by their command line or their mounts. */
+/**
+ * PIDs of this program's processes that belong to the root. They are recognized by their command line or their mounts.
+ */
 async function ownProcesses(root: string): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc')) {

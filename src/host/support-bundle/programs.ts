@@ -1,4 +1,4 @@
-/** Output of programs, with limits of time and bytes. */
+/** Stores the output of programs, with limits of time and size. */
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
@@ -9,7 +9,7 @@ export interface Program {
   readonly to: string;
   readonly command: readonly string[];
   readonly options?: EntryOptions;
-  /** Exit codes besides 0 that are no failure if there is output. */
+  /** Exit codes other than 0 that count as success if the program has printed output. */
   readonly codes?: readonly number[];
 }
 
@@ -18,7 +18,7 @@ const MAX_STDERR = 2000;
 const PROGRAM_MS = 20_000;
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Runs each program and stores its output. A program that fails or is missing is a problem of the section. */
+/** Runs each program and stores its output. If a program fails or is missing, this is a problem of the section. */
 export async function collectPrograms(
   sink: SectionSink,
   programs: readonly Program[],
@@ -37,7 +37,10 @@ export async function collectPrograms(
   }
 }
 
-/** Throws CodedError 'program' after the output if the program does not exist, fails, or does not end in time. */
+/**
+ * Output of a program. After the output, throws CodedError 'program' if the program does not exist, fails, or exceeds
+ * the time limit.
+ */
 export async function* outputOf(
   [file = '', ...args]: readonly string[],
   signal: AbortSignal,
@@ -65,7 +68,7 @@ export async function* outputOf(
         );
     });
   });
-  // A process that waits for a device is killed but not awaited.
+  // At the time limit, the program is killed but not awaited: a process that waits for a device does not exit.
   const late = new Promise<string>((resolve) => {
     const stop = (): void => {
       child.kill('SIGKILL');

@@ -1,4 +1,7 @@
-/** Sections of the support bundle of a host, in the order of their importance: what does not fit is cut at the end. */
+/**
+ * Sections of the support bundle of a host, the most important first. If the bundle is full, sections at the end are
+ * cut.
+ */
 import { join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 import type { Section } from '../../support-bundle/port.ts';
@@ -18,7 +21,7 @@ export interface SectionContext {
   readonly root: string;
   readonly nowMs: number;
   readonly sinceMs: number;
-  /** Command that starts this program. */
+  /** Command and arguments that start this executable. */
   readonly self: readonly string[];
   readonly access: BundleAccess;
   /** Rejects if a file system of the installation does not answer. */
@@ -40,7 +43,7 @@ export function bundleSections(context: SectionContext): Section[] {
   ];
 }
 
-/** Commands of this program, each in its own process. */
+/** Sections with the output of commands of this executable, each in its own process. */
 function ownSections({ self, root }: SectionContext): Section[] {
   const own = (to: string, ...args: readonly string[]): Program => ({
     ...{ to, command: [...self, ...args, '--root', root], codes: [1, 3] },
@@ -69,7 +72,7 @@ function ownSections({ self, root }: SectionContext): Section[] {
   ];
 }
 
-/** The settings with their sources, and all configuration files except keys and certificates. */
+/** Section with the effective settings, their origins, and the configuration files without keys and certificates. */
 function configuration({ self, root, reachable }: SectionContext): Section {
   return {
     ...{ id: 'configuration', title: 'Configuration', timeoutMs: 45_000, maxBytes: 16 * MIB },
@@ -95,7 +98,7 @@ function configuration({ self, root, reachable }: SectionContext): Section {
   };
 }
 
-/** Keys, certificates, key rings and files of tokens are left out entirely. */
+/** Whether a file is configuration. Keys, certificates, keyrings and files with tokens or passwords are omitted. */
 const isConfiguration = (path: string): boolean =>
   !/\.(?:key|crt|pem|pub|csr|srl|token|password|psk)$|keyring|encryption-config|\/certificates\/|htpasswd/i.test(path);
 
@@ -181,7 +184,7 @@ async function* cgroupText(files: readonly { readonly path: string }[], signal: 
   const { readFile } = await import('node:fs/promises');
   for (const { path } of files) {
     if (signal.aborted) return;
-    // A cgroup may end in between.
+    // The cgroup may have been deleted since it was listed; then the error is the content.
     const text = await readFile(path, 'utf8').catch((error: unknown) => messageOf(error));
     yield `${path}\n${text
       .trimEnd()
@@ -191,7 +194,9 @@ async function* cgroupText(files: readonly { readonly path: string }[], signal: 
   }
 }
 
-/** Revisions of the control plane, updates, snapshots' schedule and the record of the network. */
+/**
+ * Section with the revisions of the control plane, updates, the schedule of snapshots, and the record of the network.
+ */
 function history({ self, root, reachable }: SectionContext): Section {
   const paths = pathsBelow(root);
   return {

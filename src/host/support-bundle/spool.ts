@@ -1,6 +1,6 @@
 /**
- * A directory with the redacted files of a bundle. Content is redacted before it is written, so that no secret reaches
- * the disk, and is written in pieces, so that no file is held in memory.
+ * A directory with the redacted files of a bundle. Content is redacted before it is written, so that no secret is
+ * stored on the disk. It is written in pieces, so that no file is held in memory.
  */
 import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -19,20 +19,22 @@ import type { EntryOptions, EntryReport, SectionSink } from '../../support-bundl
 
 const MAX_DOCUMENT_CHARS = 8 << 20;
 const PIECE_CHARS = 64 * 1024;
-/** Longer lines are cut by the redaction. */
+/** Length of a line from which the rest is dropped. The redaction shortens such a line anyway. */
 const MAX_LINE_CHARS = 1 << 20;
 const MAX_ENTRIES = 4000;
 
 /** Files of one section. */
 export interface SectionFiles {
   readonly sink: SectionSink;
-  /** Ends all files; later writes are ignored. `late`: reason why files that are still written are incomplete. */
+  /**
+   * Closes all files. Later writes are ignored. `late`: reason why files that are still being written are incomplete.
+   */
   finish(late: string | undefined): Promise<{ readonly entries: EntryReport[]; readonly problems: string[] }>;
 }
 
 export interface Spool {
   readonly directory: string;
-  /** Error of a full disk; the bundle cannot be completed. */
+  /** Error of a full disk, after which the bundle cannot be completed. */
   readonly failure: Error | undefined;
   section(maxBytes: number): SectionFiles;
   redact(line: string): string;
@@ -129,17 +131,17 @@ async function writeLines(
         piece += `${redact(line)}\n`;
         if (piece.length >= PIECE_CHARS) await flush();
       }
-      // The redaction shortens such a line, so its end need not be kept.
+      // The redaction shortens such a line, so the rest of the line can be dropped.
       if (rest.length > MAX_LINE_CHARS) rest = rest.slice(0, MAX_LINE_CHARS);
     }
   } finally {
-    // Text before an error is kept.
+    // Text that was read before an error is written too.
     if (rest !== '') piece += `${redact(rest)}\n`;
     await flush();
   }
 }
 
-/** A document that cannot be parsed keeps the names of its fields only. */
+/** Writes a redacted document. If the document cannot be parsed, only the names of its fields are written. */
 async function writeDocument(
   file: EntryFile,
   content: AsyncIterable<string> | Iterable<string>,
@@ -171,7 +173,7 @@ function documentsOf(text: string): unknown[] {
     try {
       return [JSON.parse(text)];
     } catch {
-      // YAML in flow style.
+      // The document may be YAML in flow style.
     }
   }
   return parseAllDocuments(text).map((document) => {
@@ -182,8 +184,8 @@ function documentsOf(text: string): unknown[] {
 }
 
 /**
- * A file of limited size. With `keepEnd`, two segments of the limit's size are written in turn, so that the end of the
- * text is on disk at any time.
+ * A file of limited size. With `keepEnd`, the file consists of two segments of at most that size: when the current
+ * segment is full, it replaces the older one. So the end of the text is always on the disk.
  */
 class EntryFile {
   bytes = 0;
@@ -194,7 +196,7 @@ class EntryFile {
   readonly #limit: number;
   readonly #keepEnd: boolean;
   #handle: FileHandle;
-  /** Bytes in the current segment. */
+  /** Bytes written to the current segment. */
   #length = 0;
   #dropped = 0;
   #hasOlder = false;
@@ -230,7 +232,7 @@ class EntryFile {
   #enqueue(work: () => Promise<void>): Promise<void> {
     const done = this.#queue.then(work);
     this.#queue = done.catch(() => {
-      // The caller gets the error.
+      // The error is returned to the caller of this write.
     });
     return done;
   }
@@ -271,7 +273,7 @@ class EntryFile {
   }
 
   /**
-   * Joins both segments to one file: the end of the older segment, as far as the limit allows, then the current one.
+   * Joins the segments: the end of the older segment, as far as the size limit allows, and then the current segment.
    */
   async #joinSegments(): Promise<void> {
     const older = `${this.#path}.older`;

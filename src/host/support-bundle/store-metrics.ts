@@ -1,4 +1,4 @@
-/** Metrics of the store's members, which need no API server. */
+/** Metrics of the store's members. They do not require the API server. */
 import { readFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { messageOf } from '../../base/errors.ts';
@@ -8,7 +8,7 @@ import { readMasterConfig, resolveRelativeTo } from '../config/master-config.ts'
 const ANSWER_MS = 8000;
 const MAX_BYTES = 4 << 20;
 
-/** Uses the client certificate of the API server; other hosts than masters have none. */
+/** Stores the metrics. The request uses the client certificate of the API server, which only masters have. */
 export async function collectStoreMetrics(sink: SectionSink, masterConfig: string, signal: AbortSignal): Promise<void> {
   try {
     const { etcdClientInfo } = await readMasterConfig(masterConfig);

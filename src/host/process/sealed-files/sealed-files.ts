@@ -1,7 +1,8 @@
 /**
- * Files encrypted with a key of this host: a line with the format, a nonce of 12 bytes, a tag of 16 bytes, and the
- * content, compressed with gzip and encrypted with AES-256-GCM (NIST SP 800-38D). Format, node name and file name are
- * authenticated too, so that a file of another host or with another name is rejected.
+ * Files that are encrypted with a key of this host. A file consists of a line with the format, a nonce of 12 bytes, a
+ * tag of 16 bytes, and the content. The content is compressed with gzip and encrypted with AES-256-GCM (NIST SP
+ * 800-38D). The format, the node name and the file name are authenticated, so a file of another host or with another
+ * name is rejected.
  */
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
@@ -15,9 +16,12 @@ import type { SealedFiles } from '../../../client/informers/sealed-files-port.ts
 import { sha256Base64 } from '../../../wire/digest.ts';
 
 export interface SealedFilesOptions {
-  /** Created with mode 0700; each file has 0600. */
+  /** Directory of the files. It is created with mode 0700, and the files have mode 0600. */
   readonly directory: string;
-  /** 32 bytes in base64, outside of `directory`, so that a copy of one is useless without the other. */
+  /**
+   * File with the key: 32 bytes in base64. It must be outside of `directory`, so that a copy of the directory cannot be
+   * decrypted.
+   */
   readonly keyFile: string;
   readonly nodeName: NodeName;
 }
@@ -36,14 +40,14 @@ const unpack = promisify<Uint8Array, { maxOutputLength: number }, Buffer>(gunzip
 
 export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
   const { directory, keyFile, nodeName } = options;
-  /** Digest of the content on disk, by name. */
+  /** Digest of the content in each file, by name. */
   const present = new Map<string, string>();
   const pathOf = (name: string): string => {
     if (!/^[a-z][a-z-]{0,63}$/.test(name))
       throw new CodedError('sealed-file', `"${name}" is not a name of a sealed file`);
     return join(directory, name);
   };
-  /** Concurrent first writes must share one new key. */
+  /** The key that is being read or created. Concurrent writes share it, so that only one key is created. */
   let choosing: Promise<Buffer> | undefined;
   const keyOrNew = (): Promise<Buffer> => {
     choosing ??= readKey(keyFile)
@@ -104,7 +108,7 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
   };
 }
 
-/** Returns undefined if the file is missing or contains no valid key. */
+/** The key in the file; undefined if the file is missing or contains no valid key. */
 async function readKey(path: string): Promise<Buffer | undefined> {
   const text = await readFile(path, 'latin1').catch(ifMissing);
   const key = Buffer.from(text ?? '', 'base64');
@@ -117,7 +121,7 @@ async function makeKey(path: string): Promise<Buffer> {
   return key;
 }
 
-/** Durable: after a power failure the file has its old or its new content. */
+/** Replaces a file. After a power failure, the file contains either its old or its new content. */
 async function replace(path: string, content: Uint8Array): Promise<void> {
   const temporary = `${path}.new`;
   try {

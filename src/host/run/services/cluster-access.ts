@@ -1,4 +1,4 @@
-/** Access to the cluster and the network of this host, before the kubelet starts. */
+/** Services that start before the kubelet: access to the cluster, and the network of this host. */
 
 import { createEventRecorder } from '../../../client/index.ts';
 import { createStreamingServer } from '../../../kubelet/io/streaming/server.ts';
@@ -21,7 +21,7 @@ import { followVersions } from '../version-skew.ts';
 import { readHostNodeConfig } from './host-kubelet.ts';
 import { type HostService, hostService } from './values.ts';
 
-/** Delay of events, which leaves the CPU to the start of a pod. */
+/** Delay before events are sent, so that the start of a pod has the CPU. */
 const EVENTS_MS = 200;
 const EVENTS_FLUSH_MS = 1_500;
 
@@ -79,7 +79,7 @@ export const clusterAccess: readonly HostService[] = [
         random,
         log,
       }),
-    // After the static pods have ended, this host's API server accepts no events.
+    // If the pods end, no events are flushed, because this host's API server has ended too.
     stop: (recorder, { keepPods }) => recorder.stop(keepPods ? EVENTS_FLUSH_MS : 0),
     stopMs: EVENTS_FLUSH_MS + 500,
   }),
@@ -102,7 +102,8 @@ export const clusterAccess: readonly HostService[] = [
         informers,
         nodeName: nodeConfig.nodeName,
         file: settings.paths.podCidr,
-        // A host without an address uses its pod bridge's, so the bridge must exist before any server or client starts.
+        // A host without an address uses the address of its pod bridge, so the bridge must exist before servers and
+        // clients start.
         initial: settings.nodeIpIsBridge ? settings.network.firstPodCidr : undefined,
         onReady: (cidr) => progress.step(`pod network ${cidr} on ${settings.network.bridge}`),
         log: log.named('network'),
@@ -156,7 +157,7 @@ export const clusterAccess: readonly HostService[] = [
     needs: ['settings', 'nodeConfig'],
     start: ({ settings, nodeConfig }, { log, logTap }) =>
       startLogForwarding(settings, nodeConfig.nodeName, logTap, log.named('logging')),
-    // After the kubelet, so that the last lines of the pods are read.
+    // Stops after the kubelet, so that the last lines of the pods are read.
     stop: (forwarding) => forwarding.stop(),
   }),
   hostService({

@@ -1,6 +1,6 @@
 /**
- * Functions of a host that upstream's components do not have. Each is enabled in the bootstrap file. They stop
- * together, while the API server of this host still answers.
+ * Services for optional functions that upstream's components do not have. Fields of the bootstrap file configure them.
+ * They stop together, while the API server of this host still answers.
  */
 import { messageOf } from '../../../base/errors.ts';
 import { alertTargets } from '../../alerts/alerts.ts';
@@ -163,7 +163,7 @@ export const extensions: readonly HostService[] = [
       ...(['settings', 'ownAddress', 'runtime', 'kubelet', 'cgroupDriver', 'api', 'versions'] as const),
       ...(['snapshots', 'submittedPods', 'revisions', 'networkServices', 'alertRounds'] as const),
     ],
-    // Answers while the pods end.
+    // The control socket answers while the pods end.
     stopsWith: 'api',
     start: async (parts, { startedAt, stages, log }) => {
       let endPods = false;

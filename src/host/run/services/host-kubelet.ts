@@ -1,4 +1,4 @@
-/** The kubelet of a host, from node-config.yaml and the current settings of its pool. */
+/** Creates the kubelet of a host from node-config.yaml and the settings of the host's pool. */
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Log } from '../../../base/log.ts';
@@ -34,7 +34,7 @@ import { hostAdministration } from '../../remote/index.ts';
 import { createMaintenanceConditions } from '../maintenance-conditions.ts';
 import type { HostServices } from './values.ts';
 
-/** Services whose values the kubelet uses. */
+/** Services whose values the kubelet needs. */
 export const KUBELET_NEEDS = [
   'settings',
   'cgroups',
@@ -61,7 +61,10 @@ export const KUBELET_NEEDS = [
 
 export type KubeletParts = Pick<HostServices, (typeof KUBELET_NEEDS)[number]>;
 
-/** Unsupported fields are reported, because files of OKD may contain them. Throws CodedError 'bad-config'. */
+/**
+ * Reads node-config.yaml. Unsupported fields are logged instead of rejected, because files from OKD may contain them.
+ * Throws CodedError 'bad-config'.
+ */
 export async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
   const file = settings.paths.nodeConfig;
   const { config, unknown } = await readNodeConfig(file, nodeConfigOf(settings, cgroupDriver));
@@ -69,7 +72,10 @@ export async function readHostNodeConfig(settings: Settings, cgroupDriver: strin
   return config;
 }
 
-/** At the first start (`isFirst`), the host starts even if the settings of its pool are invalid. */
+/**
+ * Creates the kubelet. `isFirst`: whether this is the first kubelet of the process; then invalid settings of the pool
+ * are logged and ignored.
+ */
 export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Log): Promise<Kubelet> {
   const { settings, runtime, serviceManager, api, lastKnown, recorder, streaming, trustedTime, restorer } = parts;
   const files = nodeFiles(settings.root);
@@ -109,7 +115,8 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
     feeds: manifestFeeds(settings, parts.submittedPods, log.named('manifests')),
     servingCertificate: parts.certificates.serving,
     clientCa: () => readFile(files.clientCa, 'utf8'),
-    // CNI plug-ins may have their own addresses, so only the embedded network waits for the node's range.
+    // Only the embedded network waits for the Node's podCIDRs, because CNI plug-ins may assign addresses from other
+    // ranges.
     notReady: () =>
       parts.versions.notReady() ??
       (runtime.network.setMtu === undefined ? undefined : (parts.podNetwork.notReady() ?? restorer.problem())),

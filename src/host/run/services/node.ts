@@ -28,7 +28,7 @@ import { hostKubelet, KUBELET_NEEDS } from './host-kubelet.ts';
 import { type HostService, hostService } from './values.ts';
 
 const SHARED_ADDRESS_MS = 2_000;
-/** Limit for a child process whose file system does not answer. */
+/** Time limit for the child process that saves a snapshot, whose file system may not answer. */
 const SNAPSHOT_MS = 2_000;
 
 export const node: readonly HostService[] = [
@@ -53,7 +53,7 @@ export const node: readonly HostService[] = [
     needs: ['gossip', 'kubelet'],
     start: ({ gossip }) => gossip,
     // The leave message is sent before the pods end, because gossip needs less time than the pods' grace periods. The
-    // service `gossip` waits for it.
+    // service `gossip` waits for this stop.
     stop: (gossip) => void gossip.stop().catch(ignore('the service gossip reports the error')),
   }),
   hostService({
@@ -106,7 +106,8 @@ export const node: readonly HostService[] = [
     name: 'lastKnownEnd',
     needs: ['lastKnown', 'kubelet'],
     start: ({ lastKnown }) => lastKnown,
-    // Before the pods end: ending pods release their objects, which the next start may need without an API server.
+    // The stop precedes the end of the pods. The end of a pod removes its objects, but the next start may need them
+    // without an API server.
     stop: (lastKnown) => lastKnown.stop(),
   }),
   hostService({
@@ -115,7 +116,7 @@ export const node: readonly HostService[] = [
       ...(['settings', 'informers', 'nodeConfig', 'runtime', 'nodeAddresses', 'restorer', 'reservedPorts'] as const),
       ...(['recorder', 'gossip', 'files', 'policies', 'kubelet'] as const),
     ],
-    // Pods use their network until they have ended, so it stops after the kubelet.
+    // Stops after the kubelet, because pods use the network until they have ended.
     stopsWith: 'streaming',
     start: (parts, { log }) =>
       startNetworkServices({
@@ -176,13 +177,13 @@ export const node: readonly HostService[] = [
     needs: ['settings', 'informers', 'nodeConfig', 'kubelet'],
     start: ({ settings, informers, nodeConfig }, { log }) =>
       holdAddresses(settings, informers, nodeConfig.nodeName, log),
-    // Before the API server of this host stops, so that the next holder takes the address immediately.
+    // Stops before the API server of this host, so that another host can take over the address immediately.
     stop: (sharedAddress) => sharedAddress.stop(),
     stopMs: SHARED_ADDRESS_MS,
   }),
 ];
 
-/** Labels the Node of a master and records its addresses. Returns the function that stops it. */
+/** Sets the master label and the addresses on the Node of a master. Returns a function that ends this. */
 function keepMasterLabel(
   settings: Settings,
   informers: InformerFactory,

@@ -1,4 +1,4 @@
-/** Services before this host has an API client: lock, settings, container runtime and files. */
+/** Services that start before this host has an API client: lock, settings, container runtime and files. */
 
 import type { ReservedPort } from '../../../api/kinds/nodes/nodes/host-ports.ts';
 import { createCgroupFileSystem } from '../../../kubelet/io/cgroupfs/index.ts';

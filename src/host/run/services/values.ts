@@ -1,4 +1,4 @@
-/** The services of a host by name, and what they share. */
+/** Names, values and shared context of the services of a host. */
 import type { ReservedPort } from '../../../api/kinds/nodes/nodes/host-ports.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Progress } from '../../../base/progress.ts';
@@ -38,27 +38,27 @@ import type { TrustedTime } from '../trusted-time.ts';
 import type { VersionFollower } from '../version-skew.ts';
 
 export interface HostContext {
-  /** Settings before the host has joined a cluster. */
+  /** Settings as they were before this host joined a cluster. */
   readonly given: Settings;
   readonly startedAt: string;
   readonly log: Log;
   readonly progress: Progress;
-  /** Copies of the lines of this process. */
+  /** Stores copies of the log lines of this process for log forwarding. */
   readonly logTap: LogTap;
-  /** Reads the settings again, after this host has joined a cluster. */
+  /** Reads the settings again. Called after this host has joined a cluster. */
   readonly reload: () => Promise<Settings>;
   /** Aborted if the process is stopped before the host has started. */
   readonly signal: AbortSignal;
-  /** The services that have started. */
+  /** Services that have started, with their times. */
   readonly stages: readonly StartStage[];
 }
 
 export interface HostStop extends StopMode {
-  /** The pods keep running, and the next host process adopts them. */
+  /** Whether the pods keep running. The next host process then adopts them. */
   readonly keepPods: boolean;
 }
 
-/** The value of a service that other services need only for its effects. */
+/** Value of a service that returns none. Other services depend on its effects. */
 type Effect = ReturnType<() => void>;
 type StopFunction = () => void | Promise<void>;
 
@@ -66,7 +66,7 @@ type StopFunction = () => void | Promise<void>;
 export interface HostServices {
   diskReserve: DiskReserve;
   instanceLock: InstanceLock;
-  /** Settings of a host that belongs to its cluster. */
+  /** Settings after this host has joined its cluster. */
   settings: Settings;
   trustedTime: TrustedTime;
   machineConfigReplay: Effect;
@@ -136,20 +136,20 @@ export interface HostServices {
 }
 
 export interface Programs {
-  /** Directory of the unpacked assets; undefined when the host runs from source. */
+  /** Directory of the unpacked assets; undefined when Node runs the sources. */
   readonly assets: string | undefined;
-  /** Directory of packaged programs; undefined means the host's own. */
+  /** Directory of the unpacked helper programs; undefined if the host's own programs are used. */
   readonly helpers: string | undefined;
 }
 
 export interface ReservedPorts {
-  /** Ports of this host. Empty until the configuration files are written. */
+  /** Ports that this host uses. Empty until `read` was called. */
   current(): readonly ReservedPort[];
   read(): Promise<void>;
 }
 
 export interface HostFiles {
-  /** Writes certificates, configuration and manifests again for these settings. */
+  /** Writes certificates, configuration files and manifests for the given settings. */
   install(settings: Settings): Promise<void>;
 }
 
@@ -159,7 +159,7 @@ export interface ClusterRecord {
 }
 
 export interface HostControl extends ControlServer {
-  /** True once a reset or uninstall has requested that the stop ends the pods. */
+  /** Whether a reset or uninstall has requested that the stop ends the pods. */
   endsPods(): boolean;
 }
 
