@@ -1,9 +1,9 @@
-/** A client connection to `agent.sock`. */
+/** A client connection to the agent's socket, `agent.sock`. */
 import { createConnection, type Socket } from 'node:net';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { LineReader } from './lines.ts';
 
-/** Large enough for all members of a ring in one line. */
+/** Maximum length of a line. All members of a ring fit into one line. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 interface Waiting {
@@ -12,9 +12,9 @@ interface Waiting {
 }
 
 export interface AgentConnectionHandlers {
-  /** Called with all events of one read. */
+  /** Called with all events in one chunk of received data. */
   readonly events?: (events: readonly unknown[]) => void;
-  /** Called once, for every kind of end. */
+  /** Called once when the connection ends for any reason. */
   readonly closed?: () => void;
 }
 
@@ -43,7 +43,7 @@ export class AgentConnection {
     });
   }
 
-  /** Throws CodedError 'not-running' if no process listens. */
+  /** Connects to the agent. Throws CodedError 'not-running' if no process listens. */
   static open(socket: string, handlers: AgentConnectionHandlers = {}): Promise<AgentConnection> {
     return new Promise((resolve, reject) => {
       const connection = createConnection(socket);
@@ -67,7 +67,7 @@ export class AgentConnection {
     return this.#socket.writableLength;
   }
 
-  /** Rejects with the CodedError in the agent's response. */
+  /** Sends a request. Rejects with the CodedError in the agent's response. */
   ask(method: string, params: unknown = {}): Promise<unknown> {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
@@ -76,7 +76,7 @@ export class AgentConnection {
     });
   }
 
-  /** An open connection does not keep the process alive. */
+  /** Permits the process to exit although the connection is open. */
   unref(): void {
     this.#socket.unref();
   }
@@ -97,8 +97,8 @@ export class AgentConnection {
 }
 
 /**
- * Sends one request and returns its response. Throws CodedError 'not-running', 'no-answer', or the error in the agent's
- * response.
+ * Sends one request on its own connection and returns the response. Throws CodedError 'not-running', 'no-answer', or
+ * the error in the agent's response.
  */
 export async function callAgent<T>(socket: string, method: string, params: unknown, timeoutMs: number): Promise<T> {
   const connection = await AgentConnection.open(socket);

@@ -1,6 +1,6 @@
 /**
- * Gossip for the store's process, over `agent.sock`. It is available while the host process runs, and reconnects by
- * itself.
+ * Gossip for the process of the store, over `agent.sock`. It is available while the host process runs; the connection
+ * is restored automatically.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
@@ -14,8 +14,8 @@ export interface GossipHintsOptions {
   readonly clock: Clock;
   readonly log: Log;
   /**
-   * A leader counts as alive for this time after its last message. Longer than a few heartbeats and shorter than an
-   * election.
+   * Time after its last message for which a leader counts as alive. It is longer than a few heartbeats and shorter than
+   * an election.
    */
   readonly heardWithinMs?: number;
 }
@@ -24,10 +24,10 @@ const HEARD_WITHIN_MS = 500;
 const PUBLISH_INTERVAL_MS = 1000;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2000;
-/** Pause before sending again while the host process is slow to read. */
+/** Delay before facts are sent again, if the host process has not read the previous ones. */
 const RETRY_MS = 50;
 const FAREWELL_MS = 500;
-/** Unread bytes above which no further hints are sent to the host process. */
+/** Number of unread bytes above which no facts are sent to the host process. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 
 interface Known {
@@ -35,7 +35,7 @@ interface Known {
   readonly atMs: number;
 }
 
-/** Starts to connect immediately. */
+/** Creates the hints and starts to connect to the agent. */
 export function createGossipHints(options: GossipHintsOptions): GossipHints {
   return new AgentGossipHints(options);
 }
@@ -64,7 +64,8 @@ class AgentGossipHints implements GossipHints {
     void this.#connect();
   }
 
-  // Properties instead of methods, because the store copies this object with the spread operator, which omits methods.
+  // These functions are properties instead of methods: the store copies this object with the spread operator, which
+  // omits methods.
   readonly subscribe = (listener: (members: readonly GossipMember[]) => void): (() => void) => {
     this.#listeners.add(listener);
     if (this.#ring.size > 0) listener(storesOf(this.#ring.values(), this.#clock.monotonicMs(), this.#heardWithinMs));
@@ -146,14 +147,14 @@ class AgentGossipHints implements GossipHints {
     for (const listener of this.#listeners) listener(members);
   }
 
-  /** Sends changed facts, now or at the next allowed time. */
+  /** Sends changed facts immediately, or sets a timer for the next permitted time. */
   readonly #publish = (): void => {
     this.#next?.cancel();
     if (this.#latest === undefined || this.#connection === undefined || this.#closed) return;
     const nowMs = this.#clock.monotonicMs();
     const { facts, heardAtMs } = this.#latest;
     const silentInMs = heardAtMs + this.#heardWithinMs - nowMs;
-    // A leader always counts as reachable from itself.
+    // A leader does not receive messages from itself, but it counts as alive.
     const leads = facts.leader !== undefined && facts.leader === facts.memberId;
     const heard = leads || (facts.leader !== undefined && silentInMs > 0);
     const current: StoreFacts = {
@@ -183,7 +184,7 @@ function changeOf(before: StoreFacts | undefined, now: StoreFacts): 'urgent' | '
   return before.appliedIndex === now.appliedIndex && before.fsyncMs === now.fsyncMs ? 'none' : 'minor';
 }
 
-/** One entry per store. If two hosts claim the same store, the one that is alive is used. */
+/** One entry per store. If two hosts claim the same store, the host that is alive is used. */
 function storesOf(ring: Iterable<Known>, nowMs: number, heardWithinMs: number): GossipMember[] {
   const stores = new Map<string, { readonly rank: number; readonly member: GossipMember }>();
   for (const { member, atMs } of ring) {
@@ -210,11 +211,14 @@ function storesOf(ring: Iterable<Known>, nowMs: number, heardWithinMs: number): 
   return Array.from(stores.values(), ({ member }) => member);
 }
 
-/** Coarse on purpose, so that among members of about equal health the one with the longest log comes first. */
+/**
+ * Combined health of a member and its disk; 0 is healthy. The scale is coarse, so that members of about equal health
+ * are ordered by the length of their logs.
+ */
 function healthOf({ health = 0, fsyncMicros = 0 }: AgentMember): number {
   const slowDisk = Math.max(0, Math.floor(Math.log2(Math.max(1, fsyncMicros) / SLOW_FSYNC_MICROS)) + 1);
   return Math.floor(health / 2) + Math.min(4, slowDisk);
 }
 
-/** From this duration of a durable write, each doubling makes the health one step worse. */
+/** Duration of a durable write from which the disk counts as slow. Each doubling makes the health one step worse. */
 const SLOW_FSYNC_MICROS = 50_000;

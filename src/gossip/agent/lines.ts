@@ -10,7 +10,7 @@ export class LineReader {
     this.#limit = limit;
   }
 
-  /** Returns the lines that are complete now. Throws CodedError 'line-too-long'. */
+  /** Adds a chunk and returns the lines that it completes. Throws CodedError 'line-too-long'. */
   push(chunk: Buffer): string[] {
     const lines: string[] = [];
     let from = 0;

@@ -1,4 +1,4 @@
-/** A view of the gossip ring over `agent.sock`, connected whenever the host process runs. */
+/** A view of the gossip ring over `agent.sock`. It connects whenever the host process runs. */
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -14,7 +14,7 @@ export interface RingOptions {
   readonly log: Log;
 }
 
-/** Starts to connect immediately. */
+/** Creates the view and starts to connect to the agent. */
 export function followRing({ socket, clock, log }: RingOptions): RingView {
   const members = new Map<string, AgentMember>();
   let listener: ((members: { name: string; state: AgentMember['state'] }[]) => void) | undefined;
@@ -75,7 +75,7 @@ export function followRing({ socket, clock, log }: RingOptions): RingView {
   };
 }
 
-/** The member that most stores report as leader. */
+/** ID of the store member that most stores in the ring report as their leader; undefined if there is none. */
 function leaderOf(members: readonly AgentMember[]): string | undefined {
   const votes = new Map<string, number>();
   for (const { state, store } of members)

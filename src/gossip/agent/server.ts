@@ -1,7 +1,7 @@
 /**
- * The server of `agent.sock`: the ring of this host for other processes of the host. See
+ * The server of `agent.sock`. It gives other processes of this host access to the gossip ring. See
  * `gossip/membership/agent-port.ts` for the protocol. Only the user of this process may connect. All buffers are
- * limited; a client that reads too slowly is disconnected and may reconnect.
+ * limited: a client that reads too slowly is disconnected and may reconnect.
  */
 import { rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -19,12 +19,15 @@ const MAX_LINE_BYTES = 64 * 1024;
 /** Maximum number of unanswered requests of one connection. */
 const MAX_PENDING = 16;
 /**
- * Maximum number of bytes that one client may leave unread. A full table of members with the longest metadata, as one
- * response or as an event per member, is smaller.
+ * Maximum number of bytes that one client may leave unread. It exceeds a full table of members with metadata of maximum
+ * length, in one response or in one event per member.
  */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
-/** Listens at `socket` and replaces a socket that a killed process has left. Throws CodedError 'listen'. */
+/**
+ * Listens on the socket at the path `socket`. Replaces a socket file that a killed process has left. Throws CodedError
+ * 'listen'.
+ */
 export async function serveAgent(options: {
   readonly socket: string;
   readonly service: AgentService;
@@ -55,7 +58,8 @@ function listenPrivately(server: Server, socket: string): Promise<void> {
     server.once('error', (error) =>
       reject(new CodedError('listen', `cannot listen on ${socket}: ${error.message}`, { cause: error })),
     );
-    // The umask applies to the socket from its creation, before its mode could be set.
+    // The umask gives the socket its mode when it is created. A later chmod would leave it open to other users for a
+    // moment.
     const before = process.umask(0o177);
     server.listen(socket, resolve);
     process.umask(before);

@@ -1,7 +1,7 @@
 /**
- * A message that waits to be piggybacked on outgoing packets, each a bounded number of times (SWIM §4.1,
- * "infection-style dissemination"). A message about a subject replaces the queued message about the same subject. The
- * queue sends the least transmitted message first, then the newest.
+ * A message that waits to be piggybacked on outgoing packets, a limited number of times (SWIM §4.1, "infection-style
+ * dissemination"). A message about a subject replaces the queued message about the same subject. The queue sends the
+ * least transmitted message first; among equals, the newest.
  */
 export interface Broadcast {
   /**
@@ -10,8 +10,8 @@ export interface Broadcast {
   readonly subject: string | undefined;
   readonly bytes: Uint8Array;
   /**
-   * Called once: with `true` after the last transmission, with `false` when a newer broadcast or a full queue displaced
-   * it.
+   * Called once: with `true` after the last transmission, with `false` if a newer broadcast or a full queue has removed
+   * this broadcast.
    */
   readonly done?: (sent: boolean) => void;
 }
@@ -45,7 +45,7 @@ export class BroadcastQueue {
     return this.#bytes;
   }
 
-  /** Queues a broadcast. A full queue drops its most transmitted broadcast; among equals, the oldest. */
+  /** Queues a broadcast. A full queue drops its most transmitted broadcast; among equals, the oldest one. */
   push(broadcast: Broadcast): void {
     if (broadcast.subject !== undefined) {
       const older = this.#bySubject.get(broadcast.subject);
@@ -67,8 +67,9 @@ export class BroadcastQueue {
   }
 
   /**
-   * Takes the broadcasts that fit into `budget` bytes, where each message costs `overhead` bytes more than its length.
-   * Every taken broadcast counts as transmitted once and leaves the queue after `transmitLimit` transmissions.
+   * Takes broadcasts for one packet of `budget` bytes. `overhead`: bytes that each message needs in addition to its
+   * length. Each broadcast that is taken counts as transmitted once, and leaves the queue after `transmitLimit`
+   * transmissions.
    */
   take(overhead: number, budget: number, transmitLimit: number, maxMessages: number): Uint8Array[] {
     if (this.#entries.length === 0) return [];

@@ -68,7 +68,7 @@ export class Broadcasts {
         this.#outbox.event({ kind: 'conflict', name: claim.node, address: claim.address });
         return;
       }
-      // A new member with the name of a dead member starts with its own incarnation, which need not be higher.
+      // The claim comes from a new member with the name of a dead one. Its incarnation need not be higher.
       this.#table.move(member, claim.address);
       member.rttMs = undefined;
     } else if (self) {
@@ -100,7 +100,7 @@ export class Broadcasts {
 
   /** Applies a suspect or dead message received from another member. */
   accuse(claim: AccusationMessage, nowMs: number): void {
-    // An accusation at the ceiling could not be refuted; see MAX_INCARNATION.
+    // An accusation with the maximum incarnation could not be refuted, see MAX_INCARNATION.
     if (claim.incarnation >= MAX_INCARNATION) return;
     if (claim.kind === 'suspect') this.suspect(claim, nowMs);
     else this.dead(claim, nowMs);
@@ -134,8 +134,7 @@ export class Broadcasts {
     const member = this.#table.get(claim.node);
     if (member === undefined || claim.incarnation < member.incarnation) return;
     if (isDeadOrLeft(member)) {
-      // The incarnation is recorded so that the result does not depend on the order of arrival: an older alive message
-      // must not revive a dead member.
+      // The incarnation is recorded, so that an older alive message that arrives later does not revive the dead member.
       member.incarnation = claim.incarnation;
       return;
     }
@@ -145,7 +144,8 @@ export class Broadcasts {
     }
     this.#suspicions.delete(claim.node);
     member.incarnation = claim.incarnation;
-    // Agents before memberlist 0.2 do not name the sender of a leave, so an earlier leave intent counts as well.
+    // Agents before memberlist 0.2 do not name the sender of a leave, so a member that has announced its leave counts
+    // as left.
     member.state = claim.from === claim.node || member.leaving ? 'left' : 'dead';
     member.sinceMs = nowMs;
     this.#outbox.spread({ ...claim, kind: 'dead' }, member === this.#self ? this.#leaveToken : undefined);
@@ -193,7 +193,7 @@ export class Broadcasts {
     this.dead({ kind: 'dead', incarnation, node: name, from: name }, nowMs);
   }
 
-  /** A suspected member that this member has not itself probed without success. */
+  /** A suspected member that this member has not accused itself, for a probe of its own. */
   suspectToCheck(): Member | undefined {
     for (const [name, suspicion] of this.#suspicions) {
       if (suspicion.accusedBy(this.#self.name)) continue;
@@ -203,7 +203,7 @@ export class Broadcasts {
     return undefined;
   }
 
-  /** Declares members dead whose suspicion timeout has passed. */
+  /** Declares members dead whose suspicion timeout has expired. */
   expire(nowMs: number): void {
     for (const [name, suspicion] of this.#suspicions) {
       if (suspicion.deadlineMs() > nowMs) continue;
@@ -236,8 +236,8 @@ export class Broadcasts {
   }
 
   /**
-   * Handles an alive message about this member. Only a message with at least our incarnation and different contents is
-   * refuted.
+   * Handles an alive message about this member. The message is refuted only if its contents are different and its
+   * incarnation is not lower than this member's.
    */
   #onClaimAboutSelf(claim: AliveMessage): void {
     const self = this.#self;
@@ -247,7 +247,7 @@ export class Broadcasts {
     this.#refute(claim.incarnation);
   }
 
-  /** Refutes an accusation with a higher incarnation. Being accused also worsens this member's local health. */
+  /** Refutes an accusation with a higher incarnation. The accusation also worsens this member's local health. */
   #refute(accusedIncarnation: number): void {
     const self = this.#self;
     self.incarnation = Math.min(MAX_INCARNATION, Math.max(self.incarnation, accusedIncarnation) + 1);
@@ -257,8 +257,8 @@ export class Broadcasts {
   }
 
   /**
-   * Makes room for a new member: a full table drops the member that has been dead longest. A table full of living
-   * members accepts no new member.
+   * Ensures that the table has space for a new member. A full table drops the member that has been dead longest.
+   * Returns false if all members of a full table are alive.
    */
   #makeRoom(): boolean {
     if (this.#table.size < this.#config.maxMembers) return true;

@@ -13,7 +13,9 @@ export interface GossipConfig {
   readonly gossipNodes: number;
   /** Each broadcast is sent `retransmitMult × log10(members + 1)` times. */
   readonly retransmitMult: number;
-  /** Dead members still receive gossip for this long, so that a member declared dead by mistake can refute it. */
+  /**
+   * Time for which dead members still receive gossip, so that a member that was declared dead by mistake can refute it.
+   */
   readonly gossipToTheDeadMs: number;
   /** Interval of full table exchanges with a random member. It grows in rings of more than 32 members. */
   readonly pushPullIntervalMs: number;
@@ -21,20 +23,20 @@ export interface GossipConfig {
    * Interval of table exchanges with a random dead member, so that the two sides of a healed partition find each other.
    */
   readonly reconnectIntervalMs: number;
-  /** The shortest suspicion timeout is `suspicionMult × max(1, log10(members)) × probeIntervalMs`. */
+  /** Factor of the shortest suspicion timeout, which is `suspicionMult × max(1, log10(members)) × probeIntervalMs`. */
   readonly suspicionMult: number;
-  /** The longest suspicion timeout is the shortest one times this factor. */
+  /** Factor of the longest suspicion timeout, relative to the shortest one. */
   readonly suspicionMaxMult: number;
-  /** One more than the highest local health score. */
+  /** Limit of the local health score, which is always lower. */
   readonly awarenessLimit: number;
   /**
-   * Age of a death after which another address may take the dead member's name. A member that left loses its name at
-   * once.
+   * Time after a member's death at which another address may take its name. The name of a member that left is available
+   * immediately.
    */
   readonly deadReclaimMs: number;
-  /** Age at which rows of dead and departed members are deleted from the table. */
+  /** Time after a death or leave at which the member's row is deleted from the table. */
   readonly reapAfterMs: number;
-  /** A wake-up that is this much late means that this member itself was paused. */
+  /** Delay of a wake-up from which this member counts as paused. */
   readonly stallMs: number;
   /** Bytes for messages in one datagram, after encryption, checksum and label. */
   readonly packetBytes: number;
@@ -87,9 +89,9 @@ export const promptConfig: GossipConfig = {
 };
 
 /**
- * Settings of a host: rings of a few hosts at one site. The probe interval is half of `lanConfig`'s and the shortest
- * suspicion is three intervals. A killed member is confirmed dead after two to three seconds. A member that is paused
- * for one and a half seconds (a slow disk, a starved process) still has time to refute.
+ * Settings of a host, for rings of a few hosts at one site. The probe interval is half of that in `lanConfig`, and the
+ * shortest suspicion lasts three intervals. A killed member is declared dead after two to three seconds. A member that
+ * is paused for one and a half seconds, for example by a slow disk, still has time to refute the suspicion.
  */
 export const edgeConfig: GossipConfig = {
   ...lanConfig,

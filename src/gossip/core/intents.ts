@@ -1,28 +1,31 @@
 import type { RecentEvent, SerfMessage, SerfQuery, SerfResponse, SerfState } from './port.ts';
 
-/** Number of identities kept of events, and of queries, so that each message is passed on and reported once. */
+/**
+ * Number of events, and of queries, whose identities are kept, so that each message is forwarded and reported only
+ * once.
+ */
 const REMEMBERED = 512;
-/** Events that table exchanges repeat and accept: at most this many, with at most this many bytes of payload. */
+/** Maximum number of events, and of their payload bytes, that a table exchange sends and accepts. */
 const REPEATED = 64;
 const REPEATED_BYTES = 64 * 1024;
-/** Lamport times above this are rejected because larger numbers are no longer exact. */
+/** Lamport times from this value on are rejected, because larger numbers are not exact. */
 const MAX_LTIME = 2 ** 52;
 /**
- * A forged Lamport time far in the future would make every later message look stale. A correct ring never jumps this
- * far.
+ * Maximum difference by which a Lamport time may exceed the current one. A correct ring never reaches it. A forged time
+ * far in the future would make all later messages look stale.
  */
 const MAX_LTIME_JUMP = 2 ** 32;
 
 /** Work that follows from a Serf message. */
 export interface IntentWork {
-  /** The message was new, so it is passed on unchanged. */
+  /** Whether the message is new and must be forwarded unchanged. */
   readonly rebroadcast: boolean;
-  /** A member announced that it leaves (true) or that it stays (false). */
+  /** Announcement of a member that it leaves (`leaving`) or stays. */
   readonly intent?: { readonly node: string; readonly leaving: boolean };
   /** Join message to encode and broadcast. It refutes a forged or outdated leave of this member. */
   readonly reply?: Extract<SerfMessage, { kind: 'join' }>;
   readonly event?: RecentEvent;
-  /** A query received for the first time. */
+  /** Query that was received for the first time. */
   readonly query?: SerfQuery;
   readonly response?: SerfResponse;
 }
@@ -30,8 +33,8 @@ export interface IntentWork {
 const NOTHING: IntentWork = { rebroadcast: false };
 
 /**
- * The Serf layer that stock agents need to distinguish a leave from a failure: Lamport-timed join and leave intents,
- * and events that are passed on once. Pure.
+ * The Serf layer, by which stock agents distinguish a leave from a failure. It handles join and leave intents with
+ * Lamport times, and events that are forwarded once. It performs no I/O.
  */
 export class SerfIntents {
   readonly #self: string;
@@ -41,7 +44,7 @@ export class SerfIntents {
   readonly #left = new Set<string>();
   readonly #seenEvents = new SeenMessages();
   readonly #seenQueries = new SeenMessages();
-  /** Oldest first. */
+  /** Recent events, oldest first. */
   readonly #recent: RecentEvent[] = [];
   #recentBytes = 0;
   #clock = 1;
@@ -122,9 +125,9 @@ export class SerfIntents {
   }
 
   /**
-   * Merges the other side's Serf state from a table exchange. Returns one entry per new intent or event. Neither is
-   * rebroadcast. `joining`: this member joins by the exchange, so that the ring's earlier events do not concern it, as
-   * with Serf's `ignoreOld`.
+   * Merges the other side's Serf state after a table exchange. Returns one entry per new intent or event, which must
+   * not be rebroadcast. `joining`: whether this member joins the ring by the exchange; then earlier events of the ring
+   * are ignored, as with Serf's `ignoreOld`.
    */
   merge(state: SerfState, joining: boolean): IntentWork[] {
     if (state.ltime > 0) this.#witness(state.ltime - 1);
@@ -153,7 +156,8 @@ export class SerfIntents {
     if (known !== undefined ? ltime <= known : this.#statusTimes.size >= this.#maxMembers) return NOTHING;
     if (node === this.#self) {
       this.#statusTimes.set(node, ltime);
-      // A leave intent about this member while it stays is left over from an earlier run, or forged.
+      // A leave intent about a member that stays is forged or from its earlier run. The join intent in the reply
+      // refutes it.
       return leaving && !this.#leaving ? { rebroadcast: false, reply: this.join() } : { rebroadcast: false };
     }
     this.#statusTimes.set(node, ltime);
@@ -172,7 +176,7 @@ export class SerfIntents {
     return true;
   }
 
-  /** Whether an event is reported. If so, it becomes one of those that table exchanges repeat. */
+  /** Whether an event is new and must be reported. A new event is stored for table exchanges. */
   #isNew(event: RecentEvent): boolean {
     const { ltime, name, payload } = event;
     if (ltime < this.#eventFloor || !plausible(ltime, this.#eventClock) || forgotten(ltime, this.#eventClock))
@@ -190,10 +194,13 @@ export class SerfIntents {
 /** Identities of the latest messages of one kind. */
 class SeenMessages {
   readonly #times = new Map<string, number>();
-  /** Messages before this Lamport time count as seen, because an identity of that age was dropped. */
+  /** Lamport time below which all messages count as seen, because an identity of that age was dropped. */
   #floor = 0;
 
-  /** Returns false for a message that was added before, or that may have been. */
+  /**
+   * Adds the identity of a message. Returns false if the message was added before, or if its identity may have been
+   * dropped.
+   */
   add(key: string, ltime: number): boolean {
     if (ltime < this.#floor || this.#times.has(key)) return false;
     this.#times.set(key, ltime);
@@ -211,16 +218,16 @@ function plausible(ltime: number, clock: number): boolean {
 }
 
 /**
- * Reports whether the time is older than the remembered window. Duplicates cannot be detected there, so the message
- * counts as a replay, as in Serf's buffer.
+ * Whether a Lamport time is so old that its identities may have been dropped. Then a duplicate cannot be detected, so
+ * the message counts as a replay, as in Serf's buffer.
  */
 function forgotten(ltime: number, clock: number): boolean {
   return ltime + REMEMBERED < clock;
 }
 
 /**
- * The newest events of an exchange, oldest first. Each is reported to all processes that follow the ring, and a client
- * of the agent that receives megabytes at once is disconnected as too slow.
+ * The newest events of a table exchange, oldest first, within limits. Each event is reported to all processes that
+ * follow the ring, and the agent disconnects a client that receives megabytes at once as too slow.
  */
 function newest(events: readonly RecentEvent[]): RecentEvent[] {
   const sorted = events.toSorted((left, right) => right.ltime - left.ltime).slice(0, REPEATED);

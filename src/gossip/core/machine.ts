@@ -32,7 +32,7 @@ export class Gossip {
   readonly #broadcasts: Broadcasts;
   readonly #prober: Prober;
   #gossipMs = Number.POSITIVE_INFINITY;
-  /** Time of the last round of gossip. */
+  /** Time of the last round of gossip, in milliseconds. */
   #gossipedMs = Number.NEGATIVE_INFINITY;
   #pushPullMs = Number.POSITIVE_INFINITY;
   #reconnectMs = Number.POSITIVE_INFINITY;
@@ -72,7 +72,7 @@ export class Gossip {
     return this.#outbox.waiting;
   }
 
-  /** Longest payload accepted by the `broadcast` input. A longer payload is reported as not sent. */
+  /** Maximum payload of a `broadcast` input. The machine reports a longer payload as not sent. */
   get maxUserPayloadBytes(): number {
     return this.#outbox.maxMessageBytes - 1;
   }
@@ -86,7 +86,7 @@ export class Gossip {
     return member === undefined ? undefined : viewOf(member);
   }
 
-  /** The living member at an address; otherwise the member last seen there. */
+  /** The living member at an address; if there is none, the member that last had this address. */
   at(address: PeerAddress): MemberView | undefined {
     const member = this.#table.at(address);
     return member === undefined ? undefined : viewOf(member);
@@ -147,7 +147,7 @@ export class Gossip {
     return this.#finish(nowMs);
   }
 
-  /** Time of the next required `tick`. Infinite while the ring has no other member and no work is pending. */
+  /** Time at which `tick` must be called next. Infinity if this member is alone and no work is pending. */
   nextTickMs(): number {
     const maintenanceMs =
       this.#broadcasts.leaving || this.#alone
@@ -160,7 +160,7 @@ export class Gossip {
     return this.#table.size <= 1;
   }
 
-  /** Returns this member's table for an exchange. */
+  /** This member's table for an exchange. */
   state(userState: Uint8Array, join: boolean): RingState {
     const rows = Array.from(this.#table.all(), (member) => ({
       name: member.name,
@@ -174,7 +174,7 @@ export class Gossip {
   }
 
   #packet(from: PeerAddress, messages: readonly GossipMessage[], nowMs: number, random: () => number): void {
-    // Only the first request in a datagram is answered; otherwise this member could be used as a traffic amplifier.
+    // Only the first ping in a datagram is answered. Otherwise this member could amplify the traffic of an attacker.
     let isPingAnswered = false;
     for (const message of messages) {
       switch (message.kind) {
@@ -245,9 +245,8 @@ export class Gossip {
   }
 
   /**
-   * Detects that this member was paused. A late call means that this member was paused or starved, not that the other
-   * members were silent. The delay is known exactly, so every deadline is extended by exactly that time (an extension
-   * of Lifeguard).
+   * Detects that this member was paused. If the call is late, this member was paused or starved; other members were not
+   * silent. The delay is known, so every deadline is extended by this time (an extension of Lifeguard).
    */
   #noticeStall(nowMs: number): void {
     // A member alone in its ring schedules no wake-ups, so its next call is never late.
@@ -269,7 +268,7 @@ export class Gossip {
   }
 
   #finish(nowMs: number): Work {
-    // The first broadcast after a silence is sent at once; later ones wait for the next gossip interval.
+    // The first broadcast after a pause is sent immediately. Later broadcasts wait for the next gossip interval.
     if (this.#outbox.waiting > 0 && this.#gossipMs === Number.POSITIVE_INFINITY)
       this.#gossipMs = Math.max(nowMs, this.#gossipedMs + this.#config.gossipIntervalMs);
     return this.#outbox.flush();

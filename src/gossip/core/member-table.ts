@@ -1,7 +1,7 @@
 import type { MemberState, PeerAddress, ProtocolVersions } from './port.ts';
 import type { MemberView } from './work.ts';
 
-/** One row of the table. Only the machine changes it. */
+/** One row of the table. Only the state machine changes it. */
 export interface Member {
   readonly name: string;
   address: PeerAddress;
@@ -11,7 +11,7 @@ export interface Member {
   state: MemberState;
   sinceMs: number;
   rttMs: number | undefined;
-  /** The member announced that it is about to leave. */
+  /** Whether the member has announced that it is about to leave. */
   leaving: boolean;
 }
 
@@ -28,7 +28,7 @@ export function viewOf(member: Member): MemberView {
   return { name, address, state, incarnation, meta, versions, sinceMs, rttMs };
 }
 
-/** All known members, indexed by name and by address, with a random round-robin order for probing (SWIM §4.3). */
+/** All known members by name and by address. Members are probed round-robin in a random order (SWIM §4.3). */
 export class MemberTable {
   readonly #byName = new Map<string, Member>();
   readonly #byAddress = new Map<string, Member>();
@@ -43,7 +43,7 @@ export class MemberTable {
     return this.#byName.get(name);
   }
 
-  /** The living member at an address; otherwise the member last seen there. */
+  /** The living member at an address; if there is none, the member that last had this address. */
   at(address: PeerAddress): Member | undefined {
     return this.#byAddress.get(keyOf(address));
   }
@@ -60,8 +60,8 @@ export class MemberTable {
   }
 
   /**
-   * Adds a member at a random position of the probe order, so that the time until its first probe is the same for every
-   * prober.
+   * Adds a member at a random position of the probe order, so that the members of the ring do not all probe it at the
+   * same time.
    */
   add(member: Member, random: () => number): void {
     this.#byName.set(member.name, member);

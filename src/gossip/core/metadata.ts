@@ -1,46 +1,47 @@
 /**
- * Metadata that a member publishes as Serf tags (short text to short text), so that `serf members` shows them and any
- * reader can ignore unknown ones. Elections and placement use them as hints; no decision depends on their truth.
+ * Metadata that a member publishes as Serf tags, which are pairs of short texts. `serf members` shows the tags, and
+ * readers ignore unknown ones. Elections and placement use metadata only as hints, because a member may publish false
+ * values.
  */
 export interface MemberMetadata {
   readonly roles: readonly string[];
-  /** Listen addresses by service: `{ peer: '10.0.0.1:2380' }`. */
+  /** Addresses by service, such as `{ peer: '10.0.0.1:2380' }`. */
   readonly addresses: ReadonlyMap<string, string>;
   readonly version: string;
   /** Store member on this host. Absent if there has never been one. */
   readonly store?: StoreMetadata;
-  /** Highest store revision or log index applied; absent on members without a store. */
+  /** Highest store revision or log index that the store has applied; absent on members without a store. */
   readonly appliedIndex?: number;
   /** Typical time of one durable write, microseconds. */
   readonly fsyncMicros?: number;
-  /** Wall clock minus the ring's median clock, milliseconds. */
+  /** Milliseconds by which the member's clock is ahead of the ring's median clock. */
   readonly clockOffsetMs?: number;
   /** Lifeguard's local health; 0 is healthy. */
   readonly health?: number;
-  /** Wall clock when the metadata was published, milliseconds since the epoch. */
+  /** Time of the member's clock at the publication, in milliseconds since the epoch. */
   readonly sentAtMs?: number;
 }
 
 export interface StoreMetadata {
   /** ID of the member in the store's cluster: 16 hexadecimal digits. */
   readonly memberId: string;
-  /** `down`: the store ended unexpectedly. `stopped`: the store was stopped in order. */
+  /** `down`: the store ended unexpectedly. `stopped`: the store was stopped orderly. */
   readonly state: StoreState;
-  /** Member ID of the leader from which the store receives heartbeats at present. */
+  /** Store member ID of the leader from which the store currently receives heartbeats. */
   readonly leaderSeen?: string;
 }
 
 export type StoreState = 'up' | 'down' | 'stopped';
 
 const ADDRESS_PREFIX = 'addr.';
-/** Differs from a comma because Serf prints tags separated by commas. */
+/** Separator of roles in a tag. It is not a comma, because Serf prints tags separated by commas. */
 const ROLE_SEPARATOR = '+';
 const STORE_STATES: readonly StoreState[] = ['up', 'down', 'stopped'];
 
 export function tagsOf(metadata: MemberMetadata): ReadonlyMap<string, string> {
   const tags = new Map<string, string>();
   const { roles, addresses, version, store } = metadata;
-  // Serf's own tag name is singular; tools filter by it.
+  // Serf's tag name for roles is singular. Tools filter by it.
   if (roles.length > 0) tags.set('role', roles.join(ROLE_SEPARATOR));
   if (version !== '') tags.set('version', version);
   for (const [service, address] of addresses) tags.set(ADDRESS_PREFIX + service, address);

@@ -4,10 +4,13 @@ import type { Member, MemberTable } from './member-table.ts';
 import type { EncodeMessage, GossipMessage, PeerAddress } from './port.ts';
 import { emptyWork, type MembershipEvent, type Work } from './work.ts';
 
-/** Overhead of joining messages into one datagram: once, and per message (memberlist's compound message). */
+/**
+ * Bytes that are needed to join messages into one datagram: once, and per message. Source: memberlist's compound
+ * message.
+ */
 const COMPOUND_HEADER = 2;
 const COMPOUND_PER_MESSAGE = 2;
-/** A compound message stores its number of parts in one byte. */
+/** Maximum number of messages in a compound message, which stores the number in one byte. */
 const MAX_PARTS = 255;
 
 /** Collects the work of a step and fills the free space of every datagram with queued broadcasts. */
@@ -52,7 +55,7 @@ export class Outbox {
     this.#work.events.push(event);
   }
 
-  /** Queues a broadcast about `message.node`. */
+  /** Queues a broadcast about the member `message.node`. */
   spread(message: GossipMessage & { readonly node: string }, token?: number): void {
     this.#news.push({
       subject: message.node,
@@ -72,8 +75,8 @@ export class Outbox {
   }
 
   /**
-   * Sends messages at once. Queued broadcasts are added only for known members, so that a small request from an unknown
-   * or forged address never causes a large response.
+   * Sends messages immediately. Queued broadcasts are added only if the receiver is a known member, so that a small
+   * request with a forged address never causes a large response.
    */
   send(to: PeerAddress, member: Member | undefined, ...messages: readonly GossipMessage[]): void {
     const parts = messages.map((message) => this.#encode(message));

@@ -10,8 +10,8 @@ export interface PeerAddress {
 }
 
 /**
- * Lowest, highest and current protocol version that a member supports, for the ring's protocol and then for the layer
- * above it (memberlist's `Vsn`, in that order).
+ * Lowest, highest and current protocol version that a member supports: first three for the ring's protocol, then three
+ * for the layer above it (memberlist's `Vsn`).
  */
 export type ProtocolVersions = readonly [number, number, number, number, number, number];
 
@@ -24,8 +24,8 @@ export interface PingMessage {
 }
 
 /**
- * Requests that the receiver pings `target` and forwards the response. With `nack` set, the receiver also reports
- * silence of the target.
+ * Requests that the receiver pings `target` and forwards the response. With `nack`, the receiver also reports if the
+ * target does not respond.
  */
 export interface IndirectPingMessage {
   readonly kind: 'indirect-ping';
@@ -60,7 +60,10 @@ export interface AliveMessage {
   readonly versions: ProtocolVersions;
 }
 
-/** `from` is the accuser. A `dead` message whose accuser is the node itself announces its leave. */
+/**
+ * Accusation of the member `node` by the member `from`. A `dead` message in which both are the same member announces
+ * its leave.
+ */
 export interface AccusationMessage {
   readonly kind: 'suspect' | 'dead';
   readonly incarnation: number;
@@ -68,7 +71,7 @@ export interface AccusationMessage {
   readonly from: string;
 }
 
-/** A message of the layer above, opaque to the ring. */
+/** A message of the layer above. The ring does not interpret it. */
 export interface UserMessage {
   readonly kind: 'user';
   readonly payload: Uint8Array;
@@ -104,25 +107,24 @@ export interface RingState {
 }
 
 /**
- * Encodes a message for a datagram. Pure. The machine calls it once per message, even if the message is sent several
- * times.
+ * Encodes a message for a datagram. It must not have side effects. The machine calls it once per message, even if the
+ * message is sent several times.
  */
 export type EncodeMessage = (message: GossipMessage) => Uint8Array;
 
-/** memberlist's `MetaMaxSize`. */
+/** Maximum length of a member's metadata in bytes. Source: memberlist's `MetaMaxSize`. */
 export const MAX_META_BYTES = 512;
 
 /**
- * Incarnations above this are rejected when received. Incarnations grow by one per refutation, so a correct member
- * never reaches the limit. Without it, a forged accusation with the highest number could not be refuted with a higher
- * one.
+ * Highest incarnation that is accepted from other members. Incarnations grow by one per refutation, so a correct member
+ * never reaches it. Without this limit, a forged accusation with the highest number could not be refuted.
  */
 export const MAX_INCARNATION = 0xffff_fff0;
 
 /** Longest accepted member name, in UTF-16 units. Host names have at most 253. */
 export const MAX_NAME_LENGTH = 255;
 
-/** Messages of the Serf layer (serf/messages.go), limited to those for membership, events and queries. */
+/** Messages of the Serf layer (serf/messages.go). Only messages for membership, events and queries are decoded. */
 export type SerfMessage =
   | { readonly kind: 'leave'; readonly ltime: number; readonly node: string; readonly prune: boolean }
   | { readonly kind: 'join'; readonly ltime: number; readonly node: string }
@@ -146,11 +148,11 @@ export interface SerfQuery {
   readonly from: PeerAddress | undefined;
   /** Names of the members that should respond; undefined means all. */
   readonly nodes: readonly string[] | undefined;
-  /** The query has a filter of an unknown kind, so this member must not respond. */
+  /** Whether the query has a filter of an unknown type. Then this member must not respond. */
   readonly otherFilters: boolean;
-  /** Each recipient acknowledges at once, whether or not it responds. */
+  /** Whether each recipient must acknowledge the query immediately. */
   readonly ack: boolean;
-  /** The query must not be passed on. */
+  /** Whether the query must not be forwarded. */
   readonly noBroadcast: boolean;
   readonly timeoutMs: number;
   readonly name: string;
@@ -162,7 +164,7 @@ export interface SerfResponse {
   readonly ltime: number;
   readonly id: number;
   readonly node: string;
-  /** True for an acknowledgement; a response follows separately, if there is one. */
+  /** Whether this is an acknowledgement. A response may follow separately. */
   readonly ack: boolean;
   readonly payload: Uint8Array;
 }

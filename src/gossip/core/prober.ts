@@ -72,7 +72,7 @@ export class Prober {
 
   nextMs(): number {
     const probe = this.#probe;
-    // Only one probe runs at a time, so the next one is due after the current one ends.
+    // Only one probe runs at a time, so the next probe starts after the current one has ended.
     let next = this.#nextProbeMs;
     if (probe !== undefined) next = probe.indirectSent ? probe.deadlineMs : probe.indirectMs;
     for (const relay of this.#relays.values()) next = Math.min(next, relay.nack ? relay.nackMs : relay.deadlineMs);
@@ -90,7 +90,7 @@ export class Prober {
     if (this.#probe === undefined && nowMs >= this.#nextProbeMs) this.#begin(nowMs, random);
   }
 
-  /** Abandons outstanding probes: after a pause of this member, missing responses prove nothing. */
+  /** Ends outstanding probes without a result. After a pause of this member, missing responses prove nothing. */
   abandon(nowMs: number): void {
     this.#probe = undefined;
     this.#relays.clear();
@@ -123,7 +123,7 @@ export class Prober {
     if (this.#probe?.seq === seq) this.#probe.nacks++;
   }
 
-  /** Ends a probe that succeeded over a stream: the member is alive, only datagrams do not get through. */
+  /** Ends a probe that succeeded over a stream. The member is alive, although datagrams to it are lost. */
   streamAnswered(seq: number): void {
     if (this.#probe?.seq !== seq) return;
     this.#probe = undefined;
@@ -131,8 +131,8 @@ export class Prober {
   }
 
   /**
-   * Pings on behalf of `requester`. Only known members are pinged, so that a requester cannot direct pings at arbitrary
-   * addresses.
+   * Pings a member on behalf of `requester`. Only known members are pinged, so that a requester cannot direct pings to
+   * arbitrary addresses.
    */
   relay(request: IndirectPingMessage, requester: PeerAddress, nowMs: number, random: () => number): void {
     const target = this.#table.get(request.node) ?? this.#table.at(request.target);
@@ -152,7 +152,7 @@ export class Prober {
   }
 
   #begin(nowMs: number, random: () => number): void {
-    // No probe is pending between two passes over the table: delete members that have been dead for long.
+    // Old rows are deleted here, because no probe is pending at this point.
     this.#broadcasts.reap(nowMs);
     this.#nextProbeMs = nowMs + this.#config.probeIntervalMs;
     const member = this.#next(random);
@@ -175,17 +175,17 @@ export class Prober {
       this.#outbox.send(member.address, member, ping);
       return;
     }
-    // Lifeguard's buddy system: the prober informs a suspect with the ping, so that it can refute before the suspicion
-    // expires.
+    // Lifeguard's buddy system: the ping informs a suspected member of the suspicion, so that it can refute before the
+    // suspicion timeout expires.
     const { name, incarnation } = member;
     const warning: GossipMessage = { kind: 'suspect', incarnation, node: name, from: this.#self.name };
     this.#outbox.send(member.address, member, ping, warning);
   }
 
   /**
-   * Selects the next member to probe. A member that another member suspects is probed out of turn: an independent
-   * confirmation shortens the suspicion, and an ack ends it for this member. This never happens twice in a row, so that
-   * broadcast suspicions cannot keep it from probing the other members.
+   * Selects the next member to probe. A member that another member suspects is probed out of turn: if it does not
+   * respond, the confirmation shortens the suspicion, and if it responds, this member's suspicion ends. After such a
+   * probe, the next one is in turn, so that many suspicions cannot prevent the probes of other members.
    */
   #next(random: () => number): Member | undefined {
     const suspect = this.#outOfTurn ? undefined : this.#broadcasts.suspectToCheck();
@@ -219,7 +219,7 @@ export class Prober {
 
   #fail(probe: Probe, nowMs: number): void {
     this.#probe = undefined;
-    // Nacks prove that this member's network works. Missing nacks hint that this member is the slow one.
+    // Nacks prove that this member's network works. Missing nacks are a sign that this member itself is slow.
     this.#awareness.apply(probe.expectedNacks > 0 ? Math.max(0, probe.expectedNacks - probe.nacks) : 1);
     const { name, incarnation } = probe.member;
     this.#broadcasts.suspect({ kind: 'suspect', incarnation, node: name, from: this.#self.name }, nowMs);

@@ -1,10 +1,10 @@
 /**
- * Timeout between suspecting a member and declaring it dead (Lifeguard, "suspicion timeouts"). It starts long and
- * shrinks as independent members confirm. A single wrong accuser therefore waits long for the refutation, while a real
- * failure is confirmed quickly.
+ * Timeout between the suspicion of a member and the declaration of its death (Lifeguard, "suspicion timeouts"). It
+ * starts long and becomes shorter with each independent confirmation. So a single wrong accusation leaves much time for
+ * a refutation, while a real failure is confirmed quickly.
  */
 export interface SuspicionTimes {
-  /** Confirmations after which the timeout reaches its minimum. With 0 it starts at the minimum. */
+  /** Number of confirmations after which the timeout reaches its minimum. With 0, it starts at the minimum. */
   readonly expected: number;
   readonly minMs: number;
   readonly maxMs: number;
@@ -21,7 +21,7 @@ export class Suspicion {
     this.#sinceMs = nowMs;
   }
 
-  /** Confirmations so far, without the first accusation. */
+  /** Number of confirmations so far. The first accusation does not count. */
   get confirmations(): number {
     return this.#accusers.size - 1;
   }
@@ -31,7 +31,7 @@ export class Suspicion {
   }
 
   /**
-   * Records a further accuser. Returns true if it is new and the accusation should be passed on. At most `expected`
+   * Records an accuser. Returns true if the accuser is new; then the accusation must be forwarded. At most `expected`
    * accusers are recorded.
    */
   confirm(accuser: string): boolean {
@@ -48,7 +48,7 @@ export class Suspicion {
     return this.#sinceMs + Math.max(minMs, Math.floor(maxMs - share * (maxMs - minMs)));
   }
 
-  /** Extends the timeout by time in which this member was paused. */
+  /** Extends the timeout by the time for which this member was paused. */
   postpone(byMs: number): void {
     this.#sinceMs += byMs;
   }
@@ -61,7 +61,8 @@ export function suspicionTimes(
 ): SuspicionTimes {
   const scale = Math.max(1, Math.log10(Math.max(1, members)));
   const minMs = settings.suspicionMult * scale * settings.probeIntervalMs;
-  // The accuser and the suspected member cannot confirm. If too few other members remain, no confirmation is expected.
+  // The accuser and the suspected member cannot confirm the suspicion. If too few other members remain, no confirmation
+  // is expected.
   const wanted = settings.suspicionMult - 2;
   const expected = members - 2 < wanted ? 0 : wanted;
   return { expected, minMs, maxMs: minMs * settings.suspicionMaxMult };

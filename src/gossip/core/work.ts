@@ -9,8 +9,8 @@ export interface Packet {
 }
 
 /**
- * A ping to try over a stream, for networks that lose only datagrams. The caller responds with a `stream-ping` step
- * with the same `seq`.
+ * A ping to send over a stream, for networks that lose only datagrams. The caller reports the result as a `stream-ping`
+ * input with the same `seq`.
  */
 export interface StreamPing {
   readonly seq: number;
@@ -20,14 +20,14 @@ export interface StreamPing {
 }
 
 /**
- * A table exchange over a stream. The caller passes the received table as a `state` step. A failure needs no report.
+ * A table exchange over a stream. The caller passes the received table as a `state` input. A failure is not reported.
  */
 export interface Exchange {
   readonly node: string;
   readonly to: PeerAddress;
 }
 
-/** Immutable snapshot of a member's row. */
+/** Immutable copy of a member's row. */
 export interface MemberView {
   readonly name: string;
   readonly address: PeerAddress;
@@ -53,11 +53,14 @@ export type MembershipEvent =
   /** Another address claims the name of a living member. */
   | { readonly kind: 'conflict'; readonly name: string; readonly address: PeerAddress }
   | { readonly kind: 'user'; readonly payload: Uint8Array }
-  /** This member was accused and refuted it. */
+  /** This member was accused and has refuted the accusation. */
   | { readonly kind: 'refuted'; readonly incarnation: number }
   /** This member was paused for `byMs` (suspended or overloaded host); all deadlines were extended by that time. */
   | { readonly kind: 'stalled'; readonly byMs: number }
-  /** The broadcast with this token was sent as often as required, or was displaced from the queue (`sent` false). */
+  /**
+   * The broadcast with this token was sent as often as required, or it was removed from the queue before that (`sent`
+   * false).
+   */
   | { readonly kind: 'broadcast-done'; readonly token: number; readonly sent: boolean };
 
 /** Work that the caller performs after a step. */
@@ -71,12 +74,12 @@ export interface Work {
 export type GossipInput =
   /** All messages of one datagram. */
   | { readonly kind: 'packet'; readonly from: PeerAddress; readonly messages: readonly GossipMessage[] }
-  /** The other side's table, from an exchange that either side started. */
+  /** The table of another member, from an exchange that either side has started. */
   | { readonly kind: 'state'; readonly state: RingState }
   | { readonly kind: 'stream-ping'; readonly seq: number; readonly answered: boolean }
-  /** This member's own metadata changed. */
+  /** The metadata of this member has changed. */
   | { readonly kind: 'meta'; readonly meta: Uint8Array }
-  /** A message of the layer above to broadcast. A newer one with the same `subject` replaces an older one. */
+  /** A message of the layer above that must be broadcast. It replaces an older message with the same `subject`. */
   | {
       readonly kind: 'broadcast';
       readonly payload: Uint8Array;
@@ -84,11 +87,14 @@ export type GossipInput =
       readonly token?: number;
     }
   /**
-   * The Serf layer received that `node` is about to leave (or no longer is). Its end then counts as `left`, not
-   * `failed`.
+   * The Serf layer received that `node` is about to leave, or that it stays after all. The end of a member that is
+   * about to leave counts as `left`, not as `failed`.
    */
   | { readonly kind: 'intent'; readonly node: string; readonly leaving: boolean }
-  /** Announces the leave of this member. `broadcast-done` with `token` reports that it was sent often enough. */
+  /**
+   * Announces the leave of this member. The event `broadcast-done` with this `token` reports that the announcement was
+   * sent often enough.
+   */
   | { readonly kind: 'leave'; readonly token: number };
 
 export function emptyWork(): Work {

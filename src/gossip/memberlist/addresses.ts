@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** Bytes of Go's `net.IP` for an address literal: 4 for IPv4, 16 for IPv6. */
+/** Bytes of an address as in Go's `net.IP`: 4 for IPv4, 16 for IPv6. */
 export function ipBytes(ip: string): Uint8Array {
   if (isIP(ip) === 4) return Uint8Array.from(ip.split('.'), Number);
   if (isIP(ip) !== 6) throw new RangeError(`${ip} is not an IP address`);
@@ -15,8 +15,8 @@ export function ipBytes(ip: string): Uint8Array {
 }
 
 /**
- * Shortest text of an address. An IPv4-mapped IPv6 address (Go writes both forms) becomes IPv4. Undefined for other
- * lengths.
+ * Shortest text of an address. An IPv4-mapped IPv6 address becomes IPv4, because Go writes both forms. Undefined if the
+ * length is neither 4 nor 16.
  */
 export function ipText(bytes: Uint8Array): string | undefined {
   if (bytes.length === 4) return bytes.join('.');
@@ -28,7 +28,7 @@ export function ipText(bytes: Uint8Array): string | undefined {
   return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
 }
 
-/** The address in its shortest text, as by {@link ipText}; undefined if it is invalid. */
+/** Shortest text of an address, as in {@link ipText}; undefined if the address is invalid. */
 export function canonicalIp(ip: string): string | undefined {
   return isIP(ip) === 0 ? undefined : ipText(ipBytes(ip));
 }

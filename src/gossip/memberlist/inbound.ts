@@ -1,38 +1,41 @@
 /**
- * Streams opened by peers. Whether a peer has the ring's key is known only after a complete message, so all streams
- * together are limited.
+ * Limits for streams that peers have opened. Only a complete message shows whether a peer has the ring's key, so the
+ * number of streams and their total size are limited.
  */
 import type { Socket } from 'node:net';
 
 export interface InboundLimits {
   readonly streams: number;
-  /** Bytes of incomplete messages of all streams together. */
+  /** Maximum number of bytes in the incomplete messages of all streams together. */
   readonly bytes: number;
 }
 
 export class InboundStreams {
   readonly #limits: InboundLimits;
   readonly #evicted: (socket: Socket) => void;
-  /** Oldest first. */
+  /** Streams, oldest first. */
   readonly #streams = new Map<Socket, { readonly address: string; bytes: number }>();
   #bytes = 0;
 
-  /** `evicted` must destroy the socket. */
+  /** `evicted`: called with the socket of an evicted stream. It must destroy the socket. */
   constructor(limits: InboundLimits, evicted: (socket: Socket) => void) {
     this.#limits = limits;
     this.#evicted = evicted;
   }
 
   /**
-   * Adds a stream. If there are too many, it evicts the oldest stream of the address with the most streams, never the
-   * new one.
+   * Adds a stream. If there are too many streams, the oldest stream of the address with the most streams is evicted,
+   * but never the new stream.
    */
   add(socket: Socket): void {
     if (this.#streams.size >= this.#limits.streams) this.#evict(() => 1);
     this.#streams.set(socket, { address: socket.remoteAddress ?? '', bytes: 0 });
   }
 
-  /** Counts received bytes. If there are too many, it evicts the oldest stream of the address that has sent most. */
+  /**
+   * Counts received bytes. If there are too many, the oldest stream of the address that has sent the most bytes is
+   * evicted.
+   */
   received(socket: Socket, bytes: number): void {
     const stream = this.#streams.get(socket);
     if (stream === undefined) return;

@@ -1,5 +1,5 @@
 /**
- * The keyring on disk in Serf's format (serf's `-keyring-file`): a JSON array of base64 keys, the first of which
+ * The file with the keyring, in the format of Serf's `-keyring-file`: a JSON array of keys in base64. The first key
  * encrypts.
  */
 import { randomBytes } from 'node:crypto';
@@ -24,8 +24,8 @@ export function newKeyringText(): string {
 }
 
 /**
- * Opens the keyring; undefined if the file does not exist. Throws CodedError 'bad-keyring' with the file and a fix,
- * also if users other than the owner have access.
+ * Opens the keyring; undefined if the file does not exist. Throws CodedError 'bad-keyring' with the file and a fix if
+ * the file is invalid or other users have access to it.
  */
 export async function openKeyring(path: string): Promise<OpenedKeyring | undefined> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
@@ -72,7 +72,8 @@ function keyringOf(text: string, path: string): Keyring {
 }
 
 /**
- * Serializes changes. A change that could not be written is reverted, so that the file always matches the keys in use.
+ * Changes the keys one change at a time. A change that cannot be written is reverted, so that the file always matches
+ * the keys in use.
  */
 function keyStore(path: string, keyring: Keyring): KeyStore {
   let last: Promise<void> = Promise.resolve();

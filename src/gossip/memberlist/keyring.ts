@@ -6,16 +6,16 @@ const TAG_BYTES = 16;
 const VERSION_PADDED = 0;
 const VERSION_PLAIN = 1;
 const BLOCK_BYTES = 16;
-/** Each key costs one decryption attempt per foreign packet. */
+/** Maximum number of keys. Each key causes one decryption attempt per packet of another ring. */
 const MAX_KEYS = 8;
 
-/** Version byte, nonce and tag. */
+/** Bytes that encryption adds: version byte, nonce and tag. */
 export const ENCRYPTION_OVERHEAD = 1 + NONCE_BYTES + TAG_BYTES;
 
 /**
- * The ring's shared secrets: AES-GCM with keys of 16, 24 or 32 bytes (memberlist/security.go, keyring.go). The first
- * key encrypts and all of them decrypt. For a rotation, `install` the new key on every member, then `use` it
- * everywhere, then `remove` the old one.
+ * The ring's shared secrets: keys of 16, 24 or 32 bytes for AES-GCM (memberlist/security.go, keyring.go). The first key
+ * encrypts, and all keys decrypt. Rotation: `install` the new key on every member, then `use` it on every member, then
+ * `remove` the old key.
  */
 export class Keyring {
   #keys: readonly Buffer[];
@@ -30,12 +30,12 @@ export class Keyring {
     return this.#keys.length;
   }
 
-  /** The first key encrypts. */
+  /** All keys. The first key encrypts. */
   keys(): readonly Uint8Array[] {
     return this.#keys;
   }
 
-  /** Reverts a change. `keys` is the earlier result of {@link keys}. */
+  /** Reverts a change. `keys`: an earlier result of {@link keys}. */
   restore(keys: readonly Uint8Array[]): void {
     this.#keys = keys.map(checked);
   }
@@ -49,7 +49,7 @@ export class Keyring {
     this.#keys = [...this.#keys, added];
   }
 
-  /** Makes an installed key the encrypting one. */
+  /** Makes an installed key the key that encrypts. */
   use(key: Uint8Array): void {
     const wanted = this.#keys.find((each) => each.equals(key));
     if (wanted === undefined) throw new CodedError('key-unknown', 'the key is not in the keyring: install it first');
@@ -63,7 +63,10 @@ export class Keyring {
     this.#keys = this.#keys.filter((each) => !each.equals(key));
   }
 
-  /** Returns version byte, nonce, ciphertext and tag. `authenticated` is covered by the tag and not included. */
+  /**
+   * Encrypts a message. Returns version byte, nonce, ciphertext and tag. The tag also covers `authenticated`, which is
+   * not part of the result.
+   */
   encrypt(plain: Uint8Array, authenticated: Uint8Array): Buffer {
     const [key] = this.#keys;
     if (key === undefined) throw new Error('the keyring is empty');
@@ -75,7 +78,7 @@ export class Keyring {
     return Buffer.concat([Buffer.from([VERSION_PLAIN]), nonce, body, cipher.getAuthTag()]);
   }
 
-  /** Returns undefined unless one of the keys encrypted the data. */
+  /** Decrypts a message. Returns undefined if no key fits or the data was changed. */
   decrypt(sealed: Uint8Array, authenticated: Uint8Array): Buffer | undefined {
     const version = sealed[0];
     if (version !== VERSION_PADDED && version !== VERSION_PLAIN) return undefined;

@@ -1,10 +1,13 @@
 import { CodedError } from '../../base/errors.ts';
 import { messageType } from './messages.ts';
 
-/** memberlist's `LabelMaxSize`. */
+/** Maximum length of a label in bytes. Source: memberlist's `LabelMaxSize`. */
 const MAX_LABEL_BYTES = 255;
 
-/** Bytes of a ring's label; empty for none. Rings with different labels ignore each other on the same network. */
+/**
+ * Bytes of a ring's label; empty if the ring has none. Rings with different labels on the same network ignore each
+ * other.
+ */
 export function labelBytes(label: string): Uint8Array {
   const bytes = Buffer.from(label, 'utf8');
   if (bytes.length > MAX_LABEL_BYTES)
@@ -20,8 +23,8 @@ export function labelHeader(label: Uint8Array): Uint8Array {
 }
 
 /**
- * Bytes after the label header; `incomplete` if more bytes are needed, `foreign` if the label is missing or belongs to
- * another ring.
+ * Removes the label header. Returns `incomplete` if more bytes are needed, and `foreign` if the label is missing or
+ * that of another ring.
  */
 export function withoutLabel(bytes: Uint8Array, label: Uint8Array): Uint8Array | 'incomplete' | 'foreign' {
   if (bytes.length === 0) return 'incomplete';

@@ -1,14 +1,14 @@
 /**
  * Decompresses the LZW format that memberlist peers may use (Go's `compress/lzw`: least significant bit first, 8-bit
- * literals, codes of 9 to 12 bits). There is no compression: sent messages are small, and compression before encryption
- * leaks information about their content.
+ * literals, codes of 9 to 12 bits). This module does not compress: messages are small, and compression before
+ * encryption reveals information about their content.
  */
 const CLEAR = 256;
 const END = 257;
 const MAX_WIDTH = 12;
 const NONE = -1;
 
-/** Returns undefined if the data is damaged or its result would exceed `limit` bytes; it stops at that point. */
+/** Returns undefined if the data is damaged, or as soon as the result exceeds `limit` bytes. */
 export function decompressLzw(data: Uint8Array, limit: number): Uint8Array | undefined {
   const prefix = new Int16Array(1 << MAX_WIDTH);
   const suffix = new Uint8Array(1 << MAX_WIDTH);
@@ -64,7 +64,7 @@ export function decompressLzw(data: Uint8Array, limit: number): Uint8Array | und
     } else if (code <= high) {
       let walk = code;
       if (code === high) {
-        // A code that refers to itself: its bytes are the previous ones followed by their first byte.
+        // The code refers to the entry that it creates: its bytes are the previous bytes followed by their first byte.
         if (last === NONE) return undefined;
         walk = last;
         while (walk >= CLEAR) walk = prefix[walk] ?? 0;
@@ -89,7 +89,7 @@ export function decompressLzw(data: Uint8Array, limit: number): Uint8Array | und
     high++;
     if (high >= overflow) {
       if (width === MAX_WIDTH) {
-        // The table is full: no entries are added until the sender clears it.
+        // The table is full. Entries are added again after the sender has cleared it.
         last = NONE;
         high--;
       } else {

@@ -1,4 +1,7 @@
-/** Bodies of memberlist's messages (memberlist/net.go): a type byte, then a map whose keys are the Go field names. */
+/**
+ * Messages of memberlist (memberlist/net.go). A message is a type byte, followed by a map whose keys are the names of
+ * Go's fields.
+ */
 
 import { decodeFields, encodeMsgpack, type Fields, MsgpackError, type MsgpackValue } from '../../wire/msgpack.ts';
 import {
@@ -32,11 +35,11 @@ export const messageType = {
 } as const;
 
 const UINT32 = 0xffff_ffff;
-/** Enough for any valid name in UTF-8. */
+/** Maximum number of bytes of a valid name in UTF-8. */
 const NAME_BYTES = MAX_NAME_LENGTH * 4;
 const STATES: readonly MemberState[] = ['alive', 'suspect', 'dead', 'left'];
 
-/** Returns type byte and body. */
+/** Encodes a message to its type byte and body. */
 export function encodeMessage(message: GossipMessage): Uint8Array {
   switch (message.kind) {
     case 'ping':
@@ -79,7 +82,10 @@ export function encodeMessage(message: GossipMessage): Uint8Array {
   }
 }
 
-/** Decodes one message; undefined for types that are not used. Throws {@link MsgpackError} for a malformed message. */
+/**
+ * Decodes one message; undefined for message types that are not used. Throws {@link MsgpackError} for a malformed
+ * message.
+ */
 export function decodeMessage(bytes: Uint8Array): GossipMessage | undefined {
   const body = bytes.subarray(1);
   switch (bytes[0]) {

@@ -1,5 +1,6 @@
 /**
- * Encodes messages into datagrams (compound, checksum or encryption, label) and decodes them; invalid ones are dropped.
+ * Encodes messages to datagrams (compound, checksum or encryption, label) and decodes datagrams. Invalid datagrams are
+ * dropped.
  */
 import { crc32 } from 'node:zlib';
 import { decodeFields, MsgpackError } from '../../wire/msgpack.ts';
@@ -9,13 +10,13 @@ import { labelHeader, withoutLabel } from './label.ts';
 import { decompressLzw } from './lzw.ts';
 import { decodeMessage, messageType } from './messages.ts';
 
-/** Limit for a decompressed datagram: valid content also fits into a datagram uncompressed. */
+/** Maximum size of a decompressed datagram. Valid content fits into a datagram even without compression. */
 const MAX_DECOMPRESSED = 65_536;
 const CRC_BYTES = 5;
 /** First protocol version with checksums. */
 const CRC_PROTOCOL = 5;
 
-/** Settings of the ring that affect the wire format. */
+/** Properties of the ring that determine the wire format. */
 export interface Sealing {
   readonly keyring: Keyring | undefined;
   /** See {@link labelBytes}. */
@@ -28,7 +29,10 @@ export function packetOverhead(sealing: Sealing): number {
   return label + (sealing.keyring === undefined ? CRC_BYTES : ENCRYPTION_OVERHEAD);
 }
 
-/** Combines at most 255 encoded messages, each under 64 KiB, into one datagram. `peerProtocol` is 0 if unknown. */
+/**
+ * Combines encoded messages into one datagram: at most 255 messages of less than 64 KiB each. `peerProtocol`: highest
+ * version of the receiver; 0 if unknown.
+ */
 export function sealPacket(parts: readonly Uint8Array[], peerProtocol: number, sealing: Sealing): Uint8Array {
   const [first] = parts;
   let bytes = parts.length === 1 && first !== undefined ? first : compound(parts);
@@ -37,10 +41,7 @@ export function sealPacket(parts: readonly Uint8Array[], peerProtocol: number, s
   return sealing.label.length === 0 ? bytes : Buffer.concat([labelHeader(sealing.label), bytes]);
 }
 
-/**
- * Messages of a datagram; undefined if it is damaged or belongs to another ring. A damaged message is omitted and the
- * others are returned.
- */
+/** Messages of a datagram; undefined if it is damaged or belongs to another ring. Damaged messages are omitted. */
 export function openPacket(datagram: Uint8Array, sealing: Sealing): GossipMessage[] | undefined {
   const body = withoutLabel(datagram, sealing.label);
   if (typeof body === 'string') return undefined;
@@ -59,7 +60,7 @@ export function openPacket(datagram: Uint8Array, sealing: Sealing): GossipMessag
   }
   if (bytes[0] === messageType.compress) {
     const plain = decompressed(bytes.subarray(1), MAX_DECOMPRESSED);
-    // Valid messages are not compressed twice; decompression bombs are.
+    // Valid messages are compressed once. Only a decompression bomb is compressed repeatedly.
     if (plain === undefined || plain[0] === messageType.compress) return undefined;
     bytes = plain;
   }
@@ -103,7 +104,7 @@ function compound(parts: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([head, ...parts]);
 }
 
-/** Complete messages of a compound. A truncated message ends the list. */
+/** Complete messages in a compound message. The list ends at a truncated message. */
 function split(bytes: Uint8Array): Uint8Array[] {
   const count = bytes[1] ?? 0;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

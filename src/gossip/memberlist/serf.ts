@@ -1,4 +1,7 @@
-/** Encodes Serf's own messages, which are the ring's user messages, user state and metadata (serf/messages.go). */
+/**
+ * Encodes and decodes Serf's messages, which the ring transports as user messages, user state and metadata
+ * (serf/messages.go).
+ */
 import { CodedError } from '../../base/errors.ts';
 import { decodeFields, decodeTexts, fieldsOf, MsgpackError, textOf } from '../../wire/msgpack.ts';
 import {
@@ -27,13 +30,13 @@ const serfType = {
 const queryFlag = { ack: 1, noBroadcast: 2 } as const;
 const responseFlag = { ack: 1 } as const;
 const filterType = { node: 0 } as const;
-/** First byte of metadata that is a map of tags. */
+/** First byte of metadata that contains a map of tags. */
 const TAG_MAGIC = 255;
 const LTIME_LIMIT = Number.MAX_SAFE_INTEGER;
 const NAME_BYTES = MAX_NAME_LENGTH * 4;
 const EVENT_BYTES = 9 * 1024;
 const UINT32 = 0xffff_ffff;
-/** Serf's time-outs are in nanoseconds. */
+/** Nanoseconds per millisecond. Serf's time-outs are in nanoseconds. */
 const NANOSECONDS = 1_000_000;
 const KEY_BYTES = 64;
 
@@ -208,7 +211,7 @@ function decodeState(payload: Uint8Array): SerfState | undefined {
   };
 }
 
-/** Decodes the events of one Lamport time. Serf sends its whole buffer, in which unused places are nil. */
+/** Decodes the events of one Lamport time. Serf sends its whole buffer, in which unused entries are nil. */
 function decodeEvents(slot: unknown): RecentEvent[] {
   if (slot === null || slot === undefined) return [];
   const fields = fieldsOf(slot);
@@ -222,7 +225,7 @@ function decodeEvents(slot: unknown): RecentEvent[] {
 function decodeTags(meta: Uint8Array): ReadonlyMap<string, string> | undefined {
   if (meta.length === 0) return new Map();
   if (meta[0] !== TAG_MAGIC) {
-    // Before Serf had tags, the whole metadata was the role.
+    // In Serf versions without tags, the whole metadata is the role.
     return new Map([['role', textOf(meta)]]);
   }
   return new Map(

@@ -1,4 +1,7 @@
-/** Encodes and decodes stream messages: state exchanges, pings and user messages, one message per direction. */
+/**
+ * Encodes and decodes messages on streams: table exchanges, pings and user messages. Each side sends one message per
+ * stream.
+ */
 
 import { decodeFields, MsgpackError, msgpackEnd } from '../../wire/msgpack.ts';
 import { MAX_META_BYTES, MAX_NAME_LENGTH, type RingState, type StateRow } from '../core/port.ts';
@@ -14,17 +17,17 @@ export type StreamMessage =
   | { readonly kind: 'error'; readonly text: string };
 
 export interface StreamLimits {
-  /** Limit for one message, compressed or not. */
+  /** Maximum size of a message before and after decompression. */
   readonly maxBytes: number;
   readonly maxRows: number;
 }
 
-/** The stream contains no valid message of this ring. */
+/** Thrown if a stream contains no valid message of this ring. */
 export class StreamError extends Error {}
 
 const UINT32 = 0xffff_ffff;
 const FRAME_HEAD = 5;
-/** Upper bound for keys, numbers and address of a row. */
+/** Maximum size of a row with its keys, numbers and address. */
 const MAX_ROW_BYTES = MAX_META_BYTES + MAX_NAME_LENGTH * 4 + 512;
 const MAX_USER_BYTES = 64 * 1024;
 
@@ -38,7 +41,8 @@ export function encodePushPull(state: RingState): Uint8Array {
 export function sealStream(message: Uint8Array, sealing: Sealing): Uint8Array {
   const header = labelHeader(sealing.label);
   if (sealing.keyring === undefined) return Buffer.concat([header, message]);
-  // The frame head is authenticated, so its length must be known before encryption, which adds a constant.
+  // The authenticated frame head contains the length of the encrypted message. Encryption adds a constant number of
+  // bytes, so the length is known before.
   const head = Buffer.alloc(FRAME_HEAD);
   head[0] = messageType.encrypt;
   head.writeUInt32BE(message.length + ENCRYPTION_OVERHEAD, 1);
@@ -46,8 +50,8 @@ export function sealStream(message: Uint8Array, sealing: Sealing): Uint8Array {
 }
 
 /**
- * Reads the one message of a stream from pieces of any size. Work is linear in the received bytes and memory is limited
- * by `limits.maxBytes`. `push` throws {@link StreamError} if the bytes can never become a message.
+ * Reads the message of a stream from chunks of any size. Time is linear in the received bytes, and `limits.maxBytes`
+ * limits the memory. `push` throws {@link StreamError} as soon as the bytes cannot be the start of a valid message.
  */
 export class StreamReader {
   readonly #sealing: Sealing;
@@ -121,7 +125,7 @@ function whole(content: Uint8Array, limits: StreamLimits): StreamMessage {
   return message;
 }
 
-/** Reads a message that may be incomplete, and continues where it stopped. */
+/** Reads a message that may be incomplete. Each call continues where the previous one stopped. */
 class BodyReader {
   readonly #limits: StreamLimits;
   #at = 1;

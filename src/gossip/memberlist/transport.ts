@@ -21,12 +21,12 @@ export interface MemberlistOptions {
   readonly bind: PeerAddress;
   /** Without a keyring, every host on the network can read and forge messages. */
   readonly keyring: Keyring | undefined;
-  /** Rings with different labels ignore each other. Empty for none, the only choice for older agents. */
+  /** Label of the ring; rings with different labels ignore each other. Older agents support only the empty label. */
   readonly label: string;
   readonly log: Log;
 }
 
-/** memberlist's `UDPBufferSize`, which fits into an Ethernet frame. */
+/** Maximum size of a datagram, which fits into an Ethernet frame. Source: memberlist's `UDPBufferSize`. */
 const DATAGRAM_BYTES = 1400;
 const RECEIVE_BUFFER_BYTES = 1024 * 1024;
 const STREAM_LIMITS: StreamLimits = { maxBytes: 8 * 1024 * 1024, maxRows: 16_384 };
@@ -73,9 +73,9 @@ class MemberlistTransport implements RingTransport {
   }
 
   send(to: PeerAddress, parts: readonly Uint8Array[], peerProtocol: number): void {
-    // Only forged packets have source port 0, and Node throws for such a target.
+    // Only forged packets have source port 0. Node would throw for this destination port.
     if (this.#stopped || to.port === 0) return;
-    // The protocol tolerates loss, and probes detect an unreachable peer.
+    // Errors are ignored: the protocol tolerates loss, and probes detect an unreachable peer.
     this.#datagrams?.send(sealPacket(parts, peerProtocol, this.#sealing), to.port, to.ip, () => {});
   }
 
@@ -148,7 +148,8 @@ class MemberlistTransport implements RingTransport {
     const from = `${socket.remoteAddress ?? '?'}:${socket.remotePort ?? 0}`;
     this.#inbound.add(socket);
     this.#sockets.add(socket);
-    // A total time limit instead of an idle one, because a slow trickle of bytes must not keep a slot.
+    // The time limit is for the whole stream. An idle time limit would let a peer occupy a slot by sending bytes
+    // slowly.
     const timer = setTimeout(() => socket.destroy(), STREAM_TIMEOUT_MS);
     timer.unref();
     const reader = new StreamReader(this.#sealing, STREAM_LIMITS);
@@ -175,7 +176,7 @@ class MemberlistTransport implements RingTransport {
     });
   }
 
-  /** Sends one request over its own stream and returns the response. */
+  /** Sends one request over a new stream and returns the response. */
   #exchange(to: PeerAddress, question: Uint8Array, timeoutMs: number): Promise<StreamMessage> {
     return new Promise((resolve, reject) => {
       const where = `${to.ip}:${to.port}`;
@@ -207,7 +208,7 @@ class MemberlistTransport implements RingTransport {
       socket.on('close', () => {
         clearTimeout(timer);
         this.#sockets.delete(socket);
-        // Has no effect after a response.
+        // If a response has been received, this rejection has no effect.
         reject(
           new CodedError(
             'peer-refused',
@@ -234,7 +235,7 @@ class MemberlistTransport implements RingTransport {
       } catch (error) {
         streams.close();
         packets.close();
-        // The free port of the stream socket may be in use for datagrams, so try another one.
+        // The port that was selected for streams may be in use for datagrams, so another port is tried.
         if (port === 0 && attempt < FREE_PORT_ATTEMPTS) continue;
         throw new CodedError('address-in-use', `cannot listen for gossip on ${ip}:${port}: ${messageOf(error)}`, {
           cause: error,

@@ -1,4 +1,4 @@
-/** Validation of agent requests. Every error names the field and the fix. */
+/** Validates requests to the agent. Every error names the field and the fix. */
 import { CodedError } from '../../base/errors.ts';
 import { isStoreMemberId } from '../core/index.ts';
 import type { KeyAction, StoreFacts } from './agent-port.ts';

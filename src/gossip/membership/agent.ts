@@ -1,6 +1,6 @@
 /**
- * Agent of a host: keeps its membership in the ring while the host process runs, and serves the host's own processes
- * over `agent.sock`.
+ * Agent of a host. It keeps the host's membership in the ring while the host process runs, and serves the processes of
+ * the host over `agent.sock`.
  */
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -22,32 +22,37 @@ export interface AgentDeps {
   readonly name: string;
   /** Roles, addresses and version of this host. */
   readonly about: Pick<MemberMetadata, 'roles' | 'addresses' | 'version'>;
-  /** `host:port` of members to join, at start and whenever they are missing. */
+  /** Members to join as `host:port`, at start and whenever they are missing in the ring. */
   readonly peers: readonly string[];
   readonly resolve: (peer: string) => Promise<PeerAddress>;
-  /** Creates an unstarted membership: one at start, and a new one for each return after `leave`. */
+  /**
+   * Creates a membership that is not started. Called at the start, and after each `leave` when the host joins again.
+   */
   readonly newMembership: (metadata: MemberMetadata) => Membership;
   readonly keys: KeyStore | undefined;
   readonly serf: SerfCodec;
 }
 
 export interface Agent extends AgentService {
-  /** Starts listening and joining. Resolves with the advertised address. Rejects like `Membership.start`. */
+  /** Starts to listen and to join. Resolves with the advertised address. Rejects like `Membership.start`. */
   start(): Promise<PeerAddress>;
   /**
-   * Sets `host:port` of further members to join, replacing those of the last call. `others` are tried only while no
+   * Sets more members to join, as `host:port`, and replaces those of the last call. `others` are tried only while no
    * other member is alive.
    */
   setPeers(peers: readonly string[], others?: readonly string[]): void;
-  /** Rejoins the ring with changed facts about this host, such as a new address. */
+  /** Leaves and rejoins the ring with changed facts about this host, such as a new address. */
   readvertise(about: AgentDeps['about']): Promise<void>;
   /** Leaves the ring and stops. */
   stop(): Promise<void>;
-  /** This host's clock minus the median clock of the ring. Undefined without other members. */
+  /** Milliseconds by which this host's clock is ahead of the ring's median clock; undefined without other members. */
   readonly clockOffsetMs: number | undefined;
 }
 
-/** Interval for publishing unchanged metadata, from which clock offsets are derived. */
+/**
+ * Interval at which unchanged metadata is published again. Other members compute clock offsets from its time of
+ * publication.
+ */
 const REFRESH_MS = 60_000;
 
 interface Store {
@@ -70,7 +75,7 @@ class RingAgent implements Agent {
   #membership: Membership | undefined;
   #peers: readonly string[] = [];
   #fallbackPeers: readonly string[] = [];
-  /** Other members of the ring that was left because of a new address. */
+  /** Members of the ring before this host left it because of a new address. */
   #former: readonly string[] = [];
   #joining: Joining | undefined;
   #refresh: Timer | undefined;
@@ -119,7 +124,8 @@ class RingAgent implements Agent {
       .members()
       .filter(({ name, state }) => name !== this.#deps.name && (state === 'alive' || state === 'suspect'))
       .map(({ address: { ip, port } }) => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`));
-    // A member that has left may return with another address immediately: memberlist, aliveNode.
+    // This host leaves first, because memberlist accepts another address immediately only for a member that has left
+    // (aliveNode).
     await this.stop();
     await this.start();
   }
@@ -235,7 +241,7 @@ class RingAgent implements Agent {
   };
 
   async #join(peers: readonly string[]): Promise<number> {
-    // Concurrent requests rejoin only once.
+    // Concurrent requests cause only one rejoin.
     if (this.#membership === undefined) {
       this.#entering ??= this.start().finally(() => {
         this.#entering = undefined;
@@ -254,7 +260,7 @@ class RingAgent implements Agent {
       this.#announce(news);
   }
 
-  /** Handles the end of the store's process, or its announcement. */
+  /** Called when the process of the store has ended or has announced its end. */
   #ended(owner: AgentSession, state: 'down' | 'stopped'): void {
     if (this.#store?.owner !== owner || this.#store.state !== 'up') return;
     const { leader: _, ...facts } = this.#store.facts;

@@ -1,7 +1,7 @@
 /**
- * Estimates the offset of this host's clock to the other members from the publication times of their metadata.
- * Propagation delay only makes a clock appear slower, so the sample with the largest lead had the least delay and is
- * used.
+ * Estimates the offset of this host's clock from the clocks of other members. It compares the publication time of their
+ * metadata with the time of receipt. A delay only makes the sender's clock appear slower, so the sample in which it is
+ * furthest ahead had the least delay and is used.
  */
 export class ClockOffsets {
   readonly #samples = new Map<string, number[]>();
@@ -22,8 +22,8 @@ export class ClockOffsets {
   }
 
   /**
-   * This host's clock minus the median clock of the ring, including this host. Undefined while there is no other member
-   * to compare with.
+   * Milliseconds by which this host's clock is ahead of the median clock of the ring, including this host. Undefined if
+   * there are not enough samples of another member.
    */
   own(): number | undefined {
     const theirs = [...this.#samples.values()].filter((samples) => samples.length >= TRUSTED);

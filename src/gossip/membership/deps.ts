@@ -8,9 +8,12 @@ import type { AnswerQuery } from './queries.ts';
 export interface MembershipConfig {
   /** Unique in the ring. It is the node's name. */
   readonly name: string;
-  /** Address that other members connect to, if it differs from the listen address (`0.0.0.0`, address translation). */
+  /**
+   * Address to which other members connect, if it differs from the listen address, for example `0.0.0.0` or with
+   * address translation.
+   */
   readonly advertiseIp?: string;
-  /** `sentAtMs` is set when the metadata is published. */
+  /** Metadata of this member. `sentAtMs` is set at each publication. */
   readonly metadata: MemberMetadata;
   /** Timing and limits. The transport sets `packetBytes`. */
   readonly gossip: GossipConfig;
@@ -19,11 +22,11 @@ export interface MembershipConfig {
    * whole ring.
    */
   readonly metadataIntervalMs: number;
-  /** How long `leave` waits for each of its two broadcasts to spread. */
+  /** Time for which `leave` waits until each of its two broadcasts has spread. */
   readonly farewellTimeoutMs: number;
   /** Timeout of one table exchange. */
   readonly exchangeTimeoutMs: number;
-  /** Time to wait for responses to a query. */
+  /** Time to wait for the responses to a query. */
   readonly queryTimeoutMs: number;
 }
 
@@ -34,23 +37,23 @@ export interface MembershipDeps {
   readonly transport: RingTransport;
   readonly encode: EncodeMessage;
   readonly serf: SerfCodec;
-  /** Handles queries of the ring. Without it, queries are ignored. Must not reject. */
+  /** Handles queries of the ring and must not reject. If it is absent, queries are ignored. */
   readonly answerQuery?: AnswerQuery;
   readonly config: MembershipConfig;
 }
 
-/** Snapshot of a member of the ring as this host sees it. */
+/** Member of the ring as this host knows it. */
 export interface RingMember {
   readonly name: string;
   readonly address: PeerAddress;
   readonly state: MemberState;
   readonly incarnation: number;
   readonly metadata: MemberMetadata;
-  /** All tags, including foreign ones, as Serf shows them. */
+  /** All tags as Serf shows them, including tags of other software. */
   readonly tags: ReadonlyMap<string, string>;
   /** Monotonic time at which the member entered this state. */
   readonly sinceMs: number;
-  /** Smoothed round-trip time, once measured. */
+  /** Smoothed round-trip time; undefined until it is measured. */
   readonly rttMs: number | undefined;
 }
 
@@ -62,33 +65,36 @@ export type RingEvent =
   /** User event of Serf, sent by any agent of the ring with `serf event`. */
   | { readonly kind: 'user-event'; readonly name: string; readonly payload: Uint8Array };
 
-/** Membership of this host in a gossip ring. It only informs and never determines the quorum. */
+/**
+ * Membership of this host in a gossip ring. It only provides information; the quorum of the store does not depend on
+ * it.
+ */
 export interface Membership {
-  /** Starts listening as a ring with one member. Resolves with the advertised address. */
+  /** Starts to listen as a ring with one member. Resolves with the advertised address. */
   start(): Promise<PeerAddress>;
   /**
-   * Exchanges tables with each of `peers` and resolves with the number of responses. Rejects with a `CodedError`
-   * `join-failed` when there was none. An empty list succeeds without joining.
+   * Exchanges tables with each of `peers` and resolves with the number of peers that responded. Rejects with a
+   * `CodedError` `join-failed` if none responded. Resolves with 0 if the list is empty.
    */
   join(peers: readonly PeerAddress[]): Promise<number>;
-  /** Broadcasts the departure and stops taking part. Must be followed by `stop`. */
+  /** Broadcasts the departure and stops participating. The caller must call `stop` afterwards. */
   leave(): Promise<void>;
-  /** Stops immediately. Without `leave` before, other members detect this one as failed. */
+  /** Stops immediately. Without a preceding `leave`, other members detect this member as failed. */
   stop(): Promise<void>;
   /** All known members, including this host and dead members. */
   members(): readonly RingMember[];
   member(name: string): RingMember | undefined;
-  /** Local health from 0 (healthy) to 7 (this member may be too slow to judge other members). */
+  /** Local health from 0 (healthy) to 7. With a high value, this member may be too slow to judge other members. */
   health(): number;
   /**
-   * Publishes metadata at the next opportunity. `urgent` changes ignore `metadataIntervalMs`. Throws a `CodedError`
+   * Publishes metadata as soon as permitted. `urgent`: ignores `metadataIntervalMs`. Throws a `CodedError`
    * `metadata-too-large`.
    */
   setMetadata(metadata: MemberMetadata, urgent?: boolean): void;
-  /** Sends a Serf query to `nodes`. Resolves with the responses that arrived in time, by member. */
+  /** Sends a Serf query to `nodes`. Resolves with the responses that arrived in time, by the name of the member. */
   query(name: string, payload: Uint8Array, nodes: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>;
-  /** Broadcasts an event to the whole ring, best effort. Throws a `CodedError` `event-too-large`. */
+  /** Broadcasts an event to the ring. Loss is possible and is not reported. Throws a `CodedError` `event-too-large`. */
   sendEvent(name: string, payload: Uint8Array): void;
-  /** Calls `listener` for every following event, in order. Returns an unsubscribe function. */
+  /** Calls `listener` for every event from now on, in order. Returns a function that unsubscribes. */
   subscribe(listener: (event: RingEvent) => void): () => void;
 }

@@ -1,6 +1,6 @@
 /**
- * Joins until every configured address is a member: at start, when the other hosts may not run yet, and again whenever
- * one is missing. The ring itself reconnects to members that it still remembers.
+ * Joins configured addresses until each of them is a member: at start, because the other hosts may not run yet, and
+ * whenever one is missing. The ring itself reconnects to members that are still in its table.
  */
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -13,17 +13,17 @@ export interface JoiningDeps {
   readonly random: RandomSource;
   readonly log: Log;
   readonly membership: Membership;
-  /** This host's name, which needs no joining. */
+  /** Name of this host, which is not joined. */
   readonly self: string;
-  /** `host:port`, resolved again for every attempt. */
+  /** Peers as `host:port`. Names are resolved again for every attempt. */
   readonly peers: readonly string[];
   readonly resolve: (peer: string) => Promise<PeerAddress>;
 }
 
 export interface Joining {
   /**
-   * Replaces the peers of the last call; configured peers stay. `others` are tried, a few at a time, only while no
-   * other member is alive, because the addresses of all peers may have changed.
+   * Replaces the peers of the last call; configured peers are kept. `others` are tried only while no other member is
+   * alive, a few at a time: the addresses of all peers may have changed.
    */
   setPeers(peers: readonly string[], others: readonly string[]): void;
   stop(): void;
@@ -31,7 +31,7 @@ export interface Joining {
 
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 30_000;
-/** Check interval while all members are present. */
+/** Interval of checks while all peers are members. */
 const CHECK_MS = 30_000;
 const OTHERS_AT_ONCE = 4;
 
@@ -68,7 +68,7 @@ export function keepJoined(deps: JoiningDeps): Joining {
     }
     running = false;
     if (stopped) return;
-    // Logged once, not with every attempt.
+    // A problem is logged as a warning only once, not for every attempt.
     if (problem !== undefined && !reported) log.warn('not all of the ring can be joined yet', { error: problem });
     else if (problem !== undefined) log.v(4, 'not all of the ring can be joined yet', { error: problem });
     reported = problem !== undefined;
@@ -89,13 +89,13 @@ export function keepJoined(deps: JoiningDeps): Joining {
           member.address.port === address.port,
       );
 
-  /** Adds jitter, so that hosts started together do not all connect at once. */
+  /** Schedules the next attempt with jitter, so that hosts that start together do not all connect at the same time. */
   const again = (ms: number): void => {
     timer?.cancel();
     timer = clock.setTimer(ms * (0.75 + random.random() / 2), () => void round());
   };
 
-  // Members that left are retried soon, then with back-off.
+  // After a member has failed or left, the next attempt follows soon, and then with back-off.
   const unsubscribe = membership.subscribe((event) => {
     if (stopped || (event.kind !== 'failed' && event.kind !== 'left') || event.member.name === deps.self) return;
     retryMs = FIRST_RETRY_MS;
@@ -117,7 +117,7 @@ export function keepJoined(deps: JoiningDeps): Joining {
   };
 }
 
-/** Selects different peers for each attempt. */
+/** Selects peers for one attempt, beginning at a random position. */
 function someOf(peers: readonly string[], random: RandomSource): readonly string[] {
   const first = Math.floor(random.random() * peers.length);
   return [...peers.slice(first), ...peers.slice(0, first)].slice(0, OTHERS_AT_ONCE);

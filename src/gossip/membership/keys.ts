@@ -1,6 +1,6 @@
 /**
- * Rotation of the ring's keys with Serf's queries (serf/internal_query.go, keymanager.go), so that `serf keys` works
- * across stock agents and these members in both directions.
+ * Rotation of the ring's keys with Serf's queries (serf/internal_query.go, keymanager.go). `serf keys` can rotate the
+ * keys of these members, and these members can rotate the keys of stock agents.
  */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { KeyAnswer, SerfCodec } from '../core/port.ts';
@@ -15,7 +15,10 @@ const QUERY: Readonly<Record<KeyAction, string>> = {
   use: '_serf_use-key',
   remove: '_serf_remove-key',
 };
-/** Queries and responses are datagrams and may be lost. Repetition is idempotent. */
+/**
+ * Number of times that queries are sent. Queries and responses are datagrams and may be lost; a repeated query has no
+ * further effect.
+ */
 const ROUNDS = 3;
 
 /** Handles key queries on this host. */
@@ -51,8 +54,9 @@ export interface KeyRotationDeps {
 }
 
 /**
- * Performs `action` on every present member including this one. Unlike Serf it refuses (`key-missing`, `key-in-use`)
- * actions that would disconnect members: using a key that a member lacks, and removing one that a member encrypts with.
+ * Performs `action` on every present member, including this member. Unlike Serf, it rejects actions that would
+ * disconnect members (`key-missing`, `key-in-use`): the use of a key that a member does not have, and the removal of a
+ * key with which a member encrypts.
  */
 export async function rotateKeys(
   deps: KeyRotationDeps,
@@ -84,7 +88,7 @@ export async function rotateKeys(
 
 type Answers = ReadonlyMap<string, KeyAnswer | undefined>;
 
-/** Responses of all present members. Undefined for members that did not respond. */
+/** Responses of all present members, by name; undefined for a member that did not respond. */
 async function queryAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Array | undefined): Promise<Answers> {
   const { membership, serf, self } = deps;
   const payload = key === undefined ? new Uint8Array() : serf.encodeKey(key);
@@ -94,7 +98,8 @@ async function queryAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Arra
   const own = async (): Promise<void> => {
     answers.set(self, await perform(deps.keys, action, key));
   };
-  // This member can decrypt with a key before the other members encrypt with it, and drops it only after them.
+  // This member installs a new key before other members encrypt with it, and removes an old key after the other
+  // members.
   if (action !== 'remove') await own();
   for (let round = 0; round < ROUNDS; round++) {
     const missing = [...answers].flatMap(([name, answer]) => (answer === undefined && name !== self ? [name] : []));

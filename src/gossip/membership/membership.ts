@@ -19,10 +19,15 @@ import type { Membership, MembershipConfig, MembershipDeps, RingEvent, RingMembe
 import type { RingTransport } from './port.ts';
 import { createQueries, type Queries } from './queries.ts';
 
-/** Limit for outgoing exchanges and stream pings. Excess ones are skipped and the next round retries. */
+/**
+ * Maximum number of outgoing exchanges and stream pings. Further ones are skipped, because the next round repeats them.
+ */
 const MAX_OUTBOUND = 8;
 const CONFLICT_INTERVAL_MS = 60_000;
-/** Minimum interval of urgent metadata, which is for rare changes, not for flapping. */
+/**
+ * Minimum interval between publications of urgent metadata. Urgent changes are rare, so the limit only stops values
+ * that change back and forth.
+ */
 const URGENT_INTERVAL_MS = 50;
 
 export function createMembership(deps: MembershipDeps): Membership {
@@ -72,8 +77,8 @@ class GossipMembership implements Membership {
       stamp: (question) => this.#intents.query(question),
       spread: (payload) => this.#step({ kind: 'broadcast', payload }),
       send: (to, payload) => {
-        // The query contains the response address. Responding to an address outside the ring would make the ring an
-        // amplifier.
+        // The query contains the address for responses. Responses are sent only to members, because otherwise the ring
+        // could amplify the traffic of an attacker.
         const member = this.#gossip?.at(to);
         if (member === undefined || this.#stopped) return;
         this.#transport.send(member.address, [deps.encode({ kind: 'user', payload })], member.versions[1]);
@@ -86,7 +91,7 @@ class GossipMembership implements Membership {
     const bound = await this.#transport.start({
       packet: (from, messages) => this.#step({ kind: 'packet', from, messages }),
       exchange: (theirs) => {
-        // Own state from before the merge, because the merged state would repeat what the peer has sent.
+        // This member's state is read before the merge, because the merged state would repeat what the peer has sent.
         const ours = this.#ourState(false);
         this.#merge(theirs, false);
         return ours;
@@ -117,8 +122,8 @@ class GossipMembership implements Membership {
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []));
     if (peers.length > 0 && failures.length === peers.length)
       throw new CodedError('join-failed', `no member of the ring could be joined: ${failures.join('; ')}`);
-    // Broadcast again with a newer Lamport time, because members that remember this host's last leave intent would
-    // ignore an older join.
+    // The join intent is broadcast with a newer Lamport time. Members that have stored a leave intent of this host
+    // would ignore an older join intent.
     if (peers.length > 0) this.#spreadIntent(this.#serf.encode(this.#intents.join()));
     return peers.length - failures.length;
   }
@@ -296,7 +301,7 @@ class GossipMembership implements Membership {
         this.#log.warn('this process stalled; timers of other members are extended', { ms: Math.round(event.byMs) });
         break;
       case 'conflict': {
-        // The other member repeats its claim with every message.
+        // The other member repeats its claim in every message, so the warning is limited in frequency.
         const nowMs = this.#clock.monotonicMs();
         if (nowMs - this.#conflictMs < CONFLICT_INTERVAL_MS) break;
         this.#conflictMs = nowMs;
@@ -327,7 +332,9 @@ class GossipMembership implements Membership {
     return { name, address, state, incarnation, metadata: metadataOf(tags), tags, sinceMs, rttMs };
   };
 
-  /** Runs `begin` with a token and waits until that broadcast has spread, or for the farewell timeout. */
+  /**
+   * Calls `begin` with a token. Waits until the broadcast with this token has spread, at most for the farewell timeout.
+   */
   async #spreadAndWait(begin: (token: number) => void): Promise<void> {
     const token = this.#nextToken++;
     let limit: Timer | undefined;
@@ -346,7 +353,10 @@ class GossipMembership implements Membership {
       .some((member) => member.name !== this.#config.name && (member.state === 'alive' || member.state === 'suspect'));
   }
 
-  /** Stamped at publication, not when it was set, because other members derive clock offsets from it. */
+  /**
+   * Metadata with the current time. The time is set at each publication, because other members compute clock offsets
+   * from it.
+   */
   #metaNow(): Uint8Array {
     return this.#serf.encodeTags(tagsOf({ ...this.#metadata, sentAtMs: this.#clock.nowMs() }));
   }

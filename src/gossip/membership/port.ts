@@ -1,41 +1,42 @@
 import type { GossipMessage, PeerAddress, RingState } from '../core/port.ts';
 
-/** Receives the messages for a ring member. A handler completes before the next one is called and must not throw. */
+/** Receives the messages for a member of the ring. Its functions are called one after another and must not throw. */
 export interface RingHandler {
   /** The messages of one datagram from this ring. */
   packet(from: PeerAddress, messages: readonly GossipMessage[]): void;
   /** Handles a table exchange started by a peer: receives its table and returns the response. */
   exchange(theirs: RingState): RingState;
-  /** Whether this member responds for `node`, the target of a ping over a stream. */
+  /** Whether this member responds to a ping over a stream whose target is `node`. */
   answersTo(node: string): boolean;
-  /** A message of the upper layer received over a stream. */
+  /** Handles a message of the upper layer that was received over a stream. */
   user(payload: Uint8Array): void;
 }
 
-/** Datagrams and streams among the members of one ring, in some encoding. */
+/** Datagrams and streams between the members of one ring. */
 export interface RingTransport {
-  /** Bytes of a datagram available for messages. */
+  /** Number of bytes in a datagram that are available for messages. */
   readonly packetBytes: number;
   /**
-   * Starts listening and resolves with the address, in which port 0 is replaced by the selected port. Rejects with a
-   * `CodedError` when the address is in use.
+   * Starts to listen. Resolves with the address; a port 0 is replaced by the selected port. Rejects with a `CodedError`
+   * if the address is in use.
    */
   start(handler: RingHandler): Promise<PeerAddress>;
   /**
-   * Best effort: a lost message is not reported. `peerProtocol` is the receiver's highest version, or 0 when unknown.
+   * Sends a datagram. A lost datagram is not reported. `peerProtocol`: highest protocol version of the receiver; 0 if
+   * unknown.
    */
   send(to: PeerAddress, parts: readonly Uint8Array[], peerProtocol: number): void;
-  /** Exchanges tables. Rejects with a `CodedError` (`peer-unreachable`, `peer-timeout`, `peer-refused`). */
+  /** Exchanges tables with a peer. Rejects with a `CodedError` (`peer-unreachable`, `peer-timeout`, `peer-refused`). */
   exchange(to: PeerAddress, ours: RingState, timeoutMs: number): Promise<RingState>;
   /** Whether `node` responds to a ping over a stream. Never rejects. */
   ping(to: PeerAddress, ping: { readonly seq: number; readonly node: string }, timeoutMs: number): Promise<boolean>;
-  /** Closes all sockets. Outstanding calls end. */
+  /** Closes all sockets, which ends outstanding calls. */
   stop(): Promise<void>;
 }
 
 /**
- * Keys of the ring on this host. When a change resolves, it is in use and on disk. Errors are `CodedError`s with the
- * reason.
+ * Keys of the ring on this host. When a change resolves, the changed keys are in use and on disk. A change rejects with
+ * a `CodedError` that contains the reason.
  */
 export interface KeyStore {
   /** All keys. The first one encrypts. */

@@ -2,13 +2,13 @@
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import type { PeerAddress, SerfCodec, SerfQuery, SerfResponse } from '../core/port.ts';
 
-/** Handles a query of the ring. Returns undefined when the query is not for this host. */
+/** Handles a query of the ring. Resolves with undefined if the query is not for this host. */
 export type AnswerQuery = (name: string, payload: Uint8Array) => Promise<Uint8Array | undefined>;
 
 export interface Queries {
   /**
    * Sends a query to `nodes`. Resolves with the responses by member when all have responded, or after `timeoutMs` with
-   * those received.
+   * the responses so far.
    */
   query(
     name: string,
@@ -28,13 +28,13 @@ export interface QueriesDeps {
   readonly random: RandomSource;
   readonly serf: SerfCodec;
   readonly self: string;
-  /** Address for responses. */
+  /** Address to which other members send responses. */
   readonly address: () => PeerAddress;
   readonly answer: AnswerQuery | undefined;
   /** Adds the Lamport time to a query. */
   readonly stamp: (question: Omit<SerfQuery, 'ltime'>) => SerfQuery;
   readonly spread: (payload: Uint8Array) => void;
-  /** Sends to a member of the ring. Other addresses are ignored. */
+  /** Sends a message to a member of the ring. Messages to other addresses are dropped. */
   readonly send: (to: PeerAddress, payload: Uint8Array) => void;
 }
 
@@ -45,7 +45,7 @@ interface Pending {
   readonly finish: () => void;
 }
 
-/** Maximum number of concurrent responses. Further queries are not answered. */
+/** Maximum number of queries that are handled concurrently. Further queries are ignored. */
 const MAX_ANSWERING = 16;
 
 export function createQueries(deps: QueriesDeps): Queries {
@@ -105,7 +105,7 @@ export function createQueries(deps: QueriesDeps): Queries {
     answered(response) {
       const question = pending.get(response.ltime);
       if (question === undefined || question.id !== response.id || response.ack) return;
-      // Counts one response per member, and only from members that were queried.
+      // Each member's response is counted once, and only if the member was queried.
       if (!question.waiting.delete(response.node)) return;
       question.answers.set(response.node, response.payload);
       if (question.waiting.size === 0) question.finish();
