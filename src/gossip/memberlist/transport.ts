@@ -17,7 +17,7 @@ import { openPacket, packetOverhead, type Sealing, sealPacket } from './packet.t
 import { encodePushPull, type StreamLimits, type StreamMessage, StreamReader, sealStream } from './stream.ts';
 
 export interface MemberlistOptions {
-  /** Address to listen on; port 0 selects a free one. */
+  /** Address on which to listen. Port 0 selects a free port. */
   readonly bind: PeerAddress;
   /** Without a keyring, every host on the network can read and forge messages. */
   readonly keyring: Keyring | undefined;

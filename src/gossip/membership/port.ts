@@ -2,9 +2,9 @@ import type { GossipMessage, PeerAddress, RingState } from '../core/port.ts';
 
 /** Receives the messages for a member of the ring. Its functions are called one after another and must not throw. */
 export interface RingHandler {
-  /** The messages of one datagram from this ring. */
+  /** Handles the messages of one datagram. */
   packet(from: PeerAddress, messages: readonly GossipMessage[]): void;
-  /** Handles a table exchange started by a peer: receives its table and returns the response. */
+  /** Handles a table exchange that a peer has started: receives the peer's table and returns this member's table. */
   exchange(theirs: RingState): RingState;
   /** Whether this member responds to a ping over a stream whose target is `node`. */
   answersTo(node: string): boolean;
