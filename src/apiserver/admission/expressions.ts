@@ -158,7 +158,7 @@ function problemOfResult(type: Type, expected: Expected): string | undefined {
   }
 }
 
-/** Compilation problem in upstream's wording. */
+/** Text of a compilation problem, in upstream's wording. */
 export function explainProblem(error: unknown): string {
   return error instanceof CompileError ? `compilation failed: ${error.message}` : messageOf(error);
 }
@@ -203,7 +203,7 @@ export class CostBudget {
     return true;
   }
 
-  /** Cost limit of the next evaluation. */
+  /** Cost limit of the next evaluation, within the limits of one expression, the budget and the turn. */
   get call(): number {
     return Math.min(MAX_CALL_COST, this.left, MAX_TURN_COST - (this.#turn - this.left));
   }

@@ -50,13 +50,13 @@ export interface ProjectRequestLimit {
 
 /** Settings of the plug-ins. An absent setting means the default of the plug-in. */
 export interface AdmissionSettings {
-  /** Seconds of DefaultTolerationSeconds. Default: 300 each. */
+  /** Toleration seconds of DefaultTolerationSeconds. Default: 300 each. */
   readonly tolerationSeconds?: TolerationSeconds;
   readonly podSecurity?: PodSecuritySettings;
   readonly podNodeSelector?: PodNodeSelectorSettings;
   readonly podTolerations?: PodTolerationSettings;
   readonly eventLimits?: readonly EventLimit[];
-  /** Limits by user. Default: no limits. */
+  /** Limits of project requests. Default: no limits. */
   readonly projectRequestLimits?: readonly ProjectRequestLimit[];
   /** Resources that may be used only where a quota covers them, by `plural.group`. */
   readonly limitedResources?: ReadonlyMap<string, readonly LimitedResource[]>;

@@ -54,7 +54,7 @@ interface Verified {
   readonly expiresMs: number;
   readonly notBeforeMs: number;
   readonly bound: readonly Bound[];
-  /** Cached identity for the default audiences. */
+  /** Cached identity for the default audiences, with which most requests are authenticated. */
   here?: TokenIdentity | undefined;
   /** Data of a legacy token, which does not expire and is valid as long as its secret contains it. */
   readonly legacy?: {

@@ -101,7 +101,7 @@ function accountOf(user: string): { readonly namespace: string; readonly name: s
 
 interface Checks {
   readonly by: UserInfo;
-  /** All of these must be allowed. */
+  /** Permissions that the requesting user needs. All of them are required. */
   readonly actions: readonly Action[];
   /** Error for identities that the mode never allows; checked after the permissions. */
   readonly never: ApiError | undefined;

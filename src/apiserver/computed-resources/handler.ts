@@ -48,7 +48,7 @@ export async function review(
   const failures = kind.definition.strategy.validate?.(object) ?? [];
   if (failures.length > 0) throw invalid(kind.definition, object.metadata?.name ?? '', failures);
   if (kind.kind === 'Binding') {
-    // Deprecated form of pods/NAME/binding.
+    // A create of a Binding object is the deprecated form of pods/NAME/binding.
     const pods = context.kinds.stored('pods', '');
     await bindPod(
       context,

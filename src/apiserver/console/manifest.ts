@@ -6,7 +6,7 @@ export interface ConsoleManifest {
     /** Media type. */
     readonly type: string;
     readonly etag: string;
-    /** Place of the gzip data in the concatenated files. */
+    /** Offset of the gzip data in the concatenated files, in bytes. */
     readonly offset: number;
     readonly length: number;
   }[];

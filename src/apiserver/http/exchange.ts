@@ -36,11 +36,11 @@ export class Exchange implements Placed {
   audit: AuditRecord | undefined;
   /** Flow schema and priority level of the request. */
   flows: Flows<Exchange> | undefined;
-  /** The request in flow control. */
+  /** The state of the request in flow control. */
   flow: FlowRequest<Exchange> | undefined;
   /** Removes a watch from the watch tracker, which estimates the cost of writes. */
   forgetWatch: (() => void) | undefined;
-  /** Called when a watch has started. */
+  /** Callback of flow control, called when a watch has started. */
   initialised: (() => void) | undefined;
   readonly warnings: string[] = [];
   /** Size of an uncompressed response body. Undefined if it is proxied or not counted. */
@@ -49,7 +49,6 @@ export class Exchange implements Placed {
   compressedBytes: Promise<number> | undefined;
   /** True for requests that do not end by themselves, such as watches and logs. */
   longRunning = false;
-  /** Value of the Cache-Control header. */
   cacheControl = 'no-cache, private';
   #abort: AbortController | undefined;
   #discarding = false;

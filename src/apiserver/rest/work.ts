@@ -8,7 +8,6 @@ import type { Clock, Timer } from '../../base/clock.ts';
 export interface WorkOptions {
   readonly clock: Clock;
   readonly stopping: AbortSignal;
-  /** Number of concurrent workers. */
   readonly workers: number;
   readonly firstRetryMs: number;
   readonly lastRetryMs: number;

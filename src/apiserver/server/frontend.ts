@@ -106,7 +106,7 @@ export class Frontend {
     }
   }
 
-  /** Continues after an asynchronous authenticator. */
+  /** Continues the request when an asynchronous authenticator has finished. */
   #later(exchange: Exchange, user: Promise<UserInfo>): void {
     this.#wait(
       exchange,

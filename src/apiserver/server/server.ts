@@ -77,7 +77,7 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
 }
 
-/** Access of admission plug-ins to the store. */
+/** Reads and writes of the store that admission plug-ins need. */
 function admissionStore(context: () => ServerContext) {
   return {
     createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),

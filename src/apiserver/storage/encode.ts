@@ -10,7 +10,7 @@ export function encodeObject(gvk: Gvk, object: KubeObject): Buffer {
   return Buffer.from(JSON.stringify(inPlace(gvk, object)));
 }
 
-/** Like `encodeObject`, in steps. */
+/** Like `encodeObject`, but yields between the parts of a large object. */
 export function* encodeSteps(gvk: Gvk, object: KubeObject): Steps<Buffer> {
   const text = yield* jsonSteps(inPlace(gvk, object));
   yield;

@@ -64,7 +64,7 @@ export class WatchCache {
   #waiters: Waiter[] = [];
   #loaded = false;
   #stopped = false;
-  /** Number of complete loads. */
+  /** Number of complete loads of the cache since the start. */
   #epoch = 0;
   /** Kinds that were added at run time, pending until they are loaded. */
   readonly #complete = new Map<string, Promise<KindCache>>();
@@ -84,7 +84,7 @@ export class WatchCache {
     });
   }
 
-  /** Store revision of all kinds. */
+  /** Store revision up to which all kinds are loaded. */
   get revision(): number {
     return this.#revision;
   }

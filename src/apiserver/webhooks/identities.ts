@@ -13,7 +13,7 @@ export interface WebhookIdentity {
  */
 export interface WebhookIdentities {
   readonly users: ReadonlyMap<string, WebhookIdentity>;
-  /** Credentials if no name matches. */
+  /** Credentials of the current context, used if no name matches. */
   readonly current?: WebhookIdentity;
 }
 

@@ -4,7 +4,7 @@
  */
 
 export interface AllocationClass {
-  /** Wanted seats; at least `lower`. */
+  /** Requested number of seats; at least `lower`. */
   readonly target: number;
   readonly lower: number;
   readonly upper: number;

@@ -105,7 +105,7 @@ export class FlowQueue<T> {
   nextDispatchR = 0;
   executing = 0;
   seatsInUse = 0;
-  /** Work of the waiting requests. */
+  /** Total estimated work of the waiting requests. */
   waitingWork = 0;
 
   constructor(index: number) {

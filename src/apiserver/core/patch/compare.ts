@@ -97,7 +97,7 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
   return SAME;
 }
 
-/** Like `compare`, in steps. */
+/** Like `compare`, but yields between parts of a large document. */
 export function* compareSteps(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): Steps<Comparison> {
   return yield* new LargeComparison().compare(before, after, schema);
 }

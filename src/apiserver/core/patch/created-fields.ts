@@ -22,7 +22,7 @@ export function createdFields(object: JsonObject, schema: SchemaNode | undefined
   return besides(object, schema, skeleton, isUnowned, true);
 }
 
-/** Like `createdFields`, in steps. */
+/** Like `createdFields`, but yields between parts of a large object. */
 export function* createdFieldsSteps(
   object: JsonObject,
   schema: SchemaNode | undefined,

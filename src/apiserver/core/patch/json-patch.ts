@@ -25,7 +25,7 @@ interface Operation {
   readonly path: readonly string[];
   readonly from: readonly string[];
   readonly value: JsonValue | undefined;
-  /** The path as sent, for messages. */
+  /** The path as the client sent it, for messages. */
   readonly pointer: string;
 }
 

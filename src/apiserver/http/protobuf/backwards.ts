@@ -11,7 +11,6 @@ export class BackwardsWriter {
   /** Start of the written bytes in the buffer. */
   #position = INITIAL;
 
-  /** Number of bytes written. */
   get length(): number {
     return this.#buffer.length - this.#position;
   }

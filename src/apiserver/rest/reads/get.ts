@@ -53,7 +53,6 @@ function answer(
   return undefined;
 }
 
-/** Sends one object in the requested form. */
 export function sendObject(
   context: GetContext,
   exchange: Exchange,

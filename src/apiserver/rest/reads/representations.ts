@@ -48,7 +48,6 @@ export function includeObjectOf(query: URLSearchParams): IncludeObject {
 const CLOSING_BRACE = 0x7d;
 const metaApiVersion = (form: AnswerForm): string => `meta.k8s.io/${form.version}`;
 
-/** PartialObjectMetadata of an object. */
 export function partialObject(object: CachedObject, form: AnswerForm): Buffer {
   const metadata = object.metadataBytes();
   const head = `{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":`;

@@ -29,7 +29,8 @@ export function patchForm(contentType: string | undefined, custom = false): Patc
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;
   if (form === undefined || (custom && form === 'strategic')) {
-    // For built-in kinds, upstream's routes reject the media type. Source: emicklei/go-restful, jsr311.go.
+    // For built-in kinds, the error is that of upstream's router, which rejects the media type. Source:
+    // emicklei/go-restful, jsr311.go.
     throw custom
       ? unsupportedPatch(CUSTOM_FORMS)
       : new ApiError('UnsupportedMediaType', '415: Unsupported Media Type', {});

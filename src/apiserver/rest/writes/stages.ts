@@ -126,7 +126,7 @@ const NOT_JUDGED: FieldError = {
     'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
 };
 
-/** Stages after the preparation of an object. */
+/** Stages that validate an object after it has been prepared. */
 export const CHECKS: readonly Stage<ValidatedWrite>[] = [validateMetadata, validate, validateAdmission];
 
 /** The allocator of the kind's shared values. Undefined for most kinds. */

@@ -58,7 +58,7 @@ class Update extends ValidatedWrite {
   readonly place: Place;
   /** The stored object. */
   readonly current: CachedObject;
-  /** The object in the requested version. */
+  /** The stored object in the requested version. */
   seen: CachedObject;
   old: KubeObject = UNREAD;
   next: KubeObject = UNREAD;

@@ -14,7 +14,7 @@ export const MACHINE_CONTROLLERS: readonly (readonly [string, readonly PolicyRul
       rule(`${READ} create delete patch update`, MACHINES, 'machines'),
       rule(`${READ} patch update`, MACHINES, 'machinehealthchecks machinesets'),
       rule('patch update', MACHINES, 'machinehealthchecks/status machines/status machinesets/status'),
-      // Required for owner references that block deletion.
+      // Required for owner references with blockOwnerDeletion.
       rule('update', MACHINES, 'machines/finalizers machinesets/finalizers'),
       rule(`${READ} delete patch update`, HOSTS, 'baremetalhosts'),
       rule('patch update', HOSTS, 'baremetalhosts/status'),
