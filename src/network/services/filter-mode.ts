@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { inTurns } from '../../base/concurrency/in-turns.ts';
 import { createReadBack } from '../../base/concurrency/read-back.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -79,8 +80,8 @@ export function createFilterMode(deps: Deps): ProxyMode {
         return apply((each) => replaceTable(emptyNftState, each));
       });
     },
-    change(services) {
-      for (const [service, ports] of services) for (const each of tables) each.set(service, ports);
+    *change(services) {
+      for (const [service, ports] of services) for (const each of tables) yield* each.setSteps(service, ports);
     },
     verify(damaged) {
       isDue = true;
@@ -102,10 +103,9 @@ export function createFilterMode(deps: Deps): ProxyMode {
           (error: unknown) => deps.log.v(2, 'no route for service addresses yet', { cidr, error: messageOf(error) }),
         );
       }
-      const program = tables
-        .map((each) => each.program())
-        .filter((each) => each !== '')
-        .join('\n');
+      const programs: string[] = [];
+      for (const each of tables) programs.push(await inTurns(each.programSteps(), deps.clock));
+      const program = programs.filter((each) => each !== '').join('\n');
       if (program === '') return;
       readBack.applying();
       await applyKeepingAffinity(program).catch((error: unknown) => {

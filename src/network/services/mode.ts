@@ -1,4 +1,5 @@
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
+import type { Steps } from '../../base/concurrency/steps.ts';
 import type { ListeningPort, ServicePort } from './core/index.ts';
 
 export interface ProxyConfig {
@@ -32,8 +33,11 @@ export interface ProxyMode {
   readonly name: 'nftables' | 'userspace';
   /** Called before the services are known. Removes leftovers of an earlier process that block the host's own ports. */
   prepare(): Promise<void>;
-  /** Sets the ports of these services, by `namespace/name`, for the next `sync`. Services without ports are removed. */
-  change(services: ReadonlyMap<string, readonly ServicePort[]>): void;
+  /**
+   * Sets the ports of these services, by `namespace/name`, for the next `sync`. Services without ports are removed. No
+   * other method except `verify` may be called before the last step.
+   */
+  change(services: ReadonlyMap<string, readonly ServicePort[]>): Steps<void>;
   /**
    * The next `sync` compares the rules with the kernel's first and restores removed ones. It replaces the tables in
    * `damaged` (`FAMILY NAME`) in any case.

@@ -8,6 +8,7 @@ import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { type ApplyLoop, startApplyLoop } from '../../base/concurrency/apply-loop.ts';
+import { inTurns } from '../../base/concurrency/in-turns.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { NeedPods } from '../../client/informers/need-pods.ts';
@@ -49,7 +50,7 @@ export interface Proxy {
 
 /** Interval for reading the host's sockets, in milliseconds. */
 const LISTENING_MS = 15_000;
-/** Number of services that are planned, within some milliseconds, before the event loop continues with other work. */
+/** Number of services that are planned before the mode gets their ports. */
 const PLANNED_AT_ONCE = 200;
 
 export function createProxy(deps: ProxyDeps): Proxy {
@@ -97,10 +98,10 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const syncOnce = async (chosen: ProxyMode): Promise<void> => {
     planner.setHostAddresses(deps.config.hostAddresses());
     for (;;) {
-      const { changed, refused } = planner.changes(PLANNED_AT_ONCE);
+      const { changed, refused } = await inTurns(planner.changeSteps(PLANNED_AT_ONCE), deps.clock);
       for (const { service, address, why } of refused)
         deps.log.warn('service address not forwarded', { service, address, why });
-      chosen.change(changed);
+      await inTurns(chosen.change(changed), deps.clock);
       if (changed.size > 0) idling?.planned();
       if (!planner.isChanged) break;
       await new Promise<void>((resolve) => void deps.clock.setTimer(0, resolve));

@@ -67,7 +67,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         .apply(`add table ip ${table}\ndelete table ip ${table}\n`)
         .catch((error: unknown) => deps.log.v(2, 'service rules not removed', { error: messageOf(error) }));
     },
-    change() {},
+    *change() {},
     async sync(all) {
       const given = all();
       const desired = given.filter(({ family }) => family === 4);

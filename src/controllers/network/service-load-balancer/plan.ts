@@ -117,12 +117,9 @@ function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<
   const plans = new Map<string, LoadBalancerPlan>();
   for (const service of services) {
     const key = objectKey(service);
-    const wanted = (service.spec?.ports ?? []).map(({ protocol = 'TCP', port }) => ({
-      protocol: protocol as ReservedPort['protocol'],
-      port,
-    }));
-    const ports = wanted.map(portText);
-    const free = nodes.filter((node) => !ports.some((port) => reserved.get(node)?.has(port) === true));
+    const wanted = wantedPorts(service);
+    const { ports } = wanted;
+    const free = nodes.filter((node) => reserved.get(node)?.isDisjointFrom(ports) !== false);
     const problem = portProblem(wanted, inUse, nodes.length > 0 && free.length === 0 ? reserved : undefined);
     if (problem !== undefined) {
       plans.set(key, { addresses: [], problem });
@@ -136,21 +133,47 @@ function fromNodes(services: readonly Service[], input: LoadBalancerInput): Map<
   return plans;
 }
 
+interface WantedPorts {
+  /** As `protocol/port`. */
+  readonly ports: ReadonlySet<string>;
+  /** A port that belongs to the hosts. */
+  readonly ofHosts: string | undefined;
+}
+
+/** Kept by service, because all services are planned together and one can have thousands of ports. */
+const wantedPortsOf = new WeakMap<Service, WantedPorts>();
+
+function wantedPorts(service: Service): WantedPorts {
+  const known = wantedPortsOf.get(service);
+  if (known !== undefined) return known;
+  const list = (service.spec?.ports ?? []).map(({ protocol = 'TCP', port }) => ({
+    protocol: protocol as ReservedPort['protocol'],
+    port,
+  }));
+  const ofHosts = list.find(isHostPort);
+  const wanted = {
+    ports: new Set(list.map(portText)),
+    ofHosts: ofHosts === undefined ? undefined : portText(ofHosts),
+  };
+  wantedPortsOf.set(service, wanted);
+  return wanted;
+}
+
 const portText = ({ protocol, port }: ReservedPort): string => `${protocol}/${port}`;
 
 /** @param reserved Ports of nodes that each reserve some of the wanted ports. */
 function portProblem(
-  wanted: readonly ReservedPort[],
+  { ports, ofHosts }: WantedPorts,
   inUse: ReadonlyMap<string, string>,
   reserved: ReadonlyMap<Node, ReadonlySet<string>> | undefined,
 ): string | undefined {
-  const ofHosts = wanted.find(isHostPort);
   if (ofHosts !== undefined)
-    return `port ${portText(ofHosts)} belongs to the hosts; use a port from 1024 on or one of ${SERVICE_PORTS.join(', ')}, or set serviceLoadBalancer.addresses`;
-  const conflict = wanted.map(portText).find((port) => inUse.has(port));
+    return `port ${ofHosts} belongs to the hosts; use a port from 1024 on or one of ${SERVICE_PORTS.join(', ')}, or set serviceLoadBalancer.addresses`;
+  const conflict = ports.values().find((port) => inUse.has(port));
   if (conflict !== undefined) return `port ${conflict} is in use by ${inUse.get(conflict)}`;
   if (reserved === undefined) return undefined;
-  const own = wanted.map(portText).find((port) => [...reserved.values()].some((ports) => ports.has(port)));
+  const ofNodes = new Set([...reserved.values()].flatMap((each) => [...each]));
+  const own = ports.values().find((port) => ofNodes.has(port));
   return `port ${own} is in use by the node`;
 }
 

@@ -1,4 +1,5 @@
 /** The nft table of a family: its base chains, and programs that create, change and guard it. */
+import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
 import {
   ADDRESS_KEYS,
   emptyNftState,
@@ -13,8 +14,10 @@ import {
 } from './content.ts';
 import type { TimedMembers } from './port.ts';
 
+export const replaceTable = (desired: NftState, options: NftOptions): string => atOnce(replaceSteps(desired, options));
+
 /** Program that replaces the whole table with `desired` in one transaction. Established connections are kept. */
-export function replaceTable(desired: NftState, options: NftOptions): string {
+export function* replaceSteps(desired: NftState, options: NftOptions): Steps<string> {
   const { ip } = WORDS[options.family];
   const table = `${ip} ${options.table}`;
   return [
@@ -42,7 +45,7 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
       `add chain ${table} filter_${hook} { type filter hook ${hook} priority filter; policy accept; }`,
       `add rule ${table} filter_${hook} ct state new jump no_endpoints`,
     ]),
-    difference(emptyNftState, desired, options),
+    yield* differenceSteps(emptyNftState, desired, options),
   ]
     .join('\n')
     .concat('\n');
@@ -99,11 +102,14 @@ export function guardTable({ table: name, reservedPorts, poolRanges = [], family
   ].join('\n');
 }
 
+export const difference = (current: NftState, desired: NftState, options: NftOptions): string =>
+  atOnce(differenceSteps(current, desired, options));
+
 /**
  * Program that changes `current` into `desired`; '' if nothing differs. Referenced objects are added before their
  * references and removed after them.
  */
-export function difference(current: NftState, desired: NftState, options: NftOptions): string {
+export function* differenceSteps(current: NftState, desired: NftState, options: NftOptions): Steps<string> {
   const table = `${WORDS[options.family].ip} ${options.table}`;
   const lines: string[] = [];
   const sets = placeOf(current, desired, 'sets');
@@ -120,6 +126,7 @@ export function difference(current: NftState, desired: NftState, options: NftOpt
   for (const [chain, rules] of changed)
     for (const rule of rules.split('\n')) lines.push(`add rule ${table} ${chain} ${rule}`);
   for (const name of MAP_NAMES) {
+    yield;
     const { have, want } = placeOf(current, desired, name);
     const removed = [...have].filter(([key, data]) => want.get(key) !== data).map(([key]) => key);
     const added = [...want].filter(([key, data]) => have.get(key) !== data);

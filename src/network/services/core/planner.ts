@@ -8,6 +8,7 @@ import { RESERVED_PORTS_ANNOTATION, type ReservedPort } from '../../../api/kinds
 import { ownAddressesOf } from '../../../api/kinds/nodes/nodes/own-addresses.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { addressKind } from '../../../base/addresses/destinations.ts';
+import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
 import {
   API_SERVICE,
   changedAddresses,
@@ -161,27 +162,33 @@ export class ServicePlanner {
     return this.#dirty.size > 0 || this.#destinationsChanged;
   }
 
-  /** Plans the changes since the last call, for at most `limit` services. */
-  changes(limit = Number.POSITIVE_INFINITY): ServiceChanges {
+  changes(limit?: number): ServiceChanges {
+    return atOnce(this.changeSteps(limit));
+  }
+
+  /**
+   * Plans the changes since the last call, for at most `limit` services. Objects may change between the steps. The
+   * services that they affect are then planned by the next call.
+   */
+  *changeSteps(limit = Number.POSITIVE_INFINITY): Steps<ServiceChanges> {
     const context = this.#context();
     const changed = new Map<string, readonly ServicePort[]>();
     const refused: RefusedAddress[] = [];
-    for (const key of this.#dirty) {
+    for (const key of [...this.#dirty]) {
       if (changed.size === limit) break;
+      this.#dirty.delete(key);
       const service = this.#services.get(key);
       const before = this.#plans.get(key);
       if (service === undefined) {
         this.#plans.delete(key);
         this.#healthChecks.delete(key);
-        this.#dirty.delete(key);
         if (before !== undefined) changed.set(key, []);
         continue;
       }
-      const plan = planService(service, [...(this.#slices.get(key)?.values() ?? [])], context);
+      const plan = yield* planService(service, [...(this.#slices.get(key)?.values() ?? [])], context);
       this.#plans.set(key, plan);
       if (plan.healthCheck === undefined) this.#healthChecks.delete(key);
       else this.#healthChecks.set(key, plan.healthCheck);
-      this.#dirty.delete(key);
       changed.set(key, plan.ports);
       const known = new Set(before?.refused.map(({ service: id, address }) => `${id} ${address}`));
       for (const each of plan.refused) if (!known.has(`${each.service} ${each.address}`)) refused.push(each);

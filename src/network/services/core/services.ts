@@ -2,6 +2,7 @@ import type { ServicePort as ApiServicePort, Service, ServiceSpec } from '../../
 import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { canonicalAddress, groupsOf, ipFamilyOf, textOf } from '../../../base/addresses/addresses.ts';
+import type { Steps } from '../../../base/concurrency/steps.ts';
 import type { Destinations } from './destinations.ts';
 import { type Place, ServiceEndpoints, shareOfPort } from './endpoints.ts';
 import type { Family, Protocol, ServicePort } from './service-port.ts';
@@ -50,7 +51,11 @@ export interface PlanContext {
  * and ports that the service may not have (`destinationsOf`) are excluded. If two services have the same external
  * address and port, the older one gets it.
  */
-export function planService(service: Service, slices: readonly EndpointSlice[], context: PlanContext): ServicePlan {
+export function* planService(
+  service: Service,
+  slices: readonly EndpointSlice[],
+  context: PlanContext,
+): Steps<ServicePlan> {
   const { spec } = service;
   if (spec === undefined || !isForwarded(service))
     return { ports: [], refused: [], healthCheck: undefined, requestedAddresses: [] };
@@ -58,7 +63,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
   const refused: RefusedAddress[] = [];
   const requested = new Set<string>();
   const name = objectKey(service);
-  const balancers = balancerIps(service);
+  const balancers = new Set(balancerIps(service));
   const specPorts = spec.ports ?? [];
   const most = shareOfPort(specPorts.length);
   const external = externalIpsOf(service).slice(0, most);
@@ -71,6 +76,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
     6: new ServiceEndpoints(slices, 6, place, specPorts.length),
   };
   for (const [index, port] of specPorts.entries()) {
+    yield;
     const protocol = protocolOf(port);
     const id = portId(name, port);
     const allowed = (at: string, why: string | undefined): boolean => {
@@ -98,11 +104,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
       );
       for (const ip of chosen.localReady) localReady.add(ip);
       const usable = externalIps.filter((ip) =>
-        allowedIp(
-          ip,
-          port.port,
-          destinations.externalIp(ip, protocol, port.port, balancers.includes(ip)) ?? claimed(ip),
-        ),
+        allowedIp(ip, port.port, destinations.externalIp(ip, protocol, port.port, balancers.has(ip)) ?? claimed(ip)),
       );
       ports.push({
         id,
@@ -115,7 +117,7 @@ export function planService(service: Service, slices: readonly EndpointSlice[], 
             allowedIp(ip, port.port, destinations.clusterIp(ip, protocol, port.port)),
         ),
         externalIps: usable,
-        restrictedIps: ranges === undefined ? [] : usable.filter((ip) => balancers.includes(ip)),
+        restrictedIps: ranges === undefined ? [] : usable.filter((ip) => balancers.has(ip)),
         sourceRanges: (ranges ?? []).filter((range) => range.includes(':') === (family === 6)),
         nodePort,
         affinitySeconds:

@@ -1,7 +1,8 @@
 /** The nft table of one family: its desired contents by service, and the program that applies them. */
+import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
 import { type Item, MAP_NAMES, type NftOptions, type NftState } from './content.ts';
 import { endpointsOfShared, itemsOf, sharedChains } from './items.ts';
-import { addAffinity, difference, needsReplace, replaceTable } from './nft.ts';
+import { addAffinity, differenceSteps, needsReplace, replaceSteps } from './nft.ts';
 import { OwnedMap } from './owned-map.ts';
 import type { TimedMembers } from './port.ts';
 import type { ServicePort } from './service-port.ts';
@@ -12,6 +13,7 @@ const NONE: readonly Item[] = [];
 const FIRST_SPARE = 8;
 const LAST_SPARE = 64;
 const SPARE_OWNER = '';
+const ITEMS_AT_ONCE = 500;
 
 export class NftTable {
   readonly #options: NftOptions;
@@ -31,20 +33,33 @@ export class NftTable {
     this.#spareChains(FIRST_SPARE);
   }
 
-  /** Sets all ports of a service; those of the other family are ignored. */
   set(service: string, ports: readonly ServicePort[]): void {
+    atOnce(this.setSteps(service, ports));
+  }
+
+  /**
+   * Sets all ports of a service; those of the other family are ignored. No other method may be called before the last
+   * step.
+   */
+  *setSteps(service: string, ports: readonly ServicePort[]): Steps<void> {
     const own = ports.filter(({ family }) => family === this.#options.family);
-    const items = own.flatMap((port) => itemsOf(port, this.#options, this.#zoneOf(port)));
-    this.#followUdp(service, own);
+    const items: Item[] = [];
     const kept = new Set<string>();
-    for (const item of items) {
-      const { place, key, value } = item;
-      this.#makeRoom(endpointsOfShared(item) ?? 0, key);
-      this.#places.get(place)?.add(key, service, value);
-      kept.add(`${place} ${key}`);
+    for (const port of own) {
+      for (const item of itemsOf(port, this.#options, this.#zoneOf(port))) {
+        const { place, key, value } = item;
+        this.#makeRoom(endpointsOfShared(item) ?? 0, key);
+        this.#places.get(place)?.add(key, service, value);
+        kept.add(`${place} ${key}`);
+        items.push(item);
+      }
+      yield;
     }
-    for (const { place, key } of this.#itemsOf.get(service) ?? NONE)
+    this.#followUdp(service, own);
+    for (const [index, { place, key }] of (this.#itemsOf.get(service) ?? NONE).entries()) {
       if (!kept.has(`${place} ${key}`)) this.#places.get(place)?.remove(key, service);
+      if (index % ITEMS_AT_ONCE === 0) yield;
+    }
     if (items.length === 0) this.#itemsOf.delete(service);
     else this.#itemsOf.set(service, items);
   }
@@ -54,22 +69,27 @@ export class NftTable {
     this.#isKnown = false;
   }
 
+  program(): string {
+    return atOnce(this.programSteps());
+  }
+
   /**
    * Returns the program that changes the table since the last returned program, which the caller must have applied; ''
-   * if nothing differs.
+   * if nothing differs. No other method may be called before the last step.
    */
-  program(): string {
+  *programSteps(): Steps<string> {
     const before = new Map<Item['place'], ReadonlyMap<string, string>>();
     const after = new Map<Item['place'], ReadonlyMap<string, string>>();
     for (const [place, map] of this.#places) {
       const changes = map.take();
       before.set(place, changes.before);
       after.set(place, changes.after);
+      yield;
     }
     this.#isReplaced = !this.#isKnown || needsReplace(before, after);
-    if (!this.#isReplaced) return difference(before, after, this.#options);
+    if (!this.#isReplaced) return yield* differenceSteps(before, after, this.#options);
     this.#isKnown = true;
-    return replaceTable(this.state(), this.#options);
+    return yield* replaceSteps(this.state(), this.#options);
   }
 
   /** Whether the last program replaces the table, so that members added by the kernel are lost. */
