@@ -1,6 +1,7 @@
 /** `hyperedge bundle rollback`: returns this host to its former release, also when no API server responds. */
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Progress } from '../../base/progress.ts';
 import { timestamp } from '../../base/times.ts';
@@ -51,9 +52,8 @@ export async function rollBackRelease({ root, restoreStore }: RollbackOptions, p
         'timeout',
         `${planned.from} did not start within ${START_MS / 1000} s; run: journalctl -u hyperedge`,
       );
-    await new Promise<void>((resolve) => {
-      clock.setTimer(POLL_MS, resolve);
-    });
+    // Timers of the clock do not keep a process running.
+    await sleep(POLL_MS);
   }
 }
 
