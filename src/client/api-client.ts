@@ -10,19 +10,22 @@ import { createTransport, type HttpRequest, type Transport } from './transport.t
 import type { ApiClient, Impersonated } from './types.ts';
 
 export interface ApiClientOptions {
-  /** `https://host:port`, with an optional path prefix. */
+  /** URL `https://host:port` with an optional path prefix. */
   readonly server: string;
-  /** PEM or token, for credentials that do not change during the lifetime of the client. */
+  /**
+   * Authorities, certificate, key and token that do not change during the lifetime of the client. Certificates and keys
+   * are in PEM format.
+   */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
   readonly token?: string;
   /**
-   * Path of a token file that is replaced from time to time (projected service-account tokens). It is read at most once
-   * a minute.
+   * Path of a token file that is replaced from time to time, such as that of a projected service account token. It is
+   * read at most once a minute.
    */
   readonly tokenFile?: string;
-  /** Rotating credentials, read before every request. They override `ca`, `cert`, `key` and `token`. */
+  /** Returns rotating credentials. It is called before every request. They replace `ca`, `cert`, `key` and `token`. */
   readonly credentials?: CredentialsProvider;
   readonly tlsServerName?: string;
   readonly insecureSkipTlsVerify?: boolean;
@@ -38,11 +41,14 @@ export interface ApiClientOptions {
 }
 
 export interface FenceableClient extends ApiClient {
-  /** A client on the same connections whose writes are only sent while `fence` is open. It is closed with this one. */
+  /**
+   * Returns a client on the same connections. Its writes are sent only while `fence` is open. It is closed together
+   * with this client.
+   */
   fenced(fence: WriteFence): ApiClient;
 }
 
-/** Creates a client for one API server. Connects on first use. */
+/** Creates a client of one API server. It connects at the first request. */
 export function createApiClient(options: ApiClientOptions): FenceableClient {
   const fixed = {
     ...(options.ca === undefined ? {} : { ca: options.ca }),
@@ -87,8 +93,8 @@ function behind(fence: WriteFence, transport: Transport): Transport {
 }
 
 /**
- * Tokens are replaced long before they expire, so a token may be used for another minute. Source: client-go's cached
- * file token source.
+ * Minimum interval between reads of a token file. Tokens are replaced long before they expire, so an old token is still
+ * valid for this time. Source: client-go's cached file token source.
  */
 const TOKEN_FILE_PERIOD_MS = 60_000;
 

@@ -5,11 +5,11 @@ export interface BackoffOptions {
   readonly maxMs: number;
   /** Growth per step. Default: 2. */
   readonly factor?: number;
-  /** Maximum random addition as a fraction of the delay, so that clients do not retry in step. Default: 0. */
+  /** Maximum random addition, as a fraction of the delay, so that clients do not retry at the same time. Default: 0. */
   readonly jitter?: number;
 }
 
-/** Exponentially growing delays, until `reset`. */
+/** Delays that grow exponentially until `reset` is called. */
 export class Backoff {
   readonly #options: BackoffOptions;
   readonly #random: RandomSource;
@@ -21,7 +21,7 @@ export class Backoff {
     this.#nextMs = options.initialMs;
   }
 
-  /** Next delay in milliseconds. */
+  /** Returns the next delay in milliseconds. */
   next(): number {
     const delayMs = this.#nextMs;
     this.#nextMs = Math.min(delayMs * (this.#options.factor ?? 2), this.#options.maxMs);

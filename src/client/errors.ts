@@ -2,8 +2,9 @@ import { ApiError } from '../api/meta/status.ts';
 import { messageOf } from '../base/errors.ts';
 
 /**
- * The server sent no response: the connection was refused or reset, timed out, or the server is not trusted. The reason
- * is 'ServiceUnavailable'; the class distinguishes it from a 503 response. Whether a write took effect is unknown.
+ * Thrown if the server has sent no response: the connection was refused, was reset or timed out, or the server is not
+ * trusted. The reason is 'ServiceUnavailable'; the class distinguishes it from a 503 response. A write may or may not
+ * have taken effect.
  */
 export class ConnectionError extends ApiError {
   constructor(server: string, cause: unknown) {
@@ -18,7 +19,7 @@ export function isConnectionError(error: unknown): error is ConnectionError {
   return error instanceof ConnectionError;
 }
 
-/** If a name has several addresses, Node reports an AggregateError with an empty message. */
+/** Message of an error. For a name with several addresses, Node throws an AggregateError with an empty message. */
 function describe(cause: unknown): string {
   if (cause instanceof AggregateError && cause.message === '') {
     const messages = cause.errors.map(messageOf);

@@ -1,4 +1,4 @@
-/** Credential plug-ins of kubeconfigs. Source: k8s.io/client-go/tools/clientcmd/validation.go. */
+/** Exec credential plug-ins of kubeconfigs. Source: k8s.io/client-go/tools/clientcmd/validation.go. */
 import { CodedError } from '../base/errors.ts';
 
 const API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
@@ -13,11 +13,11 @@ export interface ExecConfig {
   readonly installHint: string;
   readonly interactiveMode: 'Never' | 'IfAvailable' | 'Always';
   readonly provideClusterInfo: boolean;
-  /** Extension `client.authentication.k8s.io/exec` of the cluster. */
+  /** Configuration for the plug-in, from the cluster's extension `client.authentication.k8s.io/exec`. */
   readonly clusterConfig?: unknown;
 }
 
-/** Throws CodedError 'kubeconfig' with client-go's message. */
+/** Validates the `exec` field of a user. Throws CodedError 'kubeconfig' with client-go's message. */
 export function execConfigOf(
   value: unknown,
   user: string,

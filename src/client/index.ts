@@ -1,4 +1,4 @@
-/** API client library of the components: client, informers, work queues, events and leader election. */
+/** API client library for components: client, informers, work queues, events and leader election. */
 export { type ApiClientOptions, createApiClient, type FenceableClient } from './api-client.ts';
 export type { ClientCredentials, CredentialsProvider } from './credentials.ts';
 export { ConnectionError, isConnectionError } from './errors.ts';

@@ -1,7 +1,10 @@
 import { CodedError } from '../base/errors.ts';
 import { type ExecConfig, execConfigOf } from './exec-config.ts';
 
-/** Inline PEM text, or a file with it. The caller reads files; relative paths are relative to the kubeconfig. */
+/**
+ * PEM text, or the path of a file with it, which the caller reads. A relative path is relative to the directory of the
+ * kubeconfig.
+ */
 export type PemSource = { readonly data: string } | { readonly file: string };
 
 /** Server and credentials of one context of a kubeconfig. */
@@ -17,11 +20,11 @@ export interface ClusterAccess {
   readonly key?: PemSource;
   readonly token?: string;
   readonly tokenFile?: string;
-  /** Plug-in that prints the credentials. It is not needed with a token or a certificate. */
+  /** Exec plug-in that prints credentials. It is not used if a token or a certificate is present. */
   readonly exec?: ExecConfig;
   /** Default namespace of the context. */
   readonly namespace?: string;
-  /** User that requests act as. */
+  /** User to impersonate. */
   readonly impersonate?: { readonly name: string; readonly groups: readonly string[]; readonly uid?: string };
 }
 
@@ -29,8 +32,8 @@ type Named = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 /**
  * Interprets a kubeconfig (`v1` Config) that was parsed from YAML. Throws CodedError 'kubeconfig' with the field.
- * `context`: name of the context; default `current-context`. `proxy-url` is refused unless `proxies` is true, and
- * `exec` unless `plugins` is. Source: k8s.io/client-go/tools/clientcmd/api/v1.
+ * `context`: name of the context; default `current-context`. `proxies` and `plugins`: whether `proxy-url` and `exec`
+ * are accepted; otherwise they are errors. Source: k8s.io/client-go/tools/clientcmd/api/v1.
  */
 export function parseKubeconfig(
   document: unknown,
@@ -87,8 +90,8 @@ export function parseKubeconfig(
 }
 
 /**
- * One document from several, as `KUBECONFIG=a:b` requires: the first entry of a name wins, and so does the first
- * `current-context`. Source: k8s.io/client-go/tools/clientcmd ClientConfigLoadingRules.
+ * Merges several kubeconfigs, as for `KUBECONFIG=a:b`. Of entries with the same name, and of several `current-context`
+ * fields, the first is used. Source: k8s.io/client-go/tools/clientcmd ClientConfigLoadingRules.
  */
 export function mergeKubeconfigs(documents: readonly unknown[]): Record<string, unknown> {
   const merged: Record<string, unknown> = { apiVersion: 'v1', kind: 'Config', preferences: {} };
@@ -105,7 +108,10 @@ export function mergeKubeconfigs(documents: readonly unknown[]): Record<string, 
   return merged;
 }
 
-/** Ignoring it would act with the rights of the user itself. */
+/**
+ * User to impersonate. The fields must not be ignored, because requests would then have the permissions of the user
+ * itself.
+ */
 function impersonationOf(user: Readonly<Record<string, unknown>>, path: string): ClusterAccess['impersonate'] {
   const name = text(user['as'], `${path}as`);
   const uid = text(user['as-uid'], `${path}as-uid`);
@@ -120,7 +126,7 @@ function impersonationOf(user: Readonly<Record<string, unknown>>, path: string):
   return { name, groups, ...(uid === undefined ? {} : { uid }) };
 }
 
-/** As in client-go, `<field>-data` (base64) takes precedence over `<field>` (a file). */
+/** PEM source of a field. As in client-go, `<field>-data` (base64) takes precedence over `<field>` (a file). */
 function pem(from: Readonly<Record<string, unknown>>, field: string, path: string): PemSource | undefined {
   const data = text(from[`${field}-data`], `${path}${field}-data`);
   if (data !== undefined && data !== '') {

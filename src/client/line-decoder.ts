@@ -5,14 +5,14 @@ const MAX_LINE_BYTES = 64 << 20;
 const NEWLINE = 0x0a;
 
 /**
- * Splits a stream of bytes into lines. It works on bytes, so a UTF-8 sequence may be split between chunks. Throws
- * CodedError 'line-too-long'.
+ * Splits a stream of bytes into lines. It searches bytes instead of characters, so a UTF-8 sequence may continue in the
+ * next chunk. Throws CodedError 'line-too-long'.
  */
 export class LineDecoder {
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
 
-  /** Lines that are completed by `chunk`, without the newline. Empty lines are dropped. */
+  /** Adds a chunk. Returns the lines that it completes, without the newline. Empty lines are dropped. */
   push(chunk: Uint8Array): string[] {
     const lines: string[] = [];
     let start = 0;
@@ -25,7 +25,7 @@ export class LineDecoder {
     return lines;
   }
 
-  /** Text after the last newline. */
+  /** Returns the text after the last newline. */
   end(): string {
     return this.#take(new Uint8Array(0));
   }

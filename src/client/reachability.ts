@@ -4,18 +4,18 @@ import { sleep } from './transport.ts';
 import type { ApiClient } from './types.ts';
 
 /**
- * A shared probe for all informers of a process while the server is unreachable. Individual informers would either
- * cause dozens of handshakes per second or back off so far that a restarted server waits for its clients.
+ * A probe that all informers of a process share while the server is unreachable. Separate probes would either cause
+ * dozens of handshakes per second, or back off so far that clients notice a restarted server late.
  */
 export interface Reachability {
-  /** Resolves when the server sends any response; rejects with the signal's reason. */
+  /** Resolves when the server sends any response. Rejects with the signal's reason if it is aborted. */
   wait(signal: AbortSignal): Promise<void>;
 }
 
-/** A restarted server is detected within this time plus a handshake. */
+/** Interval of probes. A restarted server is detected within this time plus the time of a handshake. */
 const PROBE_PERIOD_MS = 250;
 const PROBE_JITTER = 0.4;
-/** Waiting informers resume at random times within this interval. */
+/** Interval in which the waiting informers continue, each at a random time. */
 const RELEASE_SPREAD_MS = 100;
 
 export function createReachability(deps: {

@@ -1,6 +1,6 @@
 /**
- * Client of `exec`, `attach`, consoles and port forwarding over WebSockets: channels of bytes on one connection.
- * Source: KEP-4006, k8s.io/apimachinery/pkg/util/remotecommand.
+ * Client of `exec`, `attach`, consoles and port forwarding over WebSockets. One connection transports several channels
+ * of bytes. Source: KEP-4006, k8s.io/apimachinery/pkg/util/remotecommand.
  */
 import type { Agent, IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
@@ -13,7 +13,7 @@ import { ConnectionError } from './errors.ts';
 export const REMOTE_CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4 } as const;
 const CLOSE_CHANNEL = 255;
 const MAX_MESSAGE_BYTES = 16 << 20;
-/** Bytes that may wait in the socket before a writer has to wait. */
+/** Number of bytes that may be buffered in the socket. Above it, `send` waits. */
 const HIGH_WATER_BYTES = 256 << 10;
 const DRAIN_CHECK_MS = 5;
 const MAX_ERROR_BYTES = 1 << 20;
@@ -21,32 +21,32 @@ const MAX_ERROR_BYTES = 1 << 20;
 export interface RemoteChannelsOptions {
   /** `https://host:port` of the API server. */
   readonly server: string;
-  /** Path and query of the subresource. */
+  /** Path and query of the subresource's URL. */
   readonly path: string;
   readonly credentials: ClientCredentials;
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly insecureSkipTlsVerify?: boolean;
   readonly tlsServerName?: string;
-  /** Makes the connection, for example through a proxy. Its options of TLS replace those above. */
+  /** Agent that opens the connection, for example through a proxy. Its TLS options replace those above. */
   readonly agent?: Agent;
   /** Protocols in order of preference. Default: version 5, then 4, of the channel protocol. */
   readonly protocols?: readonly string[];
-  /** A pending result delays the next messages. */
+  /** Called with received bytes. The next message is handled after the result has resolved. */
   readonly onData: (channel: number, bytes: Uint8Array) => Promise<unknown> | undefined;
   readonly signal?: AbortSignal;
 }
 
 export interface RemoteChannels {
-  /** Resolves when the bytes are accepted and more may be sent. Does nothing after the end. */
+  /** Sends bytes. Resolves when more bytes may be sent. Does nothing after the end of the connection. */
   send(channel: number, bytes: Uint8Array): Promise<void>;
-  /** Ends a channel from this side. Version 4 has no such message; there it does nothing. */
+  /** Ends a channel from this side. Does nothing with version 4 of the protocol, which has no such message. */
   endChannel(channel: number): void;
   /** Resolves at the end of the connection. */
   readonly closed: Promise<void>;
   close(): void;
 }
 
-/** Resolves when the connection is open. Rejects with the server's ApiError or a ConnectionError. */
+/** Opens a connection. Resolves when it is open. Rejects with the server's ApiError or a ConnectionError. */
 export function openRemoteChannels(options: RemoteChannelsOptions): Promise<RemoteChannels> {
   const { server, credentials, onData, signal, protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] } = options;
   const { ca, cert, key, token } = credentials;
@@ -78,7 +78,7 @@ export function openRemoteChannels(options: RemoteChannelsOptions): Promise<Remo
         socket.terminate();
       });
     });
-    // After the opening, an error is followed by `close`.
+    // After the connection is open, an error has no effect here, because `close` follows.
     socket.on('error', (error) =>
       reject(signal?.aborted === true ? signal.reason : new ConnectionError(server, error)),
     );
@@ -133,15 +133,15 @@ function statusIn(text: string): Partial<Status> | undefined {
     const parsed = parseJson(text) as Partial<Status> | null;
     return parsed?.kind === 'Status' ? parsed : undefined;
   } catch {
-    // The body is not JSON, so its text is the message.
+    // If the body is not JSON, its text is the message.
     return undefined;
   }
 }
 
-/** Outcome of a remote command, from the Status on the error channel. Success without a status. */
+/** Outcome of a remote command, from the Status on the error channel. Without a Status, the command has succeeded. */
 export interface RemoteOutcome {
   readonly exitCode: number;
-  /** Undefined if the command ended by itself. */
+  /** Reason of a failure other than the command's exit code; undefined if the command has exited. */
   readonly failure: string | undefined;
 }
 
@@ -157,7 +157,7 @@ export function outcomeOf(status: Uint8Array): RemoteOutcome {
   return { exitCode: 1, failure: parsed.message ?? text };
 }
 
-/** Some servers send the status without its kind. */
+/** Parses a Status, even without its kind, because some servers omit it. */
 function looseStatus(text: string): Partial<Status> | undefined {
   try {
     return parseJson(text) as Partial<Status>;

@@ -9,7 +9,7 @@ const ERROR = 3;
 export interface RemoteTerminalOptions {
   /** `https://host:port` of the API server. */
   readonly server: string;
-  /** Path and query of the subresource. */
+  /** Path and query of the subresource's URL. */
   readonly path: string;
   readonly credentials: ClientCredentials;
   readonly input: AsyncIterable<Uint8Array>;
@@ -19,7 +19,7 @@ export interface RemoteTerminalOptions {
 
 /**
  * Connects input and output to a console over a WebSocket with the protocol `v4.channel.k8s.io`. Resolves at the end of
- * the session; rejects with the server's error. Source: KEP-4006, k8s.io/apimachinery remotecommand.
+ * the session. Rejects with the server's error. Source: KEP-4006, k8s.io/apimachinery remotecommand.
  */
 export async function openRemoteTerminal(options: RemoteTerminalOptions): Promise<void> {
   const { server, path, output, signal, input } = options;

@@ -38,7 +38,7 @@ export function createResourceClient<T extends KubeObject>(
       const path = collectionPath(type, options.namespace) + listQuery(options);
       const accept = options.metadataOnly === true ? { accept: metadataForm('PartialObjectMetadataList') } : {};
       const list = (await transport.json({ method: 'GET', path, ...accept, ...signalOf(options) })) as KubeList<T>;
-      // Items of a typed list have no apiVersion and kind, but code that receives a single item (events, owner
+      // Items of a list from the server have no apiVersion and kind. Code that uses a single item (events, owner
       // references) needs them.
       for (const item of list.items) {
         if (options.metadataOnly === true) restoreType(item, type);
@@ -105,8 +105,8 @@ function metadataForm(as: 'PartialObjectMetadata' | 'PartialObjectMetadataList')
 }
 
 /**
- * Replaces the kind PartialObjectMetadata by the object's own kind, and drops the managed fields, which would be most
- * of the remaining data.
+ * Replaces the kind PartialObjectMetadata by the kind of the object. Also drops the managed fields, which are most of
+ * the remaining data.
  */
 function restoreType(object: KubeObject, type: ResourceType): void {
   object.apiVersion = apiVersionOf(type);

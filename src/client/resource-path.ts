@@ -2,7 +2,10 @@ import type { ResourceType } from '../api/meta/object.ts';
 import { assert } from '../base/errors.ts';
 import type { ListOptions, WatchOptions } from './types.ts';
 
-/** `/api/v1/namespaces/n/pods` or `/apis/group/version/…`. Without a namespace, the collection of all namespaces. */
+/**
+ * Path of a collection: `/api/v1/namespaces/n/pods` or `/apis/group/version/…`. Without a namespace, it is the
+ * collection of all namespaces.
+ */
 export function collectionPath(type: ResourceType, namespace?: string): string {
   const root = type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
   return type.namespaced && namespace !== undefined && namespace !== ''
@@ -56,7 +59,7 @@ export function watchQuery(options: WatchOptions): string {
   });
 }
 
-/** A colon, as in `system:node`, needs no escape in a path. */
+/** Escapes a name for a path. A colon, as in `system:node`, is not escaped. */
 function segment(name: string): string {
   return encodeURIComponent(name).replaceAll('%3A', ':');
 }

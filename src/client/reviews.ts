@@ -1,6 +1,6 @@
 /**
  * Authentication and authorization of callers by the API server. Every server on a host that accepts bearer tokens uses
- * these functions. They keep the user's extra, because it contains the scopes that restrict the token.
+ * these functions. They keep the user's `extra` attributes, because these contain the scopes that restrict the token.
  */
 import type { ApiClient } from './types.ts';
 
@@ -28,7 +28,7 @@ export type AccessAttributes =
   | { readonly resourceAttributes: Readonly<Record<string, string>> }
   | { readonly nonResourceAttributes: { readonly path: string; readonly verb: string } };
 
-/** Undefined if the token is invalid. Rejects if the request fails. */
+/** Identity of a token's user; undefined if the token is invalid. Rejects if the request fails. */
 export async function reviewToken(client: ApiClient, token: string): Promise<Identity | undefined> {
   const review = await client.request<TokenReview>('POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
     apiVersion: 'authentication.k8s.io/v1',

@@ -7,37 +7,40 @@ import { ConnectionError } from './errors.ts';
 import { SharedStreams } from './informers/shared-streams.ts';
 
 export interface ServerConnectionOptions {
-  /** `https://host:port`, with an optional path prefix. */
+  /** URL `https://host:port` with an optional path prefix. */
   readonly server: string;
   readonly credentials: CredentialsProvider;
-  /** Expected name in the server's certificate, if it differs from the host of `server`. */
+  /** Name that the server's certificate must contain, if it differs from the host of `server`. */
   readonly tlsServerName?: string;
   readonly insecureSkipTlsVerify?: boolean;
   readonly log: Log;
   readonly clock: Clock;
   /** Maximum number of connections for requests that are not streams. */
   readonly maxConnections: number;
-  /** Time-out in milliseconds for the response headers, and between two chunks of a body. */
+  /** Maximum time in milliseconds until the response headers, and between two chunks of a body. */
   readonly timeoutMs: number;
 }
 
-/** Connections with one set of credentials. */
+/** Connections that use the same set of credentials. */
 interface Generation {
   readonly credentials: ClientCredentials;
   readonly requests: Pool;
   /** Undefined if the server does not use TLS. */
   readonly shared: SharedStreams | undefined;
-  /** One connection per stream, for servers without HTTP/2. */
+  /** Pool with one connection per stream, for servers without HTTP/2. */
   readonly streams: Pool;
 }
 
-/** Idle time before the first keep-alive probe, to detect a peer that disappeared. The kernel then needs about 10 s. */
+/**
+ * Idle time before the first TCP keep-alive probe. If the peer has disappeared, the kernel closes the connection about
+ * 10 s later.
+ */
 const TCP_KEEP_ALIVE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * HTTPS connections to one API server: a bounded keep-alive pool for requests, and one shared HTTP/2 connection for
- * streams. After a change of credentials, new requests use new connections, and open ones finish on the old
+ * HTTPS connections to one API server: a limited keep-alive pool for requests, and a shared HTTP/2 connection for
+ * streams. After a change of the credentials, new requests use new connections. Open requests finish on the old
  * connections, so that a renewed certificate does not interrupt watches.
  */
 export class ServerConnections {
@@ -56,7 +59,7 @@ export class ServerConnections {
     return this.#closing.signal;
   }
 
-  /** Connections for the current credentials. Throws ConnectionError after `close`. */
+  /** Connections with the current credentials. Throws ConnectionError after `close`. */
   current(): Generation {
     const options = this.#options;
     if (this.#closing.signal.aborted) throw new ConnectionError(options.server, new Error('this client is closed'));

@@ -10,11 +10,13 @@ import type { WriteFence } from './leases/write-fence.ts';
 import { type ServerConnectionOptions, ServerConnections } from './server-connections.ts';
 import type { Impersonated } from './types.ts';
 
-/** Matches watches. Other streams, for example logs, end by themselves and have a connection each. */
+/**
+ * Matches the path of a watch. Watches share a connection; each other stream, such as a log, has its own connection.
+ */
 const WATCH = /[?&]watch=(?:true|1)(?:&|$)/;
 
 export interface TransportOptions extends ServerConnectionOptions {
-  /** Called before each request; takes precedence over `credentials().token`. */
+  /** Returns the token for a request. Called before each request. It takes precedence over `credentials().token`. */
   readonly bearerToken?: () => Promise<string | undefined>;
   readonly userAgent: string;
 }
@@ -29,7 +31,8 @@ export interface HttpRequest {
   readonly signal?: AbortSignal;
   readonly impersonate?: Impersonated;
   /**
-   * Checked before the request is queued and again when it is written. If the lease is lost, the request is aborted.
+   * Fence that is checked before the request is queued and again when it is written. If the lease is lost, the request
+   * is aborted.
    */
   readonly fence?: WriteFence;
 }
@@ -49,7 +52,7 @@ export interface Transport {
 /** Maximum number of retries after a response with Retry-After, as in client-go. */
 const MAX_RETRIES_AFTER = 10;
 const MAX_RETRY_AFTER_SECONDS = 30;
-/** Maximum size of an error body that is searched for a Status. */
+/** Maximum number of bytes of an error response that are searched for a Status. */
 const MAX_ERROR_BYTES = 1 << 20;
 
 export function createTransport(options: TransportOptions): Transport {
@@ -71,7 +74,7 @@ function impersonation({ name, uid, groups = [], extra = {} }: Impersonated): Re
 class HttpTransport implements Transport {
   readonly #options: TransportOptions;
   readonly #connections: ServerConnections;
-  /** Path prefix of the server. */
+  /** Path prefix in the URL of the server. */
   readonly #prefix: string;
 
   constructor(options: TransportOptions) {
@@ -120,7 +123,7 @@ class HttpTransport implements Transport {
       try {
         answer = await this.#once(request, kind, encoded);
       } catch (error) {
-        // The server may close a kept-alive connection while it is being reused. A GET can safely be repeated.
+        // The server may close an idle connection at the moment in which it is reused. A GET can safely be repeated.
         if (attempt === 0 && request.method === 'GET' && error instanceof ConnectionError && isReset(error)) continue;
         throw error;
       }
@@ -183,7 +186,7 @@ class HttpTransport implements Transport {
     }
   }
 
-  /** Returns the signal's reason if the caller aborted, otherwise a connection error. */
+  /** Error to throw: the signal's reason if the caller has aborted the request, otherwise an ApiError. */
   #failure(request: HttpRequest, error: unknown): unknown {
     if (request.signal?.aborted === true) return request.signal.reason;
     if (error instanceof ApiError) return error;
@@ -202,7 +205,7 @@ async function readError(request: HttpRequest, code: number, body: AsyncIterable
   return ApiError.fromStatus(statusIn(text) ?? { message: text.trim() || `HTTP ${code}` }, code);
 }
 
-/** Waits on `clock`. Rejects with the signal's reason when it aborts. */
+/** Waits for `delayMs` on `clock`. Rejects with the signal's reason if it is aborted. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
@@ -232,7 +235,7 @@ async function* guarded(
   }
 }
 
-/** Uses undici's own `text()` if present, because it is faster. */
+/** Reads a body as text, by undici's own `text()` if the body has it, because that is faster. */
 async function textOf(body: AsyncIterable<Uint8Array> & { text?(): Promise<string> }): Promise<string> {
   return body.text === undefined ? readLimited(body, Number.POSITIVE_INFINITY) : body.text();
 }
@@ -254,14 +257,14 @@ function statusIn(text: string): Partial<Status> | undefined {
     const parsed: Partial<Status> = JSON.parse(text);
     if (parsed.kind === 'Status') return parsed;
   } catch {
-    // The body is not JSON, so its text is the message.
+    // If the body is not JSON, its text is the message.
   }
   return undefined;
 }
 
 /**
- * Retry delay. Undefined unless the response reports overload and has a Retry-After header; the caller handles other
- * failures.
+ * Retry delay of a response; undefined unless it reports overload and has a Retry-After header. The caller handles
+ * other failures.
  */
 function retryAfterSeconds(code: number, header: string | string[] | undefined): number | undefined {
   if (code !== 429 && code < 500) return undefined;

@@ -6,7 +6,7 @@ import { isConnectionError } from './errors.ts';
 import type { Reconcile, WorkQueue } from './types.ts';
 
 export interface WorkQueueOptions {
-  /** Name in log lines. */
+  /** Name of the queue in log lines. */
   readonly name: string;
   readonly reconcile: Reconcile;
   /** Number of keys that are processed concurrently. Default: 1. */
@@ -14,16 +14,16 @@ export interface WorkQueueOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
-  /** First and longest retry delay of a failed key. Default: 5 ms and 1000 s, as in client-go. */
+  /** First retry delay of a failed key. Default: 5 ms, as in client-go. `maxDelayMs`: longest delay; default 1000 s. */
   readonly baseDelayMs?: number;
   readonly maxDelayMs?: number;
 }
 
-/** Retry delay while the server is unreachable. It does not grow, because the failure does not concern the key. */
+/** Retry delay while the server is unreachable. It does not grow, because the failure is not specific to the key. */
 const UNREACHABLE_DELAY_MS = 500;
 
 /**
- * Creates a queue of keys with its workers. Memory is bounded by the number of distinct keys. Work starts with the
+ * Creates a queue of keys and its workers. Its memory is limited by the number of distinct keys. Work starts after the
  * first `add`. Source of the semantics: client-go's util/workqueue.
  */
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
@@ -31,7 +31,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const workers = options.workers ?? 1;
   const baseDelayMs = options.baseDelayMs ?? 5;
   const maxDelayMs = options.maxDelayMs ?? 1_000_000;
-  /** Keys that wait for a worker, in order of arrival. */
+  /** Keys that wait for a worker, in the order in which they were added. */
   const ready = new Set<string>();
   const working = new Set<string>();
   /** Keys that were added while they were processed. */
@@ -47,7 +47,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     if (working.has(key)) again.add(key);
     else ready.add(key);
     if (dispatching) return;
-    // Deferred, so that a burst of changes to a key causes one run, and reconcilers do not run inside watch handlers.
+    // The dispatch is deferred, so that a burst of changes of a key causes one run, and so that reconcilers do not run
+    // inside watch handlers.
     dispatching = true;
     queueMicrotask(() => {
       dispatching = false;
@@ -108,7 +109,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     const retryAfterMs = isApiError(error) ? (error.details?.retryAfterSeconds ?? 0) * 1000 : 0;
     const delayMs = Math.max(Math.min(baseDelayMs * 2 ** Math.min(count, 40), maxDelayMs), retryAfterMs);
     const fields = { key, failures: count + 1, retryMs: delayMs, error: messageOf(error) };
-    // Conflicts are expected with optimistic locking.
+    // The first conflicts of a key are not logged as warnings, because they are expected with optimistic locking.
     if (isApiError(error, 'Conflict') && count < 5) log.v(4, `${name}: conflict`, fields);
     else log.warn(`${name}: reconcile failed`, fields);
     if (!isApiError(error) && error instanceof Error) log.v(4, `${name}: stack`, { key, stack: error.stack });

@@ -1,4 +1,7 @@
-/** Certificate authorities on disk: created if missing, renewed with the same key, and the bundle of trusted ones. */
+/**
+ * Certificate authorities on disk. Missing ones are created, and expiring ones are renewed with the same key. Also
+ * provides the bundle of trusted authorities.
+ */
 import { createPrivateKey, type X509Certificate } from 'node:crypto';
 import { whyRenew } from '../base/certificate-life.ts';
 import { CodedError, messageOf } from '../base/errors.ts';
@@ -14,25 +17,29 @@ import { readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole }
 import { type PairFiles, predecessorOf, successorOf } from './layout.ts';
 
 export interface InstallContext {
-  /** Time for decisions about certificates. The host's clock may be behind it. */
+  /** Time by which certificates are issued and renewed. It may be later than the host's clock. */
   readonly nowMs: number;
   /** Lifetime of certificates other than authorities. Default: two years. */
   readonly lifeMs?: number | undefined;
   /** Called with each file that was created or replaced, and the reason. */
   readonly onIssued?: (path: string, why: string) => void;
-  /** Called with the time at which a certificate must be renewed. */
+  /** Called with the time at which a certificate must be renewed. Called once per certificate. */
   readonly onDue?: (atMs: number) => void;
 }
 
 const DAY_MS = 24 * 3600 * 1000;
-/** Two years, as in OKD. */
+/** Default lifetime of certificates other than authorities: two years, as in OKD. */
 export const LEAF_LIFE_MS = 730 * DAY_MS;
-/** Ten years, because an edge host may be stored for long before use. OKD's authorities are valid for five years. */
+/**
+ * Lifetime of authorities. It exceeds OKD's five years, because an edge host may be stored for a long time before its
+ * use.
+ */
 export const AUTHORITY_DAYS = 3650;
 
 /**
- * Throws CodedError 'bad-authority' with the file and a fix. An unreadable key is never replaced, since it is
- * irreplaceable.
+ * Loads the authority. Creates it if it is missing, and renews it if it is about to expire. Throws CodedError
+ * 'bad-authority' with the file and a fix. An unreadable key is never replaced, because the certificates that it has
+ * signed would become invalid.
  */
 export async function ensureAuthority(
   files: PairFiles,
@@ -71,8 +78,9 @@ export async function ensureAuthority(
 }
 
 /**
- * Completes an interrupted replacement of an authority by its successor. The key is replaced first, so if the
- * successor's key is the current one, the successor already signs. Throws CodedErrors of the files.
+ * Completes a replacement of an authority by its successor that a crash has interrupted. The key is replaced first: if
+ * the current key is that of the successor, only the certificate is still missing. Throws CodedErrors that name the
+ * file.
  */
 export async function completeExchange(files: PairFiles): Promise<void> {
   const successor = successorOf(files);
@@ -100,7 +108,10 @@ export async function loadIfPresent(files: PairFiles): Promise<Authority | undef
   }
 }
 
-/** PEM bundle: the signing authority first, and its successor and predecessor during a rotation. */
+/**
+ * PEM bundle of trusted authorities. The signing authority is first. During a rotation, its successor or predecessor
+ * follows.
+ */
 export async function trustedBundle(files: PairFiles): Promise<string> {
   const all = [files, successorOf(files), predecessorOf(files)].map(({ cert }) => readIfPresent(cert));
   return (await Promise.all(all))
@@ -109,14 +120,17 @@ export async function trustedBundle(files: PairFiles): Promise<string> {
     .join('');
 }
 
-/** Renews an authority early enough that no certificate it issues is cut short by the authority's end. */
+/**
+ * Reason to renew an authority. It is renewed before its remaining lifetime is shorter than the lifetime of the
+ * certificates that it issues.
+ */
 function whyRenewAuthority(
   certificate: X509Certificate,
   { nowMs, lifeMs = LEAF_LIFE_MS }: InstallContext,
 ): string | undefined {
   const dates = datesOf(certificate);
   const why = whyRenew(dates, AUTHORITY_DAYS * DAY_MS, nowMs);
-  // The administrator has chosen a longer lifetime.
+  // A lifetime beyond the default is the administrator's choice and is no reason to renew.
   if (why !== undefined && why !== 'valid beyond its lifetime') return why;
   return dates.notAfterMs - nowMs < lifeMs ? 'about to expire' : undefined;
 }

@@ -28,14 +28,14 @@ import {
 const DAY_MS = 24 * 3600 * 1000;
 
 /**
- * A host without a battery-backed clock starts in the past until it gets the time: in 1970, or at the first date of its
- * clock chip. Certificates are therefore valid from the first second that such a clock can show, and their lifetime
- * counts from no earlier than the release (`lifetimeFrom`).
+ * Start of the validity of all certificates. A host without a battery-backed clock starts in 1970, or at the first date
+ * of its clock chip, until it receives the time. The lifetime counts from the current time, but not from before the
+ * release (`lifetimeFrom`).
  */
 const VALID_SINCE_MS = 0;
 export const RELEASED_MS = Date.UTC(2026, 0, 1);
 
-/** Certificate and key as PEM text. */
+/** Certificate and private key in PEM format. */
 export interface KeyPair {
   readonly certPem: string;
   readonly keyPem: string;
@@ -56,12 +56,15 @@ export interface LeafRequest {
   readonly subject: Subject;
   readonly usages: readonly ('server' | 'client')[];
   readonly names?: AlternativeNames;
-  /** Depends on the key type by default. */
+  /** Default: depends on the type of the key. */
   readonly keyUsages?: readonly KeyUsage[];
   readonly validity: Validity;
 }
 
-/** A validity that tolerates a clock far in the past, now or at the next boot. */
+/**
+ * A validity of `days` days from now on. It also includes the past, because the host's clock may show a time far in the
+ * past, now or at the next boot.
+ */
 export function lifetimeFrom(nowMs: number, days: number): Validity {
   return {
     notBeforeMs: Math.min(VALID_SINCE_MS, nowMs - DAY_MS),
@@ -93,7 +96,10 @@ export function publicKeyToPem(key: KeyObject): string {
   return createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
 }
 
-/** A self-signed certificate authority. With the existing `key` it is a renewal: issued certificates stay valid. */
+/**
+ * A self-signed certificate authority. If `key` is the key of an existing authority, the result is a renewal:
+ * certificates that it has issued stay valid.
+ */
 export async function createAuthority(
   commonName: string,
   validity: Validity,
@@ -102,7 +108,9 @@ export async function createAuthority(
   return selfSignedAuthority(() => nameToAsn1({ commonName }), validity, key ?? (await generateKey()));
 }
 
-/** The same authority with another validity. Name and key are kept, so issued certificates stay valid. */
+/**
+ * The same authority with another validity. It keeps its name and key, so certificates that it has issued stay valid.
+ */
 export function renewAuthority({ certificate, privateKey }: Authority, validity: Validity): Authority & KeyPair {
   return selfSignedAuthority(() => rawSubjectOf(certificate), validity, privateKey);
 }
@@ -156,8 +164,8 @@ export async function createSelfSigned(
 }
 
 /**
- * Reads an authority from PEM. Throws CodedError 'bad-authority' if the key does not match the certificate or it is no
- * CA.
+ * Loads an authority from PEM. Throws CodedError 'bad-authority' if the key does not match the certificate, or if the
+ * certificate is not that of a CA.
  */
 export function loadAuthority(certPem: string, keyPem: string): Authority {
   const certificate = new X509Certificate(certPem);
@@ -175,7 +183,7 @@ export async function issue(authority: Authority, request: LeafRequest): Promise
   return { certPem: issueFor(authority, createPublicKey(key), request), keyPem: keyToPem(key) };
 }
 
-/** Issues a certificate for a given public key; never an authority. */
+/** Issues a certificate for a public key. The certificate is never one of an authority. */
 export function issueFor(authority: Authority, publicKey: KeyObject, request: LeafRequest): string {
   const caEndsMs = authority.certificate.validToDate.getTime();
   const names = request.names;
@@ -189,7 +197,7 @@ export function issueFor(authority: Authority, publicKey: KeyObject, request: Le
       extension(
         OID.keyUsage,
         true,
-        // Key encipherment is only for RSA keys (RFC 5480 §3).
+        // The usage key encipherment only applies to RSA keys (RFC 5480 §3).
         keyUsageToAsn1(
           request.keyUsages ??
             (publicKey.asymmetricKeyType === 'rsa' ? ['digitalSignature', 'keyEncipherment'] : ['digitalSignature']),
@@ -250,7 +258,9 @@ function signatureAlgorithm(key: KeyObject): { hash: string | null; asn1: () => 
   }
 }
 
-/** The subject as encoded in the authority: issuers are compared byte by byte. */
+/**
+ * The subject with the same encoding as in the authority's certificate, because verifiers compare issuers byte by byte.
+ */
 function rawSubjectOf(certificate: X509Certificate): forge.asn1.Asn1 {
   const tbs = childrenOf(certificate.raw)[0];
   const subject = tbs === undefined ? undefined : childrenOf(tbs)[5];
@@ -259,7 +269,7 @@ function rawSubjectOf(certificate: X509Certificate): forge.asn1.Asn1 {
 }
 
 /**
- * SHA-1 of the public key bits (RFC 5280 §4.2.1.2, method 1). It is an identifier and needs no collision resistance.
+ * SHA-1 of the public key bits (RFC 5280 §4.2.1.2, method 1). It is only an identifier, so collisions do not matter.
  */
 function keyIdOf(publicKey: KeyObject): Buffer {
   const bits = childrenOf(publicKey.export({ type: 'spki', format: 'der' }))[1];

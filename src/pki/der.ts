@@ -1,6 +1,6 @@
 /**
- * Validates DER before it is parsed: certificates and signing requests are untrusted, and the recursive ASN.1 parser
- * must not get structures that are deeper or larger than real ones. Source: X.690 (DER).
+ * Validates DER before it is parsed. Certificates and signing requests are untrusted, and the ASN.1 parser is
+ * recursive, so deep or large structures must be rejected first. Source: X.690 (DER).
  */
 import forge from 'node-forge';
 import { CodedError } from '../base/errors.ts';
@@ -14,7 +14,7 @@ const CONSTRUCTED = 0x20;
 export function parseDer(der: Uint8Array): forge.asn1.Asn1 {
   checkDer(der);
   try {
-    // Bit strings stay bytes: keys and signatures are passed to node:crypto unchanged.
+    // Bit strings are not decoded, because keys and signatures are passed to node:crypto unchanged.
     const options = { strict: true, decodeBitStrings: false, parseAllBytes: true };
     return forge.asn1.fromDer(forge.util.createBuffer(Buffer.from(der).toString('latin1')), options as never);
   } catch (error) {
@@ -22,12 +22,12 @@ export function parseDer(der: Uint8Array): forge.asn1.Asn1 {
   }
 }
 
-/** Walks tags and lengths without recursion. Throws CodedError 'bad-der'. */
+/** Checks tags and lengths without recursion. Throws CodedError 'bad-der'. */
 function checkDer(der: Uint8Array): void {
   if (der.length === 0 || der.length > MAX_BYTES) {
     throw new CodedError('bad-der', `DER structure of ${der.length} bytes; at most ${MAX_BYTES} are accepted`);
   }
-  /** Ends of the open constructed elements, outermost first. */
+  /** End offsets of the constructed elements that contain the current offset, outermost first. */
   const open: number[] = [];
   let offset = 0;
   let elements = 0;
@@ -64,7 +64,7 @@ export function childrenOf(der: Uint8Array): Uint8Array[] {
   return children;
 }
 
-/** The content of the element at the start of `der`, without tag and length. */
+/** Content of the element at the start of `der`, without its tag and length. */
 export function contentOf(der: Uint8Array): Uint8Array {
   const header = readHeader(der, 0);
   return der.subarray(header.contentStart, header.contentStart + header.length);
@@ -89,7 +89,7 @@ function readHeader(der: Uint8Array, offset: number): { tag: number; length: num
 
 const { asn1 } = forge;
 
-/** DER of a structure made with the builders below. */
+/** DER of a structure that was built with the functions of `der`. */
 export function toDer(value: forge.asn1.Asn1): Buffer {
   return Buffer.from(asn1.toDer(value).getBytes(), 'latin1');
 }
@@ -101,7 +101,7 @@ export const der = {
     asn1.create(asn1.Class.UNIVERSAL, asn1.Type.SET, true, children),
   oid: (dotted: string): forge.asn1.Asn1 =>
     asn1.create(asn1.Class.UNIVERSAL, asn1.Type.OID, false, asn1.oidToDer(dotted).getBytes()),
-  /** The dotted form of an OID's content bytes. */
+  /** Dotted form of an OID. `content`: the OID's bytes without tag and length. */
   readOid: (content: Uint8Array): string => asn1.derToOid(forge.util.createBuffer(latin1(content))),
   /** A positive integer from big-endian bytes. */
   integer: (bytes: Uint8Array): forge.asn1.Asn1 =>
@@ -121,7 +121,7 @@ export const der = {
   /** Context-specific, primitive: `[tag] IMPLICIT`. */
   implicit: (tag: number, bytes: Uint8Array): forge.asn1.Asn1 =>
     asn1.create(asn1.Class.CONTEXT_SPECIFIC, tag as forge.asn1.Type, false, latin1(bytes)),
-  /** UTCTime until 2049, GeneralizedTime after (RFC 5280 §4.1.2.5). */
+  /** A time as UTCTime until 2049, as GeneralizedTime from 2050 on (RFC 5280 §4.1.2.5). */
   time: (ms: number): forge.asn1.Asn1 => {
     const date = new Date(Math.floor(ms / 1000) * 1000);
     return date.getUTCFullYear() >= 2050 || date.getUTCFullYear() < 1950

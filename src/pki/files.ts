@@ -1,4 +1,4 @@
-/** Files of the PKI: written atomically, and private keys readable only by their owner. */
+/** Files of the PKI. They are written atomically, and private keys are readable only by their owner. */
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, open, readFile, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -8,11 +8,11 @@ import { secretFileProblem } from '../base/secret-file.ts';
 export interface WriteMode {
   /** Default 0o600. */
   readonly mode?: number;
-  /** Flushes to disk before it resolves. For files that cannot be created again. */
+  /** Whether to flush to disk before resolving, for files that cannot be created again. */
   readonly durable?: boolean;
 }
 
-/** Returns undefined if the file does not exist. Other failures are CodedError 'unreadable' with its name. */
+/** Reads a file; undefined if it does not exist. Throws CodedError 'unreadable' with the path for other failures. */
 export async function readIfPresent(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
@@ -23,8 +23,8 @@ export async function readIfPresent(path: string): Promise<string | undefined> {
 }
 
 /**
- * Like `readIfPresent`, for private files. Throws CodedError 'bad-config' with the command that fixes it if other users
- * have access to the file.
+ * Like `readIfPresent`, for private files. If other users have access to the file, throws CodedError 'bad-config' with
+ * the command that fixes it.
  */
 export async function readSecretIfPresent(path: string): Promise<string | undefined> {
   const found = await stat(path).catch(() => undefined);
@@ -33,7 +33,7 @@ export async function readSecretIfPresent(path: string): Promise<string | undefi
   return readIfPresent(path);
 }
 
-/** Replaces the file by renaming a complete new one over it. */
+/** Replaces a file atomically: writes a new file and renames it. */
 export async function writeWhole(path: string, content: string, options: WriteMode = {}): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
   try {
@@ -47,8 +47,8 @@ export async function writeWhole(path: string, content: string, options: WriteMo
 }
 
 /**
- * Replaces a certificate and its key, each by a rename. Both are complete on disk before the first rename, which
- * minimizes the time in which a reader can get halves of two pairs.
+ * Replaces a certificate and its key, each by a rename. Both new files are complete on disk before the first rename, so
+ * that the time in which a reader can get a mismatched pair is short.
  */
 export async function writePair(
   files: { readonly cert: string; readonly key: string },
@@ -61,7 +61,7 @@ export async function writePair(
   try {
     await writeFile(temporary(files.key), pair.keyPem, { mode: 0o600, flush, flag: 'wx' });
     await writeFile(temporary(files.cert), pair.certPem, { mode: 0o644, flush, flag: 'wx' });
-    // The key first: a certificate without its key could never be renewed.
+    // The key is replaced first, because a certificate without its key could never be renewed.
     await rename(temporary(files.key), files.key);
     await rename(temporary(files.cert), files.cert);
     if (flush) await syncDirectory(dirname(files.cert));
@@ -73,19 +73,19 @@ export async function writePair(
 
 /** Removes a certificate and its key durably. */
 export async function removePair(files: { readonly cert: string; readonly key: string }): Promise<void> {
-  // The certificate first: without it the pair counts as absent.
+  // The certificate is removed first. A key without a certificate counts as a missing pair.
   for (const path of [files.cert, files.key]) await rm(path, { force: true });
   await syncDirectory(dirname(files.cert));
 }
 
-/** Writes the file unless it already has this content; returns whether it was written. */
+/** Writes a file unless it already has the content. Resolves with whether the file was written. */
 export async function writeIfDifferent(path: string, content: string, options: WriteMode = {}): Promise<boolean> {
   if ((await readIfPresent(path)) === content) return false;
   await writeWhole(path, content, options);
   return true;
 }
 
-/** Points `link` at `target` (a name in the same directory) atomically. */
+/** Replaces the symbolic link `link` atomically. `target`: name in the same directory. */
 export async function pointLink(link: string, target: string): Promise<void> {
   const stat = await lstat(link).catch(() => undefined);
   if (stat?.isSymbolicLink() && (await readlink(link)) === target) return;

@@ -1,4 +1,4 @@
-/** Certificates, keys, signing requests and kubeconfigs, in the file layout of OKD. */
+/** Certificates, keys, signing requests and kubeconfigs in OKD's file layout. */
 export { type InstallContext, loadIfPresent, trustedBundle } from './authorities.ts';
 export {
   createAuthority,

@@ -1,6 +1,6 @@
 /**
- * Creates missing certificates of a host, and replaces those that have expired or are about to, were issued by another
- * authority, or lack a current name or address of the host. A second run changes no file.
+ * Creates missing certificates of a host. Also replaces certificates that have expired or are about to expire, that
+ * were issued by another authority, or that lack a current name or address of the host. A repeated run changes no file.
  */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
@@ -27,9 +27,9 @@ const DAY_MS = 24 * 3600 * 1000;
 export interface MasterInstall {
   readonly files: MasterFiles;
   readonly etcd: EtcdFiles;
-  /** Names and addresses of the API server. */
+  /** Names and addresses in the API server's certificate. */
   readonly serverNames: AlternativeNames;
-  /** Names of the default certificate of routes. */
+  /** DNS names in the default certificate of routes. */
   readonly routerNames: readonly string[];
   /** Server URL in admin.kubeconfig. */
   readonly publicUrl: string;
@@ -38,8 +38,7 @@ export interface MasterInstall {
 }
 
 /**
- * Creates the files of `/etc/origin/master`. The etcd authority must exist already (`installEtcd`) unless etcd is
- * external.
+ * Creates the files of `/etc/origin/master`. Unless etcd is external, its authority must already exist (`installEtcd`).
  */
 export async function installMaster(install: MasterInstall, context: InstallContext): Promise<Authority> {
   const { files } = install;
@@ -102,7 +101,10 @@ async function writeKubeletBundle({ ca, kubeletCaBundle }: MasterFiles): Promise
   await writeIfDifferent(kubeletCaBundle, bundle, { mode: 0o644 });
 }
 
-/** Creates the API server's client certificate for the store, and the bundle by which it verifies the store. */
+/**
+ * Creates the API server's client certificate for the store, and the bundle of authorities by which the API server
+ * verifies the store.
+ */
 async function installEtcdClient(install: MasterInstall, context: InstallContext): Promise<void> {
   const signer = await loadIfPresent(install.etcd.signer);
   if (signer === undefined) return;
@@ -116,8 +118,8 @@ async function installEtcdClient(install: MasterInstall, context: InstallContext
 }
 
 /**
- * Creates the files of `/etc/etcd`. The store has its own authority, so that certificates of the cluster give no access
- * to it.
+ * Creates the files of `/etc/etcd`. The store has a separate authority, so that certificates of the cluster do not
+ * permit access to the store.
  */
 export async function installEtcd(
   files: EtcdFiles,
@@ -142,7 +144,7 @@ export async function installEtcd(
 export interface NodeInstall {
   readonly files: NodeFiles;
   readonly authority: Authority;
-  /** PEM of every trusted authority. */
+  /** PEM bundle of all trusted authorities. */
   readonly trustedPem: string;
   readonly nodeName: string;
   readonly names: AlternativeNames;
@@ -150,7 +152,8 @@ export interface NodeInstall {
 }
 
 /**
- * Creates the files of `/etc/origin/node` on a host that has the authority itself, without an approved signing request.
+ * Creates the files of `/etc/origin/node` on a host that has the authority. The host issues the certificates itself,
+ * without signing requests.
  */
 export async function installNode(install: NodeInstall, context: InstallContext): Promise<void> {
   const { files, authority, trustedPem, nodeName } = install;
@@ -159,7 +162,7 @@ export async function installNode(install: NodeInstall, context: InstallContext)
   await Promise.all([
     writeIfDifferent(files.clientCa, trustedPem, { mode: 0o644 }),
     ensureCurrent(files, 'client', [authority], { subject, usages: ['client'] }, context),
-    // A certificate of an earlier release stays until it must be renewed.
+    // A certificate that the cluster's authority has issued for an earlier release is kept until it must be renewed.
     ensureCurrent(
       files,
       'server',
@@ -199,8 +202,9 @@ async function ensureLeaf(
 }
 
 /**
- * Ensures a certificate in the kubelet's layout: certificate and key in one dated file, and a link to the current one.
- * The first authority issues; certificates of the others are accepted.
+ * Ensures a valid certificate in the kubelet's layout: a file with a date in its name contains certificate and key, and
+ * a link points to the current file. The first authority issues new certificates. Certificates of the other authorities
+ * are accepted.
  */
 async function ensureCurrent(
   files: NodeFiles,
@@ -221,7 +225,7 @@ async function ensureCurrent(
   context.onIssued?.(link, why);
 }
 
-/** File name in the format of OKD's and upstream's kubelets. */
+/** File name of a certificate, in the format of OKD's and upstream's kubelets. */
 export function datedName(role: 'client' | 'server', nowMs: number): string {
   return `kubelet-${role}-${new Date(nowMs).toISOString().replaceAll(/[:T]/g, '-').slice(0, 19)}.pem`;
 }
@@ -275,7 +279,7 @@ function missingNames(certificate: X509Certificate, wanted: AlternativeNames): s
   ];
 }
 
-/** Names of a certificate, with addresses in canonical form. */
+/** DNS names and addresses in a certificate. The addresses are in canonical form. */
 export function namesOf(certificate: X509Certificate): AlternativeNames {
   const dns = new Set<string>();
   const ips = new Set<string>();

@@ -1,12 +1,12 @@
-/** kubeconfig files with OKD's names of entries: cluster `host-8443`, user `system:admin/host-8443`. */
+/** Creates kubeconfigs. Their entries are named as in OKD: cluster `host-8443`, user `system:admin/host-8443`. */
 import { stringify } from 'yaml';
 
 export interface KubeconfigOptions {
-  /** `https://host:8443` */
+  /** URL such as `https://host:8443`. */
   readonly server: string;
   readonly caPem: string;
   readonly user: string;
-  /** Embedded PEM, absolute paths of files that are rotated, or a bearer token. */
+  /** PEM text to embed, or absolute paths of files that are rotated, or a bearer token. */
   readonly client:
     | { readonly certPem: string; readonly keyPem: string }
     | { readonly certFile: string; readonly keyFile: string }

@@ -1,7 +1,7 @@
 /**
- * The authority of kubelets' serving certificates. It is separate from the cluster's, so that a node's certificate is
- * never accepted as one of the API server or of a webhook. Its key is derived from the key of the cluster's authority
- * (HKDF-SHA256, RFC 5869): every master has the same one without transferring it, and a rotation of the cluster's
+ * The authority of kubelets' serving certificates. It is separate from the cluster's authority, so that a node's
+ * certificate is never accepted as that of the API server or of a webhook. Its key is derived from the key of the
+ * cluster's authority (HKDF-SHA256, RFC 5869). So all masters derive the same key, and a rotation of the cluster's
  * authority rotates it too.
  */
 
@@ -18,15 +18,18 @@ const NAME_DIGITS = 16;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----\n?/g;
 
 /**
- * Contains a hash of the cluster's authority, so that a node can match a certificate's issuer to an authority it
- * trusts.
+ * Name of the kubelets' authority. It contains a hash of the cluster's authority, so that a node can determine the
+ * authority from which a certificate's issuer was derived.
  */
 export function kubeletAuthorityName(cluster: X509Certificate): string {
   const spki = cluster.publicKey.export({ type: 'spki', format: 'der' });
   return `${NAME}@${sha256Hex(spki).slice(0, NAME_DIGITS)}`;
 }
 
-/** Derives the authority. Name and key are deterministic; its certificate ends with the cluster authority's. */
+/**
+ * Derives the authority. Its name and key are deterministic. Its certificate expires together with that of the
+ * cluster's authority.
+ */
 export function deriveKubeletAuthority({ certificate, privateKey }: Authority): Promise<Authority & KeyPair> {
   const { notBeforeMs, notAfterMs } = datesOf(certificate);
   return createAuthority(kubeletAuthorityName(certificate), { notBeforeMs, notAfterMs }, deriveKey(privateKey));
@@ -40,7 +43,7 @@ function deriveKey(secret: KeyObject): KeyObject {
     try {
       curve.setPrivateKey(scalar);
     } catch {
-      // With probability 2^-32 the output is not a valid scalar of the curve.
+      // With a probability of 2^-32, the output is not a valid scalar of the curve. The next output is tried.
       continue;
     }
     const point = curve.getPublicKey();
@@ -51,9 +54,9 @@ function deriveKey(secret: KeyObject): KeyObject {
 }
 
 /**
- * PEM of the authorities by which a kubelet is verified: those derived from the cluster's, its successor and its
- * predecessor, and the cluster's, which has issued the serving certificates of earlier releases. `present`: the current
- * bundle, whose matching certificates are kept.
+ * PEM bundle of the authorities by which a kubelet is verified: those that are derived from the cluster's authority,
+ * its successor and its predecessor, and the cluster's authority itself, which has issued the serving certificates of
+ * earlier releases. `present`: the current bundle, whose certificates are kept if they match.
  */
 export async function kubeletBundle(files: PairFiles, present: string | undefined): Promise<string> {
   const kept = (present?.match(CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));

@@ -1,6 +1,7 @@
 /**
- * Certificates of a kubelet on a host without an authority: dated files with certificate and key, a link to the newest,
- * and the key of a pending request. File names as in OKD's and upstream's kubelets.
+ * Certificates of a kubelet on a host without an authority: files with a date in their names that contain certificate
+ * and key, a link to the newest file, and the key of a pending request. The file names are those of OKD's and
+ * upstream's kubelets.
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { rm } from 'node:fs/promises';
@@ -16,7 +17,7 @@ import { createSigningRequest } from './signing-request.ts';
 
 export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server', nodeName: string): CertificateFiles {
   const link = role === 'client' ? files.clientCurrent : files.serverCurrent;
-  // Upstream's name for the client's key.
+  // The name of the client's key is the same as in upstream.
   const pending = join(files.certificates, `kubelet-${role}.key.tmp`);
   const subject = { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] };
 
@@ -26,7 +27,7 @@ export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server',
       try {
         return createPrivateKey(present);
       } catch {
-        // The file was truncated by a crash, so a new key replaces it.
+        // A crash has truncated the file. The new key replaces it.
       }
     }
     const key = await generateKey();
@@ -36,8 +37,9 @@ export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server',
   }
 
   /**
-   * The first certificate of a bundle is the signing authority. Serving certificates are issued by an authority derived
-   * from it, and in older releases by the cluster's own.
+   * Whether the cluster's current authority has issued the certificate. This authority is the first certificate of the
+   * bundle. Serving certificates are issued by an authority that is derived from it, in older releases by the authority
+   * itself.
    */
   async function isOfSigner(certificate: X509Certificate): Promise<boolean> {
     const bundle = await readIfPresent(files.clientCa);

@@ -9,10 +9,12 @@ export interface PairFiles {
   readonly key: string;
 }
 
-/** The successor of an authority, trusted before it signs. */
+/** Files of the successor of an authority. Clients trust it before it signs. */
 export const successorOf = ({ cert, key }: PairFiles): PairFiles => beside(cert, key, 'next');
 
-/** The predecessor of an authority, trusted until the certificates it has issued are replaced. */
+/**
+ * Files of the predecessor of an authority. Clients trust it until all certificates that it has issued are replaced.
+ */
 export const predecessorOf = ({ cert, key }: PairFiles): PairFiles => beside(cert, key, 'old');
 
 const beside = (cert: string, key: string, word: string): PairFiles => ({
@@ -27,9 +29,9 @@ const pair = (directory: string, name: string): PairFiles => ({
 
 export interface MasterFiles {
   readonly directory: string;
-  /** `openshift-signer`: signs the API server, its clients, and nodes. */
+  /** Authority `openshift-signer`. It signs the certificates of the API server, of its clients, and of nodes. */
   readonly ca: PairFiles;
-  /** Every trusted authority: the one above, and during its rotation its successor or predecessor. */
+  /** Bundle of trusted authorities: `ca` and, during its rotation, its successor or predecessor. */
   readonly caBundle: string;
   /** Authorities of kubelets' serving certificates. */
   readonly kubeletCaBundle: string;
@@ -45,12 +47,12 @@ export interface MasterFiles {
   readonly admin: PairFiles;
   readonly adminKubeconfig: string;
   readonly controllers: PairFiles;
-  /** OKD's name for the controllers' own kubeconfig. */
+  /** Kubeconfig of the controllers, with OKD's file name. */
   readonly controllersKubeconfig: string;
   readonly scheduler: PairFiles;
   readonly schedulerKubeconfig: string;
   readonly serviceAccountsPrivateKey: string;
-  /** The signing key after the next phase of a rotation. */
+  /** Key that signs tokens from the next phase of a rotation on. */
   readonly serviceAccountsNextKey: string;
   readonly serviceAccountsPublicKey: string;
 }
@@ -85,7 +87,10 @@ export function masterFiles(root: string): MasterFiles {
 export interface EtcdFiles {
   readonly directory: string;
   readonly signer: PairFiles;
-  /** Copy of the signer's certificate, readable without access to the directory of its key. */
+  /**
+   * Copy of the signer's certificate. Components can read it without access to the signer's directory, which contains
+   * its key.
+   */
   readonly ca: string;
   readonly server: PairFiles;
   readonly peer: PairFiles;
@@ -104,11 +109,11 @@ export function etcdFiles(root: string): EtcdFiles {
 
 export interface NodeFiles {
   readonly directory: string;
-  /** Authority of the API server's certificate and of the kubelet's clients. */
+  /** Authorities of the API server's certificate and of the kubelet's clients. */
   readonly clientCa: string;
   readonly kubeconfig: string;
   readonly certificates: string;
-  /** Credentials of a host that has no certificate yet. */
+  /** Kubeconfig with the bootstrap credentials of a host that has no certificate yet. */
   readonly bootstrapKubeconfig: string;
   /** Link to the newest `kubelet-client-<time>.pem`: certificate and key in one file. */
   readonly clientCurrent: string;

@@ -4,7 +4,7 @@ import type forge from 'node-forge';
 import { CodedError } from '../base/errors.ts';
 import { der } from './der.ts';
 
-/** The parts of a distinguished name that Kubernetes uses: the user name and the groups. */
+/** The parts of a distinguished name that Kubernetes uses: common name (user) and organizations (groups). */
 export interface Subject {
   readonly commonName: string;
   readonly organizations?: readonly string[];
@@ -43,7 +43,7 @@ export const OID = {
   ed25519: '1.3.101.112',
 } as const;
 
-/** Organizations first, then the common name, each in its own RDN, as Go's crypto/x509 writes them. */
+/** Encodes a name as Go's crypto/x509 does: the organizations, then the common name, each in a separate RDN. */
 export function nameToAsn1(subject: Subject): forge.asn1.Asn1 {
   const attribute = (oid: string, text: string): forge.asn1.Asn1 =>
     der.set([der.sequence([der.oid(oid), der.utf8(text)])]);
@@ -63,13 +63,14 @@ export function alternativeNamesToAsn1(names: AlternativeNames): forge.asn1.Asn1
   ]);
 }
 
-/** 4 or 16 bytes, network order. Throws CodedError 'bad-address'. */
+/** Bytes of an address in network order: 4 for IPv4, 16 for IPv6. Throws CodedError 'bad-address'. */
 export function ipToBytes(text: string): Buffer {
   switch (isIP(text)) {
     case 4:
       return Buffer.from(text.split('.').map(Number));
     case 6: {
-      // The URL parser accepts every textual form, including embedded IPv4, and returns plain groups.
+      // The URL parser accepts all text forms of IPv6, including an embedded IPv4 address, and returns hexadecimal
+      // groups.
       const groups = new URL(`http://[${text}]`).hostname.slice(1, -1).split('::');
       const left = (groups[0] ?? '').split(':').filter((group) => group !== '');
       const right = (groups[1] ?? '').split(':').filter((group) => group !== '');
@@ -85,7 +86,10 @@ export function ipToBytes(text: string): Buffer {
   }
 }
 
-/** The inverse of `ipToBytes`; IPv6 in the compressed form of RFC 5952. Throws CodedError 'bad-address'. */
+/**
+ * Text of an address: the inverse of `ipToBytes`. IPv6 addresses have the compressed form of RFC 5952. Throws
+ * CodedError 'bad-address'.
+ */
 export function bytesToIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return [...bytes].join('.');
   if (bytes.length !== 16) throw new CodedError('bad-address', `an IP address of ${bytes.length} bytes`);
@@ -94,7 +98,7 @@ export function bytesToIp(bytes: Uint8Array): string {
   return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
 }
 
-/** Bits of the KeyUsage extension (RFC 5280 §4.2.1.3), most significant first. */
+/** Bit numbers of the KeyUsage extension (RFC 5280 §4.2.1.3). Bit 0 is the most significant one. */
 const KEY_USAGE_BITS = {
   digitalSignature: 0,
   keyEncipherment: 2,

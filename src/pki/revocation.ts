@@ -8,8 +8,8 @@ const TIMES = [0x17, 0x18];
 
 /**
  * Serial numbers on a certificate revocation list (RFC 5280 §5) in PEM or DER, for `isRevoked`. Signature and dates are
- * not checked: a user who can write the file may revoke, and revocations of an outdated list remain valid. Throws
- * CodedError 'bad-der'.
+ * not checked: a user who can write the file may revoke certificates, and the revocations in an outdated list remain
+ * valid. Throws CodedError 'bad-der'.
  */
 export function parseRevocationList(bytes: Buffer): ReadonlySet<bigint> {
   const pem = /-----BEGIN X509 CRL-----([^-]+)-----END X509 CRL-----/.exec(bytes.toString('latin1'));
@@ -19,7 +19,7 @@ export function parseRevocationList(bytes: Buffer): ReadonlySet<bigint> {
   if (list === undefined || list[0] !== SEQUENCE) throw new CodedError('bad-der', 'not a certificate revocation list');
   const parts = childrenOf(list);
   if (parts[0]?.[0] === INTEGER) parts.shift();
-  // Algorithm, issuer, this update; the next update and the entries are optional.
+  // The first three parts are algorithm, issuer and this update. The next update and the entries are optional.
   const rest = parts.slice(TIMES.includes(parts[3]?.[0] ?? 0) ? 4 : 3);
   const serials = new Set<bigint>();
   for (const entry of rest[0]?.[0] === SEQUENCE ? childrenOf(rest[0]) : []) {
@@ -30,10 +30,10 @@ export function parseRevocationList(bytes: Buffer): ReadonlySet<bigint> {
   return serials;
 }
 
-/** Longer than any verified chain. */
+/** Maximum number of certificates that are checked. It exceeds the length of any chain that was verified. */
 const MAX_CHAIN = 16;
 
-/** Whether the certificate or another one of its chain is on the list. */
+/** Whether the certificate or another certificate of its chain is on the list. */
 export function isRevoked(certificate: X509Certificate, serials: ReadonlySet<bigint>): boolean {
   let at: X509Certificate | undefined = certificate;
   for (let depth = 0; at !== undefined && depth < MAX_CHAIN; depth += 1) {

@@ -1,7 +1,7 @@
 /**
- * Rotation of authorities and of the service account keys in three phases, so that every certificate and token in use
- * is always accepted: the successor is trusted, then it signs, then its predecessor is removed. The files are the only
- * state, so each phase may be repeated after a crash.
+ * Rotation of authorities and of the service account keys in three phases: the successor is trusted, then it signs,
+ * then its predecessor is removed. So every certificate and token in use is always accepted. The state consists only of
+ * the files, so each phase can be repeated after a crash.
  */
 import { createPrivateKey } from 'node:crypto';
 import { rm } from 'node:fs/promises';
@@ -14,7 +14,10 @@ import { publicPartOf } from './service-account-keys.ts';
 
 export type RotationPhase = 'new-ca' | 'reissue' | 'finish';
 
-/** Throws CodedError 'bad-phase' if another phase is due; 'bad-authority' with the file. */
+/**
+ * Performs one phase for an authority. Throws CodedErrors 'bad-phase' if another phase is due, and 'bad-authority' with
+ * the file.
+ */
 export async function rotateAuthority(
   files: PairFiles,
   { commonName, phase, nowMs }: { readonly commonName: string; readonly phase: RotationPhase; readonly nowMs: number },
@@ -31,7 +34,7 @@ export async function rotateAuthority(
     case 'new-ca': {
       if (old !== undefined) throw wrongPhase(files.cert, 'its predecessor is still trusted', 'finish');
       if (next !== undefined) return;
-      // Named as in OKD. A new name distinguishes the two authorities.
+      // The name has a suffix as in OKD, so that it differs from the name of the current authority.
       const name = `${commonName}@${Math.floor(nowMs / 1000)}`;
       await writePair(successor, await createAuthority(name, lifetimeFrom(nowMs, AUTHORITY_DAYS)), { durable: true });
       return;
@@ -60,13 +63,16 @@ export async function rotateAuthority(
   }
 }
 
-/** Throws CodedErrors as `rotateAuthority`. */
+/**
+ * Performs one phase for the service account keys. Throws CodedErrors 'bad-phase' if another phase is due, and
+ * 'bad-key' with the file.
+ */
 export async function rotateServiceAccountKeys(files: MasterFiles, phase: RotationPhase): Promise<void> {
   const keyPem = await readSecretIfPresent(files.serviceAccountsPrivateKey);
   if (keyPem === undefined)
     throw new CodedError('bad-key', `${files.serviceAccountsPrivateKey}: this host does not hold the key`);
   const waiting = await readSecretIfPresent(files.serviceAccountsNextKey);
-  // A crash has left the key that already signs.
+  // If the next key is already the signing key, a crash has prevented its removal.
   const nextPem = waiting === keyPem ? undefined : waiting;
   if (nextPem !== waiting) await rm(files.serviceAccountsNextKey, { force: true });
   const publicPem = publicPartOf(files.serviceAccountsPrivateKey, keyPem);
@@ -99,7 +105,8 @@ export async function rotateServiceAccountKeys(files: MasterFiles, phase: Rotati
 }
 
 /**
- * Also returns undefined for a mismatched certificate and key, which a crash can leave of a pair that is not in use.
+ * Like `loadIfPresent`, but returns undefined for a certificate and key that do not match. A crash can leave such a
+ * pair if it is not in use.
  */
 async function loadUnlessHalf(files: PairFiles): Promise<Authority | undefined> {
   try {

@@ -1,4 +1,4 @@
-/** Keys of service account tokens: the signing key, and the public keys of all accepted tokens. */
+/** Keys of service account tokens: the key that signs, and the public keys whose tokens are accepted. */
 import { createPrivateKey } from 'node:crypto';
 import { CodedError } from '../base/errors.ts';
 import type { InstallContext } from './authorities.ts';
@@ -6,7 +6,7 @@ import { generateKey, keyToPem, publicKeyToPem } from './certificate.ts';
 import { readIfPresent, readSecretIfPresent, writeWhole } from './files.ts';
 import type { MasterFiles } from './layout.ts';
 
-/** Throws CodedError 'bad-key'. */
+/** Creates missing keys. Throws CodedError 'bad-key'. */
 export async function ensureServiceAccountKeys(files: MasterFiles, context: InstallContext): Promise<void> {
   let keyPem = await readSecretIfPresent(files.serviceAccountsPrivateKey);
   if (keyPem === undefined) {
@@ -29,8 +29,8 @@ export function publicPartOf(path: string, keyPem: string): string {
 }
 
 /**
- * Adds a public key. During a rotation of the signing key this file contains several keys, as in OKD, so none is
- * removed.
+ * Adds a public key to the file. Other keys are kept, because the file contains several keys during a rotation, as in
+ * OKD.
  */
 async function addPublicKey(files: MasterFiles, publicPem: string): Promise<void> {
   const present = (await readIfPresent(files.serviceAccountsPublicKey)) ?? '';

@@ -16,8 +16,8 @@ const KEY_USAGES: ReadonlyMap<string, KeyUsage> = new Map([
 ]);
 
 /**
- * Signs for the Kubernetes signers with the cluster CA's key: serving certificates of kubelets with the authority
- * derived for them, all others with the cluster's own, as OKD's `openshift-signer`.
+ * Signs certificates for the signers of Kubernetes. Serving certificates of kubelets are signed by the authority that
+ * is derived for them. All other certificates are signed by the cluster's authority, as by OKD's `openshift-signer`.
  */
 export function createCertificateSigner(authority: Authority): CertificateSigner {
   let derived: Promise<Authority> | undefined;

@@ -1,6 +1,7 @@
 /**
- * PKCS #10 certificate signing requests (RFC 2986): created for the node's own keys, and parsed from untrusted clients.
- * forge parses the structure after a depth check, and node:crypto verifies the signature over the original bytes.
+ * PKCS #10 certificate signing requests (RFC 2986). They are created for keys of the node, and parsed from untrusted
+ * clients. forge parses the structure after a check of its depth. node:crypto verifies the signature over the original
+ * bytes.
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import type { CertificateRequestFacts } from '../api/kinds/identity/certificatesigningrequests/signer-port.ts';
@@ -21,7 +22,7 @@ import {
 const LABEL = 'CERTIFICATE REQUEST';
 const MAX_PEM_BYTES = 64 * 1024;
 const RSA_MIN_BITS = 2048;
-/** Go's TLS rejects larger keys, and verifying with them would allow a denial of service. */
+/** Maximum size of RSA keys. Go's TLS rejects larger keys, and their verification would permit a denial of service. */
 const RSA_MAX_BITS = 8192;
 const RSA_MAX_EXPONENT = 0x7fffffffn;
 const CURVE_BITS: ReadonlyMap<string, number> = new Map([
@@ -38,8 +39,8 @@ export interface SigningRequest extends CertificateRequestFacts {
 }
 
 /**
- * Parses an untrusted request and determines whether it could be signed. The signature is verified only for keys of an
- * accepted size, so the work is limited. Throws CodedError 'invalid-request' if it cannot be parsed.
+ * Parses an untrusted request and determines whether it could be signed. The signature is verified only if the key has
+ * an accepted size, so that the work is limited. Throws CodedError 'invalid-request' if the request cannot be parsed.
  */
 export function parseSigningRequest(pem: string): SigningRequest {
   try {
@@ -50,7 +51,7 @@ export function parseSigningRequest(pem: string): SigningRequest {
   }
 }
 
-/** A request for `key`, signed with it. */
+/** Creates a request for `key`, which also signs the request. */
 export function createSigningRequest(key: KeyObject, subject: Subject, names?: AlternativeNames): string {
   const attributes =
     names === undefined || isEmpty(names)
@@ -82,14 +83,15 @@ export function createSigningRequest(key: KeyObject, subject: Subject, names?: A
 
 export interface SigningOptions {
   readonly usages: readonly ('server' | 'client')[];
-  /** Depends on the key type by default. */
+  /** Default: depends on the type of the key. */
   readonly keyUsages?: readonly KeyUsage[];
   readonly validity: Validity;
 }
 
 /**
- * Signs the subject, the DNS, IP, e-mail and URI names and the key of a request, and no other content. The caller must
- * have approved them. Throws CodedError 'invalid-request' for a key, signature or name that must not be signed.
+ * Issues a certificate with the subject, the DNS, IP, e-mail and URI names and the key of a request. Other content of
+ * the request is ignored. The caller must have approved the request. Throws CodedError 'invalid-request' for a key,
+ * signature or name that must not be signed.
  */
 export function signRequest(authority: Authority, request: SigningRequest, options: SigningOptions): string {
   if (request.refusal !== undefined || request.publicKey === undefined) throw bad(request.refusal ?? 'it has no key');
@@ -200,7 +202,7 @@ function refusalOfSignature(
     : 'its signature does not match its public key';
 }
 
-/** Hash and key type by signature algorithm. Other algorithms (SHA-1, MD5) are rejected. */
+/** Hash and key type, by signature algorithm. Requests with other algorithms (SHA-1, MD5) are rejected. */
 const SIGNATURES: ReadonlyMap<string, { readonly hash: string | null; readonly keyType: string }> = new Map([
   [OID.ecdsaSha256, { hash: 'sha256', keyType: 'ec' }],
   [OID.ecdsaSha384, { hash: 'sha384', keyType: 'ec' }],
@@ -211,7 +213,10 @@ const SIGNATURES: ReadonlyMap<string, { readonly hash: string | null; readonly k
   [OID.ed25519, { hash: null, keyType: 'ed25519' }],
 ]);
 
-/** Attributes other than CN and O are not copied into certificates, because no Kubernetes identity uses them. */
+/**
+ * Reads the common name and the organizations of a subject. Other attributes are ignored, because no Kubernetes
+ * identity uses them.
+ */
 function readSubject(subject: Uint8Array): Pick<SigningRequest, 'commonName' | 'organizations'> {
   let commonName: string | undefined;
   const organizations: string[] = [];
@@ -287,7 +292,10 @@ function oidOf(element: Uint8Array | undefined): string {
   return der.readOid(contentOf(element));
 }
 
-/** Text of a PrintableString, UTF8String or IA5String. NUL and control characters are not allowed in a user name. */
+/**
+ * Text of a PrintableString, UTF8String or IA5String. NUL and control characters are rejected, because a user name must
+ * not contain them.
+ */
 function textOf(element: Uint8Array | undefined): string {
   const tag = element?.[0] ?? 0;
   if (element === undefined || (tag !== 0x0c && tag !== 0x13 && tag !== 0x16)) {

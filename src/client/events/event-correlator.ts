@@ -2,12 +2,15 @@ import type { Event } from '../../api/generated/core/v1.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 
 /**
- * Decides whether an event is written as new, counted on an earlier one, merged into a combined one, or dropped. This
- * bounds the cost of repeated events of a faulty pod. Pure; the recorder writes the events. Source: client-go's
- * EventCorrelator (spam filter, aggregator, logger), KEP-383.
+ * Decides whether an event is written as new, counted on an earlier event, merged into a combined event, or dropped.
+ * This limits the cost of repeated events of a faulty pod. The correlator performs no I/O; the recorder writes the
+ * events. Source: client-go's EventCorrelator (spam filter, aggregator, logger), KEP-383.
  */
 
-/** Per source and object: a burst of this many events, then one per five minutes. */
+/**
+ * Number of events that each source may report about an object in a burst. After a burst, one event per five minutes is
+ * permitted.
+ */
 const SPAM_BURST = 25;
 const SPAM_REFILL_PER_MS = 1 / 300_000;
 /** Number of different messages of one kind in the interval above which they are combined. */
@@ -43,7 +46,7 @@ export class EventCorrelator {
   readonly #similar = new BoundedMap<string, Similar>(MAX_ENTRIES);
   readonly #written = new BoundedMap<string, Written>(MAX_ENTRIES);
 
-  /** `event` must have count 1 and its own time stamps and name. */
+  /** Determines what is done with an event. `event` must have count 1, time stamps and a name. */
   correlate(event: Event, nowMs: number): Correlation {
     if (!this.#admit(subjectKey(event), nowMs)) return { action: 'drop' };
     const combined = this.#aggregate(event, nowMs);
@@ -64,7 +67,7 @@ export class EventCorrelator {
     return { action: 'count', event: counted, key };
   }
 
-  /** Call when the counted event had expired and was re-created under the name of `event`. */
+  /** Called if the counted event had expired and was created again with the name of `event`. */
   rewritten(key: string, event: Event): void {
     this.#remember(key, event);
   }

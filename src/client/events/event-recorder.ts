@@ -17,7 +17,7 @@ export interface EventRecorderOptions {
   readonly component: string;
   /** Node name, for components that run on a node. */
   readonly host?: string;
-  /** Delay before events are written, so that the work that they report is not slowed down. Default: 0. */
+  /** Delay before events are written, so that they do not slow down the work that they report. Default: 0. */
   readonly settleMs?: number;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -29,7 +29,7 @@ const MAX_QUEUED = 1000;
 /** Maximum number of attempts for an event while the server is unreachable. Source: client-go's maxTriesPerEvent. */
 const MAX_TRIES = 12;
 const RETRY_MS = 2_000;
-/** Default limit for the time that `stop` spends on writing the queued events. */
+/** Default time limit for `stop`, which writes the queued events. */
 const FLUSH_MS = 2_000;
 /** Upstream's limit for the message of an event. */
 const MAX_MESSAGE = 1024;
@@ -64,7 +64,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         await writeOnce(events, outcome, correlator);
         return;
       } catch (error) {
-        // Retry only if the server did not respond. A rejection (terminating namespace, forbidden) is final.
+        // A rejection by the server, for example in a terminating namespace, is final. The event is retried only if the
+        // server did not respond.
         const final = !isConnectionError(error) || tries >= MAX_TRIES || stopping.signal.aborted;
         if (final) {
           log.v(isNamespaceNotFound(error) ? 4 : 2, 'event not recorded', {
@@ -77,7 +78,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       try {
         await sleep(clock, RETRY_MS * (0.5 + random.random()), stopping.signal);
       } catch {
-        // Stopping: one last attempt, then continue with the next event.
+        // The recorder is stopping. This event gets one last attempt; then the next event is written.
       }
     }
   };
@@ -121,7 +122,7 @@ async function writeOnce(
     try {
       await events.create(event);
     } catch (error) {
-      // The response to an earlier attempt was lost; the event exists.
+      // The event exists: an earlier attempt has created it, but its response was lost.
       if (!isApiError(error, 'AlreadyExists')) throw error;
     }
     return;

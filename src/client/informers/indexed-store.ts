@@ -10,7 +10,10 @@ interface Index<T> {
 
 const NAMESPACE = '\0namespace';
 
-/** Objects by key, with secondary indexes. An index lookup costs as much as the number of matching objects. */
+/**
+ * Objects by key, with secondary indexes. The time of an index lookup is proportional to the number of matching
+ * objects.
+ */
 export class IndexedStore<T extends KubeObject> {
   readonly #objects = new Map<string, T>();
   readonly #indexes = new Map<string, Index<T>>();

@@ -12,20 +12,20 @@ export interface InformerFactoryDeps {
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Storage for informers with `lastKnown`; undefined disables it. */
+  /** Storage for informers with the option `lastKnown`; undefined disables the option. */
   readonly lastKnown?: LastKnown | undefined;
 }
 
 /**
- * Time after which the API server counts as unreachable. A reachable server responds sooner, and a starting one usually
- * does.
+ * Time without a response after which the API server counts as unreachable. A running API server responds sooner, and
+ * one that is starting usually does too.
  */
 const AWAY_MS = 3_000;
 
 interface Shared {
   readonly synced: Promise<void>;
   /**
-   * Whether the informer has ended because its kind was removed. If the kind is served again, a new informer is
+   * Whether the informer has stopped because its kind was removed. If the kind is served again, a new informer is
    * created.
    */
   readonly stopped: boolean;
@@ -66,7 +66,7 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
         options.reduce === undefined ? undefined : informers.size,
       ]);
       const known = informers.get(key);
-      // The key identifies the type, so the stored informer has type T.
+      // The key contains the type, so the stored informer has type T.
       if (known !== undefined && !known.stopped) return known as unknown as Informer<T>;
       const informer = new ReflectingInformer<T>(type, options, {
         resource: deps.client.resource(type),

@@ -17,52 +17,54 @@ export interface InformerDeps<T extends KubeObject> {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
-  /** If set, a copy of the objects may outlive the process. */
+  /** Storage for the last known objects; undefined if the objects are not stored. */
   readonly memory?: InformerMemory | undefined;
 }
 
 export interface InformerMemory {
   readonly lastKnown: LastKnown;
-  /** Called after the first list of an informer. */
+  /** Called when an informer has received its first list. */
   onListed(): void;
   /**
-   * Resolves when the API server has been unreachable for so long that the host continues with the last known objects.
+   * Resolves if the API server has been unreachable for so long that the host must continue with the last known
+   * objects.
    */
   away(signal: AbortSignal): Promise<void>;
 }
 
-/** Page size of lists; parsing a page must not block the event loop for long. */
+/** Number of objects per page of a list. It is limited, because the parsing of a page blocks the event loop. */
 const PAGE_SIZE = 500;
 /**
- * A watch is renewed after 5 to 10 minutes, as in client-go, so that clients are distributed over the servers again
- * after one was down.
+ * Minimum duration of a watch; the maximum is twice as long. As in client-go, watches are renewed, so that clients are
+ * distributed over all servers again after one was down.
  */
 const WATCH_MIN_SECONDS = 300;
-/** A watch that is silent for this long after its time-out counts as broken. */
+/** Time after the time-out of a watch at which the watch counts as broken if the server has not ended it. */
 const WATCH_GRACE_MS = 30_000;
 /**
- * A watch that ends sooner without an event counts as a failure, so that a faulty server does not cause a tight loop.
+ * Minimum duration of a watch without events. A shorter watch counts as a failure, so that a faulty server does not
+ * cause a tight loop.
  */
 const SHORT_WATCH_MS = 1_000;
 /** Interval between lists of an optional kind that the server does not serve. */
 const ABSENT_MS = 60_000;
-/** Kinds that are not served or not permitted are reported after this time. */
+/** Time after the start in which lists that are rejected with NotFound or Forbidden are not logged as errors. */
 const DEFINITIONS_MS = 60_000;
 
 /** Next operation of the informer. */
 type Position =
   /**
-   * List any state that is not older than `notOlderThan`. If it is undefined, the history after the last seen version
-   * is lost, so the newest state is listed.
+   * List any state that is not older than `notOlderThan`. Undefined means the newest state, because the history after
+   * the last version is lost.
    */
   | { readonly next: 'list'; readonly notOlderThan: string | undefined }
-  /** The continue token of a paged list expired: list the newest state in a single request. */
+  /** List the newest state in one request, because the continue token of a list with pages has expired. */
   | { readonly next: 'list-whole' }
   | { readonly next: 'watch'; readonly resourceVersion: string };
 
 /**
- * List and watch of one kind. Sources: Kubernetes API concepts, "Efficient detection of changes" (protocol);
- * client-go's Reflector (behaviour).
+ * Informer of one kind by list and watch. Sources: Kubernetes API concepts, "Efficient detection of changes"
+ * (protocol); client-go's Reflector (behaviour).
  */
 export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   readonly type: ResourceType<T>;
@@ -181,7 +183,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     };
     let page = await this.#deps.resource.list({
       ...selection,
-      // If pages expired before, list without pages: they would expire again.
+      // If pages have expired, the list is repeated without pages, because they would expire again.
       ...(position.next === 'list' ? { limit: PAGE_SIZE } : {}),
       ...(position.next === 'list' && position.notOlderThan !== undefined
         ? { resourceVersion: position.notOlderThan }
@@ -200,7 +202,10 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     return { next: 'watch', resourceVersion: page.metadata.resourceVersion ?? '0' };
   }
 
-  /** While no API server is reachable, provides the last known objects until the API server's list replaces them. */
+  /**
+   * If no API server is reachable, provides the last known objects until the first list of the API server replaces
+   * them.
+   */
   async #remember(): Promise<void> {
     const { memory, log } = this.#deps;
     const { lastKnown } = this.#options;
@@ -219,12 +224,15 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
       set: lastKnown.set,
       objects: objects.length,
     });
-    // The set was written by an informer of the same type.
+    // The cast is safe, because an informer of the same type has written the set.
     for (const object of objects) this.#upsert(object as T);
     this.#complete();
   }
 
-  /** Schedules writing the copy. The copy of an earlier process is kept until the API server has responded. */
+  /**
+   * Schedules a write of the objects to the storage. Until the API server has responded, the objects of an earlier
+   * process are kept.
+   */
   #save(): void {
     const { lastKnown } = this.#options;
     if (lastKnown === undefined || lastKnown.readOnly === true || !this.#hasListed) return;
@@ -242,7 +250,10 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     this.#markSynced();
   }
 
-  /** Replaces the contents of the store and notifies handlers of each change, including unobserved deletions. */
+  /**
+   * Replaces the contents of the store. Handlers are notified of each change, including deletions during an
+   * interruption.
+   */
   #replace(items: readonly T[]): void {
     this.#hasListed = true;
     this.#deps.memory?.onListed();
@@ -327,7 +338,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     } else if (sameUid(old, object)) {
       this.#notify((handler) => handler.updated?.(object, old));
     } else {
-      // The object was deleted and re-created while the watch was interrupted, so handlers get both events.
+      // The object was deleted and created again during an interruption of the watch, so handlers receive both events.
       this.#notify((handler) => handler.deleted?.(old));
       this.#notify((handler) => handler.added?.(object));
     }
@@ -342,7 +353,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     for (const handler of this.#handlers) this.#call(() => call(handler));
   }
 
-  /** An error in a handler must not end the watch for other handlers. */
+  /** Calls a handler. An error in the handler must not end the watch, because other handlers use it too. */
   #call(call: () => void): void {
     try {
       call();
@@ -371,11 +382,12 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     }
   }
 
-  /** Logs an error. Lost connections are logged by the transport. */
+  /** Logs an error of a list or watch. The transport logs lost connections. */
   #explain(what: 'list' | 'watch', error: unknown): void {
     const { clock, log } = this.#deps;
     const fields = { kind: this.type.kind, error: messageOf(error) };
-    // A starting cluster serves and permits some kinds only after controllers have created definitions and roles.
+    // While a cluster starts, some kinds are served and permitted only after controllers have created definitions and
+    // roles.
     const isRefused = isApiError(error, 'NotFound') || isApiError(error, 'Forbidden');
     const isEarly = isRefused && clock.monotonicMs() - this.#startedMs < DEFINITIONS_MS;
     if (isConnectionError(error) || isGone(error) || isEarly) log.v(3, `${what} interrupted`, fields);
@@ -384,8 +396,8 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
 }
 
 /**
- * Whether the requested version is outside the server's history: too old (410) or, after a restore from a backup, newer
- * than all it has. In both cases the newest state must be listed.
+ * Whether the requested version is not in the server's history: it is too old (410), or newer than all versions after a
+ * restore from a backup. In both cases, the newest state must be listed.
  */
 function isGone(error: unknown): boolean {
   if (isApiError(error, 'Expired') || isApiError(error, 'Gone')) return true;

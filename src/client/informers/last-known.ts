@@ -1,7 +1,7 @@
 /**
- * Last known objects of the API server on the host's disk. A host that starts while no API server is reachable
- * continues with them. Sets of objects are read once and written in batches, and only if they changed, to reduce wear
- * of flash memory.
+ * Last known objects of the API server, on the host's disk. A host that starts while no API server is reachable
+ * continues with these objects. To reduce wear of flash memory, each set of objects is read once, and written in
+ * batches and only if it has changed.
  */
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -14,9 +14,9 @@ import type { SealedFiles } from './sealed-files-port.ts';
 export type Pace = 'soon' | 'calm';
 
 export interface LastKnown {
-  /** Objects of a set; undefined if there is none or it is unusable, which is logged. Never rejects. */
+  /** Objects of a set; undefined if the set does not exist or cannot be used. The latter is logged. Never rejects. */
   read(set: string): Promise<readonly KubeObject[] | undefined>;
-  /** Marks a set as changed. `content` is called when the set is written. */
+  /** Schedules a write of a changed set. `content`: returns the objects when the set is written. */
   keep(set: string, content: () => readonly unknown[], pace: Pace): void;
   /** Writes pending sets and ignores later changes. */
   stop(): Promise<void>;
@@ -35,7 +35,7 @@ const PACES: Readonly<Record<Pace, { readonly delayMs: number; readonly interval
 };
 /** Version of the file format. */
 const FORM = 1;
-/** Upper bound for a set. Ten thousand services with their endpoints need less. */
+/** Maximum number of objects in a set. Ten thousand Services with their endpoints need fewer. */
 const MAX_OBJECTS = 50_000;
 const MAX_BYTES = 32 * 1024 * 1024;
 /** Objects that are processed in one turn of the event loop. */
@@ -47,7 +47,7 @@ interface Waiting {
   timer: Timer | undefined;
   writing: Promise<void> | undefined;
   writtenAtMs: number;
-  /** Last failure; the same failure is logged once. */
+  /** Message of the last failure, so that the same failure is logged only once. */
   problem: string | undefined;
 }
 
@@ -124,7 +124,7 @@ class SealedLastKnown implements LastKnown {
       const problem = messageOf(error);
       if (problem !== waiting.problem) log.warn('last known state not written', { set, error: problem });
       waiting.problem = problem;
-      // A set that is too large is removed, because the stored one may be arbitrarily old.
+      // If a set is too large, the stored set is removed, because it would become arbitrarily old.
       if (error instanceof CodedError && error.code === 'too-large')
         await files.remove(set).catch(ignore('the failed write is logged, and is repeated'));
     }
@@ -166,7 +166,7 @@ class SealedLastKnown implements LastKnown {
   }
 }
 
-/** The object without fields that the API server changes although the content is the same. */
+/** The object without metadata that changes at every write, even if the content is the same. */
 export function withoutVersions<T extends KubeObject>(object: T): T {
   const { managedFields: _, resourceVersion: __, ...metadata } = object.metadata ?? {};
   return { ...object, metadata };

@@ -1,4 +1,4 @@
-/** Informers for single objects, for components that may only read objects that are referenced by others. */
+/** Informers of single objects, for components that may read only objects to which other objects refer. */
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import type { Informer, InformerFactory } from '../types.ts';
 
@@ -8,20 +8,20 @@ export class NamedInformers<T extends KubeObject> {
   readonly #changed: () => void;
   readonly #followed = new Map<string, { readonly informer: Informer<T>; readonly unsubscribe: () => void }>();
 
-  /** `changed` is called for every change of a followed object. */
+  /** `changed`: called for every change of a followed object. */
   constructor(open: InformerFactory['informer'], type: ResourceType<T>, changed: () => void) {
     this.#open = open;
     this.#type = type;
     this.#changed = changed;
   }
 
-  /** Follows exactly the objects `wanted` (`NAMESPACE/NAME`); other informers are stopped. */
+  /** Follows exactly the objects in `wanted`, as `NAMESPACE/NAME`. Informers of other objects are stopped. */
   follow(wanted: ReadonlySet<string>): void {
     for (const key of this.#followed.keys()) if (!wanted.has(key)) this.#end(key);
     for (const key of wanted) if (!this.#followed.has(key)) this.#begin(key);
   }
 
-  /** Undefined if the object does not exist or is not synced yet (`synced`). */
+  /** A followed object; undefined if it does not exist or is not synced yet. */
   get(key: string): T | undefined {
     return this.#followed.get(key)?.informer.get(key);
   }

@@ -1,6 +1,6 @@
 /**
- * Streams of a client that share one HTTP/2 connection (RFC 9113), as in client-go. A watch then needs no connection of
- * its own, whose TLS state and buffers take about 100 KB at each end.
+ * Streams of a client that share one HTTP/2 connection (RFC 9113), as in client-go. A separate connection for each
+ * watch would need about 100 KB for TLS state and buffers on each side.
  */
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, connect as openSession } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
@@ -19,13 +19,13 @@ export interface StreamRequest {
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly body: string | null;
   readonly signal: AbortSignal | undefined;
-  /** Called when the request is written. If it throws, the request fails. */
+  /** Called immediately before the request is written. If the function throws, the request fails. */
   readonly beforeSend: (() => void) | undefined;
 }
 
 export interface SharedStreamsOptions {
   readonly origin: string;
-  /** Connector that offers `h2` and `http/1.1`. */
+  /** Connects with the ALPN protocols `h2` and `http/1.1`. */
   readonly connect: buildConnector.connector;
   readonly clock: Clock;
   /** Time-out in milliseconds for the response headers. */
@@ -33,20 +33,20 @@ export interface SharedStreamsOptions {
 }
 
 /**
- * After this time new streams use a new connection, so that clients are distributed over the servers again after one
- * was down.
+ * Age of a connection after which new streams use a new connection, so that clients are distributed over all servers
+ * again after one was down.
  */
 const MAX_AGE_MS = 300_000;
-/** Stream limit until the server has sent its own. */
+/** Maximum number of streams until the server has sent its limit. */
 const STREAMS_AT_FIRST = 100;
 /**
- * Flow-control window of a stream, much smaller than the connection's, so that a slow reader does not block other
- * streams.
+ * Flow-control window of a stream. It is much smaller than that of the connection, so that a slow reader does not block
+ * other streams.
  */
 const STREAM_WINDOW = 1 << 20;
 const CONNECTION_WINDOW = 64 << 20;
 
-/** Streams with one set of credentials. */
+/** Streams that use the same set of credentials. */
 export class SharedStreams {
   readonly #options: SharedStreamsOptions;
   readonly #sessions = new Set<ClientHttp2Session>();
@@ -59,7 +59,8 @@ export class SharedStreams {
   }
 
   /**
-   * Undefined if the server does not support HTTP/2; the request was not sent then. Rejects with the connection error.
+   * Sends a request. Undefined if the server does not support HTTP/2; then the request was not sent. Rejects with the
+   * error of the connection.
    */
   async request(request: StreamRequest): Promise<StreamAnswer | undefined> {
     const session = await this.#session();
@@ -77,7 +78,7 @@ export class SharedStreams {
     return this.#answer(stream);
   }
 
-  /** Open streams finish; new requests are rejected. */
+  /** Rejects new requests. Open streams can finish. */
   close(): void {
     this.#closed = true;
     for (const session of this.#sessions) session.close();
@@ -133,7 +134,7 @@ export class SharedStreams {
       aging.cancel();
       this.#sessions.delete(session);
     });
-    // Its streams fail too, and their readers handle the error.
+    // The error also ends the connection's streams, and their readers handle it.
     session.on('error', () => session.destroy());
     session.setLocalWindowSize(CONNECTION_WINDOW);
     return session;
@@ -164,7 +165,7 @@ export class SharedStreams {
         late.cancel();
         resolve({ statusCode, headers, body: wholly(stream) });
       });
-      // This listener remains, because a reader that stopped early no longer listens.
+      // This listener is never removed: after a reader has stopped, no other listener handles errors of the stream.
       stream.on('error', (error) => {
         late.cancel();
         reject(error);
@@ -177,7 +178,10 @@ export class SharedStreams {
   }
 }
 
-/** Node ends the streams of a broken connection as if they were complete, so completeness is checked here. */
+/**
+ * Yields the body and throws if it is incomplete. When a connection breaks, Node ends its streams as if they were
+ * complete.
+ */
 async function* wholly(stream: ClientHttp2Stream): AsyncGenerator<Uint8Array> {
   yield* stream;
   if (stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR) throw cutOff();

@@ -3,18 +3,18 @@ import type { Informer } from '../types.ts';
 
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
-/** Tracks whether other hosts compete for the same lease. With a single master there is only one candidate. */
+/** Determines whether other hosts compete for the same lease. With a single master, there is only one candidate. */
 export class Competition {
   readonly #masters = new Set<string>();
   readonly #listeners = new Set<() => void>();
   #alone = false;
 
-  /** Whether exactly one master is known. */
+  /** Whether exactly one master exists. False while the number is unknown. */
   get alone(): boolean {
     return this.#alone;
   }
 
-  /** Counts the masters among these nodes until the returned function is called. Afterwards the number is unknown. */
+  /** Counts the masters among `nodes` until the returned function is called. After that, the number is unknown. */
   follow(nodes: Informer<Node>): () => void {
     const count = (): void => this.#become(nodes.hasListed && this.#masters.size === 1);
     const seen = ({ metadata }: Node): void => {

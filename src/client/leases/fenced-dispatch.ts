@@ -22,7 +22,7 @@ class CheckedHandler extends DecoratorHandler {
 }
 
 /**
- * Checks the fence when the request is written to the connection, because the process may have been suspended while the
+ * Checks the fence again when a request is written to the connection. The process may have been suspended while the
  * request was queued.
  */
 export function checkedAtSend(dispatcher: Dispatcher, fence: WriteFence): Dispatcher {

@@ -14,20 +14,21 @@ export interface LeaderElectorOptions {
   readonly client: ApiClient;
   readonly namespace: string;
   readonly name: string;
-  /** Unique among the candidates: host name and a random part. */
+  /** Identity that is unique among the candidates, such as the host name with a random suffix. */
   readonly identity: string;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
   /**
-   * Duration of the lease: other candidates wait this long after the last renewal that they observed. Default: 15,000.
+   * Duration of the lease: time for which other candidates wait after the last renewal that they have observed.
+   * Default: 15,000.
    */
   readonly leaseDurationMs?: number;
-  /** The leader gives up if it cannot renew the lease for this long. Default: 10,000. */
+  /** Time after the last renewal at which the leader gives up. Default: 10,000. */
   readonly renewDeadlineMs?: number;
   /** Interval between attempts. Default: 2,000. */
   readonly retryPeriodMs?: number;
-  /** If there is no other candidate, the lease is renewed rarely, with the times of `SOLE`. */
+  /** If it reports a single candidate, the lease is renewed rarely, with the times of `SOLE`. */
   readonly competition?: Competition;
 }
 
@@ -38,27 +39,28 @@ interface LeaseTimes {
 }
 
 /**
- * Times for a single master: no other candidate reads the renewals, and its next process has the same identity. Source:
- * LeaderElectionSNOConfig in pkg/config/leaderelection of openshift/library-go.
+ * Times for a single master. Renewals are rare, because no other candidate reads them. The next process of this master
+ * has the same identity, so it does not wait for the end of the lease. Source: LeaderElectionSNOConfig in
+ * pkg/config/leaderelection of openshift/library-go.
  */
 const SOLE: LeaseTimes = { leaseDurationMs: 270_000, renewDeadlineMs: 240_000, retryPeriodMs: 60_000 };
 
 export interface FencedLeaderElector extends LeaderElector {
-  /** Rejects writes of the leader's client when the lease is no longer held (`FenceableClient.fenced`). */
+  /** Fence for the leader's client (`FenceableClient.fenced`). It rejects writes when the lease is no longer held. */
   readonly fence: WriteFence;
 }
 
 const JITTER = 1.2;
 /**
- * Retry interval while no API server responds. In this time no other candidate can hold the lease, and a short interval
- * speeds up the start of a host.
+ * Retry interval while no API server responds. It is short to speed up the start of a host; no other candidate can
+ * acquire the lease in this time.
  */
 const KNOCK_MS = 100;
 
 /**
- * Leader election through a Lease, compatible with client-go's leaderelection: same record, same timing, released on
- * shutdown. Standbys watch the lease and take a released one immediately. Writes through a client that is fenced by
- * `fence` end at the renew deadline, before another candidate can become leader.
+ * Leader election through a Lease. It is compatible with client-go's leaderelection: same record, same timing, release
+ * on shutdown. Standbys watch the lease and acquire it immediately after its release. Writes through a client with this
+ * elector's `fence` are rejected from the renew deadline on, before another candidate can become leader.
  */
 export function createLeaderElector(options: LeaderElectorOptions): FencedLeaderElector {
   return new LeaseElector(options);
@@ -78,7 +80,7 @@ class LeaseElector implements FencedLeaderElector {
   readonly #lease: LeaseLock;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  /** Renewal in progress; a release must wait for it. */
+  /** Renewal in progress. The lease must not be released before it has ended. */
   #renewal: Promise<unknown> = Promise.resolve();
 
   constructor(options: LeaderElectorOptions) {
@@ -139,7 +141,7 @@ class LeaseElector implements FencedLeaderElector {
         let pauseMs = this.#retryPeriodMs;
         try {
           if (await this.#hold()) return;
-          // Watch again when the server ends the watch. Without permission to watch, polling continues.
+          // The watch is started again when the server ends it. Without permission to watch, only polling is used.
           watching ??= this.#watch(signal, () => freed.abort()).finally(() => {
             watching = undefined;
           });
@@ -156,7 +158,7 @@ class LeaseElector implements FencedLeaderElector {
     }
   }
 
-  /** Waits, but returns early when the lease is released. */
+  /** Waits for `ms`. Returns early if the lease is released. */
   async #pause(ms: number, freed: AbortSignal): Promise<void> {
     await sleep(this.#clock, ms, AbortSignal.any([this.#stopping.signal, freed])).catch((reason: unknown) => {
       if (this.#stopping.signal.aborted) throw reason;
@@ -171,7 +173,7 @@ class LeaseElector implements FencedLeaderElector {
     }
   }
 
-  /** Returns the milliseconds until the next attempt. */
+  /** Logs a failed attempt. Returns the milliseconds until the next attempt. */
   #noteFailure(error: unknown): number {
     const away = isConnectionError(error);
     const expected = away || isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists');
@@ -179,14 +181,17 @@ class LeaseElector implements FencedLeaderElector {
     return away ? Math.min(this.#retryPeriodMs, KNOCK_MS) : this.#retryPeriodMs;
   }
 
-  /** Returns if the lease could not be renewed in time. Throws the signal's reason. */
+  /**
+   * Renews the lease repeatedly. Returns if the lease could not be renewed in time. Throws the reason of `signal` if it
+   * is aborted.
+   */
   async #renew(signal: AbortSignal): Promise<void> {
     let pauseMs = this.#written.retryPeriodMs;
     for (;;) {
       await this.#rest(Math.min(pauseMs, Math.max(0, this.fence.leftMs)), signal);
       if (this.fence.leftMs <= 0) return;
       const deadline = new AbortController();
-      // A hanging request must not delay the end of leadership beyond the deadline.
+      // The request is not awaited beyond the deadline, because a request that hangs must not prolong the leadership.
       const attempt = this.#hold().then(
         (held) => ({ held }),
         (error: unknown) => ({ error }),
@@ -206,7 +211,8 @@ class LeaseElector implements FencedLeaderElector {
   }
 
   /**
-   * Waits, but returns early when candidates appear or disappear, because the lease must be written with other times.
+   * Waits for `ms`. Returns early if candidates appear or disappear, because the lease must then be written with other
+   * times.
    */
   async #rest(ms: number, signal: AbortSignal): Promise<void> {
     const early = new AbortController();
@@ -240,7 +246,7 @@ class LeaseElector implements FencedLeaderElector {
     const lost = new AbortController();
     const over = new AbortController();
     const signal = AbortSignal.any([lost.signal, this.#stopping.signal]);
-    // Renewal continues while the leader's work stops, because its last writes need the lease.
+    // The renewal continues while the leader's work stops, because the last writes of that work need the lease.
     const renewing = this.#renew(over.signal).then(
       () => {
         this.#log.error('lease lost', { lock, identity: this.#identity });

@@ -16,8 +16,8 @@ export interface LeaseLockOptions {
 }
 
 /**
- * A Lease as one candidate sees it, with client-go's record. Changes of the lease are timed by the local monotonic
- * clock, because its time stamps come from other clocks.
+ * A Lease from the point of view of one candidate. The record is that of client-go. Changes of the lease are measured
+ * by the local monotonic clock, because the time stamps in the lease come from clocks of other hosts.
  */
 export class LeaseLock {
   readonly #options: LeaseLockOptions;
@@ -32,7 +32,7 @@ export class LeaseLock {
     this.lock = `${options.namespace}/${options.name}`;
   }
 
-  /** Milliseconds until another candidate may take the lease, as far as is known locally. */
+  /** Milliseconds until another candidate may acquire the lease, according to the last known state. */
   get expiresInMs(): number {
     const leftMs = this.#changedMs + durationMs(this.#lease?.spec) - this.#options.clock.monotonicMs();
     return isFree(this.#lease?.spec) ? 0 : Math.max(0, leftMs);
@@ -56,7 +56,7 @@ export class LeaseLock {
     try {
       this.#observe(await this.#leases.update({ ...base, spec: this.#record(base.spec, now, leaseDurationMs) }));
     } catch (error) {
-      // Another candidate wrote or deleted the lease. The next attempt starts from its current state.
+      // Another candidate has written or deleted the lease. The next attempt uses its current state.
       if (!isApiError(error, 'Conflict') && !isApiError(error, 'NotFound')) throw error;
       await this.#refresh();
       const present = this.#lease;
@@ -66,7 +66,7 @@ export class LeaseLock {
     return true;
   }
 
-  /** Releases the lease if this candidate holds it; returns whether it did. Throws ApiError. */
+  /** Releases the lease if this candidate holds it. Resolves with whether the lease was held. Throws ApiError. */
   async release(): Promise<boolean> {
     const lease = this.#lease;
     if (lease === undefined || !this.#isHolder(lease)) return false;
@@ -82,7 +82,7 @@ export class LeaseLock {
     return true;
   }
 
-  /** Watches the lease until the server ends the watch. Calls `freed` when it has no holder. Throws ApiError. */
+  /** Watches the lease until the server ends the watch. Calls `freed` when the lease has no holder. Throws ApiError. */
   async watch(signal: AbortSignal, freed: () => void): Promise<void> {
     const { name, namespace } = this.#options;
     const resourceVersion = this.#lease?.metadata?.resourceVersion;

@@ -1,19 +1,19 @@
 import { ApiError } from '../../api/meta/status.ts';
 import type { Clock } from '../../base/clock.ts';
 
-/** Permits writes only while a lease is certainly held. */
+/** Permits writes only while it is certain that a lease is held. */
 export interface WriteFence {
   /** Throws ApiError 'ServiceUnavailable' if the lease is not held or was not renewed in time. */
   check(): void;
-  /** Aborts when the lease is lost, which ends writes in progress. Undefined while the lease is not held. */
+  /** Aborts writes in progress when the lease is lost. Undefined while the lease is not held. */
   readonly lost: AbortSignal | undefined;
 }
 
 /**
- * Fence of one candidate. A renewal counts from the time at which its request was sent; the API server's later time can
- * only make the lease last longer. When a suspended process (SIGSTOP, suspended host) continues, the fence is closed
- * before any timer fires. The check reads both clocks, because the monotonic clock may stand still while the host is
- * suspended.
+ * Fence of one candidate. A renewal counts from the time at which its request was sent. The API server handles the
+ * request later, so the lease never ends earlier than this count. When a suspended process (SIGSTOP, suspended host)
+ * continues, the fence is closed before any timer fires. The check reads both clocks, because the monotonic clock may
+ * stand still while the host is suspended.
  */
 export class LeaseFence implements WriteFence {
   readonly #clock: Clock;
@@ -31,8 +31,8 @@ export class LeaseFence implements WriteFence {
   }
 
   /**
-   * Remaining milliseconds of the last renewal by the monotonic clock, so that a change of the wall clock does not end
-   * the lease.
+   * Milliseconds left of the last renewal, by the monotonic clock, so that a change of the wall clock does not end the
+   * lease.
    */
   get leftMs(): number {
     if (this.#renewed === undefined) return 0;
@@ -48,20 +48,23 @@ export class LeaseFence implements WriteFence {
     throw new ApiError('ServiceUnavailable', `lease ${this.#lock} ${state}; the write was not sent`);
   }
 
-  /** Time to pass to `renewed`; take it before the request is sent. */
+  /** Current time for `renewed`. The caller reads it before it sends the request. */
   now(): { readonly monotonicMs: number; readonly wallMs: number } {
     return { monotonicMs: this.#clock.monotonicMs(), wallMs: this.#clock.nowMs() };
   }
 
-  /** `holdMs`: how long writes are permitted; shorter than the lease. */
+  /**
+   * Records a renewal. `sent`: time at which the request was sent. `holdMs`: time for which writes are permitted; it is
+   * shorter than the lease.
+   */
   renewed(sent: { readonly monotonicMs: number; readonly wallMs: number }, holdMs: number): void {
-    // A late response must not shorten the time of a newer renewal.
+    // A response that arrives late must not replace a newer renewal.
     if (this.#renewed !== undefined && sent.monotonicMs < this.#renewed.monotonicMs) return;
     this.#renewed = { ...sent, holdMs };
     this.#lost ??= new AbortController();
   }
 
-  /** Rejects later writes. Used for an orderly end when no writes are in progress. */
+  /** Rejects later writes. Used at an orderly end, when no writes are in progress. */
   close(): void {
     this.#renewed = undefined;
     this.#lost = undefined;
