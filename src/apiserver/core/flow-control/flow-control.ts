@@ -307,7 +307,7 @@ export class FlowControl<T> {
     return best;
   }
 
-  /** True after the last `dispatch` if a request waits only for the next turn. */
+  /** True if the last `dispatch` skipped a level only because the level has used its share of the turn. */
   get pressed(): boolean {
     return this.#pressed;
   }

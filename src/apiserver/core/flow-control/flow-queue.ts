@@ -101,7 +101,7 @@ export class RequestList<T> {
 export class FlowQueue<T> {
   readonly index: number;
   readonly waiting = new RequestList<T>();
-  /** Progress (`r`) at which its next request would start if every queue had an equal share. */
+  /** Progress (`QueueSet.r`) at which the next request of this queue would start if every queue had an equal share. */
   nextDispatchR = 0;
   executing = 0;
   seatsInUse = 0;

@@ -27,7 +27,7 @@ export function dealHand(hash: bigint, deck: number, hand: number): number[] {
   for (let left = deck; dealt.length < hand; left--) {
     let card = Number(rest % BigInt(left));
     rest /= BigInt(left);
-    // Index among the remaining queues, converted to an index among all.
+    // `card` is an index among the remaining queues. The loop converts it to an index among all queues.
     for (const earlier of [...dealt].sort((a, b) => a - b)) if (card >= earlier) card += 1;
     dealt.push(card);
   }

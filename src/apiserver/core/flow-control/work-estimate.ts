@@ -22,7 +22,7 @@ export interface ListWork {
   readonly selective: boolean;
 }
 
-/** Seats of a list, or of a watch that starts with one. `maxSeats`: limit per request in the level. */
+/** Seats of a list, or of a watch that starts with a list. `maxSeats`: limit per request in the level. */
 export function estimateList({ stored, limit, fromCache, selective }: ListWork, maxSeats: number): WorkEstimate {
   const shown = limit === undefined ? stored : Math.min(limit, stored);
   const processed = fromCache ? stored : selective ? stored + shown : 2 * shown;

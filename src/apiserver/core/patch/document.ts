@@ -39,7 +39,7 @@ export function clone(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map((item) => clone(item));
   const keys = Object.keys(value);
   if (keys.length > MANY) return cloneMany(value, keys);
-  // A spread copies the hidden class at once, and `__proto__` as an ordinary field.
+  // A spread keeps the hidden class of the object, and copies `__proto__` as an ordinary field.
   const copy: JsonObject = { ...value };
   for (const key of keys) {
     const own = copy[key];

@@ -47,7 +47,7 @@ export function changesByVersion(
   };
 }
 
-/** `merged` without the fields that `last` owned in its version and no manager owns any more in any version. */
+/** Removes from `merged` the fields that `last` owned in its version and that no manager owns in any version. */
 export function prunedAcross(
   versions: Versions,
   merged: JsonObject,

@@ -1,6 +1,6 @@
 /**
- * Merge behaviour of values by their schema. Without a schema (custom resources without one, RawExtension) objects are
- * merged field by field and lists are atomic, as in upstream's deduced schema.
+ * Merge behaviour of values by their schema. For values without a schema (some custom resources, RawExtension), objects
+ * are merged field by field and lists are atomic, as in upstream's deduced schema.
  */
 import type { ListNode, SchemaNode } from '../../../api/schema/node.ts';
 import { field, isObject, isScalar, type JsonObject, type JsonValue, setField } from './document.ts';

@@ -31,7 +31,9 @@ export class BackwardsWriter {
     this.varint(field * 8 + wireType);
   }
 
-  /** Writes the header of a field that contains everything written since the writer had `length`. */
+  /**
+   * Writes the header of a field. Its content is everything that was written after the writer had the given `length`.
+   */
   enclose(field: number, length: number): void {
     this.varint(this.length - length);
     this.tag(field, 2);

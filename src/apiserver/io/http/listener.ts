@@ -63,7 +63,7 @@ Object.defineProperty(Http2Response.prototype, 'destroyed', {
  */
 const isHttp2 = (request: unknown): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
-/** The compatibility API of HTTP/2 has the members of HTTP/1.1 that are used. */
+/** Node's compatibility API of HTTP/2 has all members of HTTP/1.1 requests and responses that the API server uses. */
 const requestOf = (request: IncomingMessage | Http2ServerRequest): HttpRequest => request as unknown as HttpRequest;
 const responseOf = (response: ServerResponse | Http2ServerResponse | WebSocketAnswer): HttpResponse =>
   response as unknown as HttpResponse;

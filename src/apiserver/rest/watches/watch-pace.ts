@@ -23,7 +23,7 @@ export interface PacedWatch {
   readonly connection: object;
   /** Identity of the kind. Consecutive lines of the same kind may be joined. */
   readonly source: object;
-  /** Writes that the watch may make without a pause, as of `creditedMs`. Maintained by this class. */
+  /** Writes that the watch may make without a pause, at the time `creditedMs`. Maintained by WatchPace. */
   credits: number;
   creditedMs: number;
   put(lines: Buffer): void;
