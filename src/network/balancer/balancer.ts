@@ -31,7 +31,7 @@ export interface NodeBalancerDeps {
 }
 
 export interface NodeBalancer {
-  /** Resolves with the port. Rejects with CodedError 'address-in-use' or 'listen'. */
+  /** Starts to listen and resolves with the port. Rejects with CodedError 'address-in-use' or 'listen'. */
   start(): Promise<{ readonly port: number }>;
   /**
    * Replaces the addresses that one source reports: the API, or the gossip ring. Addresses have the form `host:port`;
@@ -44,7 +44,8 @@ export interface NodeBalancer {
   addressesChanged(isOwn: (address: string) => boolean): void;
   backends(): readonly Backend[];
   /**
-   * Resets open connections. `handOver`: another process keeps the port open until the next start of this host process.
+   * Resets open connections. With `handOver`, a keeper process keeps the port open until the next start of this host
+   * process.
    */
   stop(options?: { readonly handOver: boolean }): Promise<void>;
 }
@@ -158,7 +159,7 @@ class Balancer implements NodeBalancer {
       .filter((target) => target === local?.target || isRemote(target) || parseTarget(target)?.port !== port);
   }
 
-  /** Probes all servers. With a single server there is no choice, so it is not probed. */
+  /** Probes all servers. A single server is not probed, because there is no other server to choose. */
   #probeAll(): void {
     const backends = this.backends();
     for (const [target, { timer }] of this.#probing) {

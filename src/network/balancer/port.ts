@@ -3,7 +3,9 @@ import type { Finding } from './core/port.ts';
 
 /** Decisions for the listener. All calls are synchronous and must not throw. */
 export interface Routing {
-  /** Next server to try. Undefined when none is left; the client's connection is then reset. */
+  /**
+   * Returns the next server to try; undefined when no server is left, in which case the client's connection is reset.
+   */
   choose(tried: ReadonlySet<string>): string | undefined;
   /** `opened` is called when a connection to `target` is attempted, `closed` when it failed or ended. */
   opened(target: string): void;
@@ -34,7 +36,7 @@ export interface BalancedListener {
   resetFrom(isOwn: (address: string) => boolean): void;
   /**
    * Transfers the listening socket to another process, which forwards new connections to `targets`. Ends each
-   * connection between two requests, the rest after some seconds. Closes the socket where a transfer is not possible.
+   * connection between two requests, or after some seconds. If a transfer is not possible, the socket is closed.
    */
   handOver(targets: readonly string[]): Promise<void>;
   /** Resets open connections. */
@@ -47,12 +49,12 @@ export interface TcpBalancing {
 }
 
 export interface ReadinessProbe {
-  /** Never rejects. Ends within some seconds. */
+  /** Probes a server within some seconds. Never rejects. */
   probe(target: string): Promise<{ readonly finding: Finding; readonly detail: string }>;
   close(): void;
 }
 
-/** The addresses known at the last start. */
+/** Stores the addresses of API servers for the next start. */
 export interface SavedTargets {
   load(): Promise<readonly string[]>;
   save(targets: readonly string[]): Promise<void>;

@@ -18,7 +18,7 @@ import { Responder, type RouteNames } from './responder.ts';
 import { CONFIG_NAME, CONFIG_NAMESPACE, clusterConfigOf } from './stub-domains.ts';
 
 export interface DnsConfig {
-  /** The cluster's domain, lower case. */
+  /** The cluster's domain in lower case. */
   readonly zone: string;
   /** TTL in seconds of the cluster's own records. */
   readonly ttlSeconds: number;
@@ -31,7 +31,7 @@ export interface DnsConfig {
   readonly podRanges: readonly string[];
   /** All addresses of this host including loopback, which may send queries. */
   readonly hostAddresses: () => readonly string[];
-  /** Upstream servers. Undefined: the servers of `hostServers`. */
+  /** Upstream servers; if undefined, the servers of `hostServers`. */
   readonly upstreams: readonly UpstreamServer[] | undefined;
   readonly stubDomains: ReadonlyMap<string, readonly UpstreamServer[]>;
   readonly routes?: RouteNames | undefined;
@@ -60,8 +60,8 @@ export interface DnsServer {
    */
   start(): Promise<void>;
   /**
-   * `keepAddress` keeps the addresses during a restart of the host process, so that queries of pods do not leave the
-   * host.
+   * Stops the server. With `keepAddress` the addresses remain during a restart of the host process, so that queries of
+   * pods do not leave the host.
    */
   stop(options?: { readonly keepAddress?: boolean }): Promise<void>;
 }
@@ -233,7 +233,7 @@ class ClusterDnsServer implements DnsServer {
         log.warn('resolver configuration of the host not read', { error: messageOf(error) });
         return [];
       }));
-    // Forwarding to an own address would be a loop.
+    // A query forwarded to one of the server's own addresses would loop.
     const isOwn = ({ address, port }: UpstreamServer): boolean =>
       port === config.port && config.addresses.includes(address);
     const servers = chosen.filter((server) => !isOwn(server));

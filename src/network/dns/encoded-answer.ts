@@ -8,16 +8,16 @@ export interface EncodedAnswer {
   readonly answers: readonly Uint8Array[];
   readonly authorities: readonly Uint8Array[];
   readonly additionals: readonly Uint8Array[];
-  /** All sections. */
+  /** Records of all sections. */
   readonly body: Uint8Array;
   /**
-   * For several addresses: the records twice, so that a slice can start with any of them. `size` is the length of one
-   * copy.
+   * Only for several address records of equal length. `twice` contains all records twice, so that a slice can start
+   * with any record. `size` is the length of one record.
    */
   readonly rotation: { readonly twice: Uint8Array; readonly size: number } | undefined;
 }
 
-/** UDP size that this server accepts and the maximum that it sends. Source: DNS flag day 2020. */
+/** Maximum UDP size that this server advertises and sends. Source: DNS flag day 2020. */
 export const UDP_BYTES = 1_232;
 export const TCP_BYTES = 65_535;
 const OPT_BYTES = 11;
@@ -31,17 +31,20 @@ export interface Sections {
   readonly answers: readonly DnsRecord[];
   readonly authorities: readonly DnsRecord[];
   readonly additionals: readonly DnsRecord[];
-  /** Answers from another server, placed after the own ones. */
+  /** Answers from another server, which are placed after this server's answers. */
   readonly foreign?: readonly Uint8Array[];
 }
 
 export interface QueriedName {
-  /** Lower case, as written by `questionName`. */
+  /** Name in lower case, as written by `questionName`. */
   readonly name: string;
   readonly questionEnd: number;
 }
 
-/** Owner names that are a suffix of the name in the question become compression pointers. */
+/**
+ * Encodes the sections of a response. An owner name that is a suffix of the question's name becomes a compression
+ * pointer.
+ */
 export function encodeAnswer(codec: DnsCodec, question: QueriedName, sections: Sections): EncodedAnswer {
   const encode = (record: DnsRecord): Uint8Array =>
     Buffer.concat([ownerOf(codec, question, record.name), codec.encodeRecord(record)]);
@@ -92,7 +95,7 @@ export function flagsOf(query: Query, rcode: number, authoritative: boolean, tru
   );
 }
 
-/** Response of at most `limit` bytes. `turn` rotates several addresses. */
+/** Response of at most `limit` bytes to a query. `turn` selects the address that comes first if there are several. */
 export function completeAnswer(
   message: Uint8Array,
   query: Query,

@@ -28,7 +28,7 @@ export interface ForwarderDeps {
 export type Forwarded = CachedResponse | 'none' | 'failed';
 
 export interface ForwardQuestion {
-  /** Name, type and class in lower case. */
+  /** Name, type and class of the question in wire format, in lower case. */
   readonly question: Uint8Array;
   readonly name: string;
   readonly dnssecOk: boolean;
@@ -38,7 +38,7 @@ export interface ForwardQuestion {
 }
 
 const ATTEMPT_MS = 1_500;
-/** Shorter than the 5 s timeout of glibc's resolver. */
+/** Time limit for a question, shorter than the 5 s timeout of glibc's resolver. */
 const TOTAL_MS = 4_500;
 /**
  * Time for which a server that did not respond to an attempt is queried after all others. An attempt consists of
@@ -84,7 +84,7 @@ export class Forwarder {
     this.#answeredMs.clear();
   }
 
-  /** Returns a cached response synchronously. */
+  /** Forwards a question. A cached response is returned synchronously. */
   resolve(request: ForwardQuestion): Forwarded | Promise<Forwarded> {
     const servers = this.#serversOf(request.name);
     if (servers.length === 0) return 'none';
@@ -166,7 +166,7 @@ export class Forwarder {
     }
   }
 
-  /** Returns undefined when the server did not respond to this question. */
+  /** Queries one server. Resolves with undefined when the server did not respond to this question. */
   async #query(server: UpstreamServer, request: ForwardQuestion, ms: number): Promise<CachedResponse | undefined> {
     const { clock, log } = this.#deps;
     const beganMs = clock.monotonicMs();
@@ -226,7 +226,9 @@ function queryMessage(request: ForwardQuestion, id: Uint8Array, edns: boolean): 
   return Buffer.concat([Uint8Array.from(header), question, Uint8Array.from(opt)]);
 }
 
-/** Whether ID and question match, ignoring case. Some servers omit the question in an error. */
+/**
+ * Whether ID and question of the response match the query, ignoring case. Some servers omit the question in an error.
+ */
 function answers(query: Uint8Array, response: Uint8Array): boolean {
   if (response.length < HEADER_BYTES || response[0] !== query[0] || response[1] !== query[1]) return false;
   if (((response[2] ?? 0) & 0x80) === 0) return false;

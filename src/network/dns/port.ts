@@ -27,7 +27,8 @@ export interface UpstreamServer {
 
 export interface UpstreamExchange {
   /**
-   * Returns the first message that `accept` accepts. Uses a separate source port. Rejects immediately without a route.
+   * Sends a query from a separate source port and resolves with the first message that `accept` accepts. Rejects
+   * immediately if there is no route to the server.
    */
   exchange(
     server: UpstreamServer,
@@ -41,20 +42,20 @@ export interface UpstreamExchange {
 }
 
 export interface DnsCodec {
-  /** A record without its owner name: type, class, TTL, length and data. */
+  /** Encodes a record without its owner name: type, class, TTL, length and data. */
   encodeRecord(record: DnsRecord): Uint8Array;
   /** Encodes a name without compression. */
   encodeName(name: string): Uint8Array;
-  /** Answers of a message as uncompressed owner and record. Throws for an invalid message. */
+  /** Answers of a message, each with an uncompressed owner name. Throws for an invalid message. */
   answersOf(message: Uint8Array): readonly Uint8Array[];
   /** The message without its OPT record. Throws for an invalid message. */
   withoutOpt(message: Uint8Array): Uint8Array;
 }
 
-/** Addresses that this host binds only for its name server. */
+/** Addresses that this host binds only for its DNS server. */
 export interface ServiceLink {
   bind(addresses: readonly string[]): Promise<void>;
-  /** True when the link has all of them. */
+  /** Whether the link has all of the addresses. */
   isBound(addresses: readonly string[]): Promise<boolean>;
   remove(): Promise<void>;
 }

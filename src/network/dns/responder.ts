@@ -36,7 +36,7 @@ import type { DnsCodec } from './port.ts';
 
 /** Names below the route domain. They resolve to the host's own router when no name server has them. */
 export interface RouteNames {
-  /** Lower case. */
+  /** Route domain in lower case. */
   readonly domain: string;
   readonly ttlSeconds: number;
   readonly addresses: readonly string[];
@@ -56,7 +56,7 @@ export interface ResponderDeps {
   readonly ready: () => boolean;
 }
 
-/** Limits the memory that queries for random names can use. */
+/** Maximum number of cached responses, which limits the memory that queries for random names can use. */
 const MAX_ANSWERS = 10_000;
 const MAX_QUESTION_BYTES = 259;
 /** Maximum number of answers after an ExternalName, because each is decoded and encoded for each query. */
@@ -193,7 +193,10 @@ export class Responder {
     });
   }
 
-  /** Answers with the CNAME and the response of the target's server, because a client's resolver does not follow it. */
+  /**
+   * Resolves an alias: responds with the CNAME and the answers of the target's server, because stub resolvers do not
+   * follow a CNAME themselves.
+   */
   async #followAlias(
     message: Uint8Array,
     query: Query,

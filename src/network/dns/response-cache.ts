@@ -12,7 +12,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** Estimated memory of an entry besides its message. */
 const OVERHEAD_BYTES = 400;
 
-/** LRU cache for responses of other servers. Times are monotonic. */
+/** LRU cache for responses of other servers. Its times are monotonic milliseconds. */
 export class ResponseCache {
   readonly #entries = new Map<string, CachedResponse>();
   #bytes = 0;

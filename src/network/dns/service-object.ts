@@ -8,7 +8,7 @@ import type { ApiClient, InformerFactory } from '../../client/types.ts';
 
 export interface DnsServiceOptions {
   readonly informers: InformerFactory;
-  /** Cluster IPs of one or two address families. */
+  /** Cluster IPs of the DNS service, of one or two address families. */
   readonly addresses: readonly string[];
   /** Opens a client that may create services. */
   openAdmin(): Promise<{ readonly client: ApiClient; close(): Promise<void> }>;
@@ -21,8 +21,8 @@ const NAME = 'kube-dns';
 const RETRY_MS = 10_000;
 
 /**
- * Maintains the Service `kube-system/kube-dns`, the well-known name of cluster DNS. It has no endpoints, because every
- * host serves its cluster IP itself. Returns a function that stops this.
+ * Maintains the Service `kube-system/kube-dns`, the well-known name of cluster DNS. The Service has no endpoints,
+ * because every host serves its cluster IP itself. Returns a function that stops the maintenance.
  */
 export function keepDnsService(options: DnsServiceOptions): () => void {
   const { clock, log } = options;

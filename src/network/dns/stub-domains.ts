@@ -9,11 +9,11 @@ import { fitsOnTheWire } from './core/index.ts';
 import type { UpstreamServer } from './port.ts';
 
 export const CONFIG_NAMESPACE = 'kube-system';
-/** Name of the ConfigMap with the settings of cluster DNS, and of its Service. */
+/** Name of the ConfigMap with the settings of cluster DNS, and of the DNS Service. */
 export const CONFIG_NAME = 'kube-dns';
 
 export interface ClusterDnsConfig {
-  /** Upstream servers. Undefined: those of the host. */
+  /** Upstream servers; if undefined, the servers of the host's resolver configuration. */
   readonly upstreams: readonly UpstreamServer[] | undefined;
   readonly stubDomains: ReadonlyMap<string, readonly UpstreamServer[]>;
   /** One line for each ignored value. */

@@ -8,12 +8,12 @@ import type { CertificateVerifier } from './port.ts';
 const PERIOD_MS = 10_000;
 
 export interface OwnCertificateOptions {
-  /** Undefined when the host has no certificate of its own. */
+  /** Reads the certificate; undefined if the host has no certificate of its own. */
   readonly read: (() => Promise<Certificate>) | undefined;
   readonly judge: CertificateVerifier;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called when another certificate is in use. */
+  /** Called when a different certificate is used from now on. */
   changed(): void;
 }
 

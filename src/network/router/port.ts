@@ -4,14 +4,16 @@ import type { Balancing, Certificate, RoutingView } from './core/port.ts';
 export interface ProxySettings {
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** Loopback port of `/metrics`. Undefined: not served. */
+  /** Loopback port of `/metrics`; undefined if metrics are not served. */
   readonly statsPort: number | undefined;
   /** Whether every connection must start with a PROXY header, version 1 or 2. */
   readonly proxyProtocol: boolean;
   readonly accessLog: boolean;
   /** PEM bundle that verifies the servers of re-encrypting routes. */
   readonly clusterCa: () => Promise<string>;
-  /** Interval in milliseconds between reads of the bundle, because authorities are replaced. Default 30,000. */
+  /**
+   * Interval in milliseconds between reads of the bundle, which changes when authorities are replaced. Default 30,000.
+   */
   readonly clusterCaPeriodMs?: number;
 }
 

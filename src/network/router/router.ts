@@ -47,7 +47,7 @@ export interface RouterDeps {
   readonly random: RandomSource;
   readonly log: Log;
   readonly config: ProxySettings & {
-    /** Selector of the routes that this host serves. Default: all. */
+    /** Selector of the routes that this host serves. If undefined, all routes are served. */
     readonly routeSelector: LabelSelector | undefined;
     readonly namespaceSelector: LabelSelector | undefined;
     readonly policy: HostPolicy;

@@ -109,7 +109,7 @@ export function createFilterMode(deps: Deps): ProxyMode {
       if (program === '') return;
       readBack.applying();
       await applyKeepingAffinity(program).catch((error: unknown) => {
-        // The state of the kernel is unknown now.
+        // After a failure the state of the kernel is unknown, so the next program replaces each table.
         for (const each of tables) each.reset();
         throw error;
       });

@@ -7,7 +7,7 @@ export interface ProxyConfig {
   /** Ranges of services and pods, one per address family. */
   readonly serviceCidrs: readonly string[];
   readonly clusterCidrs: readonly string[];
-  /** 'auto' uses nft if it works. */
+  /** 'auto' selects nftables if nft works on this host, otherwise userspace. */
   readonly mode: 'auto' | 'nftables' | 'userspace';
   /** Ports on which this host itself listens. */
   readonly reservedPorts: readonly ReservedPort[];
@@ -19,7 +19,7 @@ export interface ProxyConfig {
   readonly listening?: ListeningPorts;
   /** Cluster IPs that the host serves itself (cluster DNS). */
   readonly hostServices?: readonly string[];
-  /** Name of the nft table, so that several instances can share a machine. */
+  /** Name of the nft table. Several instances on one machine need different names. */
   readonly table: string;
 }
 
@@ -28,7 +28,9 @@ export interface ListeningPorts {
   read(): Promise<readonly ListeningPort[]>;
 }
 
-/** Forwarding implementation. `sync` configures the node for the services and is called again after it throws. */
+/**
+ * A way to forward service traffic. `sync` configures the node for the services and is called again after it throws.
+ */
 export interface ProxyMode {
   readonly name: 'nftables' | 'userspace';
   /** Called before the services are known. Removes leftovers of an earlier process that block the host's own ports. */

@@ -35,7 +35,7 @@ export interface ProxyDeps {
 }
 
 export interface Proxy {
-  /** Resolves when the first complete state is in force. */
+  /** Resolves when the first complete configuration has been applied. */
   start(): Promise<void>;
   /** Excludes endpoints on these nodes, whose hosts the gossip ring has declared dead. */
   setFailedNodes(names: ReadonlySet<string>): void;

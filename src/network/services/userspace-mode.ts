@@ -29,7 +29,10 @@ const MAX_AFFINITY_CLIENTS = 4_096;
 export function createUserspaceMode(deps: Deps): ProxyMode {
   const listeners = new Map<string, Listener>();
   const addresses = new Set<string>();
-  /** Current ports by ID. Listeners read it at each connection, so a change of backends does not affect a listener. */
+  /**
+   * Current ports by ID. Listeners read this map at each connection, so a change of back ends does not affect a
+   * listener.
+   */
   const ports = new Map<string, ServicePort>();
   const affinity = new Map<string, BoundedMap<string, { target: ForwardTarget; untilMs: number }>>();
 

@@ -22,7 +22,10 @@ export interface Backend {
   readonly sources: ReadonlySet<Source>;
 }
 
-/** Greater than one, because an election of the store makes every API server unready for a moment. */
+/**
+ * Number of consecutive failed checks after which a server counts as unready. An election of the store makes every API
+ * server unready for a moment, so a single failure does not count.
+ */
 const FAILURES_UNTIL_UNREADY = 3;
 const MAX_BACKENDS = 32;
 /** Order of preference if there are too many servers. */
@@ -145,7 +148,7 @@ function healthAfter(before: Health, finding: Finding, failures: number): Health
   }
 }
 
-/** Negative when `left` is the better choice. */
+/** Compares two servers. The result is negative if `left` is the better choice. */
 function compare(left: Entry, right: Entry): number {
   return RANK[left.health] - RANK[right.health] || left.connections - right.connections;
 }

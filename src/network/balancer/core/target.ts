@@ -9,7 +9,7 @@ export interface Target {
 
 const TARGET = /^(?:\[([0-9a-fA-F:.]+)\]|([a-zA-Z0-9](?:[a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?)):(\d{1,5})$/;
 
-/** Undefined unless the text is a host with a port. */
+/** Parses a host with a port; undefined for other text. */
 export function parseTarget(text: string): Target | undefined {
   const [, literal, name, digits] = TARGET.exec(text) ?? [];
   const host = literal ?? name;
@@ -30,7 +30,7 @@ export function targetOfUrl(url: string): string | undefined {
   return target === undefined ? undefined : targetText(target);
 }
 
-/** False for loopback, link-local and other addresses that cannot belong to another host. */
+/** Whether the target can be another host. False for loopback, link-local and similar addresses. */
 export function isRemote(text: string): boolean {
   const target = parseTarget(text);
   return target !== undefined && addressKind(target.host) === 'unicast';

@@ -6,8 +6,8 @@ const KEEP_ALIVE_MS = 15_000;
 const HALF_CLOSED_MS = 30_000;
 
 /**
- * Used to stop reading at once: a paused socket still reads until its buffer is full, and those bytes would be lost
- * when the socket is transferred to another process.
+ * Internal handle of a Node socket, used to stop reading at once. A paused socket still reads until its buffer is full,
+ * and those bytes would be lost when the socket is transferred to another process.
  */
 interface Readable {
   readonly _handle: { readStop(): void } | null;
@@ -32,7 +32,7 @@ export class BalancedConnection {
   readonly #ended: () => void;
   #closed = false;
   #lingering: NodeJS.Timeout | undefined;
-  /** The client sent last, so the server may owe a response. */
+  /** True while the client has sent data after the last response, so that the server may owe a response. */
   awaiting = false;
   /** Start of the client's wait or of the silence, in monotonic milliseconds. */
   sinceMs = performance.now();

@@ -14,7 +14,7 @@ import { type ReadTables, UserShares } from './user-shares.ts';
 
 /** Limit for the connections of one host: kubelet, proxy, DNS, controllers and scheduler use a few dozen. */
 const MAX_CONNECTIONS = 1_024;
-/** Limit for connections without a client hello. Clients send it at once. */
+/** Limit for connections whose client has not sent a client hello yet. Regular clients send the hello at once. */
 const MAX_SILENT = 256;
 const HELLO_MS = 10_000;
 /** Time limit from the client hello until the client's first bytes after the server's response. */
@@ -37,7 +37,7 @@ export interface BalancerLimits {
   readonly helloMs?: number;
   /** Time limit for the following handshake. */
   readonly handshakeMs?: number;
-  /** Reads the kernel's tables of TCP sockets. */
+  /** Reads the kernel's tables of TCP sockets, from which the users of connections are determined. */
   readonly readTables?: ReadTables;
   /** Starts the process that keeps the port open during a restart. Undefined if there is none. */
   readonly keeper?: ListenerKeeper | undefined;
@@ -74,7 +74,7 @@ export class BalancerServer implements BalancedListener {
     this.#maxSilent = limits.maxSilent ?? MAX_SILENT;
     this.#helloMs = limits.helloMs ?? HELLO_MS;
     this.#handshakeMs = limits.handshakeMs ?? HANDSHAKE_MS;
-    // A quarter of the places is kept for root: kubelet, controllers and scheduler.
+    // A quarter of the connections is reserved for root: kubelet, controllers and scheduler.
     this.#maxOfUser = Math.floor(this.#maxConnections / 2);
     const shares = { ofUser: this.#maxOfUser, ofAllUsers: Math.floor((this.#maxConnections * 3) / 4) };
     this.#shares = new UserShares(shares, limits.readTables);
@@ -291,7 +291,7 @@ export class BalancerServer implements BalancedListener {
     return false;
   }
 
-  /** Resets the oldest silent connection of the source address with the most of them. */
+  /** Resets a silent connection: the oldest one of the source address that has the most silent connections. */
   #resetSilent(): void {
     const counts = new Map<string, number>();
     for (const source of this.#silent.values()) counts.set(source, (counts.get(source) ?? 0) + 1);

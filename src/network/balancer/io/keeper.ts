@@ -25,8 +25,8 @@ export interface Keeping {
 
 export interface ListenerKeeper {
   /**
-   * Starts a keeper with the listening socket. Undefined if no process could be started; the caller then still owns the
-   * socket.
+   * Starts a keeper with the listening socket. Resolves with undefined if no process could be started; the caller then
+   * still owns the socket.
    */
   keep(server: Server, targets: readonly string[]): Promise<Keeping | undefined>;
 }
@@ -47,13 +47,13 @@ const QUIET_MS = 2_000;
 const LONGEST_MS = 10 * 60_000;
 const ANSWER_MS = 1_000;
 
-/** `command`: a program that calls `runKeeper`. */
+/** Creates a port that starts keepers. `command` is a program that calls `runKeeper`. */
 export function createKeeper(command: readonly string[]): ListenerKeeper {
   const [file = '', ...args] = command;
   return {
     keep: (server, targets) =>
       new Promise((resolve) => {
-        // Own process group: an interrupt from the terminal must end only the host process.
+        // The keeper gets its own process group, because an interrupt from the terminal must end only the host process.
         const child = spawn(file, args, { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
         const timer = setTimeout(() => settle(false), START_MS);
         const settle = (kept: boolean): void => {
@@ -116,7 +116,7 @@ export async function runKeeper(
     } else if (message.kind === 'client') client = handle as Socket | undefined;
     else {
       const backend = handle as Socket | undefined;
-      // A socket that was closed during the transfer is undefined.
+      // A handle is undefined if its socket was closed during the transfer.
       if (client !== undefined && backend !== undefined) balancer.carry({ target: message.target, client, backend });
       else for (const each of [client, backend]) if (each !== undefined) resetSocket(each);
       client = undefined;

@@ -9,14 +9,14 @@ import type { Finding } from '../core/port.ts';
 import type { ReadinessProbe } from '../port.ts';
 import { parseAuthority } from './authority.ts';
 
-/** If there is no response after this time, the host's reachability is tested too. */
+/** Time after which a probe without a response also tests whether the host is reachable. */
 const LATE_MS = 200;
 /**
  * Pause between two connection attempts, and wait after the second attempt. A single lost packet must not count as a
  * failure.
  */
 const SYN_GAP_MS = 200;
-/** Longer than the API server's own timeout for its store. */
+/** Time limit of a probe, longer than the API server's own timeout for its store. */
 const ANSWER_MS = 2_500;
 const MAX_BODY_BYTES = 16 * 1024;
 /** Errors of a kept connection that the server has closed meanwhile. They do not count as a result. */
@@ -133,7 +133,7 @@ async function read(response: IncomingMessage): Promise<Result> {
   } catch (error) {
     return { finding: 'unready', detail: messageOf(error) };
   }
-  // A server that denies anonymous access to its health is running.
+  // A server that denies anonymous access to its health endpoint is nevertheless running.
   if (statusCode < 300 || statusCode === 401 || statusCode === 403) return { finding: 'ready', detail: '' };
   const failed = [...body.matchAll(/^\[-\](\S+)/gm)].map(([, check]) => check);
   return {

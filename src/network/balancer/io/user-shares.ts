@@ -18,7 +18,7 @@ export interface Shares {
   readonly ofAllUsers: number;
 }
 
-/** Texts in the format of /proc/net/tcp and tcp6. Rejects if they cannot be read. */
+/** Returns texts in the format of /proc/net/tcp and tcp6. Rejects if they cannot be read. */
 export type ReadTables = () => Promise<readonly string[]>;
 
 export const readTables: ReadTables = () =>

@@ -5,7 +5,7 @@
 import { TYPE } from './records.ts';
 
 export const HEADER_BYTES = 12;
-/** Limit of a UDP response without EDNS. */
+/** Maximum size of a UDP response to a client without EDNS. */
 export const CLASSIC_UDP_BYTES = 512;
 
 export const FLAG = {

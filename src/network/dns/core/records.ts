@@ -2,7 +2,7 @@
 
 interface Common {
   readonly name: string;
-  /** Seconds. */
+  /** Time to live in seconds. */
   readonly ttl: number;
 }
 
@@ -56,7 +56,7 @@ export const CLASS_IN = 1;
 export const RCODE = { noError: 0, formErr: 1, servFail: 2, nxDomain: 3, notImp: 4, refused: 5, badVers: 16 } as const;
 
 const MAX_LABEL = 63;
-/** Limit of an encoded name, including the length bytes of all labels and the root. */
+/** Maximum length of an encoded name, including the length bytes of all labels and the root. */
 const MAX_NAME = 255;
 
 /** Whether the name can be encoded. Objects in the API may contain longer labels. */

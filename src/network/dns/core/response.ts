@@ -27,7 +27,7 @@ const MAX_NEGATIVE_SECONDS = 1_800;
 const u16 = (bytes: Uint8Array, at: number): number => ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
 const u32 = (bytes: Uint8Array, at: number): number => u16(bytes, at) * 65_536 + u16(bytes, at + 2);
 
-/** Undefined if the message is malformed or not a response to one question. */
+/** Parses a response. Undefined if the message is malformed or not a response to exactly one question. */
 export function parseResponse(bytes: Uint8Array): ResponseShape | undefined {
   if (bytes.length < HEADER_BYTES || u16(bytes, 4) !== 1) return undefined;
   const flags = u16(bytes, 2);
@@ -54,7 +54,7 @@ export function parseResponse(bytes: Uint8Array): ResponseShape | undefined {
       if (index === total - 1) end = begin;
       else optBeforeEnd = true;
     } else {
-      // A TTL with the highest bit set is 0 (RFC 2181 §8).
+      // A TTL with the highest bit set counts as 0 (RFC 2181 §8).
       const ttl = u32(bytes, fixed + 4) & 0x7fffffff;
       ttlOffsets.push(fixed + 4);
       recordEnds.push(next);

@@ -32,10 +32,10 @@ export function addressOfReverse(name: string): string | undefined {
   return textOf(Array.from({ length: 8 }, (_, index) => Number.parseInt(text.slice(index * 4, index * 4 + 4), 16)));
 }
 
-/** DNS label of an address: `10-1-2-3`, `fd00--5`. */
+/** DNS label of an address, such as `10-1-2-3` or `fd00--5`. */
 export function addressLabel(address: string): string {
   const label = address.replaceAll(/[.:]/g, '-');
-  // A label neither begins nor ends with "-".
+  // A DNS label must not begin or end with "-".
   return `${label.startsWith('-') ? '0' : ''}${label}${label.endsWith('-') ? '0' : ''}`;
 }
 

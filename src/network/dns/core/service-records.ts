@@ -22,7 +22,7 @@ export type ServiceRecords = ReadonlyMap<string, readonly DnsRecord[]>;
 
 export const isHeadless = (service: Service): boolean => service.spec?.clusterIP === 'None';
 
-/** The result includes PTR records under their reverse names. */
+/** Records of a service, including PTR records under their reverse names. */
 export function serviceRecords(
   service: Service,
   slices: readonly EndpointSlice[],
@@ -78,8 +78,8 @@ class RecordSet {
   }
 
   /**
-   * Adds SRV records: for a named port under `_port._protocol`, and for every port under the service's name, as CoreDNS
-   * does.
+   * Adds SRV records: for a named port under `_port._protocol`, and for every port under the service's name, as in
+   * CoreDNS.
    */
   addPort(own: string, port: { name?: string; protocol?: string; port?: number }, target: string, ttl: number): void {
     if (this.#srv >= MAX_SRV) return;

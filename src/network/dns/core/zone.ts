@@ -26,12 +26,12 @@ export interface ZoneAnswer {
   readonly additionals: readonly DnsRecord[];
   /** SOA record, which limits how long the response is cached. Only in a response without records. */
   readonly soa: DnsRecord | undefined;
-  /** Target of the final CNAME, if it must still be resolved by another server. */
+  /** Target of the final CNAME if another server must resolve it; otherwise undefined. */
   readonly alias: string | undefined;
 }
 
 const SCHEMA_VERSION = '1.1.0';
-/** Limit of CNAMEs followed within the zone. */
+/** Maximum number of CNAMEs that are followed within the zone. */
 const MAX_ALIASES = 8;
 
 export class ClusterZone {
@@ -84,7 +84,10 @@ export class ClusterZone {
     return true;
   }
 
-  /** Returns undefined if the name is not in the cluster's zones, so that another server must be queried. */
+  /**
+   * Looks up the records of a name. Returns undefined if the name is not in the cluster's zones, so that another server
+   * must be queried.
+   */
   lookup(name: string, type: RecordType | 'ANY' | undefined): ZoneAnswer | undefined {
     const answers: DnsRecord[] = [];
     let current = name;
@@ -153,7 +156,7 @@ export class ClusterZone {
     }
   }
 
-  /** Pod name (§2.6), which exists for every address, whether or not a pod has it. */
+  /** Records of a pod name (§2.6), which exists for every address, whether or not a pod has the address. */
   #pod(name: string, label: string): readonly DnsRecord[] | undefined {
     const data = addressOfLabel(label);
     if (data === undefined) return undefined;

@@ -4,8 +4,8 @@ import type { DnsCodec, DnsRecord } from '../port.ts';
 
 const HEADER_BYTES = 12;
 /**
- * Owner name with which a record is encoded alone. The root domain takes one byte, which is removed, so that other
- * names can be put in its place.
+ * Owner name with which a record is encoded. The root domain takes one byte, which is then removed, so that another
+ * owner name can precede the record.
  */
 const ROOT = '.';
 
@@ -39,7 +39,7 @@ export function createDnsCodec(): DnsCodec {
   return {
     encodeRecord: (record) => encoded(answerOf(record), 1),
     encodeName: (name) => {
-      // The question section: name, type and class.
+      // Encodes the name as the question of a message, and removes the header, type and class.
       const question = encode({ type: 'query', questions: [{ name, type: 'A', class: 'IN' }] });
       return question.subarray(HEADER_BYTES, question.length - 4);
     },

@@ -31,11 +31,11 @@ export function createDnsSockets({ idleMs = IDLE_MS } = {}): DnsSockets {
 function listenUdp(address: string, port: number, handler: DnsHandler): Promise<DnsListener> {
   const socket: UdpSocket = createSocket({
     type: isIPv6(address) ? 'udp6' : 'udp4',
-    // Client addresses are numeric, so skip Node's look-up, which would cost a turn of the event loop.
+    // Client addresses are numeric. This function replaces Node's look-up, which would cost a turn of the event loop.
     lookup: (host, _options, done) => done(null, host, isIPv6(host) ? 6 : 4),
   });
   const send = (response: Uint8Array | undefined, clientPort: number, client: string): void => {
-    // Send errors are ignored: the client may have exited.
+    // Send errors are ignored, because the client may have exited.
     if (response !== undefined) socket.send(response, clientPort, client, () => {});
   };
   socket.on('message', (message, client) => {
@@ -115,7 +115,7 @@ function listenTcp(address: string, port: number, handler: DnsHandler, idleMs: n
 function serveStream(socket: Socket, source: string, handler: DnsHandler, idleMs: number): void {
   let pending: Buffer = Buffer.alloc(0);
   let underWay = 0;
-  // Single bytes do not restart this timer, so that a slow client cannot keep a connection.
+  // The timer is not restarted when only a part of a message arrives, so that a slow client cannot keep a connection.
   const idle = setTimeout(() => socket.destroy(), idleMs);
   socket.once('close', () => clearTimeout(idle));
   const send = (response: Uint8Array | undefined): void => {
@@ -123,7 +123,7 @@ function serveStream(socket: Socket, source: string, handler: DnsHandler, idleMs
     idle.refresh();
     const length = Buffer.allocUnsafe(LENGTH_BYTES);
     length.writeUInt16BE(response.length);
-    // A client that does not read is not served any further.
+    // A client that does not read its responses is not served any further.
     if (!socket.write(Buffer.concat([length, response]))) socket.pause();
   };
   const take = (): void => {

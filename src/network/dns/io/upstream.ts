@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
 import type { UpstreamExchange, UpstreamServer } from '../port.ts';
 
-/** Retransmission times of a lost datagram, with the same identifier and from the same port. */
+/** Times at which a datagram without a response is sent again, with the same identifier and from the same port. */
 const RETRANSMIT_MS = [250, 700];
 
 type Accept = (message: Uint8Array) => boolean;

@@ -20,12 +20,15 @@ export interface NetworkConfig {
   readonly plugins: readonly PluginConfig[];
 }
 
-/** Versions with the same result format. */
+/** Supported versions, whose results have the same format. */
 const VERSIONS = new Set(['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0']);
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 const MAX_PLUGINS = 32;
 
-/** Returns undefined if there is no configuration. Throws CodedError 'bad-config' with file and field. */
+/**
+ * Reads the first configuration file. Resolves with undefined if there is none. Throws CodedError 'bad-config' with
+ * file and field.
+ */
 export async function readNetworkConfig(
   directory: string,
 ): Promise<{ readonly file: string; readonly config: NetworkConfig } | undefined> {

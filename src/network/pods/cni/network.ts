@@ -28,7 +28,7 @@ export interface CniNetworkOptions {
 }
 
 export interface CniNetwork extends PodNetwork {
-  /** Throws RuntimeError 'network' if the plug-ins report that the sandbox's network has changed. */
+  /** Runs CHECK. Throws RuntimeError 'network' if the plug-ins report that the sandbox's network has changed. */
   check(sandboxId: string): Promise<void>;
   destroy(): Promise<void>;
 }
@@ -49,7 +49,7 @@ const ATTACHMENT = own<Attachment>(
 
 const INTERFACE = 'eth0';
 const MAX_LIST = 64;
-/** CHECK exists since version 0.4.0 of the specification. */
+/** Versions of the specification without CHECK, which was added in 0.4.0. */
 const WITHOUT_CHECK = new Set(['0.3.0', '0.3.1']);
 
 export function createCniNetwork(options: CniNetworkOptions): CniNetwork {
@@ -80,7 +80,8 @@ class PluginNetwork implements CniNetwork {
     }
     if (this.#podCidrs.length === 0 && config.plugins.some((plugin) => takes(plugin, 'ipRanges')))
       throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
-    // Checked first: with a missing plug-in, a partly created network could not be removed again.
+    // All plug-ins are located first, because a network that was created partly could not be removed without the
+    // missing plug-in.
     for (const { type } of config.plugins) await locate(type, this.#options.pluginDirectories);
     const attachment: Attachment = {
       sandboxId: pod.sandboxId,
@@ -144,7 +145,7 @@ class PluginNetwork implements CniNetwork {
     }
   }
 
-  /** Passed to plug-ins with the capability `ipRanges`. */
+  /** Sets the ranges that are passed to plug-ins with the capability `ipRanges`. */
   async setPodCidrs(cidrs: readonly string[]): Promise<void> {
     this.#podCidrs = cidrs;
   }
@@ -216,7 +217,7 @@ class PluginNetwork implements CniNetwork {
 
 const takes = (plugin: PluginConfig, capability: string): boolean => plugin.capabilities?.[capability] === true;
 
-/** CNI_ARGS with the same keys as in other runtimes. */
+/** Value of CNI_ARGS, with the same keys as in other runtimes. */
 function argsOf({ namespace, name, sandboxId, uid }: PodEndpoint): string {
   return [
     'IgnoreUnknown=1',

@@ -12,12 +12,12 @@ export interface PluginCall {
   readonly containerId: string;
   readonly netnsPath: string;
   readonly ifName: string;
-  /** `KEY=value;…` */
+  /** Value of CNI_ARGS, in the form `KEY=value;…`. */
   readonly args: string;
   readonly input: object;
 }
 
-/** The used fields of a result. */
+/** Fields of a plug-in's result that are used. */
 export interface CniResult {
   readonly interfaces?: readonly { readonly name?: string; readonly sandbox?: string }[];
   readonly ips?: readonly { readonly address: string; readonly interface?: number }[];
@@ -34,7 +34,10 @@ const MAX_MESSAGE = 4096;
  */
 const OUTPUT_MS = 1_000;
 
-/** Returns undefined if the plug-in printed no result. Throws RuntimeError 'network' with the plug-in's message. */
+/**
+ * Runs a plug-in. Resolves with undefined if it printed no result. Throws RuntimeError 'network' with the plug-in's
+ * message.
+ */
 export async function callPlugin(call: PluginCall): Promise<CniResult | undefined> {
   const file = await locate(call.type, call.directories);
   const { code, stdout, stderr } = await execute(file, call);
@@ -113,7 +116,7 @@ function execute(file: string, call: PluginCall): Promise<Ended> {
       }, OUTPUT_MS).unref(),
     );
     child.on('close', (code) => resolve({ code, stdout, stderr }));
-    // A plug-in that exits early closes its stdin; its exit code is reported.
+    // A plug-in that exits early closes its stdin. The error is ignored, because its exit code is reported.
     child.stdin.on('error', () => {});
     child.stdin.end(JSON.stringify(call.input));
   });

@@ -1,11 +1,11 @@
 import type { Overlay, OverlayChange, PodRoute, TunnelForward, TunnelLink, TunnelNeighbor } from './port.ts';
 
-/** Changes in an order without failures: links before neighbors before routes, and removals in reverse order. */
+/** Changes in an order that avoids failures: links, then neighbors, then routes; removals in reverse order. */
 export function overlayChanges(desired: Overlay, present: Overlay): OverlayChange[] {
   const changes: OverlayChange[] = [];
   const { remade, links } = linkChanges(desired.links, present.links);
   changes.push(...links);
-  // Deleting a link also deletes its entries.
+  // A deleted link loses its neighbors and forwarding entries too, so those count as missing.
   const standing = {
     neighbors: present.neighbors.filter(({ link }) => !remade.has(link)),
     forwards: present.forwards.filter(({ link }) => !remade.has(link)),

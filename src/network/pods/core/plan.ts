@@ -39,7 +39,7 @@ export interface OverlayInput {
 
 export interface OverlayPlan {
   readonly overlay: Overlay;
-  /** MTU of the pods' links: the smallest of all paths. */
+  /** MTU of the pods' links, which is the smallest MTU of all paths. */
   readonly podMtu: number;
   /** Nodes whose pods cannot be reached. */
   readonly problems: readonly { readonly node: string; readonly why: string }[];

@@ -17,7 +17,7 @@ export interface PodRoute {
   readonly destination: string;
   /** Undefined if the destination is unreachable. */
   readonly via: { readonly link: string; readonly gateway: string; readonly onLink: boolean } | undefined;
-  /** 0 for the MTU of the link. */
+  /** MTU of the route; 0 for the MTU of the link. */
   readonly mtu: number;
 }
 
@@ -71,17 +71,20 @@ export interface OverlayKernel {
    * sent first, so that routers report a smaller path MTU (RFC 1191, RFC 8201).
    */
   paths(addresses: readonly string[], options: { readonly probe: boolean }): Promise<ReadonlyMap<string, PeerPath>>;
-  /** MTU of the link with this address; undefined without such a link. */
+  /** MTU of the link that has this address; undefined if no link has it. */
   linkMtu(address: string): Promise<number | undefined>;
-  /** Reads the objects of this program: routes by protocol number, links by name. */
+  /** Reads the kernel objects that belong to this program: routes by protocol number, links by name. */
   observe(): Promise<Overlay>;
   /** Applies every change that is possible, then throws the first error. */
   apply(changes: readonly OverlayChange[]): Promise<void>;
   /**
-   * Drops tunnel frames from senders other than these hosts; undefined if there are no tunnels. Idempotent: restores
-   * deleted rules.
+   * Drops tunnel frames from senders other than `hosts`, which is undefined if there are no tunnels. Repeated calls
+   * restore rules that were deleted.
    */
   guard(hosts: readonly string[] | undefined): Promise<void>;
-  /** Calls `changed` after changes of the host's own addresses and routes. Returns a function that stops this. */
+  /**
+   * Calls `changed` after changes of the host's own addresses and routes. Returns a function that stops the
+   * notifications.
+   */
   watch(changed: () => void): () => void;
 }

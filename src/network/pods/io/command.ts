@@ -23,8 +23,8 @@ export async function command(
 export const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
 /**
- * Like `command`, for tools with useful partial output on failure. Throws RuntimeError 'network' if the tool is
- * missing.
+ * Like `command`, but also returns output and errors of a tool that failed, because partial output may be useful.
+ * Throws RuntimeError 'network' if the tool is missing.
  */
 export function output(
   file: string,

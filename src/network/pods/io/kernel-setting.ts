@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 
-/** Sets a kernel parameter if it differs. /proc/sys may be read-only on a host that is already configured. */
+/** Sets a kernel parameter if its value differs. An equal value is not written, because /proc/sys may be read-only. */
 export async function setKernel(name: string, value: string, log: Log): Promise<void> {
   const path = `/proc/sys/${name}`;
   try {
@@ -24,7 +24,7 @@ const isPodLink = (name: string): boolean => /^ve[0-9a-f]{11}$/.test(name);
  */
 export async function forwardIpv6(log: Log): Promise<void> {
   const at = 'net/ipv6/conf';
-  // `all` and `default` are unchanged, because pod links added later must not accept advertisements.
+  // `all` and `default` are not changed, because pod links that are added later must not accept advertisements.
   for (const link of await readdir(`/proc/sys/${at}`).catch((): string[] => [])) {
     if (link === 'all' || link === 'default' || isPodLink(link)) continue;
     const accepts = (await readFile(`/proc/sys/${at}/${link}/accept_ra`, 'utf8').catch(() => '')).trim();

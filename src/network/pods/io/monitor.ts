@@ -29,7 +29,7 @@ const RESTART_MS = 5_000;
 export function startMonitor(options: MonitorOptions): Monitor {
   let stopped = false;
   let running = false;
-  /** A missing program is logged only once. */
+  /** Whether the missing program was logged. It is logged only once. */
   let isReported = false;
   let child: ChildProcess | undefined;
   let timer: NodeJS.Timeout | undefined;

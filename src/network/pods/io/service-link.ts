@@ -4,7 +4,8 @@ import type { ServiceLink } from '../../dns/port.ts';
 import { command } from './command.ts';
 
 /**
- * A link for service addresses of this host: a dummy link, or a bridge without ports if the kernel has no dummy links.
+ * Creates a link for service addresses of this host: a dummy link, or a bridge without ports if the kernel has no dummy
+ * links.
  */
 export function createServiceLink(options: { readonly link: string; readonly ipPath?: string }): ServiceLink {
   const { link, ipPath: ip = 'ip' } = options;

@@ -64,7 +64,7 @@ export const routerOf = (file: RouterFile | undefined): RouterSettings => ({
   ...(file?.defaultCertificate === undefined ? {} : { defaultCertificate: file.defaultCertificate }),
 });
 
-/** Fields for `hyperedge config show`. */
+/** Fields that `hyperedge config show` prints. */
 export const effectiveRouter = ({ enabled, httpPort, httpsPort, statsPort }: RouterSettings): [string, unknown][] => [
   ['router.enabled', enabled],
   ['router.httpPort', httpPort],

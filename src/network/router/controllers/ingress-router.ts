@@ -91,7 +91,7 @@ export const ingressRouterController: ControllerSpec = {
 
 function prepare(handle: ControllerHandle): ControllerRun {
   const facts = handle.use('router');
-  // An API server of another installation has its own router.
+  // Without these facts, the API server belongs to another installation, which has a router of its own.
   if (facts === undefined) return () => {};
   const routes = handle.informer(resources.routes);
   const ingresses = handle.informer(resources.ingresses);
@@ -210,7 +210,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 }
 
-/** Publishes the URL of the console where `oc` finds it. Removes it when there is no console. */
+/** Publishes the URL of the console in the place where `oc` finds it. If there is no console, the URL is removed. */
 function consolePublisher(handle: ControllerHandle): (route: Route | undefined, isRejected: boolean) => Promise<void> {
   let published: string | null | undefined;
   return async (route, isRejected) => {

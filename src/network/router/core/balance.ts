@@ -8,7 +8,7 @@ import type { Backend, Balancing, Choice, Client, Endpoint, Pool } from './port.
 
 const CONNECTION_WINDOW_MS = 3_000;
 const REQUEST_WINDOW_MS = 10_000;
-/** Limit of client addresses with counters; the oldest are dropped. */
+/** Maximum number of client addresses with counters. Above it, the oldest addresses are dropped. */
 const MAX_SOURCES = 100_000;
 
 interface Counts {
@@ -172,7 +172,8 @@ export class Balancer implements Balancing {
       }
       case 'leastconn': {
         const load = (each: Endpoint): number => this.#inFlight.get(endpointKey(each)) ?? 0;
-        // Starts at a random server; otherwise all load of an idle route would go to the first one.
+        // The search starts at a random server. Otherwise the first server would get all requests of a route without
+        // load.
         const from = Math.floor(this.#random() * endpoints.length);
         const rotated = [...endpoints.slice(from), ...endpoints.slice(0, from)];
         return rotated.reduce((best, each) => (load(each) < load(best) ? each : best));

@@ -7,7 +7,7 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Route } from '../kinds/routes/types.ts';
 import { type Age, ageOf } from './rows.ts';
 
-/** Written only by admission: JSON of claims and their times (RFC 3339). */
+/** Annotation with an object's claims and their times (RFC 3339) as JSON. Only admission writes it. */
 export const HOST_CLAIMS = 'hyperedge.dev/host-claims';
 const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 
@@ -33,7 +33,7 @@ export const classOf = ({ metadata, spec }: Ingress): string | undefined =>
   spec?.ingressClassName ?? metadata?.annotations?.[CLASS_ANNOTATION];
 export const parentClaim = (namespace: string, { namespace: at, name, sectionName, port }: ParentReference): string =>
   `parent:${[at ?? namespace, name, sectionName, port].join('/')}`;
-/** All fields that decide which hosts and routes the listener serves, without certificates. */
+/** Claim of a listener: all its fields that determine the hosts and routes that it serves, without certificates. */
 export const listenerClaim = ({ name, hostname, port, protocol, tls, allowedRoutes }: Listener): string =>
   `listener:${JSON.stringify([name, hostname, port, protocol, tls?.mode, allowedRoutes])}`;
 
@@ -101,7 +101,7 @@ function parsedRecord(text: string): ClaimRecord {
   }
 }
 
-/** Age of a host that needs all of `claims`: that of the youngest claim. */
+/** Age of a host that needs all of `claims`, which is the age of the youngest claim. */
 export function claimAge(object: KubeObject, claims: readonly string[]): Age {
   const age = ageOf(object);
   if (object.metadata?.annotations?.[HOST_CLAIMS] === undefined) return age;

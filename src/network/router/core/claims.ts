@@ -17,7 +17,7 @@ const SYSTEM_NAMESPACE = /^openshift-/;
 const SYSTEM_LABEL =
   /^(?:oauth-openshift|.+-openshift-(?:authentication|console|image-registry|ingress|ingress-canary|monitoring))$/;
 
-/** Error that names the reservation of the host; undefined if every namespace may claim it. */
+/** Error that explains why the host is reserved; undefined if the namespace may claim it. */
 export function reservation(host: string, namespace: string, { domain, names = [] }: HostPolicy): string | undefined {
   if (ipFamilyOf(host) !== 0) return `${host} is an address; use a DNS name`;
   if (SYSTEM_NAMESPACE.test(namespace)) return undefined;
@@ -90,7 +90,7 @@ export class HostClaims {
   #reservation(host: string, wildcard: Row['wildcard'], namespace: string): string | undefined {
     if (wildcard === 'none') return reservation(host, namespace, this.#policy);
     const { domain } = this.#policy;
-    // Names several labels below a parent of the domain can also be below the domain.
+    // A wildcard that covers names several labels below a parent of the domain also covers names below the domain.
     const covers = wildcard === 'any' && domain.endsWith(`.${host}`);
     return reservation(covers ? `*.${domain}` : `*.${host}`, namespace, this.#policy);
   }

@@ -6,7 +6,7 @@ import type { Backend } from './port.ts';
 import type { Row } from './rows.ts';
 import type { RoutingTable } from './table.ts';
 
-/** Paths at which HAProxy reads certificates; the configuration itself contains no keys. */
+/** Paths from which HAProxy reads certificates. The configuration itself contains no keys. */
 export interface HaproxyFiles {
   /** Directory of PEM files with certificate and key; undefined if TLS is not terminated. */
   readonly certificates: string | undefined;

@@ -4,7 +4,7 @@ export function fnv(text: string): string {
   let low = 0x84222325;
   for (let at = 0; at < text.length; at++) {
     low = (low ^ text.charCodeAt(at)) >>> 0;
-    // The prime is 2^40 + 0x1b3.
+    // Multiplies by the FNV prime, 2^40 + 0x1b3.
     const product = low * 0x1b3;
     high = (Math.imul(high, 0x1b3) + Math.floor(product / 0x1_0000_0000) + (low << 8)) >>> 0;
     low = product >>> 0;

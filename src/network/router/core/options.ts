@@ -23,7 +23,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 const MAX_TIMEOUT_MS = 2_147_483_647;
 const MAX_COUNT = 2_147_483_647;
 const COOKIE_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
-// RFC 6797 §6.1: directives, separated by semicolons.
+// Directives separated by semicolons (RFC 6797 §6.1).
 const HSTS = /^\s*max-age\s*=\s*"?\d+"?(\s*;\s*(includeSubDomains|preload))*\s*;?\s*$/i;
 const REWRITE = /^\/[\x21-\x7e]*$/;
 

@@ -31,18 +31,18 @@ export interface RoutingInput extends IngressSource {
 
 export interface RoutingPlan {
   readonly table: RoutingTable;
-  /** Rejections by `route/NAMESPACE/NAME`. Absent routes are admitted. */
+  /** Rejections by `route/NAMESPACE/NAME`. Routes that are missing here are admitted. */
   readonly rejected: ReadonlyMap<string, Rejection>;
-  /** Ingresses and HTTP routes with a host that belongs to another namespace, by ID. */
+  /** Messages for ingresses and HTTP routes with a host that belongs to another namespace, by ID. */
   readonly refused: ReadonlyMap<string, string>;
 }
 
-/** Number of objects or rows of a step. */
+/** Number of objects or rows that one step of `routingSteps` handles. */
 const STEP = 100;
 
 export const planRouting = (input: RoutingInput): RoutingPlan => atOnce(routingSteps(input));
 
-/** Like `planRouting`, for inputs with thousands of objects. */
+/** Like `planRouting`, but pauses after each step, for inputs with thousands of objects. */
 export function* routingSteps(given: RoutingInput): Steps<RoutingPlan> {
   const input: RoutingInput = { ...given, found: new Map() };
   const rejected = new Map<string, Rejection>();

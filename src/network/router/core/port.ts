@@ -12,15 +12,15 @@ export interface Pool {
   readonly service: string;
   readonly weight: number;
   readonly endpoints: readonly Endpoint[];
-  /** The service port uses HTTP/2 without TLS. */
+  /** Whether the service port uses HTTP/2 without TLS. */
   readonly http2: boolean;
-  /** The service is idled: its workloads start when it receives traffic. */
+  /** Whether the service is idled. Its workloads are started when it receives traffic. */
   readonly idled?: boolean;
 }
 
 export type Balance = 'random' | 'source' | 'roundrobin' | 'leastconn';
 
-/** Limits over the windows of OpenShift's template: connections in 3 s, requests in 10 s. */
+/** Limits per client for the time windows of OpenShift's template: connections in 3 s, requests in 10 s. */
 export interface RateLimits {
   readonly concurrent: number | undefined;
   readonly connections: number | undefined;
@@ -33,10 +33,10 @@ export interface RouteOptions {
   readonly serverTimeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly tunnelTimeoutMs: number;
-  /** Networks and addresses that may connect; undefined for all. */
+  /** Networks and addresses that may connect; undefined if all may. */
   readonly allowed: readonly string[] | undefined;
   readonly limits: RateLimits | undefined;
-  /** Undefined for no sticky cookie. */
+  /** Sticky cookie; undefined if the route has none. */
   readonly cookie: { readonly name: string; readonly sameSite: string } | undefined;
   readonly hsts: string | undefined;
   /** Replacement for the route's path at the start of a request's path. */
@@ -44,7 +44,7 @@ export interface RouteOptions {
 }
 
 export interface Certificate {
-  /** PEM, leaf first. */
+  /** Certificate chain as PEM, the leaf first. */
   readonly certificate: string;
   readonly key: string;
 }
@@ -88,7 +88,7 @@ export interface RequestFacts {
   readonly host: string;
   /** Path without the query. */
   readonly path: string;
-  /** With its question mark; '' without one. */
+  /** Query with its question mark; '' if there is no query. */
   readonly query: string;
   readonly method: string;
   /** Returns the value of a header by its lower-case name. */
@@ -116,7 +116,7 @@ export type TlsFound =
 
 /** Immutable routing table; the proxy replaces it as a whole. */
 export interface RoutingView {
-  /** Looks up the lower-case server name of a ClientHello; '' if it has none. */
+  /** Looks up the server name of a ClientHello in lower case; '' stands for a ClientHello without a name. */
   tls(serverName: string): TlsFound;
   request(facts: RequestFacts): Found;
   /** Number of rows. */
@@ -125,13 +125,13 @@ export interface RoutingView {
 
 export interface Client {
   readonly address: string;
-  /** Value of the sticky cookie; undefined for none. */
+  /** Value of the sticky cookie in the request; undefined if there is none. */
   readonly cookie: string | undefined;
 }
 
 /** Selects servers and counts connections and requests for the limits of routes. */
 export interface Balancing {
-  /** Undefined if no server is left. */
+  /** Selects a server; undefined if no server is left. */
   pick(backend: Backend, client: Client, tried: ReadonlySet<string>): Choice | undefined;
   opened(choice: Choice): void;
   closed(choice: Choice): void;

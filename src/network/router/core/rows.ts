@@ -6,9 +6,9 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Backend, Certificate, Endpoint, Pool } from './port.ts';
 
 export interface PathMatch {
-  /** `prefix` compares whole segments. */
+  /** `prefix` compares whole path segments. */
   readonly kind: 'exact' | 'prefix';
-  /** '' for every path. */
+  /** Path to compare with; '' matches every path. */
   readonly value: string;
 }
 
@@ -21,12 +21,15 @@ export interface Row {
   readonly backend: Backend;
   /** Lower case; '' for every host. For a wildcard, the part after `*.`. */
   readonly host: string;
-  /** `label`: one label before the host; `any`: one or more. */
+  /** Names that a wildcard matches. `label`: one label before the host; `any`: one or more labels. */
   readonly wildcard: 'none' | 'label' | 'any';
   readonly path: PathMatch;
   readonly method: string | undefined;
   readonly headers: readonly HeaderMatch[];
-  /** `terminate`: TLS ends here; `passthrough`: at the server; `refused`: the certificate cannot be served. */
+  /**
+   * `terminate`: TLS ends at this router; `passthrough`: TLS ends at the server; `refused`: the certificate cannot be
+   * served.
+   */
   readonly tls: 'none' | 'terminate' | 'passthrough' | 'refused';
   readonly insecure: 'serve' | 'redirect' | 'none';
   readonly certificate: Certificate | undefined;
@@ -49,7 +52,7 @@ export function compareAges(a: Age, b: Age): number {
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }
 
-/** Selection of a service's ports: undefined for all, otherwise the name or the number of the servers' port. */
+/** Ports of a service: undefined for all ports, otherwise the name or number of the servers' port. */
 export type PortChoice = string | number | undefined;
 
 /** Lookup of services by `NAMESPACE/NAME`. */

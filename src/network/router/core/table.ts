@@ -16,7 +16,7 @@ const NONE: Found = { kind: 'none' };
 const REFUSED: TlsFound = { kind: 'refused' };
 const MISDIRECTED: Found = { kind: 'misdirected' };
 
-/** Sorted so that the first match is the most specific. */
+/** Rows of a host, sorted so that the first row that matches is the most specific. */
 type HostRows = readonly Row[];
 
 export class RoutingTable implements RoutingView {

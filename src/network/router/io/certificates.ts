@@ -7,12 +7,15 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Certificate } from '../core/port.ts';
 import type { CertificateVerifier } from '../port.ts';
 
-/** Number of cached verdicts or contexts. A route needs one of each. */
+/** Maximum number of cached verdicts, and of cached TLS contexts. A route needs one of each. */
 const REMEMBERED = 4_096;
 const BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 const MAX_PEM_BYTES = 256 * 1024;
 
-/** Verdicts do not depend on time: an expired certificate is served, as in OpenShift's router. */
+/**
+ * Creates a verifier of certificates. Verdicts do not depend on time: an expired certificate is served, as in
+ * OpenShift's router.
+ */
 export function createCertificateVerifier(): CertificateVerifier {
   const verdicts = new BoundedMap<string, string | undefined>(REMEMBERED);
   return ({ certificate = '', key = '', caCertificate = '', destinationCACertificate = '' }) => {
@@ -60,7 +63,7 @@ function bundleProblem(text: string): string | undefined {
 export class SecureContexts {
   readonly #known = new BoundedMap<string, SecureContext | undefined>(REMEMBERED);
 
-  /** Returns undefined for a certificate and key that TLS rejects. */
+  /** TLS context of a certificate; undefined if TLS rejects the certificate or key. */
   of({ certificate, key }: Certificate): SecureContext | undefined {
     const text = `${certificate}\n${key}`;
     if (this.#known.has(text)) return this.#known.get(text);

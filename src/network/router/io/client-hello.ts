@@ -11,7 +11,7 @@ const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
 const HOST_NAME = 0;
 const RECORD_HEADER = 5;
-/** More than any real ClientHello; post-quantum key shares take a few thousand bytes. */
+/** Maximum size of a ClientHello. Real ones are smaller; post-quantum key shares take a few thousand bytes. */
 export const MAX_HELLO_BYTES = 32 * 1024;
 const BAD: Hello = { kind: 'bad' };
 const MORE: Hello = { kind: 'more' };
@@ -28,7 +28,7 @@ export function readHello(bytes: Buffer): Hello {
   }
 }
 
-/** The handshake message, combined from its TLS records. */
+/** The handshake message, assembled from its TLS records. */
 function handshakeOf(bytes: Buffer): Buffer | Hello {
   const parts: Buffer[] = [];
   let length = 0;

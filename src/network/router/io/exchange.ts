@@ -8,7 +8,10 @@ import { page } from './pages.ts';
 export type ClientRequest = IncomingMessage | Http2ServerRequest;
 export type ClientResponse = ServerResponse | Http2ServerResponse;
 
-/** Depends on the connection, because the request line of HTTP/1 may contain any version. */
+/**
+ * Whether the request came over an HTTP/2 connection. The version in the request is not used, because the request line
+ * of HTTP/1 may contain any version.
+ */
 export const isHttp2 = (request: ClientRequest): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
 export interface Target extends RequestFacts {
@@ -30,11 +33,11 @@ export interface Exchange {
 
 /** Host and port by RFC 3986. Underscores are allowed because they are in use, although no DNS host name has them. */
 const AUTHORITY = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
-/** Characters of a reason phrase: RFC 9112 §4. */
+/** Characters that a reason phrase may contain (RFC 9112 §4). */
 const REASON = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PATH = /^\/[\x21-\x22\x24-\x7e]*$/;
 
-/** Returns undefined for an ambiguous or malformed request, which gets status 400. */
+/** Host, path and query of the request. Undefined for an ambiguous or malformed request, which gets status 400. */
 export function targetOf(request: ClientRequest, secure: boolean): Target | undefined {
   const { headers, rawHeaders, method = 'GET' } = request;
   if (!isHttp2(request) && request.httpVersionMajor !== 1) return undefined;
@@ -71,7 +74,10 @@ export function targetOf(request: ClientRequest, secure: boolean): Target | unde
   };
 }
 
-/** Framing of the body to the server, derived from the validated headers of the client. */
+/**
+ * Framing of the request's body for the server, derived from the validated headers of the client. Undefined if the
+ * headers are contradictory.
+ */
 export function framing(
   request: ClientRequest,
 ): { readonly hasBody: boolean; readonly headers: RawHeaders } | undefined {
@@ -91,7 +97,7 @@ export function framing(
   return { hasBody: length !== '0', headers: ['Content-Length', length] };
 }
 
-/** Returns false if the head cannot be sent to the client: Node throws for some heads that servers send. */
+/** Sends the head of a response. Returns false if it cannot be sent: Node throws for some heads that servers send. */
 export function writeHead(response: ClientResponse, status: number, reason: string, headers: RawHeaders): boolean {
   if (!(status >= 200 && status <= 599)) return false;
   try {
@@ -109,7 +115,7 @@ export function writeHead(response: ClientResponse, status: number, reason: stri
   }
 }
 
-/** Sends a response of the proxy itself. */
+/** Sends a response that the proxy itself generates. */
 export function answer(response: ClientResponse, status: number, more: RawHeaders = []): void {
   if (response.headersSent || response.writableEnded) {
     response.destroy();
@@ -121,7 +127,7 @@ export function answer(response: ClientResponse, status: number, more: RawHeader
     response.destroy();
     return;
   }
-  // Responses of HTTP/2 and HTTP/1 have the same `end`, but different types.
+  // The responses of HTTP/1 and HTTP/2 have the same `end`, but different types.
   (response as ServerResponse).end(body);
 }
 

@@ -101,7 +101,7 @@ export function asObject(raw: readonly string[]): Record<string, string | string
     const value = raw[at + 1] ?? '';
     const known = result[key];
     if (known === undefined) result[key] = value;
-    // The first value is used, as in Node's own objects.
+    // As in Node's own header objects, the first value is used.
     else if (SINGLE.has(key)) continue;
     else if (Array.isArray(known)) known.push(value);
     else result[key] = key === 'cookie' ? `${known}; ${value}` : [known, value];

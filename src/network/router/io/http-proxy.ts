@@ -78,7 +78,10 @@ export class HttpProxy {
     response.once('close', () => this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 1) - 1));
   }
 
-  /** The route of the request if the client may use it; otherwise calls `refuse`. */
+  /**
+   * Finds the route of the request and checks whether the client may use it; otherwise calls `refuse` and returns
+   * undefined.
+   */
   admit(
     request: ClientRequest,
     secure: boolean,
@@ -131,7 +134,7 @@ export class HttpProxy {
     };
   }
 
-  /** The next untried server; undefined if there is none. */
+  /** Selects the next server that was not tried yet; undefined if there is none. */
   choose({ backend, source, cookie, tried }: Omit<Exchange, 'response'>): Choice | undefined {
     if (tried.size >= ATTEMPTS) return undefined;
     const choice = this.#parts.balancing.pick(backend, { address: source, cookie }, tried);
@@ -333,7 +336,7 @@ function once(callback: () => void): () => void {
   };
 }
 
-/** Like `pipe`, with byte counting. The end of `from` ends `to`. */
+/** Like `pipe`, but counts the bytes. The end of `from` ends `to`. */
 function pump(from: NodeJS.ReadableStream, to: NodeJS.WritableStream, count: (bytes: number) => void): void {
   from.on('data', (chunk: Buffer) => {
     count(chunk.length);

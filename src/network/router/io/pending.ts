@@ -7,7 +7,7 @@ import { peerNetwork } from '../../../base/addresses/addresses.ts';
 
 const MAX_PENDING = 4_096;
 const MAX_PENDING_OF_SOURCE = 256;
-/** Time from the connection to the last byte of the request header. */
+/** Time limit from the start of a connection to the last byte of the request header. */
 export const HEADER_TIMEOUT_MS = 10_000;
 const TICK_MS = 1_000;
 

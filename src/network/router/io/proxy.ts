@@ -40,7 +40,7 @@ const EMPTY: RoutingView = {
   size: 0,
 };
 
-/** `address`: local address of the ports. */
+/** Creates proxies whose ports listen on the local address `address`. */
 export const proxyFactory = (log: Log, address = '::'): ProxyFactory => ({
   create: (settings, balancing, needPods) => new NodeProxy(settings, balancing, needPods, log, address),
 });

@@ -30,7 +30,7 @@ export function upgrade(
     refuse(status, headers[0] === 'Connection' ? [] : headers),
   );
   if (admitted === undefined) return;
-  // An upgrade request has no body. One that declares a body could hide a second request.
+  // An upgrade request has no body. A request that declares a body could hide a second request.
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
   if (length !== '0' || coding !== undefined) {
     refuse(400);

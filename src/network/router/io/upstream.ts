@@ -6,7 +6,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Backend, Choice } from '../core/port.ts';
 import type { RawHeaders } from './headers.ts';
 
-/** Idle connections per server; further ones are closed after their request. */
+/** Maximum number of idle connections per server. Further connections are closed after their request. */
 const IDLE_PER_SERVER = 64;
 const IDLE_MS = 15_000;
 const HTTP2_IDLE_MS = 60_000;
@@ -29,7 +29,7 @@ export class Upstreams {
     this.#clusterCa = pem;
   }
 
-  /** Throws if method, path or a header cannot be sent. */
+  /** Starts a request to a server. Throws if the method, the path or a header cannot be sent. */
   request({ backend, choice, method, path, headers }: UpstreamRequest): ClientRequest {
     const { address: host, port } = choice.endpoint;
     const common = { host, port, method, path, headers, setHost: false };

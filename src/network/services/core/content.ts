@@ -25,12 +25,12 @@ export const MAP_NAMES = [
 ] as const;
 export type MapName = (typeof MAP_NAMES)[number];
 
-/** nft keywords that differ between the families. */
+/** nft keywords and addresses that differ between the families. */
 export const WORDS: Readonly<Record<Family, { ip: string; address: string; loopback: string }>> = {
   4: { ip: 'ip', address: 'ipv4_addr', loopback: '127.0.0.0/8' },
   6: { ip: 'ip6', address: 'ipv6_addr', loopback: '::1' },
 };
-/** Mark for packets whose source address is rewritten to this node's; the same bit as kube-proxy's. */
+/** Mark of packets whose source address is rewritten to this node's address. The bit is the same as kube-proxy's. */
 export const MASQUERADE_MARK = '0x4000';
 
 export interface NftOptions {
@@ -41,9 +41,14 @@ export interface NftOptions {
    * responses return through this node. If undefined, all connections to cluster IPs are masqueraded.
    */
   readonly clusterCidr: string | undefined;
-  /** Ports on which the host itself listens. Traffic to them at the host's own addresses is never looked up. */
+  /**
+   * Ports on which the host itself listens. Traffic to these ports at the host's own addresses is never looked up in
+   * the maps.
+   */
   readonly reservedPorts: readonly ReservedPort[];
-  /** Ranges of the family that belong to load balancers, in nft notation. Traffic to them is always looked up. */
+  /**
+   * Ranges of the family that belong to load balancers, in nft notation. Traffic to these ranges is always looked up.
+   */
   readonly poolRanges?: readonly string[];
 }
 

@@ -20,13 +20,13 @@ export interface ClusterAddresses {
   readonly reservedPorts: readonly ReservedPort[];
   /** Listening sockets of other processes on this host. */
   readonly listening?: readonly ListeningPort[];
-  /** Addresses of load balancers. They belong to services, even if a node reports them. */
+  /** Addresses of load balancers. They belong to services, even if a node reports them as its own. */
   readonly poolRanges?: readonly string[];
   /** All known nodes, with their addresses and reserved ports. */
   readonly nodes: readonly Node[];
   /** Slices of the service API_SERVICE: the API servers of all hosts. */
   readonly apiServers: readonly EndpointSlice[];
-  /** All cluster IPs in use. Read at each call. */
+  /** All cluster IPs in use. The set is read at each check, so its later changes count. */
   readonly clusterIps: Pick<ReadonlySet<string>, 'has'>;
   /** Ranges of services and of pods, one per family. */
   readonly serviceCidrs: readonly string[];
@@ -38,7 +38,10 @@ export interface ListeningPort extends ReservedPort {
   readonly address?: string;
 }
 
-/** Checks return the reason for a rejection, or undefined if allowed. All addresses are canonical. */
+/**
+ * Checks of addresses and ports. Each check returns the reason for a rejection, or undefined if allowed. All addresses
+ * are canonical.
+ */
 export interface Destinations {
   /**
    * `assigned` is true if a load balancer assigned the address in the service's status, and false if the service's

@@ -15,9 +15,9 @@ export interface Place {
 }
 
 export interface ChosenEndpoints {
-  /** Endpoints for the policy Cluster. */
+  /** Endpoints for traffic with the policy Cluster. */
   readonly all: readonly ProxyEndpoint[];
-  /** Endpoints for the policy Local: those on this node. */
+  /** Endpoints for traffic with the policy Local: those on this node. */
   readonly local: readonly ProxyEndpoint[];
   /** Addresses of this node's ready endpoints. */
   readonly localReady: readonly string[];
@@ -25,7 +25,7 @@ export interface ChosenEndpoints {
 
 interface Candidate extends ProxyEndpoint {
   readonly hints: Hints;
-  /** The endpoint is on a failed node. */
+  /** Whether the endpoint is on a failed node. */
   readonly failed: boolean;
 }
 
@@ -140,7 +140,9 @@ function chosenOf(
   };
 }
 
-/** Endpoints of failed nodes are used only if there are no others, because gossip may be wrong. */
+/**
+ * Excludes endpoints of failed nodes. If all endpoints are on failed nodes, all are used, because gossip may be wrong.
+ */
 function withoutFailed(endpoints: readonly Candidate[]): readonly Candidate[] {
   const present = endpoints.filter(({ failed }) => !failed);
   return present.length > 0 ? present : endpoints;
@@ -156,7 +158,10 @@ function hintsOf({ hints }: Endpoint): Hints {
   return { zones: names(forZones), nodes: names(forNodes) };
 }
 
-/** Hints apply only if every endpoint has them and one of them matches this node or zone. */
+/**
+ * Endpoints that the hints allow. Hints apply only if every endpoint has them and at least one matches this node or
+ * zone.
+ */
 function near(endpoints: readonly Candidate[], { nodeName, zone }: Place): readonly Candidate[] {
   const forNode = endpoints.filter(({ hints }) => hints.nodes.includes(nodeName));
   if (forNode.length > 0 && endpoints.every(({ hints }) => hints.nodes.length > 0)) return forNode;

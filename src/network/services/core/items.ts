@@ -9,7 +9,8 @@ import { type Item, MASQUERADE_MARK, type NftOptions, WORDS } from './content.ts
 import type { ProxyEndpoint, ServicePort } from './service-port.ts';
 
 /**
- * Items of a service port in a table of its family. `zone` is its connection tracking zone; undefined for the default.
+ * Items of a service port in the table of its family. `zone` is the port's connection tracking zone; undefined for the
+ * default zone.
  */
 export function itemsOf(port: ServicePort, options: NftOptions, zone: number | undefined): Item[] {
   const items: Item[] = [];
@@ -72,7 +73,7 @@ function markOutside({ family, clusterCidr }: NftOptions): string {
 const SHARED_KINDS = ['svc', 'ext', 'port'] as const;
 type SharedKind = (typeof SHARED_KINDS)[number];
 
-/** Chain of all service ports of one kind with `count` endpoints. */
+/** Chain that all service ports with `count` endpoints share, for one kind of address. */
 function sharedChain(kind: SharedKind, count: number, options: NftOptions): Item {
   const { ip: word } = WORDS[options.family];
   const [map, address] =
@@ -177,7 +178,7 @@ function addOwnChains(port: ServicePort, options: NftOptions, add: Add): Chains 
   return { internal, external, nodePort: external };
 }
 
-/** nft limits comments to 128 bytes. Service IDs contain only DNS labels, `/` and `:`. */
+/** Text of an nft comment, which is limited to 128 bytes. Service IDs contain only DNS labels, `/` and `:`. */
 function commentText(text: string): string {
   return text.replaceAll(/[^\w./:-]/g, '').slice(0, 120);
 }

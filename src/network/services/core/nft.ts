@@ -140,7 +140,7 @@ export function* differenceSteps(current: NftState, desired: NftState, options: 
   return lines.join('\n');
 }
 
-/** Program that adds members to the affinity sets of `desired`; '' if there are none. */
+/** Program that adds members to the affinity sets of `desired`; '' if there are no members. */
 export function addAffinity(desired: NftState, members: TimedMembers, options: NftOptions): string {
   const table = `${WORDS[options.family].ip} ${options.table}`;
   const lines: string[] = [];

@@ -10,7 +10,7 @@ export class OwnedMap {
     return this.#values;
   }
 
-  /** Replaces the owner's value of this key. */
+  /** Sets the owner's value of a key. */
   add(key: string, owner: string, value: string): void {
     const owners = this.#owners.get(key);
     if (owners === undefined || owners === owner) {

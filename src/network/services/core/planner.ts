@@ -55,11 +55,11 @@ export interface ServiceChanges {
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 
-/** Keys are `namespace/name`; for nodes, their names. */
+/** Plans service ports. Keys are `namespace/name`, and names for nodes. */
 export class ServicePlanner {
   readonly #options: ServicePlannerOptions;
   readonly #services = new Map<string, Service>();
-  /** Slices by key of the service, then by key of the slice. */
+  /** Slices by the key of their service, then by their own key. */
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   readonly #serviceOfSlice = new Map<string, string>();
   readonly #nodes = new Map<string, Node>();
@@ -67,9 +67,9 @@ export class ServicePlanner {
   readonly #healthChecks = new Map<string, HealthCheck>();
   /** Number of services by cluster IP. */
   readonly #clusterIps = new Map<string, number>();
-  /** Forwarded services by external address. */
+  /** Keys of forwarded services by external address. */
   readonly #claimants = new Map<string, Set<string>>();
-  /** Forwarded services by external address and port. */
+  /** Claims of forwarded services by external address and port. */
   readonly #claims = new Map<string, PortClaim>();
   readonly #dirty = new Set<string>();
   #failedNodes: ReadonlySet<string> = new Set();
@@ -124,7 +124,7 @@ export class ServicePlanner {
     this.#nodeChanged(name, before, undefined);
   }
 
-  /** Nodes whose hosts the gossip ring has declared dead. */
+  /** Sets the nodes whose hosts the gossip ring has declared dead. */
   setFailedNodes(names: ReadonlySet<string>): void {
     const changed = names.symmetricDifference(this.#failedNodes);
     this.#failedNodes = names;
@@ -152,12 +152,12 @@ export class ServicePlanner {
     this.#destinationsChanged = true;
   }
 
-  /** Ports as last planned. */
+  /** Ports of a service as of its last plan. */
   portsOf(key: string): readonly ServicePort[] {
     return this.#plans.get(key)?.ports ?? [];
   }
 
-  /** Whether `changes` has anything left to plan. */
+  /** Whether services remain that `changes` has to plan. */
   get isChanged(): boolean {
     return this.#dirty.size > 0 || this.#destinationsChanged;
   }
@@ -316,7 +316,7 @@ interface Claimant {
 }
 
 interface PortClaim {
-  /** By key of the service. */
+  /** Claimants by the key of their service. */
   readonly claimants: Map<string, Claimant>;
   oldest: Claimant | undefined;
 }

@@ -4,7 +4,10 @@ export type TimedMembers = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 /** A packet filter that executes nft programs. */
 export interface PacketFilter {
-  /** Returns undefined if nft works on this host, otherwise the reason (no binary, kernel support or permission). */
+  /**
+   * Checks whether nft works on this host. Resolves with the reason if it does not (no binary, kernel support or
+   * permission), otherwise with undefined.
+   */
   probe(): Promise<string | undefined>;
   /** Applies the whole program as one transaction. If it throws, nothing was applied. */
   apply(program: string): Promise<void>;
@@ -35,7 +38,7 @@ export interface StreamForwarder {
   /** Adds `ip` to this host's addresses, so that connections to it arrive here. Idempotent. */
   bindAddress(ip: string): Promise<void>;
   unbindAddress(ip: string): Promise<void>;
-  /** With `ip` undefined, listens on every local address (node ports). */
+  /** Listens on a port. If `ip` is undefined, listens on every local address (for node ports). */
   listen(protocol: 'TCP' | 'UDP', ip: string | undefined, port: number, pick: PickTarget): Promise<Listener>;
 }
 

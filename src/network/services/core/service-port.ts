@@ -22,18 +22,19 @@ export interface ServicePort {
   readonly protocol: Protocol;
   readonly port: number;
   readonly clusterIps: readonly string[];
-  /** Includes addresses of load balancers. */
+  /** External addresses, including those of load balancers. */
   readonly externalIps: readonly string[];
   /** Load balancer addresses that only accept `sourceRanges`; empty if there is no restriction. */
   readonly restrictedIps: readonly string[];
-  /** loadBalancerSourceRanges of this family. */
+  /** The ranges of loadBalancerSourceRanges in this family. */
   readonly sourceRanges: readonly string[];
   /** 0 if the service has no node port. */
   readonly nodePort: number;
-  /** Timeout of ClientIP affinity in seconds; 0 for none. */
+  /** Timeout of ClientIP affinity in seconds; 0 if there is no affinity. */
   readonly affinitySeconds: number;
   /**
-   * For external traffic, keep the client's address and use only back ends on this node (externalTrafficPolicy: Local).
+   * Whether external traffic keeps the client's address and uses only back ends on this node (externalTrafficPolicy:
+   * Local).
    */
   readonly externalLocal: boolean;
   /** Endpoints for traffic to the cluster IP. */

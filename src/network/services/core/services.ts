@@ -13,14 +13,14 @@ const DEFAULT_AFFINITY_SECONDS = 10_800;
 
 /** An address or port of a service that is not forwarded, with the reason. */
 export interface RefusedAddress {
-  /** The service port's id. */
+  /** ID of the service port. */
   readonly service: string;
   /** `address:port`, or `*:port` for a node port. */
   readonly address: string;
   readonly why: string;
 }
 
-/** Health check by load balancers: whether this node has endpoints of the service (externalTrafficPolicy: Local). */
+/** Health check by load balancers of whether this node has endpoints of the service (externalTrafficPolicy: Local). */
 export interface HealthCheck {
   readonly namespace: string;
   readonly name: string;
@@ -42,7 +42,7 @@ export interface PlanContext {
   readonly place: Place;
   /** Cluster IPs that the host serves itself, so they are not forwarded. */
   readonly hostServices: readonly string[];
-  /** ID of the service port that owns an external address with this port. */
+  /** ID of the service port that owns this external address and port; undefined if none does. */
   claimant(ip: string, protocol: Protocol, port: number): string | undefined;
 }
 
@@ -143,7 +143,10 @@ export function* planService(
   return { ports, refused, healthCheck, requestedAddresses: [...requested] };
 }
 
-/** Whether the service is forwarded. Headless and ExternalName services and those of another proxy are not. */
+/**
+ * Whether this proxy forwards the service. Headless services, ExternalName services and services of another proxy are
+ * not forwarded.
+ */
 export function isForwarded({ spec, metadata }: Service): boolean {
   if (spec === undefined || spec.type === 'ExternalName') return false;
   if (spec.clusterIP === undefined || spec.clusterIP === 'None') return false;

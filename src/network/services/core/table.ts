@@ -25,7 +25,7 @@ export class NftTable {
   readonly #zones = new UdpZones();
   #isKnown = false;
   #isReplaced = false;
-  /** Shared chains up to this number of endpoints exist in the table. */
+  /** Number of endpoints up to which shared chains exist in the table. */
   #spare = 0;
 
   constructor(options: NftOptions) {
@@ -38,8 +38,8 @@ export class NftTable {
   }
 
   /**
-   * Sets all ports of a service; those of the other family are ignored. No other method may be called before the last
-   * step.
+   * Sets all ports of a service in steps. Ports of the other family are ignored. No other method may be called before
+   * the last step.
    */
   *setSteps(service: string, ports: readonly ServicePort[]): Steps<void> {
     const own = ports.filter(({ family }) => family === this.#options.family);
@@ -97,7 +97,10 @@ export class NftTable {
     return this.#isReplaced;
   }
 
-  /** Program that restores the session affinity of clients, with the remaining time, after the last program. */
+  /**
+   * Program that restores the session affinity of clients with its remaining time. It is applied after the last
+   * program.
+   */
   restoreAffinity(members: TimedMembers): string {
     return addAffinity(this.state(), members, this.#options);
   }

@@ -25,7 +25,9 @@ export class UdpZones {
   /** Removed ports, in order of deletion. */
   readonly #removed = new Set<string>();
 
-  /** The zone for the current endpoints. Unchanged endpoints keep the zone. */
+  /**
+   * The zone for the current endpoints. The zone changes when an endpoint was removed or the first endpoint was added.
+   */
   next({ id, endpoints, externalEndpoints }: ServicePort): number {
     const now = new Set([...endpoints, ...externalEndpoints].map(({ ip, port }) => `${ip} ${port}`));
     const zone = connectionZone(`${id} ${[...now].sort().join()}`);

@@ -23,14 +23,14 @@ export interface ForwarderOptions {
 interface ForwarderLimits {
   readonly tcp: number;
   readonly udp: number;
-  /** Limit for each protocol per client. */
+  /** Limit per client, for each protocol. */
   readonly perClient: number;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Idle time of UDP flows: conntrack's default, which applications expect. kube-proxy's userspace default is 250 ms. */
 const UDP_IDLE_MS = 30_000;
-/** Each connection or flow needs one or two descriptors of this process. */
+/** Default limits. Each connection or flow needs one or two file descriptors of this process. */
 const LIMITS: ForwarderLimits = { tcp: 8_192, udp: 4_096, perClient: 2_048 };
 
 export function createStreamForwarder(options: ForwarderOptions): StreamForwarder {
@@ -74,7 +74,7 @@ interface Bounds {
   readonly limits: ForwarderLimits;
 }
 
-/** Open connections and flows per client address. */
+/** Numbers of open connections and flows by client address. */
 class Clients {
   readonly #counts = new Map<string, number>();
 
@@ -189,7 +189,7 @@ function listenUdp(
     return flow;
   };
   server.on('message', (message, client) => {
-    // A response cannot be sent to port 0, and Node throws for it.
+    // Node throws when a response is sent to port 0, which only forged packets have as source.
     if (client.port === 0) return;
     const key = `${client.address}:${client.port}`;
     const known = flows.get(key);

@@ -20,9 +20,9 @@ export interface AddressWatchOptions {
 }
 
 const DELETED = 'Deleted ';
-/** A line about a link, with its flags. */
+/** Matches a line about a link, with its flags. */
 const LINK = /^\d+: \S+: <([^>]*)>/;
-/** Links of pods change often and have no address that matters to other hosts. */
+/** Matches links of pods, which change often and have no address that matters to other hosts. */
 const POD_LINK = /\bve[0-9a-f]{11}\b/;
 
 /** Runs `ip monitor` until the returned function is called; restarts the process when it ends. */
@@ -44,7 +44,10 @@ export function watchAddresses({ ip, protocol, changed, lost, log, setpriv }: Ad
   return monitor.stop;
 }
 
-/** True for deletions and for links that are down, because the kernel reports no deletion of their IPv4 routes. */
+/**
+ * Whether the line reports a loss: a deletion, or a link that is down. The kernel reports no deletion of the IPv4
+ * routes of such a link.
+ */
 export function isLoss(line: string): boolean {
   if (line.startsWith(DELETED)) return true;
   const flags = LINK.exec(line)?.[1];
@@ -54,7 +57,7 @@ export function isLoss(line: string): boolean {
 /** Whether a line of `ip -oneline monitor` concerns addresses by which other hosts reach this host. */
 export function matters(line: string, protocol: number): boolean {
   if (line.trim() === '' || POD_LINK.test(line)) return false;
-  // This program's own deletions only cause one comparison without a difference.
+  // This program's own deletions are not filtered; they only cause a comparison that finds no difference.
   if (line.startsWith(DELETED)) return true;
   return !new RegExp(`\\bproto ${protocol}\\b`).test(line);
 }

@@ -41,7 +41,7 @@ export class AddressBook {
   readonly #former = new Map<string, string>();
   readonly #formerly = new Set<string>();
 
-  /** Returns undefined if the range is exhausted. `owner` is the pod's UID. */
+  /** Takes an address for a pod with the UID `owner`. Returns undefined if the range is exhausted. */
   take(network: Network, owner: string): string | undefined {
     const { family } = network;
     const former = this.#former.get(`${owner}/${family}`);
@@ -61,8 +61,8 @@ export class AddressBook {
   }
 
   /**
-   * An address near the end of the range that is not assigned to pods; undefined if the range is small or pods already
-   * have these addresses.
+   * Reserves an address near the end of the range, which no pod gets. Returns undefined if the range is small or pods
+   * already have these addresses.
    */
   reserve(range: Network): string | undefined {
     if (sizeOf(range) < SMALLEST_WITH_RESERVE) return undefined;
@@ -82,7 +82,9 @@ export class AddressBook {
     this.#last.set(parsed.family, parsed.value);
   }
 
-  /** Releases an address. With an owner it is kept for that owner as long as other addresses are free. */
+  /**
+   * Releases an address. If `owner` is given, the address is kept for that owner as long as other addresses are free.
+   */
   release(address: string, owner?: string): void {
     this.#allocated.delete(address);
     const parsed = addressValue(address);

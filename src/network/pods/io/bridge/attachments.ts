@@ -12,7 +12,7 @@ export interface Attachment {
   readonly sandboxId: string;
   /** UID of the pod; undefined in records of earlier versions. */
   readonly uid?: string;
-  /** The primary family's address first. */
+  /** Addresses of the pod, the primary family's address first. */
   readonly ips: readonly string[];
   readonly link: string;
   /** Undefined in records of earlier versions. */
@@ -20,7 +20,7 @@ export interface Attachment {
   readonly portMappings: readonly PortMapping[];
 }
 
-/** Earlier versions recorded one address. */
+/** Format of a record. Earlier versions recorded only one address. */
 const RECORDED = object({
   sandboxId: text,
   uid: optional(text),

@@ -35,9 +35,9 @@ export interface BridgeNetworkOptions {
   /** Pod ranges of the whole cluster, one per family. Traffic to them is never masqueraded. */
   readonly clusterCidrs: readonly string[];
   readonly nftTable: string;
-  /** Service ranges. Traffic to them is never redirected by a host port. */
+  /** Service ranges. Host ports never redirect traffic to these ranges. */
   readonly serviceCidrs: readonly string[];
-  /** Ports on which the host itself listens. Called whenever rules are written or a pod is attached. */
+  /** Ports on which the host itself listens. The function is called whenever rules are written or a pod is attached. */
   readonly reservedPorts: () => readonly ReservedPort[];
   readonly ipPath?: string;
   readonly nftPath?: string;
@@ -52,8 +52,8 @@ export interface BridgeNetwork extends PodNetwork {
   /** Sets the MTU of pods' links, including those of running pods. Never rejects. */
   setMtu(mtu: number): Promise<void>;
   /**
-   * Compares links, addresses, routes and kernel settings with the desired state, and with `filter` the tables of the
-   * packet filter, and restores missing ones. Never rejects.
+   * Compares links, addresses, routes and kernel settings with the desired state and restores missing ones. With
+   * `filter`, the tables of the packet filter are compared too. Never rejects.
    */
   reconcile(options: { readonly filter: boolean }): Promise<void>;
   /** The fault that the last `reconcile` could not repair. */
@@ -316,7 +316,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     return this.#reconciling;
   }
 
-  /** Resolves with the changes that were made. */
+  /** Restores missing state. Resolves with the changes that were made. */
   async #repairAll(filter: boolean): Promise<string[]> {
     const ranges = this.#ranges;
     if (ranges.length === 0) return [];
@@ -371,7 +371,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     return lines;
   }
 
-  /** Returns undefined if the table does not exist. */
+  /** Listing of the family's table; undefined if the table does not exist. */
   async #listing(family: 4 | 6): Promise<string | undefined> {
     const words = [family === 4 ? 'ip' : 'ip6', this.#options.nftTable];
     return command(this.#nft, ['-s', 'list', 'table', ...words], '', MAX_LISTING).catch((error: unknown) =>
@@ -449,7 +449,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     return this.#loaded;
   }
 
-  /** Applies the tables of all families. Without `onError` the first failure of a family rejects. */
+  /** Applies the tables of all families. Without `onError`, the first failure rejects. */
   #applyFilter(onError?: (family: 4 | 6, error: unknown) => void): Promise<void> {
     const next = this.#filtering.then(async () => {
       for (const range of this.#ranges) {
@@ -472,8 +472,8 @@ class NftBridgeNetwork implements BridgeNetwork {
   }
 
   /**
-   * Allows loopback addresses on the link. The rules that protect the host's loopback from the pod must be applied
-   * before.
+   * Permits loopback addresses on the link. The rules that protect the host's loopback listeners from the pod are
+   * applied first.
    */
   async #openHostPorts(link: string): Promise<void> {
     await this.#applyFilter();

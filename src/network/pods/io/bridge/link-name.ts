@@ -1,8 +1,8 @@
 import { addressValue } from '../../../../base/addresses/networks.ts';
 
 /**
- * Name of a pod's link, unique per address and bridge and recognizable in `ip link`: `ve0a800005` and a checksum of the
- * bridge's name.
+ * Name of a pod's link, unique per address and bridge and recognizable in `ip link`: for example `ve0a800005` followed
+ * by a checksum of the bridge's name.
  */
 export function linkName(address: string, bridge: string): string {
   let check = 0;

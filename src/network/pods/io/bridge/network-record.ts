@@ -20,7 +20,7 @@ const RECORD = object({
 });
 export type HostNetworkRecord = Decoded<typeof RECORD>;
 
-/** Adds missing entries to the file. Existing ones are kept, because an earlier start may have used other names. */
+/** Adds missing entries to the file. Existing entries are kept, because an earlier start may have used other names. */
 export async function recordHostNetwork(file: string, added: HostNetworkRecord): Promise<void> {
   const present = await readHostNetworkRecord(file);
   const union = <T>(left: readonly T[] = [], right: readonly T[] = []): T[] => [...new Set([...left, ...right])];
@@ -37,7 +37,10 @@ export async function recordHostNetwork(file: string, added: HostNetworkRecord):
   await rename(`${file}.new`, file);
 }
 
-/** Returns undefined if there is no file. Throws CodedError 'bad-record' if it cannot be read or parsed. */
+/**
+ * Reads the record. Resolves with undefined if there is no file. Throws CodedError 'bad-record' if it cannot be read or
+ * parsed.
+ */
 export async function readHostNetworkRecord(file: string): Promise<HostNetworkRecord | undefined> {
   try {
     const parsed = decode(RECORD, JSON.parse(await readFile(file, 'utf8')), 'record');

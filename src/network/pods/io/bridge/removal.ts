@@ -6,7 +6,7 @@ import { METRIC } from '../overlay/overlay-kernel.ts';
 import type { HostNetworkRecord } from './network-record.ts';
 import { contains } from './ranges.ts';
 
-/** Fields of `ip -j` that are used (iproute2). */
+/** Fields of the output of `ip -j` (iproute2) that are used. */
 const LINKS = list(object({ ifname: optional(text) }));
 const ROUTES = list(object({ dst: optional(text), type: optional(text), metric: optional(number) }));
 

@@ -2,7 +2,7 @@
 import { anything, decodeJson, list } from '../../../../base/decode.ts';
 import { command } from '../command.ts';
 
-/** Group of the host ends of pod links, which packet filter rules match. */
+/** Device group of the host ends of pod links. Packet filter rules match pod links by this group. */
 export const POD_LINK_GROUP = 26_725;
 
 const MAX_LISTING = 16 * 1024 * 1024;
@@ -12,12 +12,12 @@ export interface DesiredLink {
   /** Addresses with prefix length, such as `10.128.0.1/23`. */
   readonly addresses: readonly string[];
   readonly routes: readonly DesiredRoute[];
-  /** Undefined matches any group. */
+  /** Device group of the link; undefined if any group is correct. */
   readonly group?: number;
 }
 
 export interface DesiredRoute {
-  /** In the form of `ip route`: a host route has no prefix length. */
+  /** In the format of `ip route`, in which a host route has no prefix length. */
   readonly destination: string;
   readonly options: string;
 }
@@ -30,7 +30,7 @@ interface ObservedLink {
 
 export interface ObservedNetwork {
   readonly links: ReadonlyMap<string, ObservedLink>;
-  /** `DESTINATION LINK` of the main table. */
+  /** Routes of the main table, each as `DESTINATION LINK`. */
   readonly routes: ReadonlySet<string>;
 }
 
@@ -41,7 +41,7 @@ interface ListedAddresses {
   readonly addr_info?: readonly { readonly local?: string; readonly prefixlen?: number }[];
 }
 
-/** Lists the links and the IPv4 routes with one process. */
+/** Lists the links and routes. One process lists the links and the IPv4 routes. */
 export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): Promise<ObservedNetwork> {
   const run = async (args: readonly string[], input = ''): Promise<(readonly unknown[])[]> => {
     const text = await command(ip, ['-json', ...args], input, MAX_LISTING);
@@ -72,7 +72,9 @@ export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): 
   };
 }
 
-/** Lines for `ip -batch`; empty if there is no difference, undefined if the link itself is missing. */
+/**
+ * Lines for `ip -batch` that restore a link; empty if there is no difference, undefined if the link itself is missing.
+ */
 export function repairs(
   { name, addresses, routes, group }: DesiredLink,
   observed: ObservedNetwork,
@@ -85,7 +87,7 @@ export function repairs(
     ...addresses
       .filter((each) => !link.addresses.has(each))
       .map((each) => `addr replace ${each} dev ${name}${each.includes(':') ? ' nodad' : ''}`),
-    // The kernel removes the routes of a link that goes down.
+    // Routes of a link that was down are restored too, because the kernel has removed them.
     ...routes
       .filter(({ destination }) => !link.isUp || !observed.routes.has(`${destination} ${name}`))
       .map(({ destination, options }) => `route replace ${destination} dev ${name} ${options}`.trimEnd()),

@@ -19,10 +19,10 @@ export interface FilterWatchOptions {
 const TRANSACTION = '# new generation ';
 /** nft's output after an overflow of its receive buffer. */
 const LOST = '# ERROR: We lost some netlink events';
-/** A change of a table, chain, rule, set or element. */
+/** Matches a change of a table, chain, rule, set or element. */
 const CHANGE = /^\w+ (?:table|chain|rule|set|map|element|flowtable|counter|quota|limit) (\w+ (\S+))/;
 
-/** Follows changes of the packet filter by `nft monitor`. */
+/** Follows changes of the packet filter with `nft monitor`. */
 export function watchFilter({ nft, tables, changed, log, setpriv }: FilterWatchOptions): Monitor {
   const names = new Set(tables);
   let touched = new Set<string>();

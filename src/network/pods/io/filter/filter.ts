@@ -8,11 +8,11 @@ import { POD_LINK_GROUP } from '../bridge/restored-state.ts';
 
 /** Mark of traffic from this node's pods to a host port. Its replies must return through this node. */
 const HOST_PORT_MARK = '0x2000';
-/** IANA's port of VXLAN. */
+/** UDP port of VXLAN that IANA has assigned. */
 export const VXLAN_PORT = 4789;
-/** Network identifier, the same on every host of a cluster. */
+/** VXLAN network identifier, the same on every host of a cluster. */
 export const VXLAN_ID = 26_725;
-/** Ports of the machine config server; the second one is OpenShift's without TLS. */
+/** Ports of the machine config server: with TLS, and OpenShift's port without TLS. */
 const CONFIG_SERVER_PORTS = '22623, 22624';
 
 export interface FilterOptions {

@@ -33,9 +33,9 @@ export interface ForwardProbe {
   remove(): Promise<void>;
 }
 
-/** The port of the discard service. */
+/** Destination port of the probe: the discard service. */
 const PORT = 9;
-/** TTL that allows one forwarding. */
+/** TTL of the probe, which allows only one forwarding. */
 const HOPS = 2;
 const SETTLE_MS = 100;
 const TRACE_MS = 1_000;
@@ -91,14 +91,14 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
     ].join('\n');
   };
 
-  /** Packets before and after the chains of other programs; undefined if the table does not exist. */
+  /** Numbers of packets before and after the chains of other programs; undefined if the table does not exist. */
   const counted = async (): Promise<readonly number[] | undefined> => {
     const text = await command(nft, ['list', 'table', 'inet', table]).catch(() => '');
     const counts = [...text.matchAll(/counter packets (\d+)/g)].map(([, count]) => Number(count));
     return counts.length === 2 ? counts : undefined;
   };
 
-  /** Returns undefined if the packet did not arrive. */
+  /** Whether a packet passes the chains of other programs; undefined if it did not arrive at the other end. */
   const passes = async (range: Network, target: string): Promise<boolean | undefined> => {
     const before = await counted();
     if (before === undefined) await command(nft, ['-f', '-'], program(false));

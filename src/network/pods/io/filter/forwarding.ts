@@ -58,7 +58,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
 
 const commentOf = (table: string): string => `comment "${table}"`;
 
-/** Adds rules in iptables' format, because iptables lists these chains too. */
+/** Adds accept rules to the chains. The rules have iptables' format, because iptables lists these chains too. */
 async function acceptInChains(nft: string, table: string, clusterCidrs: readonly string[]): Promise<void> {
   for (const [family, chain] of await presentChains(nft)) {
     const text = await command(nft, ['list', 'chain', family, TABLE, chain], '', MAX_LISTING);

@@ -25,7 +25,7 @@ export async function isInUse(mapping: PortMapping, serviceCidrs: readonly strin
   return false;
 }
 
-/** `table`: the text of /proc/net/tcp, tcp6, udp or udp6. */
+/** Whether a socket in `table`, the text of /proc/net/tcp, tcp6, udp or udp6, listens on the mapping's port. */
 export function listens(
   table: string,
   { protocol, hostPort, hostIp }: PortMapping,
@@ -44,7 +44,7 @@ export function listens(
   return false;
 }
 
-/** Decodes an address of little-endian words; undefined if it is IPv6 only. */
+/** Decodes an address of little-endian words; undefined if it is not an IPv4 or unspecified address. */
 function addressOf(hex: string): string | undefined {
   if (/^0+$/.test(hex)) return '0.0.0.0';
   const word = hex.length === 8 ? hex : hex.startsWith(MAPPED) ? hex.slice(MAPPED.length) : undefined;

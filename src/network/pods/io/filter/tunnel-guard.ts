@@ -35,7 +35,7 @@ export function createTunnelGuard(nft: string, name: string): (hosts: readonly s
   };
 }
 
-/** Returns '' if the table does not exist. */
+/** Lists the table; '' if the table does not exist. */
 async function list(nft: string, name: string): Promise<string> {
   return command(nft, ['list', 'table', 'inet', name], '', MAX_LISTING).catch((error: unknown) => {
     if (/No such file or directory/.test(messageOf(error))) return '';

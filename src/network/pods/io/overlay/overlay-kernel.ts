@@ -25,13 +25,13 @@ import { VXLAN_ID, VXLAN_PORT } from '../filter/filter.ts';
 import { createTunnelGuard } from '../filter/tunnel-guard.ts';
 import { createPathProbe } from './path-probe.ts';
 
-/** Static routes of an administrator have a smaller metric and are preferred. */
+/** Metric of this program's routes. Static routes of an administrator have a smaller metric and are preferred. */
 export const METRIC = 178;
-/** Room for several thousand routes. */
+/** Maximum size of a listing, sufficient for several thousand routes. */
 const MAX_LISTING = 16 * 1024 * 1024;
 
 export interface OverlayKernelOptions {
-  /** rtnetlink(7) protocol number of own routes: 5 to 255, unused by other programs on the host. */
+  /** rtnetlink(7) protocol number of this program's routes: 5 to 255, not used by other programs on the host. */
   readonly protocol: number;
   readonly tunnelNames: Readonly<Record<Family, string>>;
   readonly ipPath?: string;
@@ -44,7 +44,7 @@ export interface OverlayKernelOptions {
   readonly log: Log;
 }
 
-/** The used fields of the output of `ip -json`. */
+/** Fields of the output of `ip -json` that are used. */
 interface ListedRoute {
   readonly type?: string;
   readonly dst?: string;
@@ -111,7 +111,7 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
       );
     };
     const found = await read();
-    // A destination on the link itself has no router with a smaller MTU.
+    // Only paths through a gateway are probed, because a destination on the link has no router with a smaller MTU.
     const far = [...found].filter(([, { gateway }]) => gateway !== undefined);
     if (!probing || far.length === 0) return found;
     await probe(far.map(([address, { mtu }]) => ({ address, mtu })));
@@ -176,7 +176,7 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
   };
 }
 
-/** Results of several queries. A query without a result adds no element. */
+/** Results of several queries in one process. A query without a result adds no element. */
 async function batch<T>(tool: string, lines: readonly string[]): Promise<T[]> {
   if (lines.length === 0) return [];
   const { stdout } = await output(tool, ['-force', '-json', '-batch', '-'], `${lines.join('\n')}\n`, MAX_LISTING);
@@ -219,7 +219,7 @@ interface Tools {
   readonly protocol: number;
 }
 
-/** Consecutive lines for the same tool run in one process, which keeps the order of the changes. */
+/** Applies changes in order. Consecutive changes for the same tool run in one process. */
 async function apply(changes: readonly OverlayChange[], tools: Tools): Promise<void> {
   const runs: { tool: string; lines: string[] }[] = [];
   for (const change of changes) {
@@ -259,7 +259,7 @@ function linesOf(change: OverlayChange, protocol: number): readonly string[] {
       ];
     }
     case 'update-link':
-      // New addresses first, because a link that loses its last address loses its routes too.
+      // New addresses are added first, because a link that loses its last address also loses its routes.
       return [
         ...linkLines(change.link),
         ...change.staleAddresses.map((address) => `addr del ${address} dev ${change.link.name}`),

@@ -29,7 +29,7 @@ export function createPathProbe(port: number): (paths: readonly ProbedPath[]) =>
         const socket = sockets.get(family) ?? open(family);
         sockets.set(family, socket);
         const size = Math.min(MAX_DATAGRAM, mtu - HEADERS[family]);
-        // Errors are ignored: an unreachable host is detected by its route.
+        // Errors are ignored, because an unreachable host is detected by its missing route.
         if (size > 0) socket.send(Buffer.alloc(size), port, address, () => {});
       }
       await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));

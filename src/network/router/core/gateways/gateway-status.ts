@@ -14,7 +14,7 @@ interface Condition {
   readonly lastTransitionTime?: string;
 }
 
-/** Compares statuses without transition times. */
+/** Whether two statuses are equal apart from their transition times. */
 export function sameStatus(present: unknown, wanted: unknown): boolean {
   const timeless = (value: unknown): string =>
     JSON.stringify(value, (key, each: unknown) => (key === 'lastTransitionTime' ? undefined : each));
@@ -75,7 +75,7 @@ export function httpRouteStatus(
   route: HttpRoute,
   attachments: readonly Attachment[],
   refused: string | undefined,
-  /** Back end in another namespace that no ReferenceGrant permits. */
+  /** Name of a back end in another namespace that no ReferenceGrant permits; undefined if there is none. */
   unpermitted: string | undefined,
   now: string,
 ): NonNullable<HttpRoute['status']> {

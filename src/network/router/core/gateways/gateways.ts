@@ -119,7 +119,7 @@ export function attachments(
   });
 }
 
-/** The first field with a value that this router does not support. */
+/** Name of the first field whose value this router does not support; undefined if there is none. */
 function unsupportedOf({ spec }: HttpRoute): string | undefined {
   for (const { matches = [], filters = [] } of spec?.rules ?? []) {
     const filter = filters.find(({ type }) => type !== 'RequestRedirect');

@@ -46,7 +46,8 @@ export const certificateProblem =
 const PORTS: Readonly<Record<string, number>> = { HTTP: 80, HTTPS: 443 };
 
 /**
- * Reason why the listener is not served; undefined if it is. With `certificates`, its certificate is checked as well.
+ * Reason why the listener is not served; undefined if it is served. With `certificates`, the listener's certificate is
+ * checked too.
  */
 export function listenerProblem(
   gateway: KubeObject,

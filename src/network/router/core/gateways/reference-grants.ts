@@ -17,15 +17,15 @@ export const referenceGrants: ResourceType<ReferenceGrant> = {
 };
 
 export interface Reference {
-  /** Kind of group `gateway.networking.k8s.io`. */
+  /** Referring kind, of the group `gateway.networking.k8s.io`. */
   readonly from: { readonly kind: string; readonly namespace: string };
-  /** Kind of the core group. */
+  /** Referenced kind, of the core group. */
   readonly to: { readonly kind: string; readonly namespace: string; readonly name: string };
 }
 
 export type Permits = (reference: Reference) => boolean;
 
-/** References within a namespace need no grant. */
+/** Returns a function that checks whether a reference is permitted. References within a namespace need no grant. */
 export const permitsOf =
   (grants: readonly ReferenceGrant[]): Permits =>
   ({ from, to }) =>

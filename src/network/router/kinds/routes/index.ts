@@ -13,7 +13,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Route>({
   validateUpdate: validateRouteUpdate,
 });
 
-/** Source: openshift/openshift-apiserver pkg/route/apis/route/v1/defaults.go. */
+/** Sets default values. Source: openshift/openshift-apiserver pkg/route/apis/route/v1/defaults.go. */
 function setDefaults({ spec, status }: Route): void {
   if (spec === undefined) return;
   spec.wildcardPolicy ||= 'None';

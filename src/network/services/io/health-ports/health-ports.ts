@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { HealthPorts } from '../../core/port.ts';
 
-/** A balancer sends one short request at a time. */
+/** Maximum number of connections. A load balancer sends one short request at a time. */
 const MAX_CONNECTIONS = 64;
 const REQUEST_MS = 5_000;
 

@@ -13,7 +13,7 @@ export interface NftOptions {
   readonly log: Log;
 }
 
-/** A packet filter by `nft -f -`: one process per transaction, which the kernel applies atomically. */
+/** Creates a packet filter that runs `nft -f -` for each transaction, which the kernel applies atomically. */
 export function createNftFilter(options: NftOptions): PacketFilter {
   const nft = options.nftPath ?? 'nft';
   const ip = options.ipPath ?? 'ip';
@@ -71,7 +71,7 @@ export function createNftFilter(options: NftOptions): PacketFilter {
 
 const MAX_STDERR = 4096;
 const MAX_STDOUT = 1024 * 1024;
-/** Size of the longest list of sets: an affinity set has up to 65,535 clients. */
+/** Maximum size of a list of sets. An affinity set has up to 65,535 clients. */
 const MAX_SETS = 64 * 1024 * 1024;
 
 const LISTED = object({ nftables: optional(list(object({ set: optional(object({ elem: optional(anything) })) }))) });
@@ -92,7 +92,7 @@ const TIMED = object({
   ),
 });
 
-/** Members in nft's JSON (libnftables-json(5)). */
+/** Members of sets, from nft's JSON output (libnftables-json(5)). */
 function elementsOf(json: string): string[] {
   const { nftables = [] } = decodeJson(LISTED, json, 'nft');
   const members = nftables.flatMap(({ set }): readonly unknown[] => (Array.isArray(set?.elem) ? set.elem : []));
@@ -103,7 +103,7 @@ function elementsOf(json: string): string[] {
   });
 }
 
-/** Members that expire, from nft's JSON (libnftables-json(5)). */
+/** Members that expire, by set, from nft's JSON output (libnftables-json(5)). */
 function timedMembersOf(json: string): TimedMembers {
   const { nftables = [] } = decodeJson(TIMED, json, 'nft');
   const found = new Map<string, ReadonlyMap<string, number>>();
@@ -141,7 +141,7 @@ function run(file: string, args: readonly string[], input: string, maxStdout = M
           new CodedError('packet-filter', `${file} ${args.join(' ')}: ${stderr.split('\n')[0] ?? ''} (exit ${code})`),
         );
     });
-    // The tool may exit before it has read everything; its exit code reports the failure.
+    // If the tool exits before it has read everything, its exit code reports the failure.
     child.stdin.on('error', () => {});
     child.stdin.end(input);
   });
