@@ -175,7 +175,7 @@ export class Auth {
       const { revision } = this.machine;
       const user = this.machine.user(name);
       if (user?.noPassword) throw new AuthError('password-for-no-password-user');
-      // Verification for an unknown user takes as long as for an existing one.
+      // Verification for an unknown user takes as long as for an existing user.
       const known = await this.#deps.hasher.verify(password, user?.passwordHash ?? (await this.#decoyHash()));
       if (user === undefined || !known) throw new AuthError('authentication-failed');
       if (this.machine.revision !== revision) continue;

@@ -8,7 +8,7 @@ const VACUUM_BYTES = 256 << 10;
 const SPARE_BYTES = 4 << 20;
 const JOURNAL_SLACK_BYTES = 32 << 10;
 
-/** Pages of the store's file: their number, the free ones, and the reserve for a full disk. */
+/** Pages of the store's file: number of pages, number of free pages, and the reserve for a full disk. */
 export class FileSpace {
   readonly #db: Database.Database;
   readonly #statements: Statements;

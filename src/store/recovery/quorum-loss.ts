@@ -128,7 +128,7 @@ export interface NewCluster {
   readonly token: string;
   /**
    * Number added to the revision. All revisions up to the result count as compacted, so that no client confuses the new
-   * history with the old one.
+   * history with the old history.
    */
   readonly bumpRevision: number;
   /** Whether to reject a snapshot of a cluster with other members, which may also have the data. */

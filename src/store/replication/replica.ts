@@ -389,7 +389,7 @@ export class Replica {
     }
   }
 
-  /** Advances batches that need no disk write and are not queued behind one that does. */
+  /** Advances batches that need no disk write and are not queued behind a batch that needs a disk write. */
   #advanceWithoutDisk(): void {
     if (this.#writing !== undefined) return;
     while (this.#queue.length > 0 && !needsDisk(this.#queue[0] as Ready)) {

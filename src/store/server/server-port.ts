@@ -142,7 +142,9 @@ export interface FallbackResult {
   readonly from: number;
   /** Last revision that is known to be lost. Undefined when the damaged store could not be read. */
   readonly to: number | undefined;
-  /** Revision above which new revisions start, so that no client confuses the restored history with the former one. */
+  /**
+   * Revision above which new revisions start, so that no client confuses the restored history with the former history.
+   */
   readonly revision: number;
 }
 

@@ -101,7 +101,7 @@ interface Now {
 }
 
 /**
- * Writes one ResponseOp. Like etcd's, inner headers carry only the revision, which is the previous revision until the
+ * Writes one ResponseOp. As in etcd, inner headers carry only the revision, which is the previous revision until the
  * first write.
  */
 function operation(out: Writer, answer: Answer, now: Now, written: number): void {

@@ -9,7 +9,7 @@ const TAIL_BYTES = 16 << 10;
 export class BytePieces {
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** Buffer of the last piece, if that piece was combined from small ones. */
+  /** Buffer of the last piece, if that piece was combined from small pieces. */
   #tail: Buffer | undefined;
   #tailUsed = 0;
 

@@ -44,7 +44,10 @@ export function wholeMessage(message: RpcMessage): Buffer {
   return Buffer.from(message.buffer, message.byteOffset, message.byteLength);
 }
 
-/** One unary call. Exactly one of `reply` and `fail` is called, once; both are no-ops after the client cancelled. */
+/**
+ * One unary call. The handler calls either `reply` or `fail`, exactly once. Both methods do nothing after the client
+ * has cancelled.
+ */
 export interface UnaryCall extends CallIdentity {
   /** If present, called instead of `fail` when only the leader can serve the call: it routes the call to the leader. */
   redirect?(): void;

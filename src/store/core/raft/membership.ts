@@ -7,8 +7,9 @@ export const MAX_VOTERS = 7;
 const MAX_LEARNERS = 16;
 
 /**
- * An immutable configuration: voters and learners. `after` returns the next one. Any quorum of a configuration and any
- * quorum of the next one share a voter, which makes the change safe (thesis §4.1, §4.3).
+ * An immutable configuration: voters and learners. `after` returns the next configuration. Any quorum of a
+ * configuration and any quorum of the next configuration share a voter, which makes the change safe (thesis §4.1,
+ * §4.3).
  */
 export class Membership {
   readonly incoming: ReadonlySet<NodeId>;

@@ -18,8 +18,8 @@ export interface WriteOptions {
    */
   readonly heartbeat?: boolean;
   /**
-   * Whether the write helps to free the disk or keeps a node alive. Such writes are also accepted while the disk is
-   * full or the quota exceeded, until the reserve is used up.
+   * Whether the write helps to free the disk or keeps a node alive. Such writes are also accepted while the quota is
+   * exceeded and, until the reserve is used up, while the disk is full.
    */
   readonly reserve: boolean;
 }

@@ -40,7 +40,7 @@ export class Snapshots {
   readonly #deps: SnapshotsDeps;
   readonly #sessions = new Map<NodeId, Session>();
   #count = 0;
-  /** Pieces are stored sequentially, because each one continues the rows of the previous one. */
+  /** Pieces are stored sequentially, because each piece continues the rows of the previous piece. */
   #receiving: Promise<unknown> = Promise.resolve();
   #ready: { readonly id: string; readonly head: SnapshotHead } | undefined;
   #stopped = false;
