@@ -180,7 +180,7 @@ async function statOf(at: string): Promise<Stat> {
 }
 
 async function readAt(at: string, path: string, maxBytes: number): Promise<Uint8Array> {
-  // O_NONBLOCK prevents that opening a device or a pipe blocks the host process.
+  // With O_NONBLOCK, opening a device or a pipe does not block the host process.
   const handle = await open(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = await handle.stat();

@@ -97,7 +97,7 @@ export function createMachineConfigServer(options: MachineConfigServerOptions): 
 
 type Access = 'allowed' | 'forbidden' | 'unauthenticated';
 
-/** Reviews the token through the API server, and whether the roles and scopes of its user allow to get `path`. */
+/** Authenticates the token through the API server. Checks whether roles and scopes of the user allow to get `path`. */
 async function reviewed(client: ApiClient, token: string, path: string): Promise<Access> {
   const identity = await reviewToken(client, token);
   if (identity === undefined) return 'unauthenticated';

@@ -4,7 +4,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { isValid, type Schema } from '../../../base/decode.ts';
 
 /**
- * The prefix `__Host-` prevents that other hosts of the domain, such as routes, set the cookie (RFC 6265bis §4.1.3.2).
+ * The prefix `__Host-` prevents other hosts of the domain, such as routes, from setting the cookie (RFC 6265bis
+ * §4.1.3.2).
  */
 export const SESSION = '__Host-ssn';
 export const CSRF = '__Host-csrf';

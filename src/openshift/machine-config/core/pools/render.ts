@@ -38,7 +38,7 @@ export type Rendered =
   | { readonly config: MachineConfig; readonly configuration: PoolConfiguration }
   | { readonly error: string };
 
-/** Fragments of a pool, without rendered configurations, whose labels may match the selector too. */
+/** Fragments that the pool selects. Rendered configurations are excluded, even if their labels match. */
 export function fragmentsOf(pool: MachineConfigPool, configs: readonly MachineConfig[]): MachineConfig[] {
   return configs
     .filter(
