@@ -30,7 +30,7 @@ export interface ControllersDeps {
   readonly rootCaPem: string;
   /** Cluster data that is published for joining hosts. If undefined, no host can join. */
   readonly clusterFacts?: ClusterFacts;
-  /** Address of a node's host in the gossip ring. Undefined without a ring. */
+  /** Returns the address of a node's host in the gossip ring. Undefined if this host has no gossip ring. */
   readonly ringAddress?: (nodeName: string) => string | undefined;
   /** Undefined when another installation serves the routes. */
   readonly router?: RouterFacts;
@@ -44,12 +44,15 @@ export interface ControllersDeps {
 
 /** Defaults are upstream's, with OKD's networks. Durations are milliseconds. */
 export interface ControllersOptions {
-  /** One range, or one per address family such as `10.128.0.0/14,fd01::/48`, the primary one first. */
+  /**
+   * Pod ranges of the cluster: one range, or one per address family such as `10.128.0.0/14,fd01::/48`, the primary one
+   * first.
+   */
   readonly clusterCidr: string;
   /** Mask size of IPv4 pod ranges. */
   readonly nodeCidrMaskSize: number;
   readonly nodeCidrMaskSizeIpv6: number;
-  /** One or two ranges. Their addresses are never assigned to pods, even if the ranges overlap. */
+  /** Service ranges, one or two. Their addresses are never assigned to pods, even if pod ranges overlap with them. */
   readonly serviceCidr: string;
   readonly allocateNodeCidrs: boolean;
   readonly nodeMonitorGracePeriodMs: number;
@@ -60,13 +63,13 @@ export interface ControllersOptions {
   /** Delay before a deleted ServiceCIDR is removed. By then every API server has stopped allocating its addresses. */
   readonly serviceCidrGraceMs: number;
   /**
-   * Delay before the content of a terminating namespace is deleted. By then the API servers of all hosts reject creates
-   * in it.
+   * Delay before the content of a terminating namespace is deleted. By then the API servers of all hosts reject new
+   * objects in the namespace.
    */
   readonly namespaceGraceMs: number;
   /** Whether the storage class of the embedded local provisioner is created at start. */
   readonly localVolumes: boolean;
-  /** Address ranges for load balancers. Empty means the addresses of the nodes. */
+  /** Address ranges for load balancers. If empty, services of type LoadBalancer get the addresses of the nodes. */
   readonly loadBalancerAddresses: readonly string[];
   /** Interval of imports of tags with `importPolicy.scheduled`. Default 15 minutes, as upstream's. */
   readonly scheduledImportMs?: number;

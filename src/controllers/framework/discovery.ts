@@ -71,7 +71,9 @@ export async function discover(client: ApiClient, signal?: AbortSignal): Promise
 /** Groups whose kinds are spread over several versions. In other groups the preferred version contains all kinds. */
 const SPREAD: ReadonlySet<string> = new Set(['operators.coreos.com']);
 
-/** For a kind with several versions, selects the first of `versions`. */
+/**
+ * Returns a filter for discovered kinds. Of a kind with several versions it keeps the one that is first in `versions`.
+ */
 function isFirst(versions: readonly string[]): (kind: DiscoveredKind, index: number, all: DiscoveredKind[]) => boolean {
   const rank = ({ group, version }: DiscoveredKind): number =>
     versions.indexOf(group === '' ? version : `${group}/${version}`);
@@ -81,8 +83,8 @@ function isFirst(versions: readonly string[]): (kind: DiscoveredKind, index: num
 }
 
 /**
- * Objects that OpenShift's groups serve under a second name. Controllers use only the primary kind, because objects
- * counted twice would be deleted and charged twice.
+ * Resources under which OpenShift's groups serve the objects of another kind. Controllers use only that other kind,
+ * because objects that are counted twice would be deleted and charged twice.
  */
 const ALIASES: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['project.openshift.io', new Set(['projects', 'projectrequests'])],

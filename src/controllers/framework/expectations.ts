@@ -25,7 +25,7 @@ export class Expectations {
     this.#clock = clock;
   }
 
-  /** True when there is no expectation, or all expected changes were observed or have expired. */
+  /** Whether all expected changes were observed or have expired. */
   settled(key: string): boolean {
     const expected = this.#byKey.get(key);
     if (expected === undefined) return true;
@@ -37,7 +37,7 @@ export class Expectations {
     this.#byKey.set(key, { creations: count, deletions: new Set(), sinceMs: this.#clock.monotonicMs() });
   }
 
-  /** `ids` are pod keys, so that the same pod is not expected twice. */
+  /** Expects the deletion of these objects, whose UIDs are `ids`. Replaces earlier expectations of the key. */
   expectDeletions(key: string, ids: Iterable<string>): void {
     this.#byKey.set(key, { creations: 0, deletions: new Set(ids), sinceMs: this.#clock.monotonicMs() });
   }

@@ -23,25 +23,30 @@ import type { ControllersDeps, ControllersOptions } from './deps.ts';
 import { addSharedIndex } from './shared-indices.ts';
 
 export interface Access {
-  /** Kinds with a local copy. */
+  /** Kinds whose objects the controller reads from an informer. */
   readonly reads: readonly ResourceType[];
-  /** Kinds that are created, changed or deleted, and read live first where stale data would be harmful. */
+  /** Kinds whose objects the controller writes, or reads live where stale data would be harmful. */
   readonly writes: readonly ResourceType[];
-  /** Further capabilities. */
+  /** Further capabilities that the controller uses. */
   readonly uses?: readonly (keyof Capabilities)[];
 }
 
 export interface ControllerSpec extends Access {
   readonly name: string;
-  /** Event source, if upstream's is not `<name>-controller`. */
+  /** Source of the controller's events. Default: `<name>-controller`. */
   readonly eventSource?: string;
   prepare(handle: ControllerHandle): ControllerRun;
 }
 
-/** Runs once per term of leadership. May be asynchronous (discovery). Failures are logged and retried. */
+/**
+ * Starts a controller, once per term of leadership. May be asynchronous, for example for discovery. Failures are logged
+ * and retried.
+ */
 export type ControllerRun = (scope: RunScope) => void | Promise<void>;
 
-/** Access of a controller. Use of undeclared kinds or capabilities is a programming error and throws immediately. */
+/**
+ * What a controller may access. Use of undeclared kinds or capabilities is a programming error and throws immediately.
+ */
 export interface ControllerHandle {
   readonly clock: Clock;
   /** Recorder with the controller's own event source. */
@@ -65,7 +70,7 @@ export interface RunScope {
   readonly signal: AbortSignal;
   onChange<T extends KubeObject>(informer: Informer<T>, handler: ChangeHandler<T>): void;
   queue(reconcile: Reconcile, workers?: number): WorkQueue;
-  /** Runs `task` after `delayMs`, and again `delayMs` after each end. Failures are logged. */
+  /** Runs `task` after `delayMs`, and again `delayMs` after the end of each run. Failures are logged. */
   every(delayMs: number, task: () => void | Promise<void>): void;
   after(delayMs: number, task: () => void | Promise<void>): void;
 }

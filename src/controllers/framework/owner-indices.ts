@@ -17,7 +17,7 @@ function controllerUid(object: KubeObject): string[] {
 const nodeName = (pod: Pod): string[] => [pod.spec?.nodeName ?? ''];
 const claimKeys = (pod: Pod): string[] => claimNames(pod).map((name) => `${pod.metadata?.namespace ?? ''}/${name}`);
 
-/** Objects by the UID of their controller. Objects without a controller are indexed by namespace. */
+/** Indexes objects by the UID of their controller, and objects without a controller by namespace. */
 export function indexByController<T extends KubeObject>(informer: Informer<T>): void {
   addSharedIndex(informer, 'controller', controllerUid, OWNER);
 }
@@ -30,7 +30,7 @@ export function orphansIn<T extends KubeObject>(informer: Informer<T>, namespace
   return informer.byIndex('controller', `${NO_CONTROLLER}${namespace}`);
 }
 
-/** Pods by node. Unassigned pods are under ''. */
+/** Indexes pods by node. Unassigned pods are found under ''. */
 export function indexByNode(informer: Informer<Pod>): void {
   addSharedIndex(informer, 'node', nodeName, OWNER);
 }
@@ -39,7 +39,7 @@ export function podsOnNode(informer: Informer<Pod>, node: string): Pod[] {
   return informer.byIndex('node', node);
 }
 
-/** Pods by the claims that they reference, as `namespace/name`. */
+/** Indexes pods by the claims that they reference, as `namespace/name`. */
 export function indexByClaim(informer: Informer<Pod>): void {
   addSharedIndex(informer, 'claim', claimKeys, OWNER);
 }

@@ -19,8 +19,8 @@ const API_VERSION = /^(?:[a-z0-9.-]{1,253}\/)?v[a-z0-9]{1,62}$/;
 const NAME = /^(?!\.{1,2}$)[^/%]{1,253}$/;
 
 /**
- * Returns undefined when the object does not exist. Throws for kinds that the server does not serve, or without a
- * scale.
+ * Reads the scale of an object. Resolves with undefined when the object does not exist. Throws for kinds that the
+ * server does not serve or that have no scale.
  */
 export async function readScale(
   read: Capabilities['read'],
@@ -41,7 +41,10 @@ export interface ScaleEndpoint {
   readonly resource: string;
 }
 
-/** Throws for kinds that the server does not serve, and for those without a scale unless `scalable` is false. */
+/**
+ * Path and resource of an object's scale. Throws for kinds that the server does not serve, and for kinds without a
+ * scale unless `scalable` is false.
+ */
 export async function scaleEndpoint(
   read: Capabilities['read'],
   { apiVersion, kind, name }: { readonly apiVersion: string; readonly kind: string; readonly name: string },

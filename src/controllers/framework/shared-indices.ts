@@ -13,8 +13,8 @@ interface SharedIndex {
 const added = new WeakMap<object, Map<string, SharedIndex>>();
 
 /**
- * Adds an index. The same function may be added again by any owner. Throws for another function under the name of an
- * existing index, with the names of both owners.
+ * Adds an index. Any owner may add the same function again. Throws, with the names of both owners, if an index of this
+ * name has a different function.
  */
 export function addSharedIndex<T extends KubeObject>(
   informer: Informer<T>,

@@ -19,5 +19,5 @@ export async function slowStart(
   return { succeeded, error: undefined };
 }
 
-/** Maximum number of concurrent requests of one batch. More would only queue in the client. */
+/** Maximum number of concurrent requests of one batch. Further requests would only wait in the client's queue. */
 const MAX_BATCH = 64;

@@ -17,7 +17,7 @@ export interface RevisionOwner {
   readonly gvk: { readonly group: string; readonly version: string; readonly kind: string };
   readonly template: PodTemplateSpec | undefined;
   readonly collisionCount: number | undefined;
-  /** Label of a revision that contains its hash. */
+  /** Name of the revision's label that contains its hash. */
   readonly hashLabel: string;
 }
 

@@ -30,7 +30,7 @@ export function controllerReference(
 }
 
 export interface Claim<T> {
-  /** Objects that count for the controller: controlled with matching labels, or about to be adopted. */
+  /** Objects of the controller: those that it controls and whose labels match, and those that it is about to adopt. */
   readonly claimed: T[];
   readonly adopt: T[];
   /** Controlled objects whose labels no longer match. */

@@ -3,7 +3,7 @@
  */
 export interface PlanContext {
   readonly nowMs: number;
-  /** Uniform in [0, 1). */
+  /** Returns a random number, uniform in [0, 1). */
   random(): number;
 }
 

@@ -25,7 +25,7 @@ export function isPodAvailable(pod: Pod, minReadySeconds: number, nowMs: number)
   return availableInMs(pod, minReadySeconds, nowMs) === 0;
 }
 
-/** Milliseconds until a ready pod is available; 0 if it is, undefined if it is not ready. */
+/** Milliseconds until a ready pod counts as available; 0 if it already does, undefined if the pod is not ready. */
 export function availableInMs(pod: Pod, minReadySeconds: number, nowMs: number): number | undefined {
   const ready = podCondition(pod, 'Ready');
   if (ready?.status !== 'True') return undefined;

@@ -6,7 +6,7 @@ import { canonicalJson } from './equality.ts';
 
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 
-/** Equal templates have equal hashes. Another collision count gives another hash. */
+/** Hash of a template. Equal templates have equal hashes; a different collision count gives a different hash. */
 export function templateHash(template: unknown, collisionCount: number | undefined): string {
   const text = canonicalJson(template) + (collisionCount === undefined ? '' : `#${collisionCount}`);
   let hash = 0x811c9dc5;

@@ -135,7 +135,10 @@ class NamespaceController extends ControllerTerm {
     }
   }
 
-  /** Deletes pods first, because they may need secrets and network policies to terminate properly. Source: KEP-5080. */
+  /**
+   * Deletes the content of a namespace, pods first, because pods may need secrets and network policies to terminate
+   * properly. Source: KEP-5080.
+   */
   async #sweep(name: string): Promise<SweepResult> {
     const { kinds, discoveryErrors } = await this.#survey.find(name);
     const result = {
@@ -174,7 +177,7 @@ class NamespaceController extends ControllerTerm {
     await Promise.all(kinds.map((kind) => this.#slots.run(() => work(kind))));
   }
 
-  /** Deletes all objects of a kind in the namespace. Resolves with the remaining ones. */
+  /** Deletes all objects of a kind in the namespace. Resolves with the objects that still exist. */
   async #empty(kind: DiscoveredKind, namespace: string): Promise<readonly KubeObject[]> {
     const objects = this.#access.anyKind.client(kind);
     if (kind.verbs.has('deletecollection')) {

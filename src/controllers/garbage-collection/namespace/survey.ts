@@ -156,7 +156,7 @@ export class ContentSurvey {
 }
 
 function isContent(kind: DiscoveredKind): boolean {
-  // The same objects appear in both event groups.
+  // Both event groups serve the same objects, so only the core group's events are used.
   if (kind.plural === 'events' && kind.group === 'events.k8s.io') return false;
   return kind.namespaced && kind.verbs.has('list') && kind.verbs.has('delete');
 }

@@ -169,7 +169,10 @@ class Collector {
     });
   }
 
-  /** Starts processing after every kind is in the graph. Before that, an owner may seem to have no dependents. */
+  /**
+   * Starts processing when every kind is in the graph, or after the wait for them. Earlier, an owner could seem to have
+   * no dependents.
+   */
   #open(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
@@ -273,7 +276,10 @@ class Collector {
     return waits ? 'waiting' : 'solid';
   }
 
-  /** Deletes dependents first. When none blocks the owner any more, its finalizer is removed. */
+  /**
+   * Handles the foreground deletion of an owner: deletes its dependents, and removes its finalizer when no dependent
+   * blocks the owner any more.
+   */
   async #deleteDependents(node: GraphNode, object: KubeObject): Promise<void> {
     const blocking = this.#graph.blockingDependents(node.uid);
     if (blocking.length === 0) {
@@ -334,7 +340,10 @@ class Collector {
     return { client: this.#handle.use('anyKind').client(kind), kind };
   }
 
-  /** Throws for a kind that the server does not serve (yet): objects that cannot be verified are not changed. */
+  /**
+   * The served kind of an object. Throws if the server does not serve the kind (yet), because objects that cannot be
+   * verified must not be changed.
+   */
   #kindOf(at: Coordinates): DiscoveredKind {
     const slash = at.apiVersion.indexOf('/');
     const group = slash < 0 ? '' : at.apiVersion.slice(0, slash);
@@ -358,7 +367,7 @@ function isCollectable(kind: DiscoveredKind): boolean {
   return ['list', 'watch', 'delete', 'get'].every((verb) => kind.verbs.has(verb));
 }
 
-/** Compares only fields of the graph, because most updates are heartbeats and status changes. */
+/** Whether an update changes fields that the graph contains. Most updates are heartbeats and status changes. */
 function isRelevant(object: KubeObject, old: KubeObject): boolean {
   const facts = (each: KubeObject): string =>
     JSON.stringify([

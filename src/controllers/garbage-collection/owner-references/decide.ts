@@ -17,7 +17,7 @@ export interface DecisionInput {
   readonly object: KubeObject;
   readonly owners: readonly { readonly reference: OwnerReference; readonly state: OwnerState }[];
   readonly hasDependents: boolean;
-  /** A dependent also waits for its own dependents: this cycle of foreground deletions must be broken. */
+  /** Whether a dependent also waits for its own dependents. Such a cycle of foreground deletions must be broken. */
   readonly hasWaitingDependents: boolean;
 }
 
@@ -28,7 +28,7 @@ export type GcDecision =
   | {
       readonly kind: 'delete';
       readonly propagation: 'Background' | 'Foreground' | 'Orphan';
-      /** First remove `blockOwnerDeletion`, so that owners no longer wait for this object. */
+      /** Whether `blockOwnerDeletion` must be removed first, so that owners no longer wait for this object. */
       readonly unblockOwners: boolean;
     };
 

@@ -14,7 +14,8 @@ export interface Coordinates {
   readonly apiVersion: string;
   readonly kind: string;
   /**
-   * '' for cluster-scoped objects. For a virtual node it is a guess: the namespace of the dependent that referenced it.
+   * Namespace; '' for cluster-scoped objects. The namespace of a virtual node is a guess: that of the dependent that
+   * referenced it.
    */
   readonly namespace: string;
   readonly name: string;
@@ -25,10 +26,10 @@ export interface GraphNode {
   readonly at: Coordinates;
   readonly owners: readonly OwnerReference[];
   readonly dependents: ReadonlySet<Uid>;
-  /** Known only from a reference of a dependent. */
+  /** Whether the object is known only from a dependent's owner reference. */
   readonly isVirtual: boolean;
   readonly isDeleting: boolean;
-  /** Being deleted and waiting for its dependents (foreground). */
+  /** Whether the object is being deleted and waits for its dependents (foreground deletion). */
   readonly isDeletingDependents: boolean;
 }
 
@@ -36,7 +37,10 @@ interface MutableNode {
   readonly uid: Uid;
   at: Coordinates;
   owners: readonly OwnerReference[];
-  /** The shared `NONE` until the first dependent is added, because most objects have no dependents. */
+  /**
+   * UIDs of the dependents. Most objects have none, so the shared set `NONE` is used until the first dependent is
+   * added.
+   */
   dependents: Set<Uid>;
   isVirtual: boolean;
   isDeleting: boolean;
@@ -141,7 +145,7 @@ export class OwnershipGraph {
       const known = this.#nodes.get(uid);
       if (known !== undefined) {
         addDependent(known, node.uid);
-        // The owner has another name or kind than the reference: the reference may be forged or stale.
+        // The owner's name or kind differs from the reference, which may be forged or stale.
         if (!known.isVirtual && !matchesReference(known.at, owner, node.at.namespace)) suspects.delete.add(node.uid);
         if (known.isDeletingDependents && !before.some((old) => old.uid === owner.uid)) suspects.delete.add(node.uid);
         continue;
@@ -190,7 +194,7 @@ interface MutableSuspects {
   readonly orphan: Set<Uid>;
 }
 
-/** Shared empty set; never modified. */
+/** Shared empty set, which must not be modified. */
 const NONE: Set<Uid> = new Set();
 
 function addDependent(node: MutableNode, uid: Uid): void {
@@ -215,7 +219,10 @@ function sameCoordinates(a: Coordinates, b: Coordinates): boolean {
   return a.apiVersion === b.apiVersion && a.kind === b.kind && a.namespace === b.namespace && a.name === b.name;
 }
 
-/** Compares coordinates with a reference. An owner is in its dependent's namespace or cluster-scoped. */
+/**
+ * Whether the coordinates match a reference from `namespace`. An owner is in its dependent's namespace or
+ * cluster-scoped.
+ */
 function matchesReference(at: Coordinates, owner: OwnerReference, namespace: string): boolean {
   return at.kind === owner.kind && at.name === owner.name && (at.namespace === '' || at.namespace === namespace);
 }

@@ -10,7 +10,7 @@ import { isPodTerminal } from '../../framework/core/pods.ts';
 export interface PodGcSnapshot {
   readonly pods: readonly Pod[];
   readonly nodes: ReadonlyMap<string, Node>;
-  /** Nodes that have been missing for long enough, verified with the API. */
+  /** Names of nodes that have been missing for long enough and whose absence the API server has confirmed. */
   readonly missingNodes: ReadonlySet<string>;
   /** Maximum number of finished pods; all are kept if it is 0 or less. */
   readonly terminatedThreshold: number;
@@ -19,7 +19,7 @@ export interface PodGcSnapshot {
 export interface PodRemoval {
   readonly pod: Pod;
   readonly reason: 'Terminated' | 'Orphaned' | 'Unscheduled' | 'OutOfService';
-  /** Sets the phase Failed before the deletion, so that owners and watchers receive the outcome. */
+  /** Whether the phase is set to Failed before the deletion, so that owners and watchers receive the outcome. */
   readonly markFailed: boolean;
 }
 

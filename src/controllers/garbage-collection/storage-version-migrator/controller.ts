@@ -62,7 +62,10 @@ function prepare(handle: ControllerHandle): ControllerRun {
     } while (next !== undefined && next !== '' && !signal.aborted);
   };
 
-  /** Changes the definition of a custom resource. Other resources have no stored versions to update. */
+  /**
+   * Changes the definition of a custom resource. Resources without a definition have no list of stored versions to
+   * update.
+   */
   const changeDefinition = async (name: string, change: DefinitionChange): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       try {

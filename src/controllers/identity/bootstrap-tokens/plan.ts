@@ -28,7 +28,10 @@ export function expiresAtMs(secret: Secret): number | undefined {
   return Number.isNaN(parsed) ? 0 : parsed;
 }
 
-/** Milliseconds until the token must be deleted; 0 for now. Undefined if the secret is no token or never expires. */
+/**
+ * Milliseconds until the token must be deleted; 0 if it must be deleted now. Undefined if the secret is not a token or
+ * never expires.
+ */
 export function deleteInMs(secret: Secret, nowMs: number): number | undefined {
   if (secret.type !== TOKEN_TYPE || secret.metadata?.deletionTimestamp !== undefined) return undefined;
   const expires = expiresAtMs(secret);
@@ -40,7 +43,7 @@ export interface SigningToken {
   readonly secret: string;
 }
 
-/** The token in the secret, if it is valid and its usages include signing. */
+/** The token in the secret; undefined if it is invalid or its usages do not include signing. */
 export function signingToken(secret: Secret, nowMs: number): SigningToken | undefined {
   const id = tokenField(secret, 'token-id');
   const key = tokenField(secret, 'token-secret');

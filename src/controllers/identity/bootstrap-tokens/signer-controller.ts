@@ -59,7 +59,7 @@ async function planSigned(map: ConfigMap, secrets: readonly Secret[], nowMs: num
   return planSignatures(map, new Map(signatures));
 }
 
-/** Returns `header..signature` without the payload. */
+/** JWS of the content without the payload, in the form `header..signature`. */
 async function detachedSignature(content: string, { id, secret }: SigningToken): Promise<string> {
   const text = new TextEncoder();
   const compact = await new CompactSign(text.encode(content))

@@ -31,7 +31,7 @@ export const clusterInfoController: ControllerSpec = {
   uses: ['clusterFacts'],
   prepare: (handle) => {
     const facts = handle.use('clusterFacts');
-    // Without these facts no host can join: in tests, and with an API server of another distribution.
+    // The facts are missing in tests and with an API server of another distribution. Then no host can join.
     if (facts === undefined) return () => {};
     const info = handle.informer(resources.configMaps, only(INFO_MAP));
     const settings = handle.informer(resources.configMaps, only(SETTINGS_MAP));

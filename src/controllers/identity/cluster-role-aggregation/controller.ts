@@ -16,7 +16,8 @@ export const clusterRoleAggregationController: ControllerSpec = {
         const rules = role === undefined ? undefined : planAggregation(role, roles.list());
         if (role !== undefined && rules !== undefined) await client.update({ ...role, rules });
       }, 2);
-      // Any role may match any selector, and there are few aggregated roles.
+      // Each change queues all aggregated roles, because any role may match any selector and there are few aggregated
+      // roles.
       const wake = (): void => {
         for (const role of roles.list()) if (role.aggregationRule !== undefined) queue.add(role.metadata?.name ?? '');
       };

@@ -12,7 +12,7 @@ export function planAggregation(role: ClusterRole, all: readonly ClusterRole[]):
   if (selectors === undefined || role.metadata?.deletionTimestamp !== undefined) return undefined;
   const rules: PolicyRule[] = [];
   const seen = new Set<string>();
-  // Sorted by name within each selector, so that the result does not depend on the order of arrival.
+  // The roles of each selector are sorted by name, so that the result does not depend on the order of arrival.
   const sorted = [...all].sort((a, b) => ((a.metadata?.name ?? '') < (b.metadata?.name ?? '') ? -1 : 1));
   for (const object of selectors) {
     const selector = labelSelectorOf(object);

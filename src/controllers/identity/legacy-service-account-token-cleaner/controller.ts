@@ -8,7 +8,7 @@ import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { INVALID_SINCE, planLegacyToken, TOKEN_SECRET_TYPE, TRACKING } from './plan.ts';
 
 const INTERVAL_MS = 24 * 3_600_000;
-/** Delay after start, during which the informers of other controllers fill. */
+/** Delay of the first run. By then the informers of other controllers are filled. */
 const FIRST_MS = 60_000;
 
 export const legacyTokenCleanerController: ControllerSpec = {

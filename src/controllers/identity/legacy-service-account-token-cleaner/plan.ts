@@ -41,7 +41,7 @@ export function planLegacyToken(secret: Secret, { since, pods, account }: TokenS
   if (Date.parse(metadata?.creationTimestamp ?? '') > limitMs) return KEEP;
   const { name = '', namespace = '', labels = {}, annotations = {} } = metadata ?? {};
   const owner = account(namespace, annotations[ACCOUNT_NAME] ?? '');
-  // Only generated tokens are listed by their account; manually created ones are kept.
+  // Accounts list only generated tokens. Tokens that were created manually are kept.
   if (owner === undefined || owner.metadata?.uid !== annotations[ACCOUNT_UID]) return KEEP;
   if (owner.secrets?.some((each) => each.name === name) !== true) return KEEP;
   if (pods.some((pod) => mounts(pod, namespace, name))) return KEEP;

@@ -9,7 +9,7 @@ const MAX_PREFIX = 230;
 const ID_LENGTH = 5;
 const ACCOUNT_NAME = 'kubernetes.io/service-account.name';
 const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
-/** `{}` in base64: the cluster has no registry that accepts an account's credentials. */
+/** Registry credentials: `{}` in base64, because no registry of the cluster accepts credentials of an account. */
 const NO_REGISTRIES = 'e30=';
 
 export interface AccountSecretsPlan {

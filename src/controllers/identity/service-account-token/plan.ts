@@ -10,7 +10,7 @@ const UID = 'kubernetes.io/service-account.uid';
 
 export type TokenSecretPlan =
   | { readonly kind: 'none' }
-  /** The account was deleted, or replaced by another one of the same name. */
+  /** The account was deleted or replaced by another account of the same name. */
   | { readonly kind: 'delete' }
   | { readonly kind: 'update'; readonly secret: Secret };
 

@@ -36,7 +36,7 @@ export function namesOf({ metadata, spec }: Service, clusterDomain: string): str
   return spec?.clusterIP === 'None' ? [...all, ...all.map((each) => `*.${each}`)] : all;
 }
 
-/** Reason why the service gets no certificate in this secret; undefined if it may. */
+/** Reason why the service's certificate cannot be stored in this secret; undefined if it can. */
 export function conflictOf(service: Service, secret: Secret | undefined): string | undefined {
   const { namespace, name, uid } = service.metadata ?? {};
   if (API_SERVICES.has(`${namespace}/${name}`)) return 'the names of this service belong to the API server';
@@ -74,7 +74,7 @@ export function publishedMap(
   return { metadata: { annotations: { [INJECT]: 'true' } }, data: { [BUNDLE_KEY]: bundle } };
 }
 
-/** Whether the definition converts by webhook with another bundle (in base64) than this one. */
+/** Whether the definition has a conversion webhook whose bundle differs from `bundle` (in base64). */
 export const needsConversionBundle = ({ spec }: CustomResourceDefinition, bundle: string): boolean =>
   spec.conversion?.webhook?.clientConfig !== undefined && spec.conversion.webhook.clientConfig.caBundle !== bundle;
 
@@ -83,7 +83,7 @@ interface Hook {
   readonly clientConfig?: { readonly caBundle?: string };
 }
 
-/** Returns the webhooks with the bundle (in base64); undefined if all have it. */
+/** Returns the webhooks with the bundle (in base64); undefined if all webhooks already have it. */
 export function hooksWithBundle<T extends Hook>(hooks: readonly T[], bundle: string): T[] | undefined {
   if (hooks.every(({ clientConfig }) => clientConfig?.caBundle === bundle)) return undefined;
   return hooks.map((hook) => ({ ...hook, clientConfig: { ...hook.clientConfig, caBundle: bundle } }));

@@ -9,7 +9,7 @@ import { addressKind } from '../../../base/addresses/destinations.ts';
 import { namesRejection, type ServingEvidence } from './serving-names.ts';
 
 export interface AddressRecordPlan {
-  /** New record; undefined if the record stays. */
+  /** New record; undefined if the present record is kept. */
   readonly record: string | undefined;
   /** Reason why the node's primary address is not trusted. */
   readonly problem: string | undefined;
@@ -18,8 +18,8 @@ export interface AddressRecordPlan {
 const NOTHING: AddressRecordPlan = { record: undefined, problem: undefined };
 
 /**
- * `ringAddress`: address of the node's host in the gossip ring. It proves an address only for nodes of an earlier
- * release.
+ * Plans the record. `ringAddress` is the address of the node's host in the gossip ring. It proves an address only for
+ * nodes without a record, which were registered by an earlier release.
  */
 export function planAddressRecord(
   node: Node,

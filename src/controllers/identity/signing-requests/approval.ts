@@ -29,7 +29,10 @@ export interface ApprovalSnapshot {
 export type ApprovalPlan =
   /** The request waits for approval by an administrator. */
   | { readonly kind: 'ignore'; readonly why: string }
-  /** Approve if the requester may create this sub-resource of certificatesigningrequests (a SubjectAccessReview). */
+  /**
+   * The request is approved if a SubjectAccessReview shows that the requester may create this sub-resource of
+   * certificatesigningrequests.
+   */
   | { readonly kind: 'approve-if-allowed'; readonly subresources: readonly string[]; readonly message: string }
   | { readonly kind: 'approve'; readonly message: string };
 
@@ -128,12 +131,12 @@ export function awaitsSignature(request: CertificateSigningRequest): boolean {
 
 const MIN_SECONDS = 600;
 /**
- * Certificates become valid this long before they are issued, because the clock of a peer may be behind. Upstream's
- * value.
+ * Time by which a certificate's validity begins before it is issued, because the clock of a peer may be behind.
+ * Upstream's value.
  */
 export const BACKDATE_MS = 5 * 60_000;
 
-/** Validity of the certificate: the requested one, within bounds. */
+/** Validity of the certificate in milliseconds: the requested validity within the limits. */
 export function validityMs(request: CertificateSigningRequest, longestMs: number): number {
   const requestedSeconds = request.spec?.expirationSeconds;
   if (requestedSeconds === undefined) return longestMs;

@@ -20,7 +20,7 @@ import { bootstrapTokenId, isPending, isReady, planApproval } from './approval.t
 import { inspect, nameOf } from './requests-controller.ts';
 import { EVIDENCE, servingEvidence } from './serving-evidence-controller.ts';
 
-/** Permission to have requests of a kind approved automatically. */
+/** Permission that a requester needs for the automatic approval of a kind of request. */
 const creationOf = (subresource: string) => ({
   resourceAttributes: {
     group: 'certificates.k8s.io',
@@ -90,7 +90,8 @@ export const csrApprovingController: ControllerSpec = {
       if (plan.kind === 'ignore') {
         const isServing = request.spec?.signerName === SIGNER.kubeletServing;
         const note = { request: name, why: plan.why };
-        // Logs, exec and port-forward of the node fail until an administrator approves the request.
+        // This is logged at the default level: until an administrator approves the request, logs, exec and port-forward
+        // of the node fail.
         if (isServing && node !== undefined) handle.log.info('serving certificate requires manual approval', note);
         else handle.log.v(2, 'certificate signing request requires manual approval', note);
         return;

@@ -6,7 +6,7 @@ import type { ControllerHandle } from '../../framework/framework.ts';
 
 export const nameOf = (request: CertificateSigningRequest): string => request.metadata?.name ?? '';
 
-/** `spec.request` is the PEM in base64, like all byte fields. */
+/** PEM text in `spec.request`, which is in base64 like all byte fields. */
 export function pemOf(request: CertificateSigningRequest): string {
   return Buffer.from(request.spec?.request ?? '', 'base64').toString('latin1');
 }

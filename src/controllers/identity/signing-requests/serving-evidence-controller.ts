@@ -14,8 +14,9 @@ export const EVIDENCE = {
 } as const satisfies Access;
 
 /**
- * Must be called while the controller is prepared. `source` is the address that sent the request. With `isServing`
- * false the evidence has no inventory and no ranges of ServiceCIDRs.
+ * Returns a function that collects evidence. Must be called while the controller is prepared. `source` is the address
+ * that sent the request. If `isServing` is false, the evidence contains neither the inventory nor the ranges of
+ * ServiceCIDRs.
  */
 export function servingEvidence(
   handle: ControllerHandle,

@@ -20,10 +20,10 @@ export interface ServingEvidence {
   readonly domains: readonly string[];
 }
 
-/** Names of the API server inside of pods and on hosts. */
+/** Names by which pods and hosts connect to the API server. */
 const CONTROL_PLANE_NAMES = ['localhost', 'kubernetes', 'kubernetes.default', 'openshift', 'openshift.default'];
 
-/** Reason why the node may not have all of the names; undefined if it may. */
+/** Reason why the certificate must not contain all of these names; undefined if it may. */
 export function namesRejection(
   node: Node,
   { dnsNames, ipAddresses }: { readonly dnsNames: readonly string[]; readonly ipAddresses: readonly string[] },
@@ -51,7 +51,8 @@ export function namesRejection(
 }
 
 /**
- * A loopback address is proven by a connection over loopback: the requester runs on a master, which owns its loopback.
+ * Whether the request's source address proves `ip`. A connection over loopback proves loopback addresses, because then
+ * the requester runs on a master.
  */
 function isProvenBy(ip: string, source: string): boolean {
   const kind = addressKind(ip);

@@ -29,7 +29,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     return key === undefined ? [] : [key];
   });
   return (scope) => {
-    /** Slices that were created but not observed yet. Planning without them would create them again. */
+    /** Slices that were created but not observed yet. A plan without them would create them again. */
     const unseen = new Map<string, number>();
     const queue = scope.queue(async (key) => {
       const existing = slices.byIndex('mirrored-service', key);

@@ -176,7 +176,7 @@ function endpointOf(snapshot: SliceSnapshot, pod: Pod, addresses: readonly strin
   };
 }
 
-/** Hints of KEP-3015 and KEP-4444: a ready endpoint serves clients of its own zone, or preferably of its own node. */
+/** Hints for the endpoint (KEP-3015, KEP-4444): it serves clients of its own zone, or preferably of its own node. */
 function hintsOf(service: Service, nodeName: string | undefined, zone: string | undefined): Pick<Endpoint, 'hints'> {
   const distribution = service.spec?.trafficDistribution;
   const forZones = zone === undefined ? {} : { forZones: [{ name: zone }] };
@@ -187,7 +187,7 @@ function hintsOf(service: Service, nodeName: string | undefined, zone: string | 
   return bySameZone && zone !== undefined ? { hints: forZones } : {};
 }
 
-/** Identity of a backend. It does not include conditions, so a backend keeps its slice when they change. */
+/** Identity of a backend. Conditions are not part of it, so a backend keeps its slice when its conditions change. */
 export function identity(endpoint: Endpoint): string {
   return `${endpoint.targetRef?.uid ?? ''}|${endpoint.addresses.join(',')}`;
 }
@@ -215,7 +215,7 @@ function planGroup(owner: SliceOwner, group: SliceGroup, existing: readonly Endp
     kept.push({ slice, endpoints, isChanged });
   }
   const rest = [...missing.values()];
-  // New endpoints go first into slices that are written anyway, then into those where they fit best.
+  // New endpoints are added first to slices that are written anyway, then to the fullest slices.
   const roomy = kept
     .filter((each) => each.endpoints.length < MAX_ENDPOINTS)
     .sort((a, b) => Number(b.isChanged) - Number(a.isChanged) || b.endpoints.length - a.endpoints.length);
@@ -281,7 +281,8 @@ function sliceLabels(service: Service): Record<string, string> {
 }
 
 /**
- * Merges a slice to delete and one to create of the same family into one update: fewer writes, and watchers see no gap.
+ * Merges the deletion of one slice and the creation of another slice of the same family into one update. This saves
+ * writes, and watchers see no gap.
  */
 function reuse(plan: SlicePlan): SlicePlan {
   const create: EndpointSlice[] = [];

@@ -29,7 +29,8 @@ export const endpointsController: ControllerSpec = {
         else if (plan.kind === 'update') await client.update(plan.endpoints);
       }, 5);
       followBackends(scope, queue, services, pods);
-      // Old leader election stored its record in Endpoints without a service. These must not be removed.
+      // Old leader election stored its record in Endpoints without a service. Such objects are not queued when they are
+      // added, so that they are not removed.
       scope.onChange(endpoints, { deleted: (each) => queue.add(objectKey(each)) });
     };
 

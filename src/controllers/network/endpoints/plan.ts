@@ -130,7 +130,7 @@ function truncate(backends: readonly Backend[]): readonly Backend[] {
   return [...backends].sort((a, b) => Number(b.isReady) - Number(a.isReady)).slice(0, MAX_ADDRESSES);
 }
 
-/** Builds one subset per distinct set of ports. The order is fixed, so that equal contents give equal text. */
+/** Builds one subset per distinct set of ports. The order is fixed, so that equal contents produce equal objects. */
 function repack(backends: readonly Backend[]): EndpointSubset[] {
   const byPorts = new Map<string, { ports: EndpointPort[]; ready: EndpointAddress[]; notReady: EndpointAddress[] }>();
   for (const { address, isReady, ports } of backends) {

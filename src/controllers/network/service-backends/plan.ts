@@ -40,7 +40,7 @@ export function hasManagedBackends(service: Service): boolean {
   return service.spec?.type !== 'ExternalName' && Object.keys(service.spec?.selector ?? {}).length > 0;
 }
 
-/** Text of all pod fields that its endpoints depend on. Equal texts need no new plan. */
+/** Text of all pod fields that endpoints depend on. If the text does not change, no new plan is needed. */
 export function backendFacts(pod: Pod): string {
   const ready = pod.status?.conditions?.find((condition) => condition.type === 'Ready')?.status;
   return JSON.stringify([

@@ -35,7 +35,7 @@ export const serviceCidrsController: ControllerSpec = {
             if (!isApiError(error, 'NotFound')) throw error;
           });
       }, 1);
-      // Whether a range may be deleted depends on the other ranges.
+      // All ranges are queued, because whether a range may be deleted depends on the other ranges.
       const wakeAll = (): void => {
         for (const { metadata } of ranges.list()) queue.add(metadata?.name ?? '');
       };

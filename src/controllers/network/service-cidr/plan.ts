@@ -13,7 +13,7 @@ const READY = 'Ready';
 
 export type ServiceCidrPlan =
   | { readonly action: 'keep' }
-  /** Write the object, whose finalizer was added or removed. */
+  /** `update` writes the object with an added or removed finalizer; `status` writes its changed conditions. */
   | { readonly action: 'update' | 'status'; readonly object: ServiceCidr }
   | { readonly action: 'wait'; readonly ms: number };
 
@@ -52,7 +52,7 @@ export function planServiceCidr(
   };
 }
 
-/** Whether an address would be in no range after the deletion. Ranges that are being deleted do not count. */
+/** Whether the deletion would leave an address without a range. Other ranges that are being deleted do not count. */
 function hasOrphans(range: ServiceCidr, all: readonly ServiceCidr[], addresses: Iterable<string>): boolean {
   const others = all.filter(
     ({ metadata }) => metadata?.deletionTimestamp === undefined && metadata?.name !== range.metadata?.name,

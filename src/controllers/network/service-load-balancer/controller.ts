@@ -16,10 +16,13 @@ export const serviceLbController: ControllerSpec = {
   prepare,
 };
 
-/** Addresses of one service depend on those of other services, so all are planned together. */
+/**
+ * The only key of the queue: all services are planned together, because the addresses of a service depend on those of
+ * other services.
+ */
 const ALL = 'all';
 const SERVICE_NAME = 'kubernetes.io/service-name';
-/** Informers are shared, so the name differs from the indexes of other controllers. */
+/** Name of the index. It differs from those of other controllers, because informers are shared. */
 const BY_SERVICE = 'load-balancer-service';
 
 function prepare(handle: ControllerHandle): ControllerRun {

@@ -22,9 +22,9 @@ const EXCLUDED_NODE = 'node.kubernetes.io/exclude-from-external-load-balancers';
 export interface LoadBalancerInput {
   readonly services: readonly Service[];
   readonly nodes: readonly Node[];
-  /** Empty if services get the addresses of the nodes. */
+  /** Address ranges of the pool; empty if services get the addresses of the nodes. */
   readonly pool: readonly AddressRange[];
-  /** Networks of services and pods, in which no node address can be. */
+  /** Networks of services and pods, which cannot contain addresses of nodes. */
   readonly clusterRanges?: readonly string[];
   slices(service: Service): readonly EndpointSlice[];
 }
@@ -222,7 +222,10 @@ function addressesOf(node: Node): readonly string[] {
   return external.length > 0 ? external : internal;
 }
 
-/** Whether the address is in the node's pod network. A host without its own address reports that of its pod bridge. */
+/**
+ * Whether the address is in the node's pod network. A host without an address of its own reports the address of its pod
+ * bridge.
+ */
 const isInOwnRange = ({ spec }: Node, address: string): boolean =>
   (spec?.podCIDRs ?? (spec?.podCIDR === undefined ? [] : [spec.podCIDR])).some((range) => isInNetwork(address, range));
 
@@ -248,7 +251,7 @@ export const currentAddresses = ({ status }: Service): string[] =>
 export const ingressOf = (addresses: readonly string[]): LoadBalancerIngress[] =>
   addresses.map((ip) => ({ ip, ipMode: 'VIP' }));
 
-/** `spec.loadBalancerIP`. */
+/** The canonical `spec.loadBalancerIP`; undefined if the service requests no address. */
 function requested({ spec }: Service): string | undefined {
   const given = spec?.loadBalancerIP ?? '';
   return given === '' ? undefined : (canonicalAddress(given) ?? given);

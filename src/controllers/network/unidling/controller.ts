@@ -17,7 +17,7 @@ import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../fram
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import type { Scale } from '../../framework/scale.ts';
 
-/** Scalable kinds that `oc idle` finds behind a service, by `KIND.GROUP`. */
+/** Paths of the scalable kinds that `oc idle` records for a service, by `KIND.GROUP`. */
 const PATHS: ReadonlyMap<string, (namespace: string) => string> = new Map([
   ['ReplicationController.', (namespace) => `/api/v1/namespaces/${namespace}/replicationcontrollers`],
   ['Deployment.apps', (namespace) => `/apis/apps/v1/namespaces/${namespace}/deployments`],
@@ -56,7 +56,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   };
 
   return async (scope) => {
-    /** Last occurrence of Events that existed before this process watched them. */
+    /** Last occurrence of each Event that existed before this process watched Events. */
     const before = new Map<string, number>();
     const queue = scope.queue(async (key) => {
       const [namespace = '', name = ''] = key.split('/');

@@ -35,7 +35,7 @@ export function noExecuteTaints(slices: readonly ResourceSlice[]): Map<string, D
   return taints;
 }
 
-/** Condition of a rule's status about the pods that its taint evicts; undefined if unchanged. */
+/** Status condition of a rule, which describes the pods that its taint evicts; undefined if unchanged. */
 export function ruleCondition(
   rule: DeviceTaintRule,
   pods: readonly Pod[],
@@ -94,7 +94,7 @@ export function toleratesDevice(toleration: DeviceToleration, taint: DeviceTaint
   return key !== '' && value === (taint.value ?? '');
 }
 
-/** Pods for which the claim is reserved. */
+/** Pods for which the claim is reserved and that are still running. */
 export function podsToEvict(claim: ResourceClaim, pod: (name: string) => Pod | undefined): Pod[] {
   return (claim.status?.reservedFor ?? []).flatMap(({ resource, name = '', uid }) => {
     const holder = resource === 'pods' ? pod(name) : undefined;

@@ -34,7 +34,7 @@ export const nodeIpamController: ControllerSpec = {
         }
       };
       for (const pool of pools) for (const cidr of serviceCidr.split(',')) pool.occupy(cidr, toNodeName(''));
-      // Mark all used ranges before allocating any.
+      // All used ranges are marked before the first range is allocated.
       for (const node of nodes.list()) occupy(node);
       const queue = scope.queue(async (key) => {
         const name = toNodeName(key);

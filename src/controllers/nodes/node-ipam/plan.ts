@@ -7,7 +7,7 @@ import { type Network, networkText, parseNetwork, widthOf } from '../../../base/
 import type { NodeName } from '../../../base/brand.ts';
 import { CodedError } from '../../../base/errors.ts';
 
-/** Throws 'cidr-invalid'. */
+/** Parses a range. Throws 'cidr-invalid'. */
 function rangeOf(text: string): Network {
   const range = parseNetwork(text);
   if (range === undefined) {
@@ -16,7 +16,7 @@ function rangeOf(text: string): Network {
   return range;
 }
 
-/** Upstream's limit: further networks are not used. */
+/** Maximum number of bits that distinguish node networks, as in upstream. Networks beyond this limit are not used. */
 const MAX_SUBNET_BITS = 16;
 
 /**

@@ -155,7 +155,7 @@ class NodeLifecycleController extends ControllerTerm {
     const states = zoneStates(verdicts);
     const isAllSilent = [...states.values()].every((state) => state === 'full');
     if (this.#wasAllSilent && !isAllSilent) {
-      // Reports resumed. A node that is still silent gets a full grace period before its pods are evicted.
+      // Reports have resumed. A node that is still silent gets a full grace period before its pods are evicted.
       for (const [name, each] of this.#health)
         this.#health.set(name, { ...each, heardAtMs: this.handle.clock.monotonicMs() });
       this.handle.log.info('nodes report again; evictions resume');
@@ -185,7 +185,8 @@ class NodeLifecycleController extends ControllerTerm {
     const before = this.#lastReady.get(name);
     if (ready === undefined) return;
     this.#lastReady.set(name, ready.status);
-    // A kubelet that reports NotReady runs and manages its pods itself, except at the moment of the change.
+    // A kubelet that reports NotReady still manages its pods, so its pods are marked only once, when the node becomes
+    // NotReady.
     if (ready.status === 'True' || (ready.status === 'False' && before !== 'True')) return;
     const serving = podsOnNode(this.#access.pods, name).filter(
       ({ status }) => status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true,

@@ -21,10 +21,13 @@ export interface FailedHostsDeps {
   readonly log: Log;
 }
 
-/** Writes are retried for about this long, because the store and the API server may have failed with the host. */
+/**
+ * Attempts of a write. They last some seconds, because the store and the API server may have failed together with the
+ * host.
+ */
 const ATTEMPTS = 20;
 const RETRY_MS = 250;
-/** Longer than the interval at which a kubelet renews its lease. */
+/** Wait for a renewal of the lease, longer than the interval at which a kubelet renews it. */
 const LEASE_RENEWAL_MS = 12_000;
 const LEASE_NAMESPACE = 'kube-node-lease';
 

@@ -34,7 +34,7 @@ export function observeHealth(
 ): NodeHealth {
   const ready = readyCondition(node);
   const renewTime = lease?.spec?.renewTime;
-  // Conditions written by this controller contain no information from the kubelet.
+  // Conditions that this controller has written are ignored, because they contain no information from the kubelet.
   const statusText = ready === undefined || isOurs(ready) ? (known?.statusText ?? '') : heartbeatText(node);
   if (known !== undefined && known.renewTime === renewTime && known.statusText === statusText) return known;
   return { renewTime, statusText, heardAtMs: monotonicMs, hasReported: ready !== undefined || renewTime !== undefined };
@@ -50,7 +50,7 @@ export function isHeartbeatOverdue(health: NodeHealth, times: HealthTimes, monot
   return monotonicMs - health.heardAtMs > graceMs;
 }
 
-/** Time until `isHeartbeatOverdue` may become true. */
+/** Milliseconds until `isHeartbeatOverdue` may become true. */
 export function heartbeatOverdueInMs(health: NodeHealth, times: HealthTimes, monotonicMs: number): number {
   const graceMs = health.hasReported ? times.gracePeriodMs : times.startupGracePeriodMs;
   return Math.max(0, health.heardAtMs + graceMs - monotonicMs + 1);

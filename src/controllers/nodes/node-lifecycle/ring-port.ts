@@ -7,7 +7,7 @@ export interface RingView {
    * one listener.
    */
   follow(changed: (members: readonly RingMemberState[]) => void): void;
-  /** Name of the node whose member leads the store. Undefined when none is observed. */
+  /** Name of the node whose store member is the leader; undefined if no leader is observed. */
   storeLeader(): string | undefined;
   /** Address of a living member. */
   addressOf(name: string): string | undefined;

@@ -6,14 +6,17 @@ import type { Node } from '../../../api/generated/core/v1.ts';
 
 export interface NodeVerdict {
   readonly node: Node;
-  /** The node reports and is Ready. */
+  /** Whether the node reports and is Ready. */
   readonly isHealthy: boolean;
 }
 
-/** 'full': no node of the zone is Ready. 'partial': most are not. */
+/** State of a zone. 'full': no node is Ready. 'partial': most nodes are not Ready. */
 export type ZoneState = 'normal' | 'partial' | 'full';
 
-/** Upstream's threshold, and the number of nodes from which it applies. */
+/**
+ * Share of unhealthy nodes from which a zone is 'partial' (upstream's value), and minimum number of unhealthy nodes for
+ * it.
+ */
 const UNHEALTHY_SHARE = 0.55;
 const MIN_UNHEALTHY = 3;
 

@@ -15,7 +15,7 @@ export const CLAIM_FINALIZER = 'resource.kubernetes.io/delete-protection';
 export const claimsOf = (pod: Pod): readonly PodResourceClaim[] => pod.spec?.resourceClaims ?? [];
 const statusesOf = (pod: Pod): readonly PodResourceClaimStatus[] => pod.status?.resourceClaimStatuses ?? [];
 
-/** Whether the pod no longer holds claims: it has finished, or was deleted before it was bound. */
+/** Whether the pod no longer holds claims, because it has finished or was deleted before it was bound to a node. */
 export function isPodDone(pod: Pod): boolean {
   return isPodTerminal(pod) || (pod.metadata?.deletionTimestamp !== undefined && (pod.spec?.nodeName ?? '') === '');
 }
@@ -27,9 +27,9 @@ export function claimNameOf(pod: Pod, claim: PodResourceClaim): string | undefin
 
 export interface PodPlan {
   readonly create: readonly { readonly entry: string; readonly claim: ResourceClaim }[];
-  /** Entries of `status.resourceClaimStatuses` for existing claims. */
+  /** Entries of `status.resourceClaimStatuses` to write for claims that exist. */
   readonly record: readonly PodResourceClaimStatus[];
-  /** Allocated claims used by a pod that has a node, although the scheduler did not reserve them. */
+  /** Allocated claims to reserve for the pod, because it was bound to a node without the scheduler. */
   readonly reserve: readonly ResourceClaim[];
   readonly problems: readonly string[];
 }
@@ -105,7 +105,7 @@ export type ClaimPlan =
   | {
       readonly kind: 'release';
       readonly reservedFor: NonNullable<NonNullable<ResourceClaim['status']>['reservedFor']>;
-      /** No pod uses the claim any more, so its devices are freed. */
+      /** Whether the claim's devices are released, because no pod uses the claim any more. */
       readonly deallocate: boolean;
     }
   | { readonly kind: 'delete' };

@@ -5,7 +5,7 @@ import { isPodTerminal } from '../../framework/core/pods.ts';
 export type Eviction = { readonly kind: 'stay' } | { readonly kind: 'leave'; readonly inMs: number };
 
 export interface EvictionRules {
-  /** The scheduling rule for one toleration and one taint. */
+  /** Whether a toleration tolerates a taint, by the scheduler's rule. */
   tolerates(toleration: Toleration, taint: Taint): boolean;
   /** Time since the taint was added, on a monotonic clock. */
   heldForMs(taint: Taint): number;

@@ -11,7 +11,7 @@ interface Step {
   readonly seconds: number;
 }
 
-/** The ranges overlap, so that the TTL does not alternate near a border. */
+/** TTL by number of nodes. The ranges overlap, so that the TTL does not alternate near a border. */
 const STEPS: readonly Step[] = [
   { min: 0, max: 100, seconds: 0 },
   { min: 90, max: 500, seconds: 15 },

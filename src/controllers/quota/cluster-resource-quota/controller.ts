@@ -47,7 +47,7 @@ export const clusterResourceQuotaController: ControllerSpec = {
 
 interface Copies {
   readonly namespaces: Informer<Namespace>;
-  /** Informers by the name under which a quota counts the kind. */
+  /** Informers of counted kinds, by the name under which quotas count the kind. */
   readonly counted: ReadonlyMap<string, Informer<KubeObject>>;
 }
 

@@ -26,7 +26,7 @@ const DEFINITION_DELAY_MS = 500;
  */
 const QUIET_MS = 1_000;
 
-/** Definitions that may add and remove kinds. */
+/** Kind of custom resource definitions, which add and remove kinds. */
 const DEFINITIONS: ResourceType = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
@@ -120,7 +120,7 @@ class QuotaController {
       const copy = await this.#copyOf(kind);
       if (copy === undefined) this.#queue.addAfter(key, REDISCOVER_MS);
       if (copy !== undefined && !copy.hasSynced) {
-        // Usage is written only after all counted kinds have synced.
+        // Usage is written only after the informers of all counted kinds have synced.
         void copy.synced.then(() => this.#queue.add(key));
         return;
       }
@@ -148,12 +148,12 @@ class QuotaController {
     } catch (error) {
       if (isApiError(error, 'NotFound')) return;
       if (!isApiError(error, 'Conflict')) throw error;
-      // The API server has reserved usage in the meantime.
+      // The write conflicts, because the API server has reserved usage in the meantime.
       this.#queue.addAfter(key, QUIET_MS);
     }
   }
 
-  /** Copy of all objects of a kind, kept current. Undefined when the server does not serve the kind (yet). */
+  /** Informer of all objects of a kind. Undefined when the server does not serve the kind (yet). */
   async #copyOf(resource: GroupResource): Promise<Informer<KubeObject> | undefined> {
     const name = countName(resource);
     const kind = await this.#kindOf(name);

@@ -44,7 +44,7 @@ export class AttachedVolumes {
   readonly #inTree = new Map<string, Set<NodeName>>();
   /** Monotonic time since which no pod of the node has needed the volume. */
   readonly #unneededSinceMs = new Map<string, number>();
-  /** Volumes removed from `volumesAttached` because they are being detached. */
+  /** Pairs of a volume and a node whose entry in `volumesAttached` is removed, because the volume is being detached. */
   readonly #withdrawn = new Set<string>();
   /** Last `volumesInUse` of deleted nodes. */
   readonly #lastInUse = new Map<NodeName, readonly string[]>();
@@ -127,7 +127,10 @@ export class AttachedVolumes {
     ];
   }
 
-  /** Nodes to which a volume is attached. `wanted`: nodes whose pods need it; their unmount timeout is reset. */
+  /**
+   * Nodes to which a volume is attached. `wanted` contains the nodes whose pods need the volume; their unmount timeout
+   * is reset.
+   */
   held(key: string, wanted: ReadonlySet<NodeName>): HeldNode[] {
     const nowMs = this.#clock.monotonicMs();
     const attachments = this.#attachmentsOf(key);
@@ -146,7 +149,7 @@ export class AttachedVolumes {
       const isReady = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
       return {
         nodeName,
-        // Without a report of the node, the volume counts as mounted.
+        // If the node has not reported its volumes, the volume counts as mounted.
         isMounted: inUse?.includes(key) !== false,
         isHealthy: isReady === true,
         isOutOfService: node?.spec?.taints?.some((taint) => taint.key === OUT_OF_SERVICE) === true,
@@ -248,7 +251,10 @@ export class AttachedVolumes {
     }
   }
 
-  /** Writes a Node, serialized per node. Returns false when `isAllowed` rejects the current Node. */
+  /**
+   * Writes `volumesAttached` of a Node. Writes of one node are serialized. Returns false when `isAllowed` rejects the
+   * current Node.
+   */
   #write(nodeName: NodeName, isAllowed: (node: Node) => boolean): Promise<boolean> {
     return this.#publishing.inTurn(nodeName, async () => {
       for (let attempt = 1; ; attempt++) {
@@ -269,7 +275,7 @@ export class AttachedVolumes {
     });
   }
 
-  /** `volumesAttached` of a node. */
+  /** Names of the volumes that `volumesAttached` of a node must list. */
   #listOf(nodeName: NodeName): string[] {
     const inTree = [...this.#inTree].filter(([, nodes]) => nodes.has(nodeName)).map(([unique]) => unique);
     const ofDrivers = this.#attachmentsOn(nodeName)

@@ -29,15 +29,15 @@ export interface HeldNode {
   readonly nodeName: NodeName;
   readonly state: 'attaching' | 'attached' | 'detaching';
   readonly error?: string;
-  /** The node reports, or last reported, that the volume is in use. */
+  /** Whether the node reports, or last reported, that the volume is in use. */
   readonly isMounted: boolean;
   readonly isHealthy: boolean;
   readonly isOutOfService: boolean;
   /** Time since the last pod on the node that needed the volume, counted within this leadership term. */
   readonly unneededMs: number;
-  /** The volume is in the node's `volumesAttached`. */
+  /** Whether the volume is in the node's `volumesAttached`. */
   readonly isListed: boolean;
-  /** The attachment was created by this controller. */
+  /** Whether this controller created the attachment. */
   readonly isOwn: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface VolumePlan {
 
 export interface Detachment {
   readonly nodeName: NodeName;
-  /** The volume is detached although the node may still use it. */
+  /** Whether the volume is detached although the node may still use it. */
   readonly isForced: boolean;
 }
 
@@ -89,7 +89,8 @@ export function planVolume(view: VolumeView): VolumePlan {
 }
 
 /**
- * Detaches a volume that may be in use only if the node is out of service, or has been unhealthy longer than the limit.
+ * Plans the detachment of a volume. A volume that may be in use is detached only if the node is out of service or has
+ * been unhealthy longer than the limit.
  */
 function detachmentOf({ nodeName, ...held }: HeldNode): Detachment | undefined {
   if (!held.isMounted) return { nodeName, isForced: false };
@@ -108,7 +109,10 @@ function outcomeOf(pod: Pod, name: string, { state, error, isListed }: HeldNode)
   return [{ pod, type: 'Warning', reason: 'FailedAttachVolume', message }];
 }
 
-/** The message does not contain names of pods in other namespaces. Source: reconciler.go reportMultiAttachError. */
+/**
+ * Event about a volume that other pods use on another node. The message does not contain names of pods in other
+ * namespaces. Source: reconciler.go reportMultiAttachError.
+ */
 function multiAttach(pod: Pod, name: string, users: readonly Pod[]): AttachEvent {
   const own = users.filter(({ metadata }) => metadata?.namespace === pod.metadata?.namespace);
   const foreign = users.length - own.length;

@@ -18,7 +18,7 @@ import { indexByClaim, podsWithClaim } from '../../framework/owner-indices.ts';
 import type { VolumeView } from './plan.ts';
 
 export interface VolumeNeed extends Pick<VolumeView, 'name' | 'isForOneNode' | 'wanted'> {
-  /** '' when no pod uses the volume through a claim. */
+  /** Name of the PersistentVolume; '' when no pod uses the volume through a claim. */
   readonly persistentVolumeName: string;
 }
 

@@ -73,7 +73,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         await ignoreNotFound(() => volumeClient.update(withPlan(volume, LOCAL_FINALIZER, 'remove')));
       } else if (plan === 'deleteData') nodeQueue.add(annotationOf(volume, LOCAL_NODE) ?? '');
     }, 2);
-    /** Writes the names of all volumes of a node whose data must be deleted. */
+    /** Writes the names of the volumes whose data a node must delete into an annotation of the Node. */
     const nodeQueue = scope.queue(async (name) => {
       const node = nodes.get(name);
       if (node === undefined) return;

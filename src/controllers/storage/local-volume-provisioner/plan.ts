@@ -18,7 +18,7 @@ const ACCESS_MODES = ['ReadWriteOnce', 'ReadWriteOncePod'];
 export type ClaimPlan =
   | { readonly kind: 'keep' }
   | { readonly kind: 'create'; readonly volume: PersistentVolume }
-  /** The selected node was deleted, so the scheduler must select another. */
+  /** The selected node was deleted, so the scheduler must select another node. */
   | { readonly kind: 'deselect'; readonly claim: PersistentVolumeClaim }
   | { readonly kind: 'fail'; readonly message: string };
 

@@ -48,7 +48,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     const copies = new Copies();
     const first = claims.get(key);
     if (first === undefined) return;
-    // A volume that the informer does not show yet must not mark its claim as lost.
+    // The volume is read live, because a claim whose volume is only missing in the informer must not be marked as lost.
     const name = first.spec?.volumeName ?? '';
     if (name !== '' && volumes.get(name) === undefined) copies.keep(await find(volumeClient, name));
     await carryOut(copies, first, (claim) =>
@@ -101,7 +101,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   }
 
   return (scope) => {
-    // Single worker: two claims planned concurrently would select the same volume.
+    // The queue has a single worker, because two claims that are planned concurrently could select the same volume.
     const queue = scope.queue((key) => ignoreNotFound(() => (key.includes('/') ? syncClaim(key) : syncVolume(key))), 1);
     const wakeClaimsThat = (isConcerned: (claim: PersistentVolumeClaim) => boolean): void => {
       for (const claim of claims.list()) if (isConcerned(claim)) queue.add(objectKey(claim));

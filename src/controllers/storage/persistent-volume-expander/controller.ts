@@ -6,7 +6,7 @@ import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../fram
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { planExpansion } from './plan.ts';
 
-/** An expansion takes three writes. */
+/** Maximum number of writes per sync. An expansion takes three writes. */
 const MAX_STEPS = 5;
 
 export const volumeExpanderController: ControllerSpec = {

@@ -76,7 +76,7 @@ class CronJobController extends ControllerTerm {
     await attemptAll(plan.clean, (job) => this.#delete(cronJob, job));
   }
 
-  /** Jobs of `status.active` that are missing in the local copy are read live. */
+  /** Jobs of a cron job. Jobs in `status.active` that are missing in the local copy are read live. */
   async #jobsOf(cronJob: CronJob): Promise<Job[]> {
     const jobs = controlledBy(this.#access.jobs, cronJob.metadata?.uid ?? '');
     const known = new Set(jobs.map((job) => job.metadata?.uid));

@@ -20,7 +20,7 @@ const LATE_MS = 100;
 export interface CronSnapshot {
   readonly cronJob: CronJob;
   readonly jobs: readonly Job[];
-  /** Time zone of schedules without their own. */
+  /** Time zone for schedules that do not specify one. */
   readonly localZone: string;
 }
 
@@ -30,7 +30,7 @@ export interface CronPlan {
   /** Active jobs that the new job replaces. */
   readonly replace: readonly Job[];
   readonly create: Job | undefined;
-  /** A created job is added to `active` with `withStarted`. */
+  /** New status. The caller adds a created job to `active` with `withStarted`. */
   readonly status: CronJobStatus;
   readonly events: readonly PlannedEvent[];
   readonly recheckAfterMs: number | undefined;

@@ -8,13 +8,16 @@ import { scheduleError } from '../../../api/kinds/workloads/cronjobs/schedule.ts
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** A schedule without a time within this many days (30 February) has no times at all. */
+/**
+ * Number of days to search for the next time. A schedule without a time in these days has none at all, for example 30
+ * February.
+ */
 const HORIZON_DAYS = 5 * 366;
 
 export interface Schedule {
   /** The first time after `ms`, in milliseconds since the epoch; undefined if there is none. */
   next(ms: number): number | undefined;
-  /** Interval of an `@every` schedule, whose times are counted from the first one. */
+  /** Interval of an `@every` schedule. Its times are computed from the first one. */
   readonly everyMs?: number;
 }
 
@@ -36,7 +39,10 @@ export function splitZone(text: string): { readonly zone: string | undefined; re
   return { zone: match?.[1], schedule: (match?.[2] ?? text).trim() };
 }
 
-/** Throws an error with upstream's message for an invalid schedule, and a RangeError for an unknown zone. */
+/**
+ * Parses a schedule. Throws an error with upstream's message if the schedule is invalid, and a RangeError if the zone
+ * is unknown.
+ */
 export function parseSchedule(text: string, zone: string): Schedule {
   const error = scheduleError(text);
   if (error !== undefined) throw new Error(error);
@@ -56,7 +62,7 @@ export function parseSchedule(text: string, zone: string): Schedule {
   );
 }
 
-/** Rounds to whole seconds, as upstream does. */
+/** Schedule of `@every`. Times and interval are rounded to whole seconds, as in upstream. */
 function everySchedule(everyMs: number): Schedule {
   const delay = Math.max(1000, Math.floor(everyMs / 1000) * 1000);
   return { next: (ms) => Math.floor(ms / 1000) * 1000 + delay, everyMs: delay };
@@ -142,7 +148,10 @@ class CronSchedule implements Schedule {
   }
 }
 
-/** Offset of a zone from UTC in milliseconds, by time. Throws a RangeError for an unknown zone. */
+/**
+ * Returns a function that computes the zone's offset from UTC in milliseconds at a time. Throws a RangeError for an
+ * unknown zone.
+ */
 function zoneOffsets(zone: string): (ms: number) => number {
   if (zone === 'UTC') return () => 0;
   const format = new Intl.DateTimeFormat('en-US', {
@@ -163,7 +172,7 @@ function zoneOffsets(zone: string): (ms: number) => number {
   };
 }
 
-/** The last time in (`fromMs`, `nowMs`], and the approximate number of times. */
+/** The last scheduled time in (`fromMs`, `nowMs`], and the approximate number of scheduled times in this interval. */
 export function lastTime(
   schedule: Schedule,
   fromMs: number,

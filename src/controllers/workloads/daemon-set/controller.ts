@@ -211,7 +211,10 @@ class DaemonSetController extends ControllerTerm {
     return true;
   }
 
-  /** Returns false when the plan is outdated: another template has the same hash, or the local copy is behind. */
+  /**
+   * Writes the planned revisions. Returns false when the plan is outdated: another template has the same hash, or the
+   * local copy is behind.
+   */
   async #writeHistory(set: DaemonSet, history: HistoryPlan): Promise<boolean> {
     if (history.create !== undefined) {
       try {
@@ -279,7 +282,7 @@ function verdict(set: DaemonSet, node: Node): NodeVerdict {
   return { name, shouldRun: isPlace && !isBarred, shouldContinue: isPlace && !isExpelled };
 }
 
-/** Node fields that determine whether daemon pods may run there. */
+/** Text of the node fields that determine whether daemon pods may run on the node. */
 function suitability(node: Node): string {
   return JSON.stringify([node.metadata?.labels, node.spec?.taints, node.spec?.unschedulable]);
 }

@@ -5,10 +5,10 @@ import { hasTemplate, obsoleteRevisions, planRevision } from '../../framework/co
 import { REVISION_HASH } from './pod.ts';
 
 export interface HistoryPlan {
-  /** Hash label of pods of the current template. */
+  /** Value of the hash label that pods of the current template have. */
   readonly hash: string;
   readonly create: ControllerRevision | undefined;
-  /** The current template was used before: its revision becomes the newest. */
+  /** Revision to update, because the current template was used before: it gets the highest number. */
   readonly update: ControllerRevision | undefined;
   readonly delete: readonly ControllerRevision[];
 }

@@ -10,9 +10,9 @@ import { nodeOfDaemonPod, REVISION_HASH } from './pod.ts';
 
 export interface NodeVerdict {
   readonly name: string;
-  /** The node should run a pod of the set. */
+  /** Whether the node should run a pod of the set. */
   readonly shouldRun: boolean;
-  /** An existing pod may stay (a NoSchedule taint does not evict it). */
+  /** Whether an existing pod may stay. A NoSchedule taint, for example, does not evict it. */
   readonly shouldContinue: boolean;
 }
 
@@ -50,8 +50,8 @@ export function planDaemonPods(snapshot: DaemonSnapshot, context: PlanContext): 
     else if (!node.shouldContinue) doomed.push(...pods.filter(isStaying));
     else doomed.push(...surplusOn(node.name, pods, snapshot, events, context));
   }
-  // Pods on a deleted node are left to the pod garbage collector. Pods intended for a node that was deleted before they
-  // were scheduled are deleted here.
+  // Pods that run on a deleted node are deleted by the pod garbage collector. Pods that were not scheduled before their
+  // node was deleted are deleted here.
   const known = new Set(snapshot.nodes.map((node) => node.name));
   for (const pod of snapshot.pods) {
     if ((pod.spec?.nodeName ?? '') === '' && isStaying(pod) && !known.has(nodeOfDaemonPod(pod) ?? '')) doomed.push(pod);
@@ -219,7 +219,8 @@ function sameNumbers(a: DaemonSetStatus, b: DaemonSetStatus): boolean {
 }
 
 /**
- * Omits finished pods that are being deleted, because a finalizer that keeps such a pod must not delay its successor.
+ * Pods by node. Finished pods that are being deleted are omitted, because a finalizer of such a pod must not delay its
+ * successor.
  */
 function podsByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   const byNode = new Map<string, Pod[]>();

@@ -61,7 +61,8 @@ function withDaemonTolerations(spec: PodSpec): Toleration[] {
 }
 
 /**
- * Adds the node name to each term, so that the template's own requirements hold as well. The scheduler places the pod.
+ * Restricts a node affinity to one node. The node name is added to each term, so that the template's own requirements
+ * also apply. The scheduler places the pod.
  */
 function pinned(affinity: NodeAffinity | undefined, node: string): NodeAffinity {
   const matchFields = [{ key: 'metadata.name', operator: 'In', values: [node] }];

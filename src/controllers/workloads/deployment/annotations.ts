@@ -19,7 +19,7 @@ const NOT_COPIED = new Set([
   'deprecated.deployment.rollback.to',
 ]);
 
-/** Limit of the recorded revision history of one replica set. Upstream's value. */
+/** Maximum length of the revision history in an annotation of a replica set. Upstream's value. */
 const MAX_HISTORY_CHARS = 2000;
 
 /** Revision of a replica set, as a 64-bit number. The annotation is user input and may contain any number. */

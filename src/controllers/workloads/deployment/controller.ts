@@ -86,7 +86,8 @@ class DeploymentController extends ControllerTerm {
     } else if (reference.kind === 'Deployment') this.queue.add(`${namespace ?? ''}/${reference.name}`);
   };
 
-  // Only the strategy Recreate waits for pods: it creates the new replica set after the last old pod has ended.
+  // Queues the deployment of a pod. Only the strategy Recreate waits for pods: it creates the new replica set after the
+  // last old pod has ended.
   readonly #wakeRecreate = (pod: Pod): void => {
     const reference = controllerOf(pod);
     if (reference?.kind !== 'ReplicaSet') return;
@@ -136,7 +137,7 @@ class DeploymentController extends ControllerTerm {
     if (plan.recheckAfterMs !== undefined) this.queue.addAfter(key, plan.recheckAfterMs);
   }
 
-  /** Returns false when the plan is outdated and the key will be planned again. */
+  /** Executes the plan. Returns false when the plan is outdated and the key will be planned again. */
   async #carryOut(deployment: Deployment, plan: DeploymentPlan): Promise<boolean> {
     if (plan.create !== undefined && !(await this.#create(deployment, plan.create))) return false;
     for (const set of plan.update) await this.#access.replicaSetClient.update(set);

@@ -54,7 +54,7 @@ export class Draft {
     return true;
   }
 
-  /** Every opened set that must be written, in the order of the first change. */
+  /** Sets that must be written, in the order of their first change. */
   changed(): ReplicaSet[] {
     return [...this.#changed].filter((set) => this.#original.has(set));
   }

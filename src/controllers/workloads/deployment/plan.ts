@@ -29,7 +29,7 @@ export interface DeploymentSnapshot {
 
 export interface DeploymentPlan {
   readonly create: ReplicaSet | undefined;
-  /** Full objects, guarded by their resourceVersion. */
+  /** Complete objects to write, each conditional on its resourceVersion. */
   readonly update: readonly ReplicaSet[];
   readonly delete: readonly ReplicaSet[];
   /** New revision annotation of the deployment; undefined if unchanged. */
@@ -113,7 +113,7 @@ class DeploymentPlanner {
     return false;
   }
 
-  /** Reports whether an active set has the size annotation of another replica count: the deployment was scaled. */
+  /** Whether the deployment was scaled: an active set has the size annotation of another replica count. */
   #isScaling(): boolean {
     const all = this.#current === undefined ? this.#old : [...this.#old, this.#current];
     return all.some((set) => {
@@ -122,7 +122,7 @@ class DeploymentPlanner {
     });
   }
 
-  /** Gives the newest revision to the set that matches the template, or creates that set. */
+  /** Assigns the highest revision to the set that matches the template, or creates this set. */
   #adoptRevision(mayCreate: boolean): void {
     const revision = maxRevision(this.#old) + 1n;
     const current = this.#current;
@@ -186,7 +186,7 @@ class DeploymentPlanner {
     };
   }
 
-  /** Pausing stops the progress deadline; resuming restarts it. */
+  /** Records that the deployment was paused or resumed. Pausing stops the progress deadline; resuming restarts it. */
   #markPause(isPaused: boolean): void {
     if (!this.#hasDeadline()) return;
     const progress = findCondition(this.#conditions, 'Progressing');
@@ -244,7 +244,7 @@ class DeploymentPlanner {
   }
 }
 
-/** Reports whether the set was created from this template, without regard to the hash label. */
+/** Whether the set was created from this template. The hash label is ignored. */
 export function hasTemplateOf(set: ReplicaSet, deployment: Deployment): boolean {
   const withoutHash = (template: NonNullable<ReplicaSet['spec']>['template']) => {
     const labels = { ...template?.metadata?.labels };
@@ -254,7 +254,7 @@ export function hasTemplateOf(set: ReplicaSet, deployment: Deployment): boolean 
   return semanticEqual(withoutHash(set.spec?.template), withoutHash(deployment.spec?.template));
 }
 
-/** Handles a hash collision of two templates: the next name is generated with a higher collision count. */
+/** Status after a hash collision of two templates. With a higher collision count the next name is different. */
 export function collidedStatus(deployment: Deployment): DeploymentStatus {
   return { ...deployment.status, collisionCount: (deployment.status?.collisionCount ?? 0) + 1 };
 }

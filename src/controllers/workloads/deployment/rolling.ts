@@ -9,7 +9,7 @@ import { maxReplicasOf } from './annotations.ts';
 import type { Draft } from './draft.ts';
 import { availableReplicas, type Sizes, specReplicas, totalAvailable, totalSpecReplicas } from './sizes.ts';
 
-/** Size of the current set: the wanted number, as far as the surge allows that many pods in total. */
+/** Size of the current set: the number of replicas, limited by the surge, which limits the total number of pods. */
 export function newSetSize(sizes: Sizes, current: ReplicaSet, old: readonly ReplicaSet[]): number {
   const size = specReplicas(current);
   if (!sizes.rolling || size >= sizes.replicas) return sizes.replicas;
@@ -45,7 +45,10 @@ export function reconcileOldSets(draft: Draft, sizes: Sizes, current: ReplicaSet
   }
 }
 
-/** Changes sizes without revisions, for a deployment that is paused or has another number of replicas. */
+/**
+ * Changes the sizes of sets without a roll-out, for a deployment that is paused or whose number of replicas has
+ * changed.
+ */
 export function scaleWithoutRollout(
   draft: Draft,
   sizes: Sizes,
@@ -64,7 +67,8 @@ export function scaleWithoutRollout(
     return;
   }
   if (sizes.rolling) scaleProportionally(draft, sizes, active);
-  // Recreate does not scale proportionally. The sets only record the new number, so that the roll-out continues.
+  // Sets of the strategy Recreate are not scaled proportionally. They only record the new number, so that the roll-out
+  // continues.
   else for (const set of active) draft.scale(set, specReplicas(set));
 }
 
@@ -106,7 +110,8 @@ function scaleProportionally(draft: Draft, sizes: Sizes, active: readonly Replic
 function proportion(set: ReplicaSet, sizes: Sizes, toAdd: number, added: number): number {
   const size = specReplicas(set);
   if (size === 0) return 0;
-  // Size of the deployment when this set was sized. Without it, the share is unknown and the set keeps its size.
+  // Number of replicas of the deployment when this set was sized. If it is unknown, the share is unknown too and the
+  // set keeps its size.
   const before = maxReplicasOf(set);
   const share =
     sizes.replicas === 0

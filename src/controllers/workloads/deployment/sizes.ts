@@ -5,9 +5,9 @@ import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 export interface Sizes {
   readonly replicas: number;
   readonly rolling: boolean;
-  /** Pods above `replicas` that may exist. */
+  /** Number of pods above `replicas` that may exist. */
   readonly maxSurge: number;
-  /** Pods below `replicas` that may be unavailable. */
+  /** Number of pods below `replicas` that may be unavailable. */
   readonly maxUnavailable: number;
 }
 

@@ -38,7 +38,7 @@ export interface StatusInput {
   readonly old: readonly ReplicaSet[];
   readonly sizes: Sizes;
   readonly nowMs: number;
-  /** False while the deployment is paused or being scaled: roll-out conditions are not changed then. */
+  /** False while the deployment is paused or being scaled. Conditions of the roll-out are not changed then. */
   readonly judgeProgress: boolean;
 }
 
@@ -88,7 +88,7 @@ function countStatus(input: StatusInput): DeploymentStatus {
           'Deployment does not have minimum availability.',
           nowMs,
         );
-  // Zero counts are omitted, as upstream's encoding does.
+  // Zero counts are omitted, as in upstream's encoding.
   return {
     ...(deployment.metadata?.generation === undefined ? {} : { observedGeneration: deployment.metadata.generation }),
     ...(replicas === 0 ? {} : { replicas }),
@@ -192,7 +192,7 @@ function deadlineInMs(
   return Math.max(1000, timeMs(progress.lastUpdateTime, nowMs) + deadlineMs - nowMs + 1000);
 }
 
-/** Failure condition of the current replica set; otherwise of any old one. */
+/** Failure condition of the current replica set, otherwise of any old replica set. */
 function replicaFailure(input: StatusInput): DeploymentCondition | undefined {
   for (const set of input.current === undefined ? input.old : [input.current, ...input.old]) {
     const failure = set.status?.conditions?.find((condition) => condition.type === 'ReplicaFailure');

@@ -210,7 +210,7 @@ class DisruptionController extends ControllerTerm {
   }
 }
 
-/** The allowed disruptions cannot be computed, because of a fault in the budget or a temporary failure. */
+/** Error that the allowed disruptions cannot be computed, because of a fault in the budget or a temporary failure. */
 class Uncountable extends Error {}
 
 async function uncountableIfThrown<T>(answer: Promise<T>): Promise<T> {

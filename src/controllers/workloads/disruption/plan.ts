@@ -15,7 +15,7 @@ import type { PlanContext, PlannedEvent } from '../../framework/core/plan-contex
 import { isPodReady } from '../../framework/core/pods.ts';
 import type { ControllerScale } from './scale.ts';
 
-/** A pod whose eviction was allowed, but that is not being deleted after this time, counts as healthy again. */
+/** Time after which a pod counts as healthy again if its eviction was allowed but the pod is not being deleted. */
 const DELETION_TIMEOUT_MS = 2 * 60_000;
 const DISRUPTION_ALLOWED = 'DisruptionAllowed';
 
@@ -67,7 +67,7 @@ export function planBudget({ budget, pods, scales }: BudgetSnapshot, { nowMs }: 
   const currentHealthy = pods.filter(
     (pod) => !isDeleting(pod) && !disruptedPods.has(pod.metadata?.name ?? '') && isPodReady(pod),
   ).length;
-  // A budget without pods allows no eviction, because its first pods may exist before they are counted.
+  // A budget without expected pods allows no eviction, because its first pods may exist before they are counted.
   const disruptionsAllowed = expectedPods <= 0 ? 0 : Math.max(0, currentHealthy - desiredHealthy);
   const status: PodDisruptionBudgetStatus = {
     currentHealthy,
@@ -91,7 +91,7 @@ export function planBudget({ budget, pods, scales }: BudgetSnapshot, { nowMs }: 
   };
 }
 
-/** Status when the computation failed: no eviction is allowed, with the reason. Undefined if unchanged. */
+/** Status after a failed computation: it allows no eviction and contains the reason. Undefined if unchanged. */
 export function planFailure(
   budget: PodDisruptionBudget,
   message: string,
@@ -124,7 +124,7 @@ function expectation(
   if (maxUnavailable === undefined && typeof minAvailable === 'number') {
     return { expectedPods: pods.length, desiredHealthy: minAvailable };
   }
-  // Several replica sets of one deployment share its scale.
+  // Replicas by UID of the scale, because several replica sets of one deployment share its scale.
   const replicas = new Map<string, number>();
   for (const { uid } of controllersToRead(budget, pods)) {
     const scale = scales.get(uid);

@@ -6,7 +6,10 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
 
 export interface ControllerScale {
-  /** UID of the object that specifies the number: the deployment, if one owns the pod's replica set. */
+  /**
+   * UID of the object that specifies the number: the deployment if the pod's replica set belongs to one, otherwise the
+   * controller itself.
+   */
   readonly uid: string;
   readonly replicas: number;
 }

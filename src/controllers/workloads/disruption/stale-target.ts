@@ -10,13 +10,14 @@ import { isPodTerminal, podCondition } from '../../framework/core/pods.ts';
 const STALE_AFTER_MS = 2 * 60_000;
 
 /**
- * Milliseconds until the pod's condition `DisruptionTarget` is stale; 0 if it is. Undefined if the pod has no condition
- * that can become stale.
+ * Milliseconds until the pod's condition `DisruptionTarget` becomes stale; 0 if it is stale. Undefined if the pod has
+ * no condition that can become stale.
  */
 export function targetStaleInMs(pod: Pod, nowMs: number): number | undefined {
   if (pod.metadata?.deletionTimestamp !== undefined || isPodTerminal(pod)) return undefined;
   const target = podCondition(pod, 'DisruptionTarget');
-  // A kubelet that terminates a pod may need more time, and does so without a deletion of the pod.
+  // A condition of the kubelet is never stale: the kubelet terminates the pod without deleting it, and may need more
+  // time.
   if (target?.status !== 'True' || target.reason === 'TerminationByKubelet') return undefined;
   return Math.max(0, timeMs(target.lastTransitionTime) + STALE_AFTER_MS - nowMs);
 }

@@ -24,7 +24,9 @@ export const horizontalPodAutoscalerController: ControllerSpec = {
   prepare,
 };
 
-/** Upstream's `--horizontal-pod-autoscaler-sync-period`. */
+/**
+ * Interval between two evaluations of an autoscaler. Default of upstream's `--horizontal-pod-autoscaler-sync-period`.
+ */
 const PERIOD_MS = 15_000;
 
 function prepare(handle: ControllerHandle): ControllerRun {
@@ -59,7 +61,7 @@ class AutoscalerController extends ControllerTerm {
     this.scope.onChange(this.#access.autoscalers, {
       added: (autoscaler) => this.queue.add(objectKey(autoscaler)),
       updated: (autoscaler, old) => {
-        // A status update alone must not shorten the period.
+        // An update of only the status must not cause an earlier evaluation.
         if (!semanticEqual(autoscaler.spec, old.spec)) this.queue.add(objectKey(autoscaler));
       },
       deleted: (autoscaler) => {

@@ -1,7 +1,7 @@
 /** Limits of replica changes: stabilization windows and rates. Source: KEP-853, upstream's horizontal.go. */
 import type { HPAScalingPolicy, HPAScalingRules } from '../../../api/generated/autoscaling/v2.ts';
 
-/** Upstream's `--horizontal-pod-autoscaler-downscale-stabilization`. */
+/** Default of upstream's `--horizontal-pod-autoscaler-downscale-stabilization`. */
 const DOWN_STABILIZATION_SECONDS = 300;
 /** Upstream's `scaleUpLimitFactor` and `scaleUpLimitMinimum`. */
 const UP_FACTOR = 2;
@@ -26,7 +26,7 @@ export interface ScaleMemory {
 export const NO_MEMORY: ScaleMemory = { recommendations: [], ups: [], downs: [] };
 
 export interface Behavior {
-  /** The autoscaler has no `behavior`: the replicas may double, or rise to four, in one step. */
+  /** Whether the autoscaler has no `behavior`. Then the replicas may double, or increase to four, in one step. */
   readonly isDefault: boolean;
   readonly up: Required<Pick<HPAScalingRules, 'policies' | 'selectPolicy' | 'stabilizationWindowSeconds'>>;
   readonly down: Behavior['up'];
@@ -52,7 +52,7 @@ export interface Decision {
   readonly message: string;
 }
 
-/** Stabilized recommendation: the lowest recent one when scaling up, the highest when scaling down. */
+/** Stabilized recommendation: the lowest recent recommendation when scaling up, the highest when scaling down. */
 export function stabilize(
   memory: ScaleMemory,
   behavior: Behavior,
@@ -76,7 +76,7 @@ export function stabilize(
   return { replicas, reason: 'ScaleUpStabilized', message };
 }
 
-/** Applies bounds and rates. `reason` is DesiredWithinRange if none of them applies. */
+/** Limits a recommendation by bounds and rates. `reason` is DesiredWithinRange if no limit applies. */
 export function limit(
   memory: ScaleMemory,
   behavior: Behavior,

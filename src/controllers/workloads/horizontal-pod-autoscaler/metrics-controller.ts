@@ -137,7 +137,7 @@ function totalOf(items: readonly MetricValue[], name: string): Reading {
   return { type: 'value', milli: values.reduce((sum, value) => sum + (value ? quantityMilliValue(value) : 0), 0) };
 }
 
-/** Uses the newest API version that the metrics adapter serves. */
+/** Reads a custom metric. Uses the newest API version that the metrics adapter serves. */
 async function custom(get: Get, path: string, name: string): Promise<readonly MetricValue[]> {
   const from = (version: string): Promise<readonly MetricValue[]> =>
     itemsOf(

@@ -122,7 +122,7 @@ function measure(
     }
   }
   const [first] = failures;
-  // If a metric is unknown, the target may grow but not shrink.
+  // If a metric is unknown, the number of replicas may increase but not decrease.
   if (best === undefined || (first !== undefined && best.replicas < scale.replicas)) {
     const { reason = 'InvalidMetricSourceType', message = 'no metrics' } = first ?? {};
     draft.condition('ScalingActive', 'False', reason, `the HPA was unable to compute the replica count: ${message}`);

@@ -8,7 +8,10 @@ import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts'
 import { timeMs } from '../../../base/times.ts';
 import { isPodReady, podCondition } from '../../framework/core/pods.ts';
 
-/** CPU usage of a starting pod is not representative and is ignored. Upstream's values. */
+/**
+ * Times after the start of a pod in which its CPU usage is ignored, because it is not representative. Upstream's
+ * values.
+ */
 const CPU_INITIALIZATION_MS = 5 * 60_000;
 const INITIAL_READINESS_MS = 30_000;
 
@@ -27,7 +30,7 @@ export interface Proposal {
   readonly replicas: number;
   /** Usage per pod, or in total if the target is a value. */
   readonly usageMilli: number;
-  /** Percent of the requests. */
+  /** Usage in percent of the pods' requests. */
   readonly utilization?: number;
 }
 

@@ -7,7 +7,7 @@ type Interval = readonly [from: number, to: number];
 export class Indexes {
   static readonly none = new Indexes([]);
 
-  /** Sorted, neither overlapping nor adjacent. */
+  /** Intervals in ascending order, neither overlapping nor adjacent. */
   readonly intervals: readonly Interval[];
   readonly total: number;
 
@@ -16,7 +16,7 @@ export class Indexes {
     this.total = intervals.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   }
 
-  /** Parses a list. Invalid parts and indexes from `completions` on are dropped. */
+  /** Parses a list such as `1,3-5,7`. Invalid parts and indexes that are not below `completions` are dropped. */
   static parse(text: string | undefined, completions: number): Indexes {
     const intervals: Interval[] = [];
     for (const part of (text ?? '').split(',')) {

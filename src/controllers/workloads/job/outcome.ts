@@ -22,7 +22,7 @@ const holds = (job: Job, type: string): boolean => jobCondition(job, type)?.stat
 export const isJobFinished = (job: Job): boolean => holds(job, 'Complete') || holds(job, 'Failed');
 export const isSuspended = (job: Job): boolean => job.spec?.suspend === true;
 
-/** Undefined while the job continues or waits for its last pods. */
+/** Outcome of the job; undefined while the job continues or waits for its last pods. */
 export function outcomeOf(progress: JobProgress, nowMs: number): Outcome | undefined {
   const { job } = progress;
   for (const type of ['FailureTarget', 'SuccessCriteriaMet'] as const) {
@@ -86,7 +86,7 @@ function successOf(progress: JobProgress): Outcome | undefined {
 }
 
 /**
- * Milliseconds until the job's deadline; 0 if it has passed. Undefined if there is none or the job does not run yet.
+ * Milliseconds until the job's deadline; 0 if it has passed. Undefined if the job has no deadline or is not running.
  */
 export function deadlineInMs(job: Job, nowMs: number): number | undefined {
   const seconds = job.spec?.activeDeadlineSeconds;

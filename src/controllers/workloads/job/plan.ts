@@ -22,13 +22,16 @@ import { failureTotal, JobProgress, type JobSnapshot } from './progress.ts';
 
 export interface JobPlan {
   readonly create: readonly Pod[];
-  /** `uncounted`: the job itself deletes the pod, which is not a failure; the pod's finalizer is removed first. */
+  /**
+   * `uncounted` means that the job itself deletes the pod, which is not a failure. The pod's finalizer is removed
+   * first.
+   */
   readonly delete: readonly { readonly pod: Pod; readonly uncounted: boolean }[];
-  /** Written before any finalizer is removed. Undefined if unchanged. */
+  /** New status, which must be written before any finalizer is removed. Undefined if unchanged. */
   readonly status: JobStatus | undefined;
   readonly removeFinalizers: readonly Pod[];
   readonly events: readonly PlannedEvent[];
-  /** Valid once the status is written. */
+  /** New back-off record, which is valid once the status is written. */
   readonly backoff: Backoff;
   readonly recheckAfterMs: number | undefined;
 }
@@ -132,7 +135,7 @@ function surplusOf(progress: JobProgress, count: number, nowMs: number): Pod[] {
   return [...doomed, ...podsToDelete(left, left, count - doomed.length, nowMs)];
 }
 
-/** The indexes that have neither finished nor a pod, ascending. */
+/** Indexes that have not finished and have no pod, ascending. */
 function freeIndexes(progress: JobProgress): IteratorObject<number> {
   const { job, active, terminating } = progress;
   const busy = [...active, ...(replacesOnlyFailed(job) ? terminating : [])]
@@ -141,7 +144,10 @@ function freeIndexes(progress: JobProgress): IteratorObject<number> {
   return progress.succeededIndexes.union(progress.failedIndexes).union(Indexes.of(busy)).missing(progress.completions);
 }
 
-/** Each index has its own back-off. The next pod of an index carries the number of failures. */
+/**
+ * Creates pods for indexes. Each index has its own back-off, and the next pod of an index carries the number of
+ * failures.
+ */
 function createIndexes(progress: JobProgress, count: number, nowMs: number, draft: Draft): void {
   const { job, lastFailed } = progress;
   const ready: number[] = [];
@@ -170,7 +176,7 @@ interface Tally {
   readonly failed: string[];
 }
 
-/** Pods that are counted now. A failed job counts all pods without success as failed. */
+/** Counts finished pods. In a failed job, all pods that have not succeeded count as failed. */
 function count(progress: JobProgress, outcome: Outcome | undefined): Tally {
   const { job, uncounted } = progress;
   const tally: Tally = { remove: [], succeeded: [...uncounted.succeeded], failed: [...uncounted.failed] };

@@ -93,12 +93,12 @@ export function isPodFailed(pod: Pod, job: Job): boolean {
   return pod.metadata?.deletionTimestamp !== undefined && pod.status?.phase !== 'Succeeded';
 }
 
-/** Includes init containers. */
+/** Statuses of all containers, including init containers. */
 export function containerStatusesOf(pod: Pod): readonly ContainerStatus[] {
   return [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])];
 }
 
-/** Time at which a pod finished, as exact as its status allows. */
+/** Time at which a pod finished, as precise as the pod's status permits. */
 export function finishedMs(pod: Pod): number {
   const ended = (pod.status?.containerStatuses ?? []).map((status) =>
     timeMs(status.state?.terminated?.finishedAt, Number.NaN),

@@ -27,15 +27,17 @@ export class JobProgress {
   readonly terminating: readonly Pod[];
   /** Pods that have not been counted yet. */
   readonly tracked: readonly Pod[];
-  /** UIDs of counted pods whose finalizers are still present. */
+  /**
+   * UIDs of finished pods that the status records in `uncountedTerminatedPods` and whose finalizers are still present.
+   */
   readonly uncounted: { readonly succeeded: readonly string[]; readonly failed: readonly string[] };
-  /** The counters, including the pods whose finalizers have been removed. */
+  /** Counters of the status, plus the recorded pods whose finalizers have been removed. */
   readonly counted: { readonly succeeded: number; readonly failed: number };
   readonly newSucceeded: readonly Pod[];
   readonly newFailed: readonly Pod[];
   readonly succeededIndexes: Indexes;
   readonly failedIndexes: Indexes;
-  /** By index, the last failed pod that has no successor yet. It records the failures of the index. */
+  /** Last failed pod of each index that has no successor yet. The pod records the failures of its index. */
   readonly lastFailed: ReadonlyMap<number, Pod>;
   readonly #verdicts = new Map<Pod, FailureVerdict>();
 

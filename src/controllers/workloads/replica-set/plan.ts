@@ -113,7 +113,10 @@ export function planReplicaStatus(
   return { status: same ? undefined : status, recheckAfterMs };
 }
 
-/** Keeps the time of the first failure while the reason stays the same. Removes the condition without a failure. */
+/**
+ * Conditions with the failure, or without a failure condition if there is none. While the reason stays the same, the
+ * time of the first failure is kept.
+ */
 function withFailure(
   conditions: readonly ReplicationControllerCondition[],
   failure: ReplicaFailure | undefined,

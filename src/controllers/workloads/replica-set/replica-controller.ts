@@ -23,7 +23,7 @@ import {
   type ReplicaSnapshot,
 } from './plan.ts';
 
-/** Maps the fields of a kind to those of the planner. */
+/** Describes a kind and maps its fields to those of the planner. */
 export interface ReplicaKind<T extends KubeObject & ReplicaOwner> {
   readonly type: ResourceType<T>;
   selector(owner: T): LabelSelector;
@@ -109,7 +109,8 @@ class ReplicaController<T extends KubeObject & ReplicaOwner> extends ControllerT
           if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) this.#wakeAdopters(pod);
           return;
         }
-        // A deletion counts as observed when graceful termination begins. The object itself may exist for long.
+        // A deletion counts as observed when graceful termination begins, because the object itself may exist for a
+        // long time.
         if (pod.metadata?.deletionTimestamp !== undefined)
           this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
         this.queue.add(key);

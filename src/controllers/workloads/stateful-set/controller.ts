@@ -71,7 +71,7 @@ class StatefulSetController extends ControllerTerm {
       },
       deleted: this.#wakeOwner,
     });
-    // An ordinal waits while its claim is being deleted.
+    // Claims are watched, because the pod of an ordinal is not created while its claim is being deleted.
     this.scope.onChange(this.#access.claims, { updated: this.#wakeClaimant, deleted: this.#wakeClaimant });
   }
 
@@ -136,7 +136,10 @@ class StatefulSetController extends ControllerTerm {
     if (error !== undefined && !isNamespaceTerminating(error)) throw error;
   }
 
-  /** Returns false when the plan is outdated: another template has the same hash, or the namespace is terminating. */
+  /**
+   * Writes the planned revisions. Returns false when the plan is outdated: another template has the same hash, or the
+   * namespace is terminating.
+   */
   async #writeHistory(set: StatefulSet, history: StatefulHistory): Promise<boolean> {
     const { update, change } = history;
     if (change === 'update') await this.#access.revisionClient.update(update);
@@ -161,7 +164,7 @@ class StatefulSetController extends ControllerTerm {
     return true;
   }
 
-  /** Returns the first error. In an ordered set, later actions wait for earlier ones. */
+  /** Executes actions and returns the first error. In an ordered set, an error prevents later actions. */
   async #carryOut(set: StatefulSet, actions: readonly StatefulAction[]): Promise<unknown> {
     if (set.spec?.podManagementPolicy === 'Parallel') {
       // Owner references of claims are written before pods are deleted, because no later plan would write them.

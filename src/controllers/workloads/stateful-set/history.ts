@@ -7,10 +7,10 @@ import { REVISION_LABEL, STATEFUL_SET } from './pod.ts';
 const HASH_LABEL = 'controller.kubernetes.io/hash';
 
 export interface StatefulHistory {
-  /** The last revision that was rolled out completely; `update` if there is none. */
+  /** Last revision that was rolled out completely; equal to `update` if there is none. */
   readonly current: ControllerRevision;
   readonly update: ControllerRevision;
-  /** Required write of `update` before it is used. */
+  /** Write of `update` that is required before the revision is used. */
   readonly change: 'create' | 'update' | undefined;
   readonly delete: readonly ControllerRevision[];
 }

@@ -148,9 +148,9 @@ function planReplica(
   const missing = present.filter(({ claim }) => claim === undefined).map(({ wanted }) => wanted);
   if (pod === undefined) {
     const name = podName(set, ordinal);
-    // The claim is being deleted together with the previous pod of that name.
+    // No pod is created while its claim is being deleted together with the previous pod of that name.
     if (present.some(({ claim }) => claim !== undefined && isStaleClaim(claim, name, undefined))) return false;
-    // Creation of a claim that is being deleted is attempted as well, so that the failure is recorded.
+    // Claims that are being deleted are part of the creation too, so that the failure to create them is recorded.
     const doomed = present.filter(({ claim }) => claim?.metadata?.deletionTimestamp !== undefined);
     const claims = [...missing, ...doomed.map(({ wanted }) => wanted)].map((claim) => owned(set, claim));
     actions.push({ type: 'create', name, pod: newPod(snapshot, ordinal), claims });

@@ -64,7 +64,7 @@ export function missingIdentity(set: StatefulSet, pod: Pod, ordinal: number): Re
 const claimNameOf = (set: StatefulSet, template: string, ordinal: number): string =>
   `${template}-${podName(set, ordinal)}`;
 
-/** Whether the name is that of a claim for one of the set's ordinals. */
+/** Whether a claim of this name belongs to an ordinal of the set. */
 export const isClaimOf = (set: StatefulSet, name: string): boolean =>
   (set.spec?.volumeClaimTemplates ?? []).some(({ metadata }) => {
     const prefix = `${metadata?.name ?? ''}-${set.metadata?.name ?? ''}-`;

@@ -23,7 +23,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const waitMs = expiresInMs(observed, handle.clock.nowMs());
       if (waitMs === undefined) return;
       if (waitMs > 0) return queue.addAfter(key, waitMs);
-      // The TTL may have been raised in the meantime, so the live object decides.
+      // The live job is checked again, because its TTL may have been raised in the meantime.
       const { name, namespace } = splitKey(key);
       try {
         const job = await client.get(name, namespace);
