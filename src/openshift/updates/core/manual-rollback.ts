@@ -32,7 +32,7 @@ export interface StoreFacts {
 export function planManualRollback(facts: RollbackFacts, restoreStore: boolean): SwitchRecord {
   const { record, link, store } = facts;
   if (record === undefined || record.from === record.to)
-    throw refused('this host has no record of a former release; run the executable of that release with: install');
+    throw refused('this host has no record of a former release; run the install command of the release that you need');
   const { from, to } = record;
   const isBack = link === from && (record.phase === 'failed' || record.phase === 'rollingBack');
   if (isBack && !restoreStore)
@@ -40,7 +40,7 @@ export function planManualRollback(facts: RollbackFacts, restoreStore: boolean):
   if (link !== to && !isBack)
     throw refused(`the link to the executable names ${link ?? 'no release'}, but the last update was to ${to}`);
   if (!facts.hasExecutable)
-    throw refused(`the executable of ${from} is missing; run the executable of that release with: install`);
+    throw refused(`the executable of ${from} is missing; run the install command of that release`);
   if (store !== undefined) checkStore(record, store, restoreStore);
   const { snapshot: _, ...kept } = record;
   const message = `rolled back from ${to} to ${from} on the host`;
