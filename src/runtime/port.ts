@@ -1,6 +1,6 @@
 /**
  * The runtime port, modelled on CRI v1 (k8s.io/cri-api runtime/v1) and limited to the parts that the kubelet uses.
- * Implementations: `runtime/oci` (runc + conmon, embedded default) and later `io/cri` (containerd, CRI-O). Every
+ * Implementations: `runtime/oci` (runc and conmon, the embedded default) and `runtime/cri` (containerd, CRI-O). Every
  * implementation passes `test/conformance/runtime.ts`. IDs are opaque. Calls are idempotent where CRI's are: stopping
  * or removing a missing object succeeds.
  */

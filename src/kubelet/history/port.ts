@@ -36,7 +36,8 @@ export interface Pressure {
  * does not respond.
  */
 export interface ComponentCounters {
-  readonly api: { readonly requests: number /** Answered with status 5xx. */; readonly errors: number } | undefined;
+  /** Requests to the API server, and those of them that failed with a status 5xx. */
+  readonly api: { readonly requests: number; readonly errors: number } | undefined;
   /** Flushes of the store's log, and the seconds that they took. */
   readonly store: { readonly flushes: number; readonly flushSeconds: number } | undefined;
   /** Whether the store member on this host did not respond. */

@@ -31,7 +31,10 @@ export interface NodeAgentOptions {
   readonly log: Log;
   /** Computes the current status. `previous` keeps transition times. */
   readonly status: (previous: readonly NodeCondition[]) => Promise<NodeStatus>;
-  /** Unique names of the attachable volumes in use. A re-created Node lists them from the first write. */
+  /**
+   * Unique names of the attachable volumes in use. Also part of a re-created Node, so that the controller does not
+   * detach them.
+   */
   readonly volumesInUse: () => Promise<string[]>;
   readonly onRegistered: (node: Node) => void;
   readonly onReady: () => void;

@@ -88,8 +88,8 @@ export class PodSandbox {
       this.#volumesFailed = false;
       this.#volumesSetUpMs = clock.monotonicMs();
     } catch (error) {
-      // The next attempt sets up the volumes before the sandbox, so that a pod that waits for a config map has no
-      // namespaces.
+      // The next attempt sets up the volumes before it creates the sandbox, so that no sandbox exists while the pod
+      // waits, for example for a missing config map.
       this.#volumesFailed = true;
       if (error instanceof VolumeError && error.exceedsAttachLimit)
         this.#fail('VolumeAttachmentLimitExceeded', `Pod was rejected: ${error.message}`);
@@ -104,7 +104,8 @@ export class PodSandbox {
     try {
       const cgroup = services.cgroups.ensurePod(pod);
       cgroup.catch(ignore('awaited together with the sandbox below'));
-      // The sandbox needs the cgroup now only if it starts a process itself.
+      // The cgroup must exist before the sandbox only if the sandbox has a process: the holder of a shared PID
+      // namespace.
       if (pod.spec?.shareProcessNamespace === true) await cgroup;
       const [runtimeHandler, resolvConf, firstImageId] = await Promise.all([
         services.runtimeClasses.handlerOf(pod),

@@ -8,20 +8,19 @@ import type { PodWorker } from './pod-worker.ts';
 export interface ManagedPod {
   readonly worker: PodWorker;
   readonly source: PodSource;
-  /** Whether no source contains the pod any longer. It is removed after it has ended. */
+  /** Whether no source contains the pod any longer. The entry is removed after the pod has ended. */
   gone: boolean;
 }
 
 /**
- * Pods of this node: their workers, the static pods of the manifest sources, and the mirror pods of the API. Created
- * before all parts that read it. Only the PodManager changes it, so the other parts declare the methods that they use.
+ * Pods of this node: their workers, the static pods of the manifest sources, and the mirror pods of the API. Only the
+ * PodManager changes the table. All other parts of the kubelet only read it; they are created later and declare the
+ * methods that they use.
  */
 export class PodTable {
-  /** By UID. */
   readonly managed = new Map<Uid, ManagedPod>();
-  /** By source and UID. */
   readonly staticPods = new Map<PodSource, Map<Uid, Pod>>();
-  /** By full name. */
+  /** Mirror pods by `fullName`. */
   readonly mirrors = new Map<string, Pod>();
   /** Whether the list of API pods is complete. */
   apiHasSynced = false;

@@ -158,8 +158,9 @@ export class TokenSource {
 }
 
 /**
- * Time until renewal: the shorter one by two clocks. The monotonic clock helps if the host's clock is set back, the
- * host's clock if it jumps forward, after which the API server rejects the token.
+ * Time until renewal. It is computed twice, with the monotonic clock and with the host's clock, and the shorter result
+ * is used. The result by the monotonic clock stays correct when the host's clock is set back. The result by the host's
+ * clock covers a jump forward, after which the API server may reject the token as expired.
  */
 function renewalInMs(token: Token, nowMs: number, monotonicMs: number): number {
   if (token.retryMs !== undefined) return token.retryMs - monotonicMs;

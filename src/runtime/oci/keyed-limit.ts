@@ -1,5 +1,8 @@
 export interface KeyedLimit {
-  /** Runs `work` once fewer than the limit run under this key. Waiting work runs in call order. */
+  /**
+   * Runs `work` when fewer functions with this key are running than the limit allows. Waiting functions run in call
+   * order.
+   */
   run<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 

@@ -83,7 +83,10 @@ export function weightOfShares(shares: number): number {
   return Math.floor(1 + ((shares - 2) * 9999) / 262142);
 }
 
-/** Equal share of each container in the pod-level request that exceeds the containers' requests. Source: KEP-2837. */
+/**
+ * Part of the pod-level memory request that one container gets beyond its own request: the difference between the
+ * pod-level request and the sum of the containers' requests, divided equally. Source: KEP-2837.
+ */
 function shareOfPodLevel(pod: Pod): number {
   const whole = podLevelAmount(pod, 'requests', 'memory');
   const containers = pod.spec?.containers ?? [];

@@ -96,7 +96,7 @@ export function qosTree(pods: readonly Pod[], options: TreeOptions): CgroupNode[
     minimumBytes += memoryMinimum(pod, options);
     if (qosClassOf(pod) === 'Burstable') burstableMilli += podAmount(pod, 'requests', 'cpu');
   }
-  // The protection of a cgroup is limited by that of its parents.
+  // The kernel limits the memory protection of a cgroup to the protection of its parents.
   const minimum = minimumBytes === 0 ? {} : { memoryMinBytes: minimumBytes };
   return [
     {

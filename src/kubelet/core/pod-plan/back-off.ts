@@ -7,7 +7,7 @@ import type { Pod } from '../../../api/generated/core/v1.ts';
 
 export interface BackOffEntry {
   readonly delayMs: number;
-  /** Time of the last advance. */
+  /** Time at which `advanceBackOff` last changed the delay. */
   readonly sinceMs: number;
 }
 

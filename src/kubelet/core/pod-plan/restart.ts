@@ -9,7 +9,10 @@ import { containersOf, initContainersOf, type RestartPolicy, restartPolicyOf } f
 
 const RESTART_ALL = 'RestartAllContainers';
 
-/** The container's own policy, otherwise its pod's. Ephemeral containers never restart. */
+/**
+ * Restart policy of a container: its own policy if it has one, otherwise that of the pod. Ephemeral containers never
+ * restart.
+ */
 export function policyOf(pod: Pod, container: Container | EphemeralContainer): RestartPolicy {
   if (pod.spec?.ephemeralContainers?.some((each) => each.name === container.name) === true) return 'Never';
   const own = container.restartPolicy;

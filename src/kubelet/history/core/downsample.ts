@@ -43,9 +43,9 @@ interface Stretch {
 }
 
 /**
- * Divides the timeline into stretches and selects the level to read for each. Preferred is the coarsest level whose
- * step is at most `stepMs`. Times that have expired in this level are read from coarser levels. The latest times, whose
- * slots are not complete in this level, are read from finer levels.
+ * Divides the timeline into stretches and selects the level to read for each. The preferred level is the coarsest one
+ * whose step is at most `stepMs`. Times that have expired in this level are read from coarser levels. The latest times,
+ * whose slots are not complete in this level, are read from finer levels.
  */
 function stretchesOf(window: Window, stepMs: number): readonly Stretch[] {
   const wanted: LevelIndex = stepMs >= LEVELS[2].stepMs ? 2 : stepMs >= LEVELS[1].stepMs ? 1 : 0;

@@ -11,9 +11,9 @@ export interface MetricSpec {
   readonly help: string;
   /** The value is the rate of a counter, per second. */
   readonly isRate?: boolean;
-  /** Keeps the peak of each minute and each quarter of an hour beside the average. */
+  /** Whether the peak of each minute and of each quarter of an hour is kept beside the average. */
   readonly peak?: boolean;
-  /** Loses its oldest samples before other metrics when the memory is used up. */
+  /** Whether the oldest samples of this metric are removed before those of other metrics when the memory is used up. */
   readonly isSecondary?: boolean;
 }
 

@@ -9,7 +9,7 @@ import { LEVELS, LONG_LEVEL } from './levels.ts';
 export interface Segment {
   /** First time of the segment on the timeline. */
   readonly fromMs: number;
-  /** Wall clock minus timeline. */
+  /** Wall-clock time minus time on the timeline. */
   readonly offsetMs: number;
 }
 
@@ -53,7 +53,7 @@ export class Timeline {
     return this.latestMs + this.offsetMs;
   }
 
-  /** In ascending order; the last one is that of this run. */
+  /** Segments in ascending order of time. The last segment is that of this run. */
   segments(): Segment[] {
     return [...this.earlier, { fromMs: this.startMs, offsetMs: this.offsetMs }];
   }

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import type { HostCounters, Pressure, Traffic } from '../../history/port.ts';
 
 const SECTOR_BYTES = 512;
-/** Interval at which devices are searched again. */
+/** Interval at which disks, network interfaces and temperature sensors are searched again. */
 const DEVICES_MS = 300_000;
 const MAX_DEVICES = 64;
 /** Block devices that are not counted: they are not disks, or another device counts the same bytes. */
 const NOT_DISKS = /^(?:loop|ram|zram|dm-|md|sr|nbd|fd)/;
-/** Bits of get_throttled for the present: low voltage, frequency capped, throttled. */
+/** Bits of the firmware's `get_throttled` value for the present state: low voltage, frequency capped, throttled. */
 const THROTTLED_NOW = 0b111;
 
 interface Devices {

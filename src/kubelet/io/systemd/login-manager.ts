@@ -20,7 +20,7 @@ export interface LoginManagerOptions {
   /** Socket of the system bus. */
   readonly bus?: string;
   readonly manager?: ManagerBus;
-  /** Drop-in of logind.conf for the delay. */
+  /** Path of the drop-in of logind.conf that raises the maximum delay. */
   readonly dropIn?: string;
   /** Path of the program that holds a lock. */
   readonly inhibit?: string;

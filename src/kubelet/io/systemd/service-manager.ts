@@ -60,7 +60,8 @@ export function createServiceManager(bus: ManagerBus = createManagerBus()): Serv
       try {
         await startTransient(slice, (body) => {
           writeText(body, 'Description', 'pods of this node');
-          // The host process stops pods in their order, so systemd must not stop them at shutdown.
+          // When the host shuts down, the kubelet stops the pods in order, so systemd must not stop the slices by
+          // itself.
           writeFlag(body, 'DefaultDependencies', false);
           for (const name of ACCOUNTING) writeFlag(body, name, true);
           for (const property of properties) writeNumber(body, property);

@@ -73,7 +73,10 @@ export class Attachments {
     this.#client = client;
   }
 
-  /** Returns the publish context of the driver's controller. Rejects with upstream's text after ten seconds. */
+  /**
+   * Waits until the volume is attached and returns the publish context of the driver's controller. Rejects with
+   * upstream's text if the volume is not attached within ten seconds.
+   */
   async wait({ driver, volumeId, uid, volume }: CsiMount): Promise<Readonly<Record<string, string>>> {
     const name = attachmentNameOf(volumeId, driver, this.#nodeName, sha256Hex);
     const unique = uniqueVolumeName(driver, volumeId);

@@ -1,6 +1,6 @@
 /** Node service of a CSI driver. Source: container-storage-interface/spec, csi.proto v1. */
 
-/** Error with upstream's name of the gRPC status, or its number. */
+/** Error of a CSI call. `code`: upstream's name of the gRPC status, or its number if it has no name. */
 export class CsiError extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -13,7 +13,9 @@ export class CsiError extends Error {
 /** Errors after which the call may still be in progress in the driver. Source: pkg/volume/csi isFinalError. */
 const UNCERTAIN = ['Canceled', 'DeadlineExceeded', 'Unavailable', 'ResourceExhausted', 'Aborted'];
 
-/** Whether the driver has ended the call without effect. */
+/**
+ * Whether the error is final: the driver has ended the call without effect and does not continue it in the background.
+ */
 export const isFinal = (error: unknown): boolean => error instanceof CsiError && !UNCERTAIN.includes(error.code);
 
 const INFEASIBLE = ['InvalidArgument', 'OutOfRange', 'NotFound'];

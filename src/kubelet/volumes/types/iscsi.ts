@@ -132,7 +132,7 @@ export class IscsiVolumes implements RecordedVolumes {
     staging.reportSoon();
   }
 
-  /** Other volumes of the record's target, of any pod. */
+  /** Volumes of all pods that use the record's target, except the record's own volume. */
   async #others({ iqn, uid, volume }: IscsiMount): Promise<readonly IscsiMount[]> {
     return (await this.#host.records.all()).filter(
       (each): each is IscsiMount =>

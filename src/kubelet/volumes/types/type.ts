@@ -26,7 +26,9 @@ interface CommonType {
   readonly source?: string;
   /** Whether containers cannot write to the volume, regardless of their mounts. Default: they can. */
   isReadOnly?(volume: Volume): boolean;
-  /** API object that the volume requires, with an article. Such a volume cannot be part of a static pod. */
+  /**
+   * API object that the volume requires, as text with an article (`a secret`). A static pod cannot have such a volume.
+   */
   apiObject?(volume: Volume): string | undefined;
 }
 

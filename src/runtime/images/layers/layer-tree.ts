@@ -64,7 +64,7 @@ export class LayerTree {
     return open(await this.at(path), ENTRY);
   }
 
-  /** Must be called after a directory was removed; closes it and everything below. */
+  /** Closes a directory and all directories below it. Must be called after the directory was removed. */
   async forget(path: string): Promise<void> {
     const gone = [...this.#open.keys()].filter((each) => each === path || each.startsWith(`${path}/`));
     for (const each of gone) await this.#close(each);

@@ -1,4 +1,4 @@
-/** The merged view of the unpacked layers below one that is being unpacked. */
+/** Merged view of the unpacked layers below the layer that is being unpacked. */
 import type { Stats } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';

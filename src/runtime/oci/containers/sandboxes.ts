@@ -15,7 +15,7 @@ import { StateDirectories } from './state-directories.ts';
 
 type Addresses = Pick<SandboxRecord, 'ips'>;
 
-/** Addresses of a pod in the host's network. */
+/** A pod in the host's network has no addresses of its own. */
 const NO_ADDRESSES: Addresses = { ips: [] };
 
 /** Life cycle of pod sandboxes: namespaces, network and pid namespace holder, with their records. */

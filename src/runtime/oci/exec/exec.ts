@@ -32,7 +32,7 @@ const DRAIN_PAUSE_MS = 100;
 const SETTLE_MS = 1_000;
 
 export interface ExecDeps extends TerminalExecDeps {
-  /** Directory of the scratch directories. */
+  /** Directory in which each exec creates a scratch directory. */
   readonly execs: string;
   readonly clock: Clock;
   /** Limits concurrent starts per sandbox: the runtime that starts a process is not charged to the pod. */
@@ -58,7 +58,7 @@ export interface ExecPolicy {
    */
   readonly killsRest: boolean;
   readonly signal?: AbortSignal;
-  /** Called when the start has its turn among the pod's starts. */
+  /** Called when the exec no longer waits for other starts in the pod and begins to start. */
   readonly begins?: () => void;
 }
 

@@ -43,7 +43,7 @@ export async function execWithTerminal(deps: TerminalExecDeps, start: ExecStart,
   const fifo = join(bundle, 'output');
   await run('mkfifo', ['-m', '600', fifo], { env: { ...childEnvironment } });
   const reader = await openFd(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
-  // Prevents the reader from seeing an end of file before the monitor has opened its end.
+  // An open writer keeps the reader from seeing an end of file before the monitor has opened the fifo.
   const placeholder = await openFd(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
   const output = readOutput(reader);
   let input: MonitorInput | undefined;

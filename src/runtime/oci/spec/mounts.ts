@@ -63,7 +63,7 @@ export function rootPropagation(mounts: readonly Mount[]): string | undefined {
   return mounts.some(({ propagation }) => propagation === 'hostToContainer') ? 'rslave' : undefined;
 }
 
-/** Kernel file systems, which every container mounts itself. */
+/** Paths of kernel file systems. Every container has its own mounts at these paths. */
 const SYSTEM = /^\/(?:dev|proc|sys)(?:\/|$)/;
 
 /**

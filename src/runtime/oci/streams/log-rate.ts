@@ -21,7 +21,7 @@ const MAX_PAUSE_MS = 2_000;
 interface Writer {
   readonly record: Monitor;
   written: number;
-  /** Bytes that may be written now. The monitor is paused while this is negative. */
+  /** Bytes that may be written now. The monitor is paused while the value is negative. */
   left: number;
   checkedMs: number;
   isPaused: boolean;
