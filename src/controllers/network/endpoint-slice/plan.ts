@@ -8,7 +8,7 @@ import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import { canonicalJson, semanticEqual } from '../../framework/core/equality.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
-import { backendHostname, isBackend, isHeadless, targetPort } from '../service-backends/plan.ts';
+import { backendHostname, isBackend, isHeadless, type TargetPorts, targetPortsOf } from '../service-backends/plan.ts';
 
 export const SERVICE_NAME = 'kubernetes.io/service-name';
 export const MANAGED_BY = 'endpointslice.kubernetes.io/managed-by';
@@ -53,9 +53,10 @@ export function planEndpointSlices(snapshot: SliceSnapshot): SlicePlan {
   const { service } = snapshot;
   const families = addressTypes(service);
   const groups = new Map<string, SliceGroup>();
+  const portsOfPod = portsByPod(service);
   for (const pod of snapshot.pods) {
     if (!isBackend(pod, true)) continue;
-    for (const addressType of families) place(groups, snapshot, pod, addressType);
+    for (const addressType of families) place(groups, snapshot, pod, addressType, portsOfPod);
   }
   // Every address family has at least one slice, possibly empty, so that consumers see that there are no backends.
   for (const addressType of families) {
@@ -99,14 +100,21 @@ export function arrangeSlices(
   return reuse({ create, update, delete: doomed });
 }
 
-function place(groups: Map<string, SliceGroup>, snapshot: SliceSnapshot, pod: Pod, addressType: AddressType): void {
+function place(
+  groups: Map<string, SliceGroup>,
+  snapshot: SliceSnapshot,
+  pod: Pod,
+  addressType: AddressType,
+  portsOfPod: (pod: Pod) => BackendPorts | undefined,
+): void {
   const addresses = (pod.status?.podIPs ?? [{ ip: pod.status?.podIP ?? '' }])
     .map((each) => each.ip ?? '')
     .filter((ip) => ip !== '' && (addressType === 'IPv6') === ip.includes(':'));
   if (addresses.length === 0) return;
-  const ports = portsOf(snapshot.service, pod);
-  if (ports === undefined) return;
-  const key = groupKey(addressType, ports);
+  const found = portsOfPod(pod);
+  if (found === undefined) return;
+  const { ports } = found;
+  const key = `${addressType}|${found.text}`;
   let group = groups.get(key);
   if (group === undefined) {
     group = { addressType, ports, endpoints: new Map() };
@@ -123,12 +131,33 @@ function addressTypes(service: Service): AddressType[] {
   return [service.spec?.clusterIP?.includes(':') === true ? 'IPv6' : 'IPv4'];
 }
 
-function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
-  const declared = service.spec?.ports ?? [];
-  if (declared.length === 0) return isHeadless(service) ? [] : undefined;
+interface BackendPorts {
+  readonly ports: EndpointPort[];
+  /** Equal for equal ports. */
+  readonly text: string;
+}
+
+/** Computes the ports of pods, once for all pods with the same target ports. */
+function portsByPod(service: Service): (pod: Pod) => BackendPorts | undefined {
+  const targets = targetPortsOf(service);
+  const known = new Map<TargetPorts, BackendPorts>();
+  if ((service.spec?.ports ?? []).length === 0)
+    return () => (isHeadless(service) ? { ports: [], text: portsText([]) } : undefined);
+  return (pod) => {
+    const numbers = targets(pod);
+    const found = known.get(numbers);
+    if (found !== undefined) return found;
+    const ports = portsOf(service, numbers);
+    const made = { ports, text: portsText(ports) };
+    known.set(numbers, made);
+    return made;
+  };
+}
+
+function portsOf(service: Service, numbers: TargetPorts): EndpointPort[] {
   const ports: EndpointPort[] = [];
-  for (const each of declared) {
-    const port = targetPort(pod, each);
+  for (const [index, each] of (service.spec?.ports ?? []).entries()) {
+    const port = numbers[index];
     if (port === undefined) continue;
     ports.push({
       name: each.name ?? '',
@@ -141,11 +170,21 @@ function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
 }
 
 /** Key that distinguishes slices: address type and ports. */
-export function groupKey(addressType: string, ports: readonly EndpointPort[]): string {
+export const groupKey = (addressType: string, ports: readonly EndpointPort[]): string =>
+  `${addressType}|${portsText(ports)}`;
+
+/** Texts by port list, because each plan reads the ports of all existing slices. */
+const portsTexts = new WeakMap<readonly EndpointPort[], string>();
+
+function portsText(ports: readonly EndpointPort[]): string {
+  const known = portsTexts.get(ports);
+  if (known !== undefined) return known;
   const texts = ports.map((port) =>
     canonicalJson({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }),
   );
-  return `${addressType}|${texts.sort().join('|')}`;
+  const text = texts.sort().join('|');
+  portsTexts.set(ports, text);
+  return text;
 }
 
 function endpointOf(snapshot: SliceSnapshot, pod: Pod, addresses: readonly string[]): Endpoint {

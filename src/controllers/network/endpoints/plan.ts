@@ -9,7 +9,7 @@ import type {
 } from '../../../api/generated/core/v1.ts';
 import { canonicalJson, semanticEqual } from '../../framework/core/equality.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
-import { backendHostname, isBackend, isHeadless, targetPort } from '../service-backends/plan.ts';
+import { backendHostname, isBackend, isHeadless, type TargetPorts, targetPortsOf } from '../service-backends/plan.ts';
 
 const HEADLESS = 'service.kubernetes.io/headless';
 const MANAGED_BY = 'endpoints.kubernetes.io/managed-by';
@@ -64,9 +64,14 @@ export function planEndpoints(service: Service, pods: readonly Pod[], existing: 
 function backendsOf(service: Service, pods: readonly Pod[]): Backend[] {
   const publishNotReady = service.spec?.publishNotReadyAddresses === true;
   const backends: Backend[] = [];
+  const targets = targetPortsOf(service);
+  // Pods with the same target ports share their ports, so that they are compared once.
+  const known = new Map<TargetPorts, readonly EndpointPort[] | undefined>();
   for (const pod of pods) {
     if (!isBackend(pod, publishNotReady)) continue;
-    const ports = portsOf(service, pod);
+    const numbers = targets(pod);
+    const ports = known.has(numbers) ? known.get(numbers) : portsOf(service, numbers);
+    known.set(numbers, ports);
     const ip = ports === undefined ? undefined : podIpFor(service, pod);
     if (ports === undefined || ip === undefined) continue;
     backends.push({ address: addressOf(service, pod, ip), isReady: publishNotReady || isPodReady(pod), ports });
@@ -78,12 +83,12 @@ function backendsOf(service: Service, pods: readonly Pod[]): Backend[] {
  * Ports of the service on this pod; undefined if the pod has none of them. A headless service without ports lists
  * addresses only.
  */
-function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
+function portsOf(service: Service, numbers: TargetPorts): EndpointPort[] | undefined {
   const declared = service.spec?.ports ?? [];
   if (declared.length === 0) return isHeadless(service) ? [] : undefined;
   const ports: EndpointPort[] = [];
-  for (const each of declared) {
-    const port = targetPort(pod, each);
+  for (const [index, each] of declared.entries()) {
+    const port = numbers[index];
     if (port === undefined) continue;
     ports.push({
       ...(each.name === undefined || each.name === '' ? {} : { name: each.name }),
@@ -130,12 +135,20 @@ function truncate(backends: readonly Backend[]): readonly Backend[] {
   return [...backends].sort((a, b) => Number(b.isReady) - Number(a.isReady)).slice(0, MAX_ADDRESSES);
 }
 
+function sortedPorts(ports: readonly EndpointPort[]): { readonly sorted: EndpointPort[]; readonly key: string } {
+  const texts = ports.map((port) => ({ port, text: canonicalJson(port) }));
+  texts.sort((a, b) => (a.text < b.text ? -1 : 1));
+  return { sorted: texts.map(({ port }) => port), key: `[${texts.map(({ text }) => text).join()}]` };
+}
+
 /** Builds one subset per distinct set of ports. The order is fixed, so that equal contents produce equal objects. */
 function repack(backends: readonly Backend[]): EndpointSubset[] {
   const byPorts = new Map<string, { ports: EndpointPort[]; ready: EndpointAddress[]; notReady: EndpointAddress[] }>();
+  const known = new Map<readonly EndpointPort[], { readonly sorted: EndpointPort[]; readonly key: string }>();
   for (const { address, isReady, ports } of backends) {
-    const sorted = [...ports].sort((a, b) => (canonicalJson(a) < canonicalJson(b) ? -1 : 1));
-    const key = canonicalJson(sorted);
+    const found = known.get(ports) ?? sortedPorts(ports);
+    known.set(ports, found);
+    const { sorted, key } = found;
     let subset = byPorts.get(key);
     if (subset === undefined) {
       subset = { ports: sorted, ready: [], notReady: [] };

@@ -11,18 +11,50 @@ export function isBackend(pod: Pod, includeTerminating: boolean): boolean {
   return includeTerminating || pod.metadata?.deletionTimestamp === undefined;
 }
 
-/** Number of a service port on this pod; undefined if the pod has no port of that name. */
-export function targetPort(pod: Pod, port: ServicePort): number | undefined {
-  const target = port.targetPort ?? port.port;
-  if (typeof target === 'number') return target === 0 ? port.port : target;
-  if (target === '') return port.port;
-  const sidecars = (pod.spec?.initContainers ?? []).filter((container) => container.restartPolicy === 'Always');
-  for (const container of [...(pod.spec?.containers ?? []), ...sidecars]) {
-    for (const each of container.ports ?? []) {
-      if (each.name === target && (each.protocol ?? 'TCP') === (port.protocol ?? 'TCP')) return each.containerPort;
+/** Numbers of the ports of a service, in their order; undefined for a port that the pod does not have. */
+export type TargetPorts = readonly (number | undefined)[];
+
+/**
+ * Returns the target ports of a pod. Pods with equal target ports get the same array, so that callers compute what
+ * depends on the ports once: a service can have thousands of ports and thousands of pods.
+ */
+export function targetPortsOf(service: Service): (pod: Pod) => TargetPorts {
+  const declared = service.spec?.ports ?? [];
+  const names = new Set(declared.flatMap((port) => nameOf(port) ?? []));
+  const known = new Map<string, TargetPorts>();
+  return (pod) => {
+    const numbers = names.size === 0 ? NO_NAMES : namedPorts(pod, names);
+    const key = names.size === 0 ? '' : JSON.stringify([...numbers]);
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const ports = declared.map((port) => {
+      const name = nameOf(port);
+      if (name !== undefined) return numbers.get(name);
+      const target = port.targetPort;
+      return typeof target === 'number' && target !== 0 ? target : port.port;
+    });
+    known.set(key, ports);
+    return ports;
+  };
+}
+
+const NO_NAMES: ReadonlyMap<string, number> = new Map();
+
+/** `protocol name` of a named target port. */
+const nameOf = ({ targetPort, protocol = 'TCP' }: ServicePort): string | undefined =>
+  typeof targetPort === 'string' && targetPort !== '' ? `${protocol} ${targetPort}` : undefined;
+
+/** Numbers of the pod's ports with these names. The first port of a name applies. */
+function namedPorts({ spec }: Pod, names: ReadonlySet<string>): Map<string, number> {
+  const found = new Map<string, number>();
+  const sidecars = (spec?.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  for (const { ports = [] } of [...(spec?.containers ?? []), ...sidecars]) {
+    for (const { name, protocol = 'TCP', containerPort } of ports) {
+      const key = `${protocol} ${name}`;
+      if (names.has(key) && !found.has(key)) found.set(key, containerPort);
     }
   }
-  return undefined;
+  return found;
 }
 
 /** DNS name that a pod requests below a headless service. */

@@ -76,3 +76,15 @@ test('uses the address of a pod in the primary family of the service', () => {
   assert.deepEqual(of({ ipFamilies: ['IPv4', 'IPv6'] }), ['10.0.0.2', '10.0.0.3']);
   assert.deepEqual(of({ clusterIP: 'None', ipFamilies: undefined }), ['10.0.0.2', '10.0.0.3']);
 });
+
+test('plans thousands of ports for hundreds of pods in little time', () => {
+  const ports = Array.from({ length: 5000 }, (_, index) => ({ name: `p${index}`, port: index + 1 }));
+  const pods = Array.from({ length: 300 }, (_, index) => pod({ ip: `10.0.${index >> 8}.${index & 255}`, ready: true }));
+  const started = performance.now();
+  const made = planned(pods, service({ selector: { app: 'a' }, ports }));
+  // Before, the ports were sorted and compared for each pod: a minute.
+  assert.ok(performance.now() - started < 1500, `${performance.now() - started} ms`);
+  assert.equal(made.subsets?.length, 1);
+  assert.equal(made.subsets?.[0]?.ports?.length, 5000);
+  assert.equal(made.subsets?.[0]?.addresses?.length, 300);
+});
