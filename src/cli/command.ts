@@ -41,7 +41,10 @@ export interface Command {
   readonly values?: readonly ValueSource[];
   /** At least one example. The command does not include the name of the program. */
   readonly examples: readonly (readonly [text: string, command: string])[];
-  /** Resolves with the exit code: 0 success, 1 failure. Throws UsageError for 2. Loads its implementation itself. */
+  /**
+   * Runs the command, whose implementation it loads. Resolves with the exit code: 0 for success, 1 for failure. Throws
+   * UsageError for exit code 2.
+   */
   run(invocation: Invocation): Promise<number>;
 }
 
@@ -77,7 +80,7 @@ export type ValueKind =
   | 'rig-claim'
   | 'snapshot';
 
-/** Invalid usage; the exit code is 2. */
+/** Error of invalid usage. The exit code is 2. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message);
@@ -116,7 +119,9 @@ export function stringFlag(flags: FlagValues, name: string): string | undefined 
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Value of an integer flag in a range. Throws UsageError. */
+/**
+ * Value of an integer flag; undefined if it is not set. Throws UsageError if the value is not an integer in the range.
+ */
 export function integerFlag(flags: FlagValues, name: string, min: number, max: number): number | undefined {
   const text = stringFlag(flags, name);
   if (text === undefined) return undefined;
@@ -127,7 +132,7 @@ export function integerFlag(flags: FlagValues, name: string, min: number, max: n
   return value;
 }
 
-/** Separates this project's flags from those of another program. Throws UsageError. */
+/** Separates this project's flags from those of another program. Throws UsageError for a flag without its value. */
 export function takeOwnFlags(
   command: string,
   own: readonly string[],

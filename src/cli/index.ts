@@ -33,7 +33,7 @@ const OWN: Readonly<Record<string, () => Promise<Command>>> = {
 };
 
 export interface MainOptions extends Invocation {
-  /** Default: stdout and stderr of the process. */
+  /** Output of the command. Default: stdout and stderr of the process. */
   readonly out?: Output;
 }
 
@@ -127,7 +127,7 @@ async function runCommand(
         meant === undefined ? undefined : `--${meant}`,
         `hyperedge ${command.name} --help`,
       );
-    // The first sentence of Node's message names the flag; the rest is advice about quoting.
+    // Only the first sentence of Node's message is used, which names the flag. The rest is advice about quoting.
     throw new UsageError(`${messageOf(error).split('. ')[0]}: see hyperedge ${command.name} --help`);
   }
   if (parsed.values['help'] === true) {

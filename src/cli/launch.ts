@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { Script } from 'node:vm';
 import { bundleOf } from './links.ts';
 
-/** Last bytes of the file: the length of the preceding table as eight hexadecimal digits. */
+/** Length of the trailer, the last bytes of the file: the length of the preceding table as eight hexadecimal digits. */
 const TRAILER_BYTES = 8;
 
 interface Bundle {

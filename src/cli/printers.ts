@@ -18,7 +18,10 @@ export function checkFormat(flags: FlagValues): void {
   }
 }
 
-/** The document in the requested format; undefined if a table was requested. Throws UsageError. */
+/**
+ * Text of the document in the requested format; undefined if a table was requested. Throws UsageError for an unknown
+ * format.
+ */
 export async function printDocument(flags: FlagValues, document: unknown): Promise<string | undefined> {
   checkFormat(flags);
   switch (flags['output']) {
@@ -32,7 +35,7 @@ export async function printDocument(flags: FlagValues, document: unknown): Promi
   }
 }
 
-/** Table in kubectl's layout: columns are three spaces apart and the last one is not padded. */
+/** Table in kubectl's layout: columns are three spaces apart, and the last column is not padded. */
 export function printTable(header: readonly string[], given: readonly (readonly string[])[]): string {
   // Names and texts may come from other hosts, so control characters are escaped.
   const rows = given.map((row) => row.map(printableLine));

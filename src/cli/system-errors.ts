@@ -31,12 +31,13 @@ const CAUSES: Readonly<Record<string, Cause>> = {
 };
 
 /**
- * Node's form of a file error: `ENOENT: no such file or directory, open '/a'`, with a second path for a rename or link.
+ * Matches Node's file errors, such as `ENOENT: no such file or directory, open '/a'`. A rename or link has a second
+ * path.
  */
 const FILE_ERROR = /\b(E[A-Z]+): [a-z][^,;:]*, [a-z]+(?: '([^']*)'(?: -> '([^']*)')?)?/g;
 /**
- * Node's form of a socket error: `connect ECONNREFUSED 127.0.0.1:1`, `listen EADDRINUSE: address already in use
- * 0.0.0.0:80`.
+ * Matches Node's socket errors, such as `connect ECONNREFUSED 127.0.0.1:1` or `listen EADDRINUSE: address already in
+ * use 0.0.0.0:80`.
  */
 const SOCKET_ERROR = /\b(?:connect|listen|bind|read|getaddrinfo) (E[A-Z_]+)(?::(?: [a-z]+)+)?(?: ([^\s;,)]+))?/g;
 

@@ -14,7 +14,7 @@ const WRAP = `${ESCAPE}?7h`;
 const ERASE_LINE = `${ESCAPE}K`;
 const ERASE_BELOW = `${ESCAPE}J`;
 
-/** Milliseconds of an interval such as `5`, `5s` or `1m`. Throws UsageError. */
+/** Milliseconds of an interval such as `5`, `5s` or `1m`. Throws UsageError for another form. */
 export function watchInterval(text: string | undefined): number {
   if (text === undefined) return DEFAULT_MS;
   const [, digits = '', unit = 's'] = /^(\d{1,4})([sm]?)$/.exec(text) ?? [];
@@ -31,7 +31,7 @@ export interface WatchOptions {
   readonly intervalMs: number;
   /** Resolves after the time has passed, or early when the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Ends the watch. */
+  /** Ends the watch when it aborts. */
   readonly signal: AbortSignal;
 }
 

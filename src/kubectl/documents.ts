@@ -7,7 +7,7 @@ export async function documentsIn(source: string, text: string, version: '1.1' |
   try {
     if (text.trimStart().startsWith('{') && !/^---/m.test(text)) return [JSON.parse(text)];
   } catch {
-    // The text may be YAML in flow style.
+    // The text is not JSON; it may be YAML in flow style.
   }
   const { parseAllDocuments } = await import('yaml');
   const documents = parseAllDocuments(text, { version, uniqueKeys: true, merge: true });

@@ -28,7 +28,7 @@ export async function runPlugin(system: System, argv: readonly string[]): Promis
   return undefined;
 }
 
-/** `plugin list`. */
+/** Code of `plugin list`, which prints the plug-ins on PATH. */
 export async function run(context: VerbContext): Promise<number> {
   const { io, system, flags, verbs } = context;
   const paths = await system.programs(PREFIX, (directory, reason) =>

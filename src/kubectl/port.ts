@@ -6,7 +6,7 @@ import type { FlagSpecs, Flags } from './core/flags.ts';
 /** A verb such as `get`: data for help, completion and man pages, and the code that runs it. */
 export interface Verb {
   readonly name: string;
-  /** Heading in the list of verbs. */
+  /** Group of the verb in the list of verbs. */
   readonly group: 'basic' | 'deploy' | 'cluster' | 'debug' | 'advanced' | 'settings' | 'other';
   readonly summary: string;
   /** Arguments after the verb, for example `(TYPE NAME | TYPE/NAME …)`. */
@@ -23,13 +23,13 @@ export interface Verb {
   load?(): Promise<{ readonly run: RunVerb }>;
 }
 
-/** Resolves with the exit code. Throws ClientError or ApiError. */
+/** Code of a verb. Resolves with the exit code. Throws ClientError or ApiError. */
 export type RunVerb = (context: VerbContext) => Promise<number>;
 
 export interface VerbContext {
   readonly flags: Flags;
   readonly args: readonly string[];
-  /** Number of arguments before `--`; undefined without `--`. */
+  /** Number of arguments before `--`; undefined if the arguments contain no `--`. */
   readonly dashAt: number | undefined;
   readonly io: Terminal;
   readonly system: System;
@@ -45,7 +45,7 @@ export interface Terminal {
   err(text: string): void;
   /** Resolves when the reader of stdout has read the buffered output; undefined if nothing is buffered. */
   drained(): Promise<unknown> | undefined;
-  /** All of stdin. */
+  /** Reads stdin to its end. */
   readAll(): Promise<string>;
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly isInputTerminal: boolean;
@@ -98,7 +98,7 @@ export interface System {
   edit(name: string, text: string): Promise<{ readonly text: string; readonly path: string }>;
   /** Connects to the cluster that the flags and the kubeconfig select. */
   connect(options: ConnectOptions): Promise<Connection>;
-  /** The merged kubeconfig. */
+  /** Reads and merges the kubeconfig files. */
   kubeconfig(path: string | undefined): Promise<KubeconfigFile>;
   /** Text of a cache file that is younger than `maxAgeMs`; undefined if there is none. */
   readCache(name: string, maxAgeMs: number): Promise<string | undefined>;
@@ -107,7 +107,7 @@ export interface System {
   environment(name: string): string | undefined;
   /** Runs `tar` and returns its output. */
   tar(args: readonly string[]): AsyncIterable<Uint8Array>;
-  /** Unpacks an untrusted archive. */
+  /** Unpacks an archive of a container, which is not trusted. */
   unpack(archive: AsyncIterable<Uint8Array>, options: UnpackOptions): Promise<void>;
   /** Listens on a local TCP port. Each connection is passed to `onConnection` as a stream of bytes. */
   listen(address: string, port: number, onConnection: (socket: LocalSocket) => void): Promise<LocalListener>;
@@ -119,7 +119,7 @@ export interface UnpackOptions {
   /** Path to which `member` is unpacked. */
   readonly target: string;
   readonly keepMode: boolean;
-  /** Reports a link or a special file, which is not created. */
+  /** Called for a link or special file in the archive, which is not created. */
   readonly onSkip: (type: string, name: string, linkTo: string) => void;
 }
 
@@ -163,7 +163,7 @@ export interface ConnectOptions {
 }
 
 export interface RequestOptions {
-  /** Default: `application/json`. */
+  /** Accepted media type. Default: `application/json`. */
   readonly accept?: string;
   /** Media type of the body. Default: `application/json`. */
   readonly contentType?: string;
@@ -183,7 +183,7 @@ export interface Connection {
   readonly server: string;
   /** Namespace of `--namespace`, otherwise that of the context, otherwise `default`. */
   readonly namespace: string;
-  /** True if `--namespace` was given. */
+  /** Whether the flag `--namespace` was given. */
   readonly namespaceGiven: boolean;
   credentials(): ClientCredentials;
   /** Impersonation headers, for streams that are opened without the client. */

@@ -22,7 +22,7 @@ export const OUTPUT_FLAGS = {
   'allow-missing-template-keys': { type: 'bool', help: 'missing fields of a template are no error' },
 } as const satisfies Record<string, FlagSpec>;
 
-/** Prints one object or a list; undefined if a table or a short message was requested. */
+/** Returns the text of one object or of a list. */
 export type ObjectPrinter = (object: AnyObject) => string;
 
 const FORMATS = 'custom-columns,custom-columns-file,json,jsonpath,jsonpath-as-json,jsonpath-file,name,wide,yaml';

@@ -219,7 +219,7 @@ function textOf(error: unknown, when: string): string {
   return `${label}${prefix}${error instanceof Error ? error.message : String(error)}`;
 }
 
-/** kubectl's lines for a server that cannot be reached. */
+/** Error message of kubectl for a server that cannot be reached. */
 function connectionLine(error: ConnectionError): string {
   const { cause, message } = error;
   const [, host = ''] = /^https?:\/\/([^/]+?)\/?: /.exec(message) ?? [];

@@ -88,7 +88,7 @@ export class Session {
       const all: readonly ResourceInfo[] = JSON.parse(text);
       return new ResourceIndex(all);
     } catch {
-      // A damaged cache file is replaced.
+      // The cache file is damaged, so it is replaced.
       return this.#discoverAndKeep();
     }
   }
@@ -152,7 +152,7 @@ export class Session {
     return found.flat();
   }
 
-  /** A resource by the name that the user typed. Throws ClientError with kubectl's message. */
+  /** Finds a resource by the name that the user typed. Throws ClientError with kubectl's message. */
   async resource(text: string): Promise<ResourceInfo> {
     return (await this.resources()).find(text) ?? (await this.refreshed()).get(text);
   }
@@ -210,7 +210,7 @@ export class Session {
     });
   }
 
-  /** Namespace for requests about a resource: undefined for all namespaces and for resources of the cluster. */
+  /** Namespace for requests about a resource. Undefined for all namespaces and for cluster-scoped resources. */
   namespaceFor(resource: ResourceInfo, allNamespaces = false): string | undefined {
     return resource.namespaced && !allNamespaces ? this.namespace : undefined;
   }

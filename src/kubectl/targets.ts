@@ -125,7 +125,7 @@ export async function oneTarget(session: Session, args: readonly string[], fallb
   return { resource, namespace: session.namespaceFor(resource), name: second ?? first };
 }
 
-/** Label selector of the pods of a workload or service. Throws ClientError if the object selects none. */
+/** Label selector for the pods of a workload or service. Throws ClientError if the object does not select pods. */
 export function podSelectorOf(object: AnyObject): string {
   const simple = at(object, 'spec', 'selector');
   const labels = at(object, 'spec', 'selector', 'matchLabels') ?? (hasOnlyTexts(simple) ? simple : undefined);
@@ -158,7 +158,7 @@ function requirement(expression: { key?: string; operator?: string; values?: str
   }
 }
 
-/** Pods of a target: the pod itself, or those that a workload or service selects, in the order of kubectl. */
+/** Pods of a target: the pod itself, or the pods that a workload or service selects, in kubectl's order. */
 export async function podsOf(session: Session, target: Target): Promise<AnyObject[]> {
   const object = await currentObject(session, target);
   if (object.kind === 'Pod') return [object];

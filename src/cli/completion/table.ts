@@ -13,7 +13,7 @@ import { TOPICS } from '../topics.ts';
 /** Flags and arguments before the cursor, which narrow the candidates. */
 export interface LookupContext {
   readonly positionals: readonly string[];
-  /** Values of flags such as `root`, `kubeconfig` and `namespace`. */
+  /** Returns the value of a flag such as `root`, `kubeconfig` or `namespace`. */
   value(flag: string): string | undefined;
 }
 

@@ -33,7 +33,7 @@ export function quantityNumber(text: unknown): number | undefined {
   return quantity === undefined ? undefined : Number(quantity.nanos) / 1e9;
 }
 
-/** A quantity in the unit of its resource. */
+/** Text of a quantity in the unit of its resource. */
 export function resourceText(resource: string, value: number): string {
   if (/(?:^|\.)cpu$/.test(resource)) return coresText(value);
   if (/memory|storage|hugepages/.test(resource)) return bytesText(value);

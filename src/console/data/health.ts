@@ -9,7 +9,7 @@ export interface Problem {
   readonly severity: 'warning' | 'error';
   readonly title: string;
   readonly detail: string;
-  /** Path of the page that shows more, below the console's root. */
+  /** Path, below the console's root, of the page with details. */
   readonly link: string;
 }
 

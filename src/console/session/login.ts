@@ -21,7 +21,7 @@ export const sessionState = signal<SessionState>('starting');
 export const userName = signal('');
 
 let token: string | undefined;
-/** The renewal in progress, shared by all requests that wait for it. */
+/** Pending renewal of the token, shared by all requests that wait for it. */
 let renewal: Promise<boolean> | undefined;
 const otherTabs = new BroadcastChannel(OTHER_TABS);
 

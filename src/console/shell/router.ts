@@ -64,7 +64,7 @@ export interface Found {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** The first page whose path matches. */
+/** Finds the first page whose path matches. */
 export function findPage(pages: readonly Page[], path: string): Found | undefined {
   for (const page of pages) {
     const params = matchPath(page.path, path);

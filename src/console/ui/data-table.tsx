@@ -136,7 +136,7 @@ function Empty({ filter, snapshot }: { readonly filter: string; readonly snapsho
   return <p class="muted">{filter === '' ? 'There are none.' : 'No entry matches the filter.'}</p>;
 }
 
-/** A note if the shown data may be old. */
+/** Shows a note if the shown data may be outdated. */
 export function Freshness({ of: snapshot }: { readonly of: Snapshot<unknown> | undefined }) {
   if (snapshot === undefined || snapshot.state === 'live' || snapshot.state === 'loading') return null;
   if (snapshot.state === 'failed') return null;

@@ -65,7 +65,7 @@ export function useAccess(question: AccessRequest): Verdict {
   return verdict;
 }
 
-/** The result of a request, repeated every `everyMs` while the page is visible. */
+/** Result of a request that is repeated every `everyMs` while the page is visible. `key` identifies the request. */
 export function usePoll<T>(read: (signal: AbortSignal) => Promise<T>, everyMs: number, key: string): T | undefined {
   const [value, setValue] = useState<T>();
   useEffect(() => {

@@ -12,7 +12,7 @@ const REFRESH_MS: Readonly<Record<Span, number>> = { '1h': 60_000, '24h': 300_00
 export interface PlotsProps {
   readonly label: string;
   readonly plots: readonly PlotSpec[];
-  /** Returns undefined if there are no samples. */
+  /** Reads the history. Resolves with undefined if there are no samples. */
   readonly read: (since: Span, signal: AbortSignal) => Promise<History | undefined>;
   /** Key of the data that `read` returns. The plots are read again when it changes. */
   readonly of: string;

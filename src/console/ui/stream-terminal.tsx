@@ -6,7 +6,6 @@ import { openSocket } from '../session/request.ts';
 import { showFailure } from '../shell/toasts.tsx';
 
 export interface StreamTerminalProps {
-  /** Path of the stream. */
   readonly path: string;
   /** Whether the size of the terminal is sent. False for serial consoles, which cannot use it. */
   readonly hasSize?: boolean;

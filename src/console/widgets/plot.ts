@@ -9,7 +9,7 @@ export interface Series {
 }
 
 export interface PlotOptions {
-  /** Seconds since 1970, ascending. */
+  /** Times in seconds since 1970, ascending. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
   readonly height?: number;
@@ -18,7 +18,7 @@ export interface PlotOptions {
 }
 
 export interface OpenPlot {
-  /** Shows other values of the same series. */
+  /** Replaces the values of the series. */
   update(options: PlotOptions): void;
   close(): void;
 }

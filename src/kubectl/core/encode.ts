@@ -14,7 +14,7 @@ export const goJson = (value: unknown, indent = 0): string => write(value, inden
 /** JSON document as kubectl prints it. */
 export const jsonDocument = (value: unknown): string => `${goJson(value, 4)}\n`;
 
-/** `JSON.stringify` cannot be used for objects, because it moves keys that are numbers to the front. */
+/** Writes JSON. `JSON.stringify` cannot be used for objects, because it moves keys that are numbers to the front. */
 function write(value: unknown, indent: number, line: string): string {
   if (typeof value !== 'object' || value === null)
     return (JSON.stringify(value) ?? 'null').replaceAll(/[<>&\u2028\u2029]/g, (char) => ESCAPED[char] ?? char);

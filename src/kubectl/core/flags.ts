@@ -5,7 +5,7 @@
 import { ClientError } from './errors.ts';
 
 export interface FlagSpec {
-  /** `count` is given without a value and may be repeated. */
+  /** Type of the value. A flag of type `count` has no value and may be repeated. */
   readonly type: 'bool' | 'string' | 'int' | 'list' | 'count';
   readonly short?: string;
   /** Default value, as text. */
@@ -22,7 +22,7 @@ export type FlagSpecs = Readonly<Record<string, FlagSpec>>;
 export interface ParsedArguments {
   readonly flags: Flags;
   readonly positionals: readonly string[];
-  /** Number of positionals before `--`; undefined without `--`. */
+  /** Number of positionals before `--`; undefined if the arguments contain no `--`. */
   readonly dashAt: number | undefined;
 }
 
@@ -80,7 +80,7 @@ export class Flags {
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True']);
 const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False']);
 
-/** Throws ClientError with kubectl's message for an unknown flag or an invalid value. */
+/** Parses flags and positionals. Throws ClientError with kubectl's message for an unknown flag or an invalid value. */
 export function parseArguments(specs: FlagSpecs, argv: readonly string[]): ParsedArguments {
   const values = new Map<string, string[]>();
   const shorts = new Map(

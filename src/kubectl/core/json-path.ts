@@ -22,13 +22,13 @@ type Node =
   | { readonly kind: 'range'; readonly steps: readonly Step[]; readonly body: readonly Node[] };
 
 export interface JsonPath {
-  /** Text of the template for a value. Throws ClientError for a missing field unless `allowMissing`. */
+  /** Renders the template for a value. Throws ClientError for a missing field unless `allowMissing` is true. */
   render(value: unknown, allowMissing?: boolean): string;
-  /** Values of the expressions of the template. */
+  /** Returns the values of the expressions in the template. */
   find(value: unknown, allowMissing?: boolean): readonly unknown[];
 }
 
-/** Throws ClientError for a template that cannot be parsed. */
+/** Parses a template. Throws ClientError if it is invalid. */
 export function parseJsonPath(template: string): JsonPath {
   const nodes = new Parser(template).nodes();
   return {
@@ -38,7 +38,7 @@ export function parseJsonPath(template: string): JsonPath {
   };
 }
 
-/** A path as in `-o custom-columns` and `--sort-by`: braces and the first dot may be omitted. */
+/** Parses a path of `-o custom-columns` or `--sort-by`, in which braces and the first dot may be omitted. */
 export function parseRelaxedPath(text: string): JsonPath {
   const [, inner = ''] = /^\{?\.?(.*?)\}?$/s.exec(text) ?? [];
   if (inner.includes('{') || inner === '')
@@ -243,7 +243,7 @@ function renderNodes(nodes: readonly Node[], current: unknown, root: unknown, al
     .join('');
 }
 
-/** A value as kubectl prints it: strings as they are, objects and lists as JSON. */
+/** Text of a value in kubectl's format: strings unchanged, objects and lists as JSON. */
 export function printed(value: unknown): string {
   if (typeof value === 'string') return value;
   if (value === null || value === undefined) return '';

@@ -28,7 +28,7 @@ export interface OpenApiDocument {
   readonly components?: { readonly schemas?: Schemas };
 }
 
-/** Path of the document with the kinds of the resource's group and version. */
+/** Path of the OpenAPI document that contains the kinds of the resource's group and version. */
 export const openApiPath = ({ group, version }: ResourceInfo): string =>
   `/openapi/v3/${group === '' ? `api/${version}` : `apis/${group}/${version}`}`;
 

@@ -5,7 +5,7 @@ export interface PlotStyle {
   readonly height: number;
   /** False for terminals without Unicode. */
   readonly isUnicode: boolean;
-  /** Text of a value, for the axis. */
+  /** Returns the text of a value for the axis. */
   format(value: number): string;
 }
 

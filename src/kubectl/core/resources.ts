@@ -60,15 +60,15 @@ export function resourcesOf(lists: readonly GroupDiscoveryList[]): ResourceInfo[
   );
 }
 
-/** `apps/v1`, or `v1` for the core group. */
+/** API version such as `apps/v1`; `v1` for the core group. */
 export const apiVersionOf = ({ group, version }: Pick<ResourceInfo, 'group' | 'version'>): string =>
   group === '' ? version : `${group}/${version}`;
 
-/** Name as kubectl prints it before a slash: `pod`, `deployment.apps`. */
+/** Kind that kubectl prints before a slash, such as `pod` or `deployment.apps`. */
 export const printedKind = ({ kind, group }: Pick<ResourceInfo, 'kind' | 'group'>): string =>
   group === '' ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`;
 
-/** Name of a resource with its group: `pods`, `deployments.apps`. */
+/** Name of a resource with its group, such as `deployments.apps`; `pods` for the core group. */
 export const groupResource = ({ name, group }: Pick<ResourceInfo, 'name' | 'group'>): string =>
   group === '' ? name : `${name}.${group}`;
 
@@ -156,7 +156,7 @@ export class ResourceIndex {
   }
 }
 
-/** The first version of each resource. */
+/** For each resource, the version that discovery lists first. */
 export function preferred(resources: readonly ResourceInfo[]): ResourceInfo[] {
   const seen = new Set<string>();
   return resources.filter((each) => {

@@ -40,7 +40,7 @@ export interface TableStyle {
 
 const NONE = '<none>';
 
-/** Header and rows of text cells. */
+/** Cells of the header and of all rows as texts. */
 export function tableCells(
   { columnDefinitions = [], rows = [] }: Table,
   style: TableStyle,
@@ -68,7 +68,7 @@ export function tableCells(
   };
 }
 
-/** `a=1,b=2`, or `<none>`. */
+/** Labels as text, such as `a=1,b=2`; `<none>` if there are no labels. */
 export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
   const entries = Object.entries(labels ?? {}).sort(([left], [right]) => (left < right ? -1 : 1));
   return entries.length === 0 ? NONE : entries.map(([key, value]) => `${key}=${value}`).join(',');

@@ -11,7 +11,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/** Milliseconds of a duration such as `1h30m`. Throws ClientError. */
+/** Milliseconds of a duration such as `1h30m`. Throws ClientError for another form. */
 export function parseGoDuration(text: string): number {
   const [, sign, rest = ''] = /^([-+]?)(.+)$/.exec(text) ?? [];
   let total = 0;
@@ -50,7 +50,7 @@ const two = (left: number, leftUnit: string, right: number, rightUnit: string): 
 export const ageOf = (time: string | undefined, now: number): string =>
   time === undefined || time === '' ? '<unknown>' : humanDuration(now - Date.parse(time));
 
-/** A time as `describe` prints it: `Mon, 02 Jan 2006 15:04:05 +0000`. */
+/** Time in the format of `describe`, such as `Mon, 02 Jan 2006 15:04:05 +0000`. */
 export function describedTime(time: string): string {
   const date = new Date(time);
   if (time === '' || Number.isNaN(date.getTime())) return '<unset>';

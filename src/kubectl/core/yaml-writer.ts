@@ -6,7 +6,7 @@
 
 const INDENT = 2;
 const BEST_WIDTH = 80;
-/** Longer keys, and keys with line breaks, are written as `? key`. */
+/** Maximum length of a simple key. Longer keys, and keys with line breaks, are written as `? key`. */
 const MAX_SIMPLE_KEY = 128;
 
 /** One YAML document, with a line feed at its end. */
@@ -151,7 +151,7 @@ class Writer {
 
 type Form = 'plain' | 'single' | 'double' | 'literal';
 
-/** How Go's emitter writes a text. */
+/** Form in which Go's emitter writes a text: plain, quoted or literal. */
 function formOf(text: string, isKey: boolean): Form {
   const isMultiline = text.includes('\n');
   // Unicode line separators would be line breaks in a plain text.
@@ -234,7 +234,7 @@ function escaped(char: string): string {
   );
 }
 
-/** Numbers as `strconv.FormatFloat(value, 'g', -1, 64)` writes them; integers have no exponent. */
+/** Text of a number in the format of `strconv.FormatFloat(value, 'g', -1, 64)`; integers have no exponent. */
 function numberText(value: number): string {
   if (Number.isInteger(value) && Math.abs(value) < 2 ** 63) return BigInt(value).toString();
   const [digits = '', power = '0'] = value.toExponential().split('e');

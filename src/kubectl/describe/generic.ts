@@ -39,7 +39,7 @@ const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const goText = (value: unknown): string => (value === null ? '<nil>' : String(value));
 
-/** `creationTimestamp` → `Creation Timestamp`, `podIP` → `Pod IP`, `apiVersion` → `API Version`. */
+/** Title of a field: `creationTimestamp` → `Creation Timestamp`, `podIP` → `Pod IP`, `apiVersion` → `API Version`. */
 export function titleOf(field: string): string {
   if (/[^\p{L}-]/u.test(field)) return field;
   const parts = field.match(/\p{Lu}+(?=\p{Lu}\p{Ll})|\p{Lu}?\p{Ll}+|\p{Lu}+|-/gu) ?? [field];

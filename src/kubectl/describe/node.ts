@@ -16,7 +16,7 @@ export interface NodeRelated {
   readonly lease: AnyObject | Error;
 }
 
-/** A missing time of a condition is Go's zero time. */
+/** Time of a condition. A missing time is printed as Go's zero time. */
 const timeOf = (condition: unknown, field: string): string =>
   textAt(condition, field) === '' ? 'Mon, 01 Jan 0001 00:00:00 +0000' : timeAt(condition, field);
 

@@ -14,7 +14,7 @@ export interface Related {
   readonly endpointSlices: readonly AnyObject[];
 }
 
-/** A label selector as text: `app=web,tier in (a,b)`. */
+/** Label selector as text, such as `app=web,tier in (a,b)`. */
 export function selectorText(selector: unknown): string {
   const expressions = listAt(selector, 'matchExpressions').map((each) => {
     const values = at(each, 'values');

@@ -14,7 +14,10 @@ import { addAnnotations, addLabels, affixNames, rename, setImages, setNamespace,
 
 const MAX_DEPTH = 32;
 
-/** Objects of the directory, in the order of kustomize. Throws ClientError with the file and field. */
+/**
+ * Builds the objects of the kustomization in a directory, in kustomize's order. Throws ClientError with the file and
+ * the field.
+ */
 export async function buildKustomization(
   system: System,
   directory: string,

@@ -51,7 +51,7 @@ function change(resource: Resource, patch: object, type: 'json' | 'strategic', {
       : after;
 }
 
-/** The resource that a strategic merge patch names by its own kind and name. */
+/** Finds the resource whose kind and name a strategic merge patch specifies in its own metadata. */
 function namedBy(resources: readonly Resource[], patch: AnyObject): Resource[] {
   const { group, version } = groupVersionOf(patch);
   const name = patch.metadata?.name ?? '';

@@ -2,8 +2,8 @@ import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.t
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 
 /**
- * Same values as in src/pki/rotation.ts and src/host/certificates/rotate-authorities.ts, which are only loaded when the
- * command runs.
+ * Phases of a rotation. They repeat the values in src/pki/rotation.ts and src/host/certificates/rotate-authorities.ts,
+ * which are loaded only when the command runs.
  */
 const PHASES = ['new-ca', 'reissue', 'finish'] as const;
 

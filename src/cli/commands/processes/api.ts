@@ -36,7 +36,7 @@ export const apiCommand: Command = {
       const mixed = Object.keys(flags).find((name) => name !== 'loglevel' && name !== 'profile');
       if (mixed !== undefined && !rest.some((each) => each === '--help' || each === '-h'))
         throw new UsageError(`--${mixed} and kube-apiserver's own flags exclude each other; give one of them`);
-      // With `--profile`, the command replaces kube-apiserver in a start script of envtest.
+      // With `--profile`, the command takes the place of kube-apiserver in a start script of envtest.
       const profile = stringFlag(flags, 'profile');
       return run(rest, profile !== undefined, out, profile);
     }

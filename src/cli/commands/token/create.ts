@@ -5,7 +5,10 @@ const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600
 
 const MIN_TTL_MS = 60_000;
 
-/** Parses durations such as `90m`, `24h` and `1h30m`. Throws UsageError. */
+/**
+ * Milliseconds of a duration such as `90m`, `24h` or `1h30m`; undefined if none is given. Throws UsageError for an
+ * invalid duration or one of less than a minute.
+ */
 function ttlOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const parts = [...text.matchAll(/(\d{1,6})([smhd])/g)];

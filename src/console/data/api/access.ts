@@ -20,7 +20,7 @@ export interface AccessRequest {
 
 export interface Verdict {
   readonly allowed: boolean;
-  /** Sentence for the user if the action is not allowed. */
+  /** Sentence for the user that explains why the action is not allowed. */
   readonly reason: string;
 }
 

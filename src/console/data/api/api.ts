@@ -11,7 +11,7 @@ export type Send = (path: string, request: RequestInit) => Promise<Response>;
 
 export interface ApiRequest {
   readonly method?: string;
-  /** Sent as JSON, or unchanged if it is a string. */
+  /** Body of the request, which is sent as JSON, or unchanged if it is a string. */
   readonly body?: unknown;
   readonly contentType?: string;
   readonly accept?: string;
@@ -37,8 +37,8 @@ export class Api {
   }
 
   /**
-   * The JSON body of a kubelet, through the proxy of its node. Fails with the reason 'Timeout' after
-   * `HOST_DEADLINE_MS`, so a host that does not answer does not hold up a page.
+   * Requests JSON from a kubelet through the proxy of its node. Fails with the reason 'Timeout' after
+   * `HOST_DEADLINE_MS`, so that a host that does not respond does not block a page.
    */
   async hostJson<T>(node: string, path: string, { signal, ...request }: ApiRequest = {}): Promise<T> {
     const ended = new AbortController();
@@ -56,7 +56,7 @@ export class Api {
     }
   }
 
-  /** The JSON body of a successful response. */
+  /** Sends a request and returns the JSON body of the response. */
   async json<T>(path: string, request: ApiRequest = {}): Promise<T> {
     const response = await this.open(path, request);
     try {
@@ -119,7 +119,9 @@ async function failureOf(response: Response): Promise<ApiError> {
   return ApiError.fromStatus(statusOf(text), response.status);
 }
 
-/** The Status in a body. Other bodies, such as those of proxies, become its message. */
+/**
+ * Parses the Status in a body. If the body is not a Status, for example that of a proxy, its text becomes the message.
+ */
 function statusOf(text: string): Partial<Status> {
   try {
     const parsed: unknown = JSON.parse(text);

@@ -145,7 +145,7 @@ export function lineOfField(yaml: string, field: string): number | undefined {
     }
     if (at === undefined) return found === undefined ? undefined : found + 1;
     found = at;
-    // The keys of a list item may start on the line of its dash.
+    // The first key of a list item may be on the line of the item's dash.
     line = item === null ? at + 1 : at;
     indent = (lines[at] ?? '').search(/\S/);
     if (item === null) indent = Math.max(indent, 0);

@@ -38,7 +38,7 @@ export function kindsOf({ items = [] }: WireGroups): ServedKind[] {
   const kinds: ServedKind[] = [];
   for (const { metadata, versions = [] } of items) {
     const seen = new Set<string>();
-    // The first version is the preferred one.
+    // Versions are listed in order of preference, so only the first version of a kind is used.
     for (const { version = '', resources = [] } of versions)
       for (const { resource = '', responseKind, scope, verbs = [], shortNames = [], subresources = [] } of resources) {
         if (seen.has(resource) || !verbs.includes('list')) continue;
@@ -58,7 +58,7 @@ export function kindsOf({ items = [] }: WireGroups): ServedKind[] {
   return kinds;
 }
 
-/** The kind of a manifest; undefined if the server does not serve it. */
+/** Finds the served kind of a manifest; undefined if the server does not serve it. */
 export function kindOf(kinds: readonly ServedKind[], apiVersion: string, kind: string): ServedKind | undefined {
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
   const found = kinds.find((each) => each.kind === kind && each.group === group);

@@ -19,7 +19,7 @@ const MIN_LENGTH = 2;
 const FRESH_MS = 15_000;
 const KINDS_FRESH_MS = 300_000;
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
-/** Kinds that are searched without a kind in the text. */
+/** Kinds that are searched if the text names no kind. */
 const COMMON = [
   'pods',
   'deployments.apps',

@@ -16,7 +16,7 @@ export interface Membership {
 }
 
 export interface Grant {
-  /** '' for the whole cluster. */
+  /** Namespace of the grant; '' for the whole cluster. */
   readonly namespace: string;
   readonly verbs: string;
   /** Resources with their API groups and names, or URLs. */
@@ -43,7 +43,7 @@ function namesOf({ kind, namespace, name }: Bearer, memberships: readonly Member
   return { user, groups: new Set([...own, ...implied]) };
 }
 
-/** Grants for the whole cluster come first, then those of each namespace. */
+/** Lists the bearer's grants: those for the whole cluster first, then those of each namespace. */
 export function whatCan(bearer: Bearer, objects: RbacObjects, memberships: readonly Membership[]): readonly Grant[] {
   const { user, groups } = namesOf(bearer, memberships);
   const isBearer = ({ kind, name, namespace }: Subject): boolean => {

@@ -6,7 +6,7 @@ export interface WhoCanQuestion {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
-  /** '' for the whole cluster. */
+  /** Namespace of the action; '' for the whole cluster. */
   readonly namespace: string;
 }
 

@@ -9,7 +9,7 @@ export interface LostHost {
   readonly name: string;
   /** Time of the kubelet's last report; '' if it has never reported. */
   readonly lastContact: string;
-  /** Reason in the condition of the node. */
+  /** Message of the node's Ready condition. */
   readonly detail: string;
   readonly fix: string;
 }
@@ -54,7 +54,7 @@ export function lostHosts(nodes: readonly Node[], renewals: ReadonlyMap<string, 
 const heartbeatOf = ({ status }: Node): string | undefined =>
   status?.conditions?.find(({ type }) => type === 'Ready')?.lastHeartbeatTime;
 
-/** The latest of the times; '' if none is valid. */
+/** Latest of the given times; '' if no time is valid. */
 function latest(times: readonly (string | undefined)[]): string {
   const known = times.filter((time) => time !== undefined && !Number.isNaN(Date.parse(time)));
   return known.toSorted((a = '', b = '') => Date.parse(b) - Date.parse(a))[0] ?? '';

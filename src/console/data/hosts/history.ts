@@ -4,11 +4,11 @@ import { query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
 import { bytesText, coresText } from '../format.ts';
 
-/** Length of the history that is shown. */
+/** Lengths of history that can be selected. */
 export const SPANS = ['1h', '24h', '7d'] as const;
 export type Span = (typeof SPANS)[number];
 
-/** One value for each time; null where there is no sample. */
+/** One value for each time; null if there is no sample. */
 export type Values = readonly (number | null)[];
 
 export interface HistoryMetric {

@@ -40,7 +40,7 @@ export function hostConfigOf({ metadata }: Node): HostConfig {
   return { level, state: state === '' ? 'not managed' : state, current, desired, drift, reason };
 }
 
-/** Namespace and name of the BareMetalHost of a node that joined by an offer. */
+/** Namespace and name of a node's BareMetalHost; undefined if the node did not join by an offer. */
 export function bareMetalHostOf({ spec }: Node): { readonly namespace: string; readonly name: string } | undefined {
   const [, namespace, name] = PROVIDER_ID.exec(spec?.providerID ?? '') ?? [];
   return namespace === undefined || name === undefined ? undefined : { namespace, name };

@@ -13,7 +13,7 @@ export const OPERANDS = [
 export interface NodeRevision {
   readonly node: string;
   readonly current: number;
-  /** 0 if no revision is being installed. */
+  /** Revision that is being installed; 0 if there is none. */
   readonly target: number;
   readonly failed: number;
   readonly errors: readonly string[];
@@ -44,7 +44,7 @@ export interface RevisionView {
   readonly settings: string;
 }
 
-/** Revisions from the config maps `revision-status-N`, the newest first. */
+/** Revisions from the config maps `revision-status-N`, newest first. */
 export function revisionViews(maps: readonly ConfigMap[]): readonly RevisionView[] {
   return maps
     .filter(({ metadata }) => /^revision-status-\d+$/.test(metadata?.name ?? ''))

@@ -15,7 +15,7 @@ export interface UseView {
   readonly claim: string;
   readonly requester: string;
   readonly start: string;
-  /** '' while the claim has the rig. */
+  /** End of the use; '' while the claim holds the rig. */
   readonly end: string;
   readonly duration: string;
   /** Node that has the recording; '' if the use was not recorded. */

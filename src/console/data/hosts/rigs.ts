@@ -6,11 +6,11 @@ import { type AnyObject, at, RIG_CLAIMS, RIGS, textAt } from '../api/resources.t
 export const POWER_ACTIONS = ['on', 'off', 'cycle'] as const;
 export type PowerAction = (typeof POWER_ACTIONS)[number];
 
-/** A rig, or a claim in its namespace. */
+/** Object that actions on a rig address: the rig, or a claim in its namespace. */
 export interface RigTarget {
   readonly kind: 'rigs' | 'rigclaims';
   readonly name: string;
-  /** '' for a rig. */
+  /** Namespace of the claim; '' for a rig. */
   readonly namespace: string;
 }
 

@@ -26,7 +26,7 @@ export const desiredVersion = (version: AnyObject): string => textAt(version, 's
 export const isUpdating = (version: AnyObject): boolean => conditionOf(version, 'Progressing')?.status === 'True';
 
 export interface UpdateProgress {
-  /** Sorted by name. */
+  /** Progress of each host, sorted by name. */
   readonly hosts: readonly HostProgress[];
   readonly updated: number;
   /** Text such as `2 of 3 hosts have version 0.2.0.` */
@@ -134,6 +134,6 @@ function pausedHosts(version: AnyObject): readonly string[] {
   return names.split(', ');
 }
 
-/** Whether an update is requested that could be stopped. */
+/** Whether an update is requested that can still be stopped. */
 export const canStop = (version: AnyObject): boolean =>
   isUpdating(version) && textAt(version, 'spec', 'desiredUpdate', 'version') !== '';

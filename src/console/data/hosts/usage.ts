@@ -9,9 +9,9 @@ import { answering } from './contact.ts';
 export interface Usage {
   readonly name: string;
   readonly namespace: string;
-  /** Cores. */
+  /** CPU usage in cores. */
   readonly cpu: number;
-  /** Bytes. */
+  /** Memory usage in bytes. */
   readonly memory: number;
 }
 

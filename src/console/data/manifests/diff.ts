@@ -23,7 +23,7 @@ export function diffLines(before: string, after: string): readonly DiffLine[] {
   ];
 }
 
-/** Longest common subsequence by dynamic programming. */
+/** Differences by the longest common subsequence, computed with dynamic programming. */
 function middle(a: readonly string[], b: readonly string[]): DiffLine[] {
   const removed = a.map((text): DiffLine => ({ kind: '-', text }));
   const added = b.map((text): DiffLine => ({ kind: '+', text }));

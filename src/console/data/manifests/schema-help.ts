@@ -95,7 +95,7 @@ export class SchemaHelp {
       const schemas = at(await this.#api.json<unknown>(url), 'components', 'schemas');
       return typeof schemas === 'object' && schemas !== null ? (schemas as Schemas) : {};
     } catch {
-      // Help is optional; the next manifest repeats the request.
+      // Help is optional, so the error is dropped. The next manifest repeats the request.
       this.#paths = undefined;
       return {};
     }

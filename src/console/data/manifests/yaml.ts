@@ -3,7 +3,7 @@ import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from '../../../api/meta/object.ts';
 
 export interface YamlProblem {
-  /** Counted from 1. */
+  /** Line number, counted from 1. */
   readonly line: number;
   readonly message: string;
 }

@@ -18,7 +18,7 @@ export interface ExecTarget {
   readonly container: string;
   readonly command: readonly string[];
   readonly tty: boolean;
-  /** Default: true. */
+  /** Whether the command gets standard input. Default: true. */
   readonly stdin?: boolean;
 }
 
@@ -85,7 +85,7 @@ export class ExecSession {
     socket.addEventListener('close', () => this.#end());
   }
 
-  /** Returns false if the input was refused because the connection is closed or too slow. */
+  /** Sends input. Returns false if it was rejected, because the connection is closed or too slow. */
   write(text: string): boolean {
     return this.#send(CHANNEL.stdin, new TextEncoder().encode(text));
   }

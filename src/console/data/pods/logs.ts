@@ -17,7 +17,7 @@ const MAX_CHARACTERS = 8 << 20;
 export type LogLevel = 'error' | 'warning' | 'info' | 'debug' | 'none';
 
 export interface LogLine {
-  /** Position since the start of the stream. */
+  /** Number of the line since the start of the stream. */
   readonly number: number;
   readonly time: string;
   readonly text: string;

@@ -37,7 +37,7 @@ export interface GraphNode {
   readonly name: string;
   /** Labels by which policies distinguish the group; for a peer with several parts, the list of its parts. */
   readonly detail: string;
-  /** `namespace/name` of the pods. */
+  /** Pods of the group, each as `namespace/name`. */
   readonly pods: readonly string[];
   /** Names of the policies that select a group of the namespace. */
   readonly policies: { readonly ingress: readonly string[]; readonly egress: readonly string[] };
@@ -50,7 +50,7 @@ export interface GraphEdge {
 }
 
 export interface PolicyGraph {
-  /** Groups of the namespace, then peers. */
+  /** Nodes of the graph: the groups of the namespace, then their peers. */
   readonly nodes: readonly GraphNode[];
   readonly edges: readonly GraphEdge[];
   /**
@@ -74,7 +74,7 @@ interface NamedPort extends PortName {
   readonly port: number;
 }
 
-/** Pods, or addresses outside the cluster, that no policy distinguishes. */
+/** Pods, or addresses outside the cluster, that the policies treat alike. */
 interface Endpoint {
   readonly name: string;
   readonly detail: string;
@@ -243,7 +243,7 @@ class Grouping {
     return this.#blocks.filter((block) => addresses.some((address) => hasAddress(block, address))).map(({ id }) => id);
   }
 
-  /** Container ports whose names are in policies. */
+  /** Container ports of the pod whose names occur in policies. */
   #portsOf({ spec }: Pod): NamedPort[] {
     if (this.#portNames.size === 0) return [];
     const sidecars = (spec?.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
@@ -313,7 +313,7 @@ function peerNode(id: string, members: readonly Endpoint[], all: readonly Endpoi
   };
 }
 
-/** Ports that connections between endpoints may use. */
+/** Computes the ports that connections between endpoints may use. */
 class Reach {
   readonly #namespaces: ReadonlyMap<string, Labels>;
 

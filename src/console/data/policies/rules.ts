@@ -14,7 +14,7 @@ export interface Network {
   readonly bits: number;
 }
 
-/** Addresses of an `ipBlock`. */
+/** Addresses of an `ipBlock`, with its exceptions. */
 export interface Block {
   /** ID such as `10.0.0.0/8 except 10.1.0.0/16`. Equal blocks have equal IDs. */
   readonly id: string;
@@ -26,7 +26,7 @@ export type Peer =
   | { readonly kind: 'block'; readonly block: Block }
   | {
       readonly kind: 'pods';
-      /** Undefined if `namespaces` selects the namespaces. */
+      /** Namespace of the peer's pods; undefined if `namespaces` selects the namespaces. */
       readonly namespace: string | undefined;
       readonly namespaces: LabelSelector;
       readonly pods: LabelSelector;
@@ -48,7 +48,7 @@ export interface Policy {
   readonly name: string;
   readonly namespace: string;
   readonly pods: LabelSelector;
-  /** Undefined if the policy does not isolate pods in this direction. */
+  /** Rules for incoming and outgoing connections; undefined if the policy does not isolate pods in this direction. */
   readonly ingress: readonly Rule[] | undefined;
   readonly egress: readonly Rule[] | undefined;
 }

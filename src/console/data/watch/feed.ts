@@ -20,15 +20,14 @@ import { LineSplitter } from './lines.ts';
 import { trimMetadata } from './trim.ts';
 
 export interface FeedSource<T> {
-  /** Path of the collection. */
   readonly path: string;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
   /** Media type of the request. Default: JSON objects. */
   readonly accept?: string;
-  /** Converts a page of the list. Default: its `items`. */
+  /** Converts a page of the list. By default, its `items` are used. */
   readonly itemsOf?: (list: unknown) => readonly T[];
-  /** Converts the object of an event. Default: the object. */
+  /** Converts the object of an event. By default, the object itself is used. */
   readonly itemOf?: (object: unknown) => T | undefined;
   readonly keyOf?: (item: T) => string;
 }
@@ -39,7 +38,7 @@ export type FeedState = 'loading' | 'live' | 'stale' | 'failed' | 'paused';
 export interface Snapshot<T> {
   readonly items: readonly T[];
   readonly state: FeedState;
-  /** Present if the last attempt failed. */
+  /** Error of the last attempt; undefined if it succeeded. */
   readonly error: ApiError | undefined;
   /** Number that increases with each change. */
   readonly version: number;
@@ -85,7 +84,7 @@ export class Feed<T = KubeObject> {
   #error: ApiError | undefined;
   #version = 0;
   #resourceVersion: string | undefined;
-  /** Aborts the loop. Present while the feed runs. */
+  /** Aborts the loop; undefined while the feed does not run. */
   #running: AbortController | undefined;
   /** Aborts the current stream, so that the loop connects again. */
   #stream: AbortController | undefined;
@@ -108,7 +107,7 @@ export class Feed<T = KubeObject> {
     return this.#items.get(key);
   }
 
-  /** Calls `listener` after changes, at most once per frame. */
+  /** Calls `listener` after changes, at most once per frame. Returns a function that ends the subscription. */
   subscribe(listener: (snapshot: Snapshot<T>) => void): () => void {
     this.#listeners.add(listener);
     return () => {

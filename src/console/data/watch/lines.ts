@@ -1,6 +1,6 @@
 /** Splits a text stream into lines of limited length. */
 
-/** Handling of a line beyond the limit: its rest is dropped, or the stream fails. */
+/** Handling of a line that exceeds the limit. 'cut' drops the rest of the line; 'fail' throws. */
 export type Overflow = 'cut' | 'fail';
 
 export class LineTooLong extends Error {}
@@ -19,7 +19,7 @@ export class LineSplitter {
     this.#overflow = overflow;
   }
 
-  /** Complete lines, without their line ends. */
+  /** Decodes a chunk and returns the lines that are complete, without their line ends. */
   push(chunk: Uint8Array): string[] {
     const text = this.#decoder.decode(chunk, { stream: true });
     const lines: string[] = [];
@@ -33,7 +33,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** Text after the last line end; undefined if there is none. */
+  /** Returns the text after the last line end; undefined if there is none. */
   end(): string | undefined {
     const rest = this.#decoder.decode();
     if (rest !== '') this.#keep(rest);

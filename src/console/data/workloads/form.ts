@@ -18,7 +18,7 @@ export interface ApplicationForm {
   readonly replicas: number;
   /** Port of the service; undefined if no service is created. */
   readonly port: number | undefined;
-  /** '' for no route; `*` for a host name that the cluster chooses. */
+  /** Host name of the route; '' if no route is created, `*` if the cluster chooses the name. */
   readonly host: string;
 }
 

@@ -4,7 +4,7 @@ import { explainPod, type Finding } from '../pods/explain.ts';
 
 export interface PodFinding {
   readonly finding: Finding;
-  /** Pod that shows the cause. */
+  /** Name of one pod with this cause. */
   readonly pod: string;
   /** Number of pods with the same cause. */
   readonly pods: number;

@@ -24,7 +24,7 @@ const patchVersion = (version: AnyObject, body: object): Promise<unknown> =>
 const questionFor = (version: AnyObject) =>
   questionOf('patch', CLUSTER_VERSIONS, undefined, { name: version.metadata?.name ?? '' });
 
-/** Version of the cluster, and the progress of each host. */
+/** Shows the version of the cluster and the progress of each host. */
 export function Progress({ version, nowMs }: { readonly version: AnyObject; readonly nowMs: number }) {
   const { items, error } = useFeed(NODES);
   const desired = desiredVersion(version);

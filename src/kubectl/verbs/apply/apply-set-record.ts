@@ -29,7 +29,7 @@ export interface ApplySetScope {
 
 export const EMPTY_SCOPE: ApplySetScope = { kinds: new Set(), namespaces: new Set() };
 
-/** `Deployment.apps`, or `Secret` for the core group. */
+/** Kind with its group, such as `Deployment.apps`; `Secret` for the core group. */
 export const groupKind = ({ kind, group }: Pick<ResourceInfo, 'kind' | 'group'>): string =>
   group === '' ? kind : `${kind}.${group}`;
 

@@ -170,7 +170,7 @@ export class ApplySet {
     try {
       found = find((await this.#session.resources()).all);
     } catch {
-      // The kind may be newer than the cache.
+      // The kind may be newer than the cached discovery, so it is searched again after a refresh.
       found = find((await this.#session.refreshed()).all);
     }
     if (found !== undefined) return found;

@@ -137,7 +137,7 @@ function execChange({ flags }: VerbContext): (before: Fields | null | undefined)
   };
 }
 
-/** Kind, entry and field of a path such as `clusters.one.server`. A name may contain dots. */
+/** Splits a path such as `clusters.one.server` into kind, entry and field. The name of an entry may contain dots. */
 function propertyOf(path: string): { readonly kind: Kind; readonly name: string; readonly field: string | undefined } {
   const [kind = '', ...rest] = path.split('.');
   if (!Object.hasOwn(KINDS, kind)) throw new ClientError(`unable to parse ${path} after [] at api.Config`);

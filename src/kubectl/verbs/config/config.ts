@@ -17,7 +17,7 @@ export interface NamedEntry {
 export const readKubeconfigOf = ({ flags, system }: VerbContext): Promise<KubeconfigFile> =>
   system.kubeconfig(flags.text('kubeconfig') || undefined);
 
-/** Entries of `clusters`, `contexts` or `users`. */
+/** Entries of the list in `field`: `clusters`, `contexts` or `users`. */
 export const entriesIn = (document: Readonly<Record<string, unknown>>, field: string): readonly NamedEntry[] =>
   (document[field] ?? []) as readonly NamedEntry[];
 

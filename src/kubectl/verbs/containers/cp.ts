@@ -27,7 +27,7 @@ export const run = (context: VerbContext): Promise<number> =>
     return source.pod === undefined ? upload(session, source.path, target) : download(session, source, target.path);
   });
 
-/** `PATH`, `POD:PATH` or `NAMESPACE/POD:PATH`. */
+/** Parses an argument of the form `PATH`, `POD:PATH` or `NAMESPACE/POD:PATH`. */
 function placeOf(text: string): Place {
   const [, where, path = ''] = /^([^:/.][^:]*):(.*)$/s.exec(text) ?? [];
   if (where === undefined) return { namespace: undefined, pod: undefined, path: text };

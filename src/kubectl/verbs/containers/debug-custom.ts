@@ -45,7 +45,7 @@ export function checkCustom(custom: Fields | undefined): void {
     throw new ClientError('name, command, image, lifecycle and volume devices are not modifiable via custom profile');
 }
 
-/** Merges custom fields into containers as a strategic merge patch of the server does. */
+/** Merges the custom fields into a container, as the server does for a strategic merge patch. */
 export type CustomMerge = (container: Fields) => Fields;
 
 /** Reads the merge keys from the server. Unknown fields of a container are reported and ignored. */

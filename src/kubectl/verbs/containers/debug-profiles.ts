@@ -28,7 +28,7 @@ const HOST_NAMESPACES = { hostNetwork: true, hostPID: true, hostIPC: true };
 const ROOT_VOLUME = { name: 'host-root', hostPath: { path: '/' } };
 const ROOT_MOUNT = { mountPath: '/host', name: 'host-root' };
 
-/** Throws ClientError for an unknown profile. */
+/** Parses the name of a profile. Throws ClientError if it is unknown. */
 export function profileOf(name: string): Profile {
   if (!PROFILES.includes(name)) throw new ClientError(`unknown profile: ${name}`);
   return name as Profile;
@@ -69,7 +69,7 @@ export function profiledContainer(profile: Profile, place: DebugPlace, container
   }
 }
 
-/** The pod of a node with the rights of the profile, which concern its container `name`. */
+/** Debug pod on a node, with the rights of the profile for its container `name`. */
 export function nodePod(profile: Profile, { metadata, spec }: DebugPod, name: string): DebugPod {
   const hasHost = profile !== 'baseline' && profile !== 'restricted';
   const hasRoot = hasHost && profile !== 'netadmin';
@@ -83,7 +83,10 @@ export function nodePod(profile: Profile, { metadata, spec }: DebugPod, name: st
   };
 }
 
-/** The copy of a pod with the rights of the profile, which concern its container `name`, and without other parts. */
+/**
+ * Copy of a pod, with the rights of the profile for its container `name`. `keep` determines which other parts are
+ * copied.
+ */
 export function copiedPod(profile: Profile, { metadata, spec }: DebugPod, name: string, keep: KeptParts): DebugPod {
   const { labels, annotations, ...named } = metadata;
   const rights = withProfile(profile, 'copy', spec, name);

@@ -64,7 +64,7 @@ export function containerOf(session: Session, pod: AnyObject): string {
 
 export interface RemoteProcess {
   readonly container: string;
-  /** Undefined for `attach`. */
+  /** Command to run; undefined for `attach`. */
   readonly command?: readonly string[];
   readonly stdin: boolean;
   readonly tty: boolean;

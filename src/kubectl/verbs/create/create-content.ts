@@ -22,7 +22,7 @@ export function pairs(values: readonly string[], flag: string): Record<string, s
 
 const TEXT = new TextDecoder('utf-8', { fatal: true });
 
-/** Content of `--from-literal`, `--from-file` and `--from-env-file`. */
+/** Keys and values from `--from-literal`, `--from-file` and `--from-env-file`. */
 async function contents({ flags, system }: VerbContext): Promise<Map<string, Uint8Array>> {
   const found = new Map<string, Uint8Array>();
   const add = (key: string, bytes: Uint8Array): void => {

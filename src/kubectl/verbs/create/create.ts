@@ -47,7 +47,7 @@ export async function createObject(
   const placed: AnyObject =
     namespace === undefined ? object : { ...object, metadata: { ...object.metadata, namespace } };
   if (dryRunOf(context.flags) === 'client') {
-    // kubectl prints the namespace only if it was given.
+    // As in kubectl, the namespace is printed only if the flag or the manifest specified it.
     const shown = session.connection.namespaceGiven || object.metadata?.namespace !== undefined ? placed : object;
     return printOutcome(context, shown, outcome);
   }

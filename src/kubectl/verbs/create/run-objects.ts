@@ -5,7 +5,7 @@ import type { VerbContext } from '../../port.ts';
 import { pairs } from './create-content.ts';
 import { command, images, named } from './generators.ts';
 
-/** The pod of `run`. */
+/** Pod that the flags of `run` describe. */
 export function podFromFlags(context: VerbContext): AnyObject {
   const { flags } = context;
   const name = named(context);
@@ -37,7 +37,7 @@ export function podFromFlags(context: VerbContext): AnyObject {
   };
 }
 
-/** The service of `expose` for a workload, pod or service. Throws ClientError with the missing flag. */
+/** Service that `expose` creates for a workload, pod or service. Throws ClientError with the name of a missing flag. */
 export function serviceFor(context: VerbContext, object: AnyObject): AnyObject {
   const { flags } = context;
   const name = flags.text('name') || (object.metadata?.name ?? '');

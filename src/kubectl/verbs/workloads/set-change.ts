@@ -127,7 +127,7 @@ export function podSpecOf(object: AnyObject, label: string): MutableObject {
 
 const goType = ({ apiVersion = '', kind = '' }: AnyObject): string => `${apiVersion.split('/').at(-1)}.${kind}`;
 
-/** Containers of a pod spec whose names match: a name, or a pattern such as `*`. */
+/** Containers of a pod spec whose names match `pattern`, which is a name or a pattern such as `*`. */
 export function containersOf(spec: MutableObject, pattern: string, field = 'containers'): MutableObject[] {
   const matches = new RegExp(
     `^${pattern
