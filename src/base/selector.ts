@@ -10,7 +10,7 @@ export type LabelOperator = 'in' | 'notin' | '=' | '!=' | 'exists' | '!' | 'gt' 
 export interface LabelRequirement {
   readonly key: string;
   readonly operator: LabelOperator;
-  /** Sorted; empty for `exists` and `!`. */
+  /** Values in sorted order; empty for the operators `exists` and `!`. */
   readonly values: readonly string[];
 }
 

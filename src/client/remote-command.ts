@@ -19,7 +19,7 @@ const DRAIN_CHECK_MS = 5;
 const MAX_ERROR_BYTES = 1 << 20;
 
 export interface RemoteChannelsOptions {
-  /** `https://host:port` of the API server. */
+  /** URL of the API server, such as `https://host:port`. */
   readonly server: string;
   /** Path and query of the subresource's URL. */
   readonly path: string;

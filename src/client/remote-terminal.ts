@@ -7,7 +7,7 @@ const STDOUT = 1;
 const ERROR = 3;
 
 export interface RemoteTerminalOptions {
-  /** `https://host:port` of the API server. */
+  /** URL of the API server, such as `https://host:port`. */
   readonly server: string;
   /** Path and query of the subresource's URL. */
   readonly path: string;

@@ -25,7 +25,7 @@ export interface ServerConnectionOptions {
 interface Generation {
   readonly credentials: ClientCredentials;
   readonly requests: Pool;
-  /** Undefined if the server does not use TLS. */
+  /** Shared HTTP/2 connection; undefined if the server does not use TLS. */
   readonly shared: SharedStreams | undefined;
   /** Pool with one connection per stream, for servers without HTTP/2. */
   readonly streams: Pool;

@@ -56,7 +56,7 @@ export interface LeafRequest {
   readonly subject: Subject;
   readonly usages: readonly ('server' | 'client')[];
   readonly names?: AlternativeNames;
-  /** Default: depends on the type of the key. */
+  /** Key usages. The default depends on the type of the key. */
   readonly keyUsages?: readonly KeyUsage[];
   readonly validity: Validity;
 }

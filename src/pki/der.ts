@@ -115,10 +115,10 @@ export const der = {
     asn1.create(asn1.Class.UNIVERSAL, asn1.Type.OCTETSTRING, false, latin1(bytes)),
   bits: (bytes: Uint8Array, unused = 0): forge.asn1.Asn1 =>
     asn1.create(asn1.Class.UNIVERSAL, asn1.Type.BITSTRING, false, String.fromCharCode(unused) + latin1(bytes)),
-  /** Context-specific, constructed: `[tag] EXPLICIT`. */
+  /** A constructed element with a context-specific tag: `[tag] EXPLICIT`. */
   explicit: (tag: number, children: forge.asn1.Asn1[]): forge.asn1.Asn1 =>
     asn1.create(asn1.Class.CONTEXT_SPECIFIC, tag as forge.asn1.Type, true, children),
-  /** Context-specific, primitive: `[tag] IMPLICIT`. */
+  /** A primitive element with a context-specific tag: `[tag] IMPLICIT`. */
   implicit: (tag: number, bytes: Uint8Array): forge.asn1.Asn1 =>
     asn1.create(asn1.Class.CONTEXT_SPECIFIC, tag as forge.asn1.Type, false, latin1(bytes)),
   /** A time as UTCTime until 2049, as GeneralizedTime from 2050 on (RFC 5280 §4.1.2.5). */

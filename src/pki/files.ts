@@ -6,7 +6,7 @@ import { CodedError, messageOf } from '../base/errors.ts';
 import { secretFileProblem } from '../base/secret-file.ts';
 
 export interface WriteMode {
-  /** Default 0o600. */
+  /** Permission bits of the file. Default: 0o600. */
   readonly mode?: number;
   /** Whether to flush to disk before resolving, for files that cannot be created again. */
   readonly durable?: boolean;

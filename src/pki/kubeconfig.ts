@@ -11,7 +11,7 @@ export interface KubeconfigOptions {
     | { readonly certPem: string; readonly keyPem: string }
     | { readonly certFile: string; readonly keyFile: string }
     | { readonly token: string };
-  /** Default 'default'. */
+  /** Namespace of the context. Default: 'default'. */
   readonly namespace?: string;
 }
 

@@ -32,7 +32,7 @@ const CURVE_BITS: ReadonlyMap<string, number> = new Map([
 ]);
 
 export interface SigningRequest extends CertificateRequestFacts {
-  /** Undefined if node:crypto cannot read the key. */
+  /** Public key of the request; undefined if node:crypto cannot read it. */
   readonly publicKey: KeyObject | undefined;
   /** Reason why the key or the signature is not acceptable; undefined if both are. */
   readonly refusal: string | undefined;
@@ -83,7 +83,7 @@ export function createSigningRequest(key: KeyObject, subject: Subject, names?: A
 
 export interface SigningOptions {
   readonly usages: readonly ('server' | 'client')[];
-  /** Default: depends on the type of the key. */
+  /** Key usages. The default depends on the type of the key. */
   readonly keyUsages?: readonly KeyUsage[];
   readonly validity: Validity;
 }

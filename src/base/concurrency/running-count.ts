@@ -1,4 +1,4 @@
-/** An item that can be in one `UnderWay` at a time. */
+/** An item of an `UnderWay` set. It can be in one set at a time. */
 export interface Placed {
   /** Index of the item in its set; -1 if it is in no set. Only `UnderWay` sets it. */
   place: number;
@@ -38,7 +38,7 @@ export class UnderWay<T extends Placed> {
     item.place = -1;
   }
 
-  /** A snapshot of the items. */
+  /** Returns a copy of the items. */
   all(): T[] {
     return [...this.#items];
   }

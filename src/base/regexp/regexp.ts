@@ -32,7 +32,7 @@ export interface Regexp {
   all(text: string, limit?: number): Match[];
 }
 
-/** Throws RegexpError. */
+/** Compiles a pattern in RE2 syntax. Throws RegexpError. */
 export function compileRegexp(pattern: string): Regexp {
   const { root, groups, names } = parseRegexp(pattern);
   return new Machine(programOf(root, pattern), groups, names);

@@ -49,7 +49,7 @@ export interface Syntax {
   readonly names: ReadonlyMap<string, number>;
 }
 
-/** Throws RegexpError. */
+/** Parses a pattern in RE2 syntax. Throws RegexpError. */
 export function parseRegexp(pattern: string): Syntax {
   return new Parser(pattern).parse();
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 
 /** Permits writes only while it is certain that a lease is held. */
 export interface WriteFence {
-  /** Throws ApiError 'ServiceUnavailable' if the lease is not held or was not renewed in time. */
+  /** Permits a write: throws ApiError 'ServiceUnavailable' if the lease is not held or was not renewed in time. */
   check(): void;
   /** Aborts writes in progress when the lease is lost. Undefined while the lease is not held. */
   readonly lost: AbortSignal | undefined;

@@ -27,7 +27,7 @@ export interface GossipConfig {
   readonly suspicionMult: number;
   /** Factor of the longest suspicion timeout, relative to the shortest one. */
   readonly suspicionMaxMult: number;
-  /** Limit of the local health score, which is always lower. */
+  /** Exclusive upper limit of the local health score. */
   readonly awarenessLimit: number;
   /**
    * Time after a member's death at which another address may take its name. The name of a member that left is available
@@ -43,7 +43,7 @@ export interface GossipConfig {
   readonly maxMembers: number;
   readonly maxQueuedBroadcasts: number;
   readonly maxQueuedBytes: number;
-  /** Limit of concurrent probes on behalf of other members. */
+  /** Maximum number of concurrent probes on behalf of other members. */
   readonly maxRelays: number;
   readonly versions: ProtocolVersions;
 }

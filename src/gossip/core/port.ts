@@ -55,7 +55,7 @@ export interface AliveMessage {
   readonly incarnation: number;
   readonly node: string;
   readonly address: PeerAddress;
-  /** Opaque to the ring, at most {@link MAX_META_BYTES}. */
+  /** Metadata of at most {@link MAX_META_BYTES} bytes. The ring does not interpret it. */
   readonly meta: Uint8Array;
   readonly versions: ProtocolVersions;
 }

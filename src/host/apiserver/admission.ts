@@ -57,7 +57,7 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
   'SecurityContextDeny',
 ]);
 
-/** Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
+/** Admission settings. Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
 export async function admissionOf(
   values: ApiValues,
   {
@@ -99,7 +99,10 @@ function tolerationSeconds(values: ApiValues): Pick<AdmissionSettings, 'tolerati
   return { tolerationSeconds: { notReady: values.number(notReady), unreachable: values.number(unreachable) } };
 }
 
-/** Throws ApiUsageProblem for unknown plug-ins and for plug-ins without an implementation. */
+/**
+ * Enabled and disabled plug-ins. Throws ApiUsageProblem for unknown plug-ins and for plug-ins without an
+ * implementation.
+ */
 function chosenPlugins(
   values: ApiValues,
   ownHost: boolean,

@@ -28,8 +28,8 @@ type Sink = AuditSettings['sinks'][number];
 type Backend = 'log' | 'webhook';
 
 /**
- * Returns undefined without an audit policy or sink. Throws CodedErrors and ApiUsageProblems that name the flag or the
- * file.
+ * Audit settings; undefined without an audit policy or sink. Throws CodedErrors and ApiUsageProblems that name the flag
+ * or the file.
  */
 export async function openAudit(values: ApiValues, access: Access): Promise<AuditSettings | undefined> {
   const { log } = access;

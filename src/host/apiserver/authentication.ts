@@ -29,7 +29,7 @@ type AuthenticationConfig = Pick<
   | 'tokenWebhook'
 >;
 
-/** Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
+/** Authentication settings. Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
 export async function authenticationOf(
   values: ApiValues,
   { referredToBy, ownHost, onOpenSecret }: Surroundings,

@@ -18,7 +18,10 @@ const EXCLUDED = [
   'authorization-webhook-cache-unauthorized-ttl',
 ] as const;
 
-/** Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
+/**
+ * Authorizers in the order in which they decide. Throws CodedErrors and ApiUsageProblems that name the flag or the
+ * file.
+ */
 export async function authorizersOf(
   values: ApiValues,
   referredToBy: string,

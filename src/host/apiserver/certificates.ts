@@ -116,7 +116,7 @@ export async function followCertificates(
   };
 }
 
-/** Throws an Error that names the invalid file and its problem. */
+/** Settings from the contents of the files. Throws an Error that names the invalid file and its problem. */
 function settingsOf(
   texts: Texts,
   { serving }: ApiServerConfig,

@@ -48,7 +48,9 @@ export interface ApiOptions {
   readonly onOpenSecret?: OpenSecret | undefined;
 }
 
-/** Throws CodedErrors and ApiUsageProblems that name the flag or the file. */
+/**
+ * Settings of the API server, with warnings. Throws CodedErrors and ApiUsageProblems that name the flag or the file.
+ */
 export async function apiConfigOf(
   values: ApiValues,
   { referredToBy, ownHost, soleWriter, openshift, upstreamOnly = false, onOpenSecret }: ApiOptions,

@@ -1,11 +1,11 @@
-/** `--egress-selector-config-file` → the proxy of each network, with its referenced files. */
+/** Proxies of the networks in `--egress-selector-config-file`. The files that it references are read too. */
 
 import { type EgressAddress, parseEgress } from '../../apiserver/config/egress.ts';
 import type { ApiValues } from '../../apiserver/config/index.ts';
 import type { EgressProxy, Network } from '../../apiserver/port.ts';
 import { type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
 
-/** Throws CodedErrors with file and field. */
+/** Proxy of each network. Throws CodedErrors that name the file and the field. */
 export async function egressOf(
   values: ApiValues,
   referredToBy: string,

@@ -13,7 +13,10 @@ export interface FollowedEncryption extends EncryptionSource {
   stop(): void;
 }
 
-/** Throws CodedErrors for an unreadable or invalid file. `follow`: whether the file is reloaded on change. */
+/**
+ * Opens the configuration. `follow`: whether the file is reloaded on change. Throws CodedErrors for an unreadable or
+ * invalid file.
+ */
 export async function openEncryption(
   file: string,
   options: {

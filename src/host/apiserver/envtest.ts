@@ -12,8 +12,8 @@ import type { ApiProfile } from './run.ts';
 export { API_PROFILES as ENVTEST_PROFILES } from './run.ts';
 
 /**
- * Resolves with the absolute path of the directory. Existing files with the names etcd, kube-apiserver and kubectl are
- * replaced. Throws CodedError 'unwritable'.
+ * Creates the directory. Resolves with its absolute path. Existing files with the names etcd, kube-apiserver and
+ * kubectl are replaced. Throws CodedError 'unwritable'.
  */
 export async function prepareEnvtest(
   directory: string | undefined,

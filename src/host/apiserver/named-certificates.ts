@@ -24,7 +24,10 @@ export function parseNamedFiles(text: string): NamedFiles | undefined {
   return { certificate: certificate.trim(), key: key.trim(), names: domains };
 }
 
-/** Throws an Error that names the invalid file. Names in the flag take precedence over the names in the certificate. */
+/**
+ * Certificates with their SNI names. Names in the flag take precedence over the names in the certificate. Throws an
+ * Error that names the invalid file.
+ */
 export function namedCertificates(
   files: readonly NamedFiles[],
   texts: ReadonlyArray<Pick<NamedCertificate, 'certificate' | 'key'>>,

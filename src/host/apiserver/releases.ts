@@ -9,7 +9,9 @@ import { pathsBelow } from '../config/settings.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** `configFile`: path of the host's master-config.yaml. The root directory is derived from this path. */
+/**
+ * Source of the files. `configFile`: path of the host's master-config.yaml, from which the root directory is derived.
+ */
 export function releaseSource(configFile: string): ReleaseSource {
   const paths = pathsBelow(join(configFile, '../../../..'));
   const files = new DigestStore(paths.releases);

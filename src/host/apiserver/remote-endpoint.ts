@@ -6,7 +6,7 @@ import { type PemSource, parseKubeconfig } from '../../client/index.ts';
 import { checkSecret, type OpenSecret, readReferenced, readSecret } from '../config/files.ts';
 import { resolveRelativeTo } from '../config/master-config.ts';
 
-/** Throws CodedErrors with file and field. */
+/** Reads the kubeconfig of a webhook. Throws CodedErrors that name the file and the field. */
 export async function readRemoteEndpoint(
   file: string,
   referredToBy: string,

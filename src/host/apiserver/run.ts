@@ -12,11 +12,14 @@ export type ApiPlan =
   | { readonly kind: 'version' }
   | { readonly kind: 'run'; readonly values: ApiValues };
 
-/** `kubernetes`: only the API of kube-apiserver; `okd`: also the kinds of OpenShift and of this project. */
+/**
+ * Profiles of the API server. `kubernetes`: only the API of kube-apiserver. `okd`: also the kinds of OpenShift and of
+ * this project.
+ */
 export const API_PROFILES = ['kubernetes', 'okd'] as const;
 export type ApiProfile = (typeof API_PROFILES)[number];
 
-/** Throws ApiUsageProblem with the flag and the fix. */
+/** Parses the flags. Throws ApiUsageProblem with the flag and the fix. */
 export function planApi(argv: readonly string[]): ApiPlan {
   // As in upstream, file names are relative to the working directory.
   const values = new ApiValues((path) => path);

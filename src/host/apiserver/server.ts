@@ -28,7 +28,7 @@ import { createLoginFor } from './login.ts';
 import { releaseSource } from './releases.ts';
 import { openStore } from './store.ts';
 
-/** Starts the API server with this host's master-config.yaml. Throws CodedErrors with file and field. */
+/** Starts the API server with this host's master-config.yaml. Throws CodedErrors that name the file and the field. */
 export async function startApi({ configFile, log }: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
   try {
@@ -59,7 +59,7 @@ function layerOf({ openshift, networkConfig, masterPublicURL }: MasterConfig): N
   return { ...openshiftOf(openshift), clusterNetworks, ...publicUrl };
 }
 
-/** Flags from this host's master-config.yaml. Throws CodedErrors with file and field. */
+/** Flags from this host's master-config.yaml. Throws CodedErrors that name the file and the field. */
 export async function masterValues(configFile: string): Promise<ApiValues> {
   return valuesOf(await readMasterConfig(configFile), configFile);
 }
@@ -118,7 +118,10 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
   return values;
 }
 
-/** Throws CodedErrors and ApiUsageProblems that name the flag, the field or the file. */
+/**
+ * Starts the API server with kube-apiserver's flags. Throws CodedErrors and ApiUsageProblems that name the flag, the
+ * field or the file.
+ */
 export async function startApiWith(values: ApiValues, options: ApiOptions, log: Log): Promise<Component> {
   const { config, warnings } = await apiConfigOf(values, options);
   for (const warning of warnings) log.warn(warning);

@@ -22,7 +22,7 @@ type Serving = Pick<
   'browsers' | 'goawayChance' | 'maxStreams' | 'sharesPort' | 'shutdownDelaySeconds' | 'withoutHttp2'
 >;
 
-/** Throws ApiUsageProblems. */
+/** Serving settings. Throws ApiUsageProblems. */
 export function servingLimits(values: ApiValues): Serving {
   const maxStreams = values.number('http2-max-streams-per-connection');
   if (maxStreams < 0 || maxStreams > MAX_STREAMS)

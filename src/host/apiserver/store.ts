@@ -62,7 +62,10 @@ export async function openStore(
   });
 }
 
-/** Throws an Error if certificate and key do not match, which is possible for a moment during a renewal. */
+/**
+ * Parses the certificates and checks them. Throws an Error if certificate and key do not match, which is possible for a
+ * moment during a renewal.
+ */
 function materialsOf(text: string): Materials {
   const materials = decodeJson(MATERIALS, text, 'store certificates');
   const { cert, key } = materials;

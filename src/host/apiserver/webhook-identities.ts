@@ -14,7 +14,7 @@ const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const entries = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
 
-/** Throws CodedErrors with file and field. */
+/** Reads the credentials from a kubeconfig. Throws CodedErrors that name the file and the field. */
 export async function readWebhookIdentities(
   file: string,
   referredToBy: string,

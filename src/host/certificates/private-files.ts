@@ -13,7 +13,10 @@ const PRIVATE = /\.(?:key|kubeconfig)$/;
 /** The kubelet's certificates. Each file contains a certificate and its key. */
 const PAIR = /\.pem$/;
 
-/** Throws CodedError 'bad-config' with each file and the command that fixes it. */
+/**
+ * Throws CodedError 'bad-config' if other users have access. The message lists each file with the command that fixes
+ * it.
+ */
 export async function checkPrivateFiles({ root, paths }: Pick<Settings, 'root' | 'paths'>): Promise<void> {
   const etcd = etcdFiles(root);
   const node = nodeFiles(root);

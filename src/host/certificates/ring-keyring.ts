@@ -143,7 +143,7 @@ async function publish(
   }
 }
 
-/** Returns undefined if no valid keyring is published. */
+/** Keys in the published keyring; undefined if no valid keyring is published. */
 async function publishedKeys(client: ApiClient): Promise<readonly string[] | undefined> {
   const { namespace, name } = KEYRING_SECRET;
   try {

@@ -25,7 +25,7 @@ export type Signer = (typeof SIGNERS)[number];
 export interface Rotated {
   /** Certificates and kubeconfigs that were written. */
   readonly issued: readonly string[];
-  /** False if the last phase had no rotation to complete. */
+  /** Whether a rotation was in progress. False if the phase `finish` had no rotation to complete. */
   readonly wasInProgress: boolean;
 }
 

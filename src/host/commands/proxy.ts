@@ -18,7 +18,7 @@ import {
 export interface ProxyOptions {
   readonly root: string | undefined;
   readonly config: string | undefined;
-  /** Default: the kubeconfig of the kubelet. */
+  /** Path of a kubeconfig. Default: the kubeconfig of the kubelet. */
   readonly kubeconfig: string | undefined;
   readonly logLevel: number | undefined;
 }

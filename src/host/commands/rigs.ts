@@ -14,7 +14,7 @@ import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
 export interface RigAccess {
-  /** Default: `KUBECONFIG`, then the administrator's file of this host. */
+  /** Path of a kubeconfig. Default: `KUBECONFIG`, then the administrator's kubeconfig of this host. */
   readonly kubeconfig: string | undefined;
   readonly root: string | undefined;
 }
@@ -59,12 +59,12 @@ export const rigHistory = (access: RigAccess, name: string): Promise<readonly Ri
 const recordingsPath = (name: string): string => `${pathOf({ name, namespace: '', isRig: true })}/recordings`;
 
 export interface ListedRecording extends RecordingFile {
-  /** Undefined with an API server of an earlier release. */
+  /** Name of the node that has the file; undefined if the API server is of an earlier release. */
   readonly node?: string;
 }
 
 export interface RecordingList {
-  /** Newest first, of all nodes that the rig has had. */
+  /** Recordings of all nodes that the rig has had, newest first. */
   readonly items: readonly ListedRecording[];
   /** Nodes whose recordings are missing. */
   readonly failures: readonly { readonly node: string; readonly message: string }[];
@@ -140,7 +140,7 @@ export function claimRig(access: RigAccess, request: ClaimRequest, wait: boolean
   });
 }
 
-/** Resolves with false if there is no such claim. */
+/** Deletes a claim. Resolves with false if it does not exist. */
 export function releaseRig(access: RigAccess, name: string, namespace: string): Promise<boolean> {
   return withClient(access, async ({ client }) => {
     try {

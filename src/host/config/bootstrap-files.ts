@@ -16,7 +16,10 @@ export interface BootstrapFiles {
   origin(path: readonly string[]): string | undefined;
 }
 
-/** Returns undefined if no file exists. Throws CodedError 'bad-config' with file, line and field. */
+/**
+ * Reads the bootstrap file and its drop-ins; undefined if no file exists. Throws CodedError 'bad-config' with file,
+ * line and field.
+ */
 export async function readBootstrap(file: string): Promise<BootstrapFiles | undefined> {
   const dropIns = await list(`${file}.d`);
   const documents: (ReturnType<typeof parse> & { readonly path: string })[] = [];

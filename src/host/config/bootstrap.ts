@@ -91,7 +91,7 @@ const taint = (): Field<string> =>
     fix: 'write KEY=VALUE:EFFECT or KEY:EFFECT; EFFECT is NoSchedule, PreferNoSchedule or NoExecute',
   });
 
-/** `host` or `host:port` of a registry. */
+/** Field with a registry, as `host` or `host:port`. */
 const registryHost = (): Field<string> =>
   string({
     pattern: /^([a-zA-Z0-9][a-zA-Z0-9.-]*|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?$/,
@@ -104,7 +104,7 @@ const certificateLife = (): Field<string> =>
     (parseDuration(text) ?? 0) >= MIN_CERTIFICATE_MS ? undefined : 'give a duration such as 8760h, 10s or more',
   );
 
-/** `10.0.0.240-10.0.0.250`, `10.0.1.0/28` or one address. */
+/** Field with a range of addresses: `10.0.0.240-10.0.0.250`, `10.0.1.0/28` or one address. */
 export const addressRange = (): Field<string> =>
   checkedString(
     (text) =>

@@ -22,7 +22,7 @@ interface Registry {
   readonly mirrors: { location: string; insecure: boolean }[];
 }
 
-/** Throws CodedError 'bad-config' with file and line. */
+/** Reads mirrors and insecure registries from the files. Throws CodedError 'bad-config' with file and line. */
 export async function containersRegistries(root: string): Promise<Mirrors> {
   await checkPolicy(join(root, POLICY));
   const file = join(root, REGISTRIES);

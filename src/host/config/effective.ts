@@ -10,7 +10,7 @@ import type { Settings } from './settings.ts';
 export interface EffectiveField {
   readonly path: readonly string[];
   readonly value: unknown;
-  /** `file:line`, `default` or `detected`. */
+  /** Source of the value: `file:line`, `default` or `detected`. */
   readonly origin: string;
 }
 

@@ -3,7 +3,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { secretFileProblem } from '../../base/secret-file.ts';
 
-/** Returns whether the file was written. Throws CodedError 'unwritable'. */
+/** Writes a file unless it exists. Resolves with whether it was written. Throws CodedError 'unwritable'. */
 export async function writeIfMissing(path: string, content: string, mode: number): Promise<boolean> {
   try {
     await writeFile(path, content, { mode, flag: 'wx' });
@@ -14,7 +14,10 @@ export async function writeIfMissing(path: string, content: string, mode: number
   }
 }
 
-/** Throws CodedError 'unreadable' with the file and the referring file or flag. */
+/**
+ * Reads a file to which a configuration refers. `referredToBy`: the referring file or flag, for the message. Throws
+ * CodedError 'unreadable'.
+ */
 export async function readReferenced(path: string, referredToBy: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');

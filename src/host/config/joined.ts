@@ -46,7 +46,7 @@ export type ClusterSettings = Joined['cluster'];
 
 const field = object(shape, ['apiVersion', 'kind', 'server', 'apiServers', 'roles', 'cluster']);
 
-/** Returns undefined if this host has not joined. Throws CodedError 'bad-config'. */
+/** Reads the file; undefined if this host has not joined a cluster. Throws CodedError 'bad-config'. */
 export function readJoined(file: string): Promise<Joined | undefined> {
   return readConfigFile(file, field);
 }

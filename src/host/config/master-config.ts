@@ -18,7 +18,7 @@ import {
   string,
 } from '../../wire/strict-yaml.ts';
 
-/** `address:port`, IPv6 in brackets. */
+/** Field with `address:port`. An IPv6 address is in brackets. */
 export const bindAddress = (): Field<string> =>
   checkedString((text) =>
     parseBindAddress(text) === undefined ? 'give address:port, such as 0.0.0.0:8443' : undefined,
@@ -120,7 +120,7 @@ const field: Field<MasterConfig> = object(shape, [
   'masterClients',
 ]);
 
-/** Throws CodedError 'bad-config' with file, line and field. */
+/** Reads the configuration. Throws CodedError 'bad-config' with file, line and field. */
 export async function readMasterConfig(file: string): Promise<MasterConfig> {
   const config = await readConfigFile(file, field);
   if (config === undefined) throw new CodedError('bad-config', `${file} does not exist; hyperedge run writes it`);

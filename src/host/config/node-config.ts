@@ -121,7 +121,10 @@ export function parseNodeConfig(text: string, origin: string): ReadNodeConfig<Pa
   return { config, unknown };
 }
 
-/** Throws CodedError 'bad-config' with file, line and field. */
+/**
+ * Reads the configuration of the kubelet. `defaults`: values of missing fields. Throws CodedError 'bad-config' with
+ * file, line and field.
+ */
 export async function readNodeConfig(file: string, defaults: NodeConfig): Promise<ReadNodeConfig<NodeConfig>> {
   const unknown: string[] = [];
   const given = await readConfigFile(

@@ -19,7 +19,8 @@ export function sysconfigOf({ roles }: Settings): string {
 }
 
 /**
- * Returns undefined if there is no group. Throws CodedError 'bad-config' for a name that is invalid for a ConfigMap.
+ * Name of the node group in the sysconfig file; undefined if there is none. Throws CodedError 'bad-config' for a name
+ * that is invalid for a ConfigMap.
  */
 export async function groupNameOf(file: string): Promise<string | undefined> {
   const text = (await readIfPresent(file)) ?? '';

@@ -33,8 +33,8 @@ const field = object({
 const isSecret = (text: string): boolean => /^\s*(?:password|auth)\s*:/m.test(text);
 
 /**
- * Throws CodedError 'bad-config' with file, line and field. A file with credentials that other users can read is an
- * error.
+ * Registry options from the file and the bootstrap file. Throws CodedError 'bad-config' with file, line and field. A
+ * file with credentials that other users can read is an error.
  */
 export async function registryOptions(settings: Settings): Promise<RegistryOptions> {
   const { registries, embedded } = settings;

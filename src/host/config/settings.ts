@@ -36,7 +36,7 @@ export interface Settings {
   readonly nodeIps: readonly string[];
   /** `node.ip` of the bootstrap file; undefined if the address is detected and updated when it changes. */
   readonly nodeIpGiven: string | undefined;
-  /** True if the host has no address yet: `nodeIp` is then the future address of the pod bridge. */
+  /** Whether the host has no address yet. Then `nodeIp` is the future address of the pod bridge. */
   readonly nodeIpIsBridge: boolean;
   /** Every address under which other hosts can reach this one, `nodeIp` first. */
   readonly addresses: readonly string[];
@@ -45,11 +45,11 @@ export interface Settings {
   readonly nodeTaints: readonly string[];
   /** Whether this host has joined a cluster and received the cluster's settings. */
   readonly joined: boolean;
-  /** Present if this host joins, or has joined, the cluster of `server`. */
+  /** Cluster to join, from the bootstrap file; the field stays after the join. Undefined on other hosts. */
   readonly join: { readonly server: string; readonly token: string; readonly caHash: string } | undefined;
-  /** Present if this host offers itself to the cluster of `server` and joins it once a Machine has claimed it. */
+  /** Cluster to which this host offers itself until a Machine claims the host, from the bootstrap file. */
   readonly offer: { readonly server: string; readonly caHash: string } | undefined;
-  /** Present on a temporary master. Its control plane ends when `masters` other masters run. */
+  /** Temporary control plane, which ends when `masters` other masters run; undefined on other hosts. */
   readonly handover: { readonly masters: number } | undefined;
   readonly proxy: NonNullable<BootstrapFile['proxy']>;
   /** Mirrors by registry, and whether the registry is accessed by plain HTTP. */
@@ -129,7 +129,7 @@ export interface Settings {
     readonly dnsIp: string;
   };
   readonly dns: {
-    /** Undefined if the servers of the host's resolver configuration are used. */
+    /** Upstream DNS servers; undefined if those of the host's resolver configuration are used. */
     readonly upstreams: readonly string[] | undefined;
     readonly stubDomains: ReadonlyMap<string, readonly string[]>;
     readonly ttlSeconds: number;
@@ -147,7 +147,7 @@ export interface Settings {
     readonly join: readonly string[];
     readonly keyringFile: string;
   };
-  /** Present if the store has several members. `name` is the name of the member's node. */
+  /** Members of the store; undefined if there is only one. `name` is the name of the member's node. */
   readonly etcd:
     | {
         readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrl: string }>;
@@ -158,7 +158,7 @@ export interface Settings {
   /** Whether a damaged store with a single member is restored from its last snapshot. */
   readonly restoreDamaged: boolean;
   readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
-  /** Present if the API server uses an external etcd as store. */
+  /** External etcd that the API server uses as store; undefined if the store is that of the masters. */
   readonly storage:
     | {
         readonly endpoints: readonly string[];

@@ -32,7 +32,7 @@ export interface HostStatus {
   readonly kubeconfig: string;
   readonly components: readonly ComponentStatus[];
   readonly failedRevisions: readonly FailedRevision[];
-  /** Absent on hosts without a member of the store. */
+  /** Layout of the store; absent on hosts without a member of the store. */
   readonly store?: StoreLayout;
   /** Changes of the bootstrap file since the start of the host process; absent if there are none. */
   readonly pendingRestart?: PendingRestart;

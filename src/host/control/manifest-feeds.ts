@@ -68,7 +68,7 @@ export function storeFeed(key: string, open: () => Promise<Store>, log: Log): Ma
   };
 }
 
-/** Opens the store with the credentials of the API server. Throws CodedErrors with file and field. */
+/** Opens the store with the credentials of the API server. Throws CodedErrors that name the file and the field. */
 async function openStore(file: string, log: Log): Promise<Store> {
   const { etcdClientInfo } = await readMasterConfig(file);
   const beside = (path: string | undefined): string | undefined =>

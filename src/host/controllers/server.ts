@@ -71,8 +71,8 @@ export interface ComponentOptions {
 }
 
 /**
- * Starts the controllers and the scheduler with the files of master-config.yaml. Throws CodedErrors with file and
- * field.
+ * Starts the controllers and the scheduler with the files of master-config.yaml. Throws CodedErrors that name the file
+ * and the field.
  */
 export async function startControllers({
   configFile,

@@ -24,13 +24,13 @@ export interface DoctorContext extends DoctorOptions {
   readonly areas: () => Promise<readonly AreaFacts[]>;
   /** Throws CodedError 'hung' if the file system of one of the installation's directories does not answer. */
   readonly reachable: () => Promise<void>;
-  /** Throws CodedError 'bad-config'. */
+  /** Settings of the host. Throws CodedError 'bad-config'. */
   readonly settings: () => Promise<Settings>;
   /** Whether the host has started before and written its configuration files. */
   readonly installed: () => Promise<boolean>;
   readonly status: () => Promise<HostStatus>;
   readonly links: () => Promise<readonly LinkFacts[]>;
-  /** Throws CodedError 'absent' if this host is in no ring. */
+  /** Members of the gossip ring. Throws CodedError 'absent' if this host is in no ring. */
   readonly ring: () => Promise<readonly RingMember[]>;
 }
 

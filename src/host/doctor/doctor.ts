@@ -24,7 +24,7 @@ export interface DoctorRun {
   /** IDs of the checks to run. If it is empty, all checks run. */
   readonly only?: readonly string[];
   readonly preflight?: boolean;
-  /** Default: `/`. */
+  /** Directory that contains /proc, /sys, /etc, /boot and /run of the machine. Default: `/`. */
   readonly machine?: string;
   /** Command that starts `doctor-probe`. Default: this program. */
   readonly helper?: readonly string[];
@@ -32,7 +32,7 @@ export interface DoctorRun {
 
 const UNPACK_MS = 10_000;
 
-/** Throws CodedError 'unknown-check' with the ID. */
+/** Checks to run. Throws CodedError 'unknown-check' with the ID. */
 export function chosenChecks({
   only = [],
   preflight = false,

@@ -6,7 +6,7 @@ import { CodedError } from '../../base/errors.ts';
 import { measureFsync } from '../../doctor/io/machine/disks.ts';
 import { probeConnection, probeQuery } from '../../doctor/io/machine/probes.ts';
 
-/** Throws CodedError 'bad-flag'. */
+/** Runs one measurement and resolves with its result. Throws CodedError 'bad-flag'. */
 export async function runProbe([what, target = '', detail = '']: readonly string[]): Promise<unknown> {
   if (what === 'fsync') return measureFsync(target);
   if (what === 'dns') return { problem: await probeQuery(target, detail) };

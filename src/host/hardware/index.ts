@@ -5,7 +5,10 @@
 import { Worker } from 'node:worker_threads';
 import type { Hardware } from './inventory.ts';
 
-/** Throws if the thread fails. `path`: PATH in which the thread finds lsblk, smartctl, dmidecode and other programs. */
+/**
+ * Reads the hardware in a worker thread. Throws if the thread fails. `path`: PATH in which the thread finds lsblk,
+ * smartctl, dmidecode and other programs.
+ */
 export async function readHardware(path: string = process.env['PATH'] ?? ''): Promise<Hardware> {
   const worker = new Worker(new URL('./inventory-worker.ts', import.meta.url), {
     name: 'sysinfo',

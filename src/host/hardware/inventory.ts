@@ -59,7 +59,7 @@ export interface Disk {
   readonly firmware?: string;
   readonly bytes: number;
   readonly temperatureCelsius?: number;
-  /** Absent without smartctl(8), or if the disk has no SMART. */
+  /** SMART data; absent if smartctl(8) is not installed or the disk has no SMART. */
   readonly smart?: Smart;
 }
 

@@ -29,7 +29,7 @@ export interface OfflineInstallOptions extends Omit<InstallOptions, 'payload'> {
 
 const STAGING = 'var/cache/hyperedge';
 
-/** Resolves with the exit code. Throws CodedErrors of one line with the fix. */
+/** Installs the host. Resolves with the exit code. Throws CodedErrors of one line with the fix. */
 export async function installFrom(options: OfflineInstallOptions): Promise<number> {
   if (process.geteuid?.() !== 0) throw new CodedError('not-root', 'install: needs root; run it with sudo');
   const root = await canonicalRoot(options.root);

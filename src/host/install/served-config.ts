@@ -8,7 +8,7 @@ import type { BootstrapFlags } from './bootstrap-flags.ts';
 
 const ACCEPT = 'application/vnd.coreos.ignition+json;version=3.2.0, */*;q=0.1';
 const TIMEOUT_MS = 30_000;
-/** Limit of the response, in which the files of the configuration are encoded. */
+/** Maximum size of the response, which contains all files of the configuration in encoded form. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /**

@@ -20,7 +20,7 @@ export const systemdRuns = (): Promise<boolean> =>
     () => false,
   );
 
-/** Throws CodedError 'systemd' with systemctl's message. */
+/** Runs systemctl(1) and resolves with its output. Throws CodedError 'systemd' with its error message. */
 export function systemctl(...args: readonly string[]): Promise<string> {
   return program('systemctl', args);
 }

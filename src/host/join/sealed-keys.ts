@@ -27,7 +27,7 @@ export interface MasterKeys {
   readonly files: Readonly<Record<string, string>>;
   /** Peer URLs of the store's members, by name; undefined for an external store. */
   readonly members: Readonly<Record<string, string>> | undefined;
-  /** `initialClusterToken` of the store. */
+  /** `initial-cluster-token` of the store. */
   readonly storeToken: string | undefined;
 }
 

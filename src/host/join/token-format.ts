@@ -68,7 +68,10 @@ export function rolesOf(groups: readonly string[]): Role[] {
   return roles.length === 0 ? ['node'] : roles;
 }
 
-/** Throws CodedError 'bad-roles'. */
+/**
+ * Parses a comma-separated list of roles. `field`: name of the text's source, for the message. Throws CodedError
+ * 'bad-roles'.
+ */
 export function parseRoles(text: string, field: string): Role[] {
   const names = text.split(',').map((name) => name.trim());
   const unknown = names.find((name) => !ROLES.some((role) => role === name));

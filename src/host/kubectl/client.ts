@@ -6,7 +6,7 @@ import { nodeSystem, processTerminal } from './node-system.ts';
 /** The administrator's kubeconfig on a master. Only root can read it; other users have their own kubeconfig. */
 export const HOST_FILE = '/etc/origin/master/admin.kubeconfig';
 
-/** Resolves with the exit code. Never rejects. */
+/** Runs a command of the client. Resolves with the exit code. Never rejects. */
 export async function runBuiltInClient(argv: readonly string[], program: string): Promise<number> {
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();

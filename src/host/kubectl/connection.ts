@@ -18,7 +18,7 @@ const MAX_KUBECONFIG_BYTES = 16 << 20;
 const IN_CLUSTER = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 export interface KubeconfigPlaces {
-  /** `$KUBECONFIG`. */
+  /** Value of the environment variable `KUBECONFIG`. */
   readonly variable: string | undefined;
   /** The administrator's kubeconfig of this host. Only root can read it. */
   readonly hostFile: string;

@@ -15,7 +15,7 @@ import type { CredentialSource } from './exec-credentials.ts';
 import { proxyAuthorization, TunnelAgent } from './proxies.ts';
 
 export interface HttpRequestsOptions {
-  /** `https://host:port`, with an optional path prefix. */
+  /** URL of the API server: `https://host:port` with an optional path prefix. */
   readonly server: string;
   /** Source of the credentials, which are read before each request. */
   readonly source: CredentialSource;

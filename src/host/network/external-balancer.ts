@@ -11,7 +11,7 @@ export interface ExternalBalancerOptions extends SettingsFlags {
   readonly masters: readonly string[];
 }
 
-/** Throws CodedErrors that name the setting or the argument. */
+/** Configuration of HAProxy. Throws CodedErrors that name the setting or the argument. */
 export async function haproxyConfig(options: ExternalBalancerOptions & { readonly bind: string }): Promise<string> {
   const settings = await loadSettings(options);
   const bind = /^\*:\d+$/.test(options.bind) || parseTarget(options.bind) !== undefined;
@@ -49,7 +49,7 @@ ${servers.join('\n')}
 `;
 }
 
-/** Throws CodedErrors that name the setting. */
+/** Configuration of keepalived. Throws CodedErrors that name the setting. */
 export async function keepalivedConfig(
   options: SettingsFlags & { readonly address: string | undefined; readonly link: string | undefined },
 ): Promise<string> {

@@ -11,9 +11,15 @@ import type { Settings } from '../config/settings.ts';
 export type FilterChanged = (foreign: ReadonlySet<string> | undefined) => void;
 
 export interface HostNetwork extends PodNetwork {
-  /** Undefined with CNI plug-ins: they set the MTU and the routes to pods of other hosts themselves. */
+  /**
+   * Sets the MTU of pods. Undefined with CNI plug-ins, which set the MTU and the routes to pods of other hosts
+   * themselves.
+   */
   readonly setMtu?: (mtu: number) => Promise<void>;
-  /** Undefined with CNI plug-ins, which maintain their own links. */
+  /**
+   * Compares the links and routes with the expected ones and repairs them. Undefined with CNI plug-ins, which maintain
+   * their own links.
+   */
   readonly reconcile?: (options: { readonly filter: boolean }) => Promise<void>;
   /**
    * Calls `changed` after each change of the packet filter. Its argument lists this host's tables that another program

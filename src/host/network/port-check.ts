@@ -49,7 +49,7 @@ export async function checkPorts(settings: Settings, running: ReadonlySet<string
   }
 }
 
-/** `namespace/container` of the running containers. */
+/** Running containers as `namespace/container`. */
 export async function runningComponents({ runtime }: HostRuntime): Promise<ReadonlySet<string>> {
   const running = (await runtime.listContainers()).filter((container) => container.state === 'running');
   return new Set(running.map(({ labels, name }) => `${labels['io.kubernetes.pod.namespace'] ?? ''}/${name}`));

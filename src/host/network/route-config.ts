@@ -25,7 +25,7 @@ export interface RouteConfigOptions {
   readonly ca: string | undefined;
 }
 
-/** Throws CodedErrors if the API server cannot be read. */
+/** The configuration of HAProxy. Throws CodedErrors if the API server cannot be read. */
 export async function routeConfig(options: RouteConfigOptions): Promise<string> {
   const settings = await loadSettings({ root: options.root, config: options.config });
   const log = createProcessLog('haproxy-config', settings.logLevel);

@@ -8,7 +8,10 @@ export interface CgroupDriver {
   readonly why: string;
 }
 
-/** Throws CodedError 'bad-config' for `cgroup.driver: systemd` on a host without systemd. */
+/**
+ * The configured driver, or the detected one for `auto`. Throws CodedError 'bad-config' for `cgroup.driver: systemd` on
+ * a host without systemd.
+ */
 export async function chooseCgroupDriver(settings: Settings): Promise<CgroupDriver> {
   const booted = await systemdRuns();
   switch (settings.cgroup.driver) {

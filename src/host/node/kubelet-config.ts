@@ -13,7 +13,7 @@ import { shutdownPeriods } from './shutdown-periods.ts';
 
 type KubeletArguments = NonNullable<NodeConfig['kubeletArguments']>;
 
-/** Throws CodedError 'bad-config' with file and argument. */
+/** The kubelet's configuration. Throws CodedError 'bad-config' with the file and the argument. */
 export function kubeletConfigOf(
   settings: Settings,
   config: NodeConfig,

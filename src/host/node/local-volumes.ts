@@ -14,7 +14,7 @@ import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
 import { trees } from '../../runtime/directory-removal/index.ts';
 
-/** Runs until the informers stop. */
+/** Starts to follow the Node and ends when the informers stop. */
 export async function keepLocalVolumes(
   directory: string,
   nodeName: NodeName,

@@ -12,7 +12,7 @@ import type { ApiClient, InformerFactory } from '../../client/index.ts';
 import type { Image } from '../../openshift/image-streams/kinds/images/index.ts';
 import type { ImageStore } from '../../runtime/images/index.ts';
 
-/** Runs until the informers stop. */
+/** Starts to follow the Node and ends when the informers stop. */
 export function publishImages(
   images: ImageStore,
   nodeName: NodeName,

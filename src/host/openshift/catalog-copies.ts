@@ -32,7 +32,7 @@ export interface CatalogHost {
   readonly informers: InformerFactory;
   readonly masters: Masters;
   readonly log: Log;
-  /** Default 15 s. */
+  /** Interval of checks in milliseconds. Default: 15 s. */
   readonly pollMs?: number;
 }
 

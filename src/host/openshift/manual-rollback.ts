@@ -1,4 +1,4 @@
-/** `hyperedge bundle rollback`: returns this host to its former release, also when no API server responds. */
+/** `hyperedge bundle rollback`: returns this host to its former release, even if no API server responds. */
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,10 +18,10 @@ export interface RollbackOptions {
 }
 
 const POLL_MS = 500;
-/** Limit for the start of the former host process on a slow card. */
+/** Time limit for the start of the former host process, which is slow on an SD card. */
 const START_MS = 180_000;
 
-/** Resolves with the record when the former release runs. Throws CodedErrors 'refused' and 'timeout'. */
+/** Rolls back. Resolves with the record when the former release runs. Throws CodedErrors 'refused' and 'timeout'. */
 export async function rollBackRelease({ root, restoreStore }: RollbackOptions, progress: Progress) {
   const settings = await loadSettings({ root });
   const executables = executablesOf(settings.root, settings.paths);

@@ -1,4 +1,4 @@
-/** Updates of this host: the agent with its files, and the guard that rolls back. */
+/** Updates of this host: the update agent with its files, and the guard that rolls a failed update back. */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
@@ -39,7 +39,7 @@ import { etcdAccess } from '../store/access.ts';
 import { peerProbe } from './peer-probe.ts';
 
 const run = promisify(execFile);
-/** Limit for a store of some gigabytes on a slow disk. */
+/** Time limit for saving the store. It suffices for some gigabytes on a slow disk. */
 const SAVE_MS = 600_000;
 const LEVEL_MS = 10_000;
 
@@ -54,7 +54,7 @@ export interface UpdatedHost {
   readonly log: Log;
 }
 
-/** Starts the update agent of this host and its probes of other hosts. Returns the function that stops them. */
+/** Starts the update agent of this host and its probes of other hosts. Returns a function that stops them. */
 export function startUpdates(host: UpdatedHost): () => Promise<void> {
   const { settings, runtime, nodeName, api, informers, verify, prober } = host;
   const log = host.log.named('updates');
@@ -94,7 +94,7 @@ export function startUpdates(host: UpdatedHost): () => Promise<void> {
   };
 }
 
-/** The running containers of the control plane. */
+/** Names and IDs of the running containers of the control plane, as a text for comparisons. */
 async function runsOf(runtime: Pick<HostRuntime, 'runtime'>): Promise<string> {
   const running = (await controlPlaneContainers(runtime)).filter(({ state }) => state === 'running');
   return running
@@ -103,7 +103,7 @@ async function runsOf(runtime: Pick<HostRuntime, 'runtime'>): Promise<string> {
     .join(' ');
 }
 
-/** Level of the log as the local member knows it. */
+/** Level of the store's format, as this host's member reports it. */
 export async function storeLevel({ root, ports }: Settings): Promise<number> {
   const admin = (await etcdAccess({ root })).open([`https://127.0.0.1:${ports.etcd}`]);
   try {
@@ -116,7 +116,10 @@ export async function storeLevel({ root, ports }: Settings): Promise<number> {
 /** File name of the snapshot that is saved before an update from this version. */
 export const snapshotName = (version: string): string => `store-${version}.db`;
 
-/** In a separate process, which returns its memory when it ends. */
+/**
+ * Saves a snapshot of the store in a separate process, which returns its memory when it ends. Resolves with the file
+ * name. Snapshots of earlier updates are removed.
+ */
 async function saveStore({ root, paths }: Settings, version: string): Promise<string> {
   const directory = dirname(paths.updateRecord);
   const name = snapshotName(version);
@@ -135,7 +138,7 @@ async function saveStore({ root, paths }: Settings, version: string): Promise<st
   return name;
 }
 
-/** API servers of all masters, with the credentials of this node. */
+/** URLs of the API servers of all masters, and the credentials of this node. */
 export function mastersOf(api: OpenedClient, informers: InformerFactory): Masters {
   const slices = informers.informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } });
   return {
@@ -159,7 +162,10 @@ function releaseFiles({ paths }: Settings, api: OpenedClient, informers: Informe
   };
 }
 
-/** Without a service manager `restart` only exits: the supervisor starts the host process again. */
+/**
+ * Access to the executables and the record of the update. Without systemd, `restart` only ends the host process; the
+ * supervisor starts it again.
+ */
 export function executablesOf(root: string, paths: Paths): HostExecutables {
   const own = realpathSync(process.execPath);
   const managed = async (): Promise<boolean> => root === '/' && (await systemdRuns());
@@ -193,7 +199,9 @@ export function executablesOf(root: string, paths: Paths): HostExecutables {
   });
 }
 
-/** `hyperedge update-guard`. Resolves with the exit code when no update is in progress. */
+/**
+ * Runs the guard of an update (`hyperedge update-guard`). Resolves with the exit code when no update is in progress.
+ */
 export async function guardUpdate(root: string | undefined): Promise<number> {
   const absolute = await canonicalRoot(root);
   const log = createProcessLog('hyperedge-update-guard', 2);

@@ -34,7 +34,7 @@ declare global {
   var hyperedgeAssets: string | undefined;
 }
 
-/** True in the single executable, false when Node runs the sources. */
+/** Whether this process is the single executable. False when Node runs the sources. */
 export const packaged: boolean = isSea();
 
 /** The command that starts this program again: the executable, or Node with the main source. */

@@ -8,7 +8,7 @@ export interface HandoverFacts {
   readonly nodes: readonly Node[];
   /** Addresses of the Service `default/kubernetes`. */
   readonly apiAddresses: readonly string[];
-  /** Undefined if the cluster uses an external store. */
+  /** Members of the store; undefined if the cluster uses an external store. */
   readonly members: readonly Pick<MemberReport, 'name' | 'role' | 'state' | 'lag'>[] | undefined;
 }
 

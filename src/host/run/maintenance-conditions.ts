@@ -25,7 +25,7 @@ const LATE_INTERVALS = 2;
 
 export interface Expiry {
   readonly file: string;
-  /** Undefined if the file is not a valid certificate. */
+  /** Expiry of the certificate; undefined if the file is not a valid certificate. */
   readonly notAfterMs: number | undefined;
 }
 

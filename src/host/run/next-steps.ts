@@ -6,7 +6,7 @@ export interface NextSteps {
   /** The command line of this executable. */
   readonly program: readonly string[];
   readonly root: string;
-  /** Undefined on a host that is not a master. */
+  /** Path of the administrator's kubeconfig; undefined on a host that is not a master. */
   readonly kubeconfig: string | undefined;
   /** `PATH` of the environment. */
   readonly searchPath: string;

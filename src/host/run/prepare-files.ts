@@ -27,7 +27,7 @@ export interface InstallReport {
   readonly kept: readonly string[];
 }
 
-/** Throws CodedErrors with the file and the fix. */
+/** Creates or updates the files. Throws CodedErrors with the file and the fix. */
 export async function installHost(
   settings: Settings,
   options: {

@@ -14,7 +14,7 @@ import { systemClock as clock } from '../process/process.ts';
 export interface VersionReport {
   /** Version of this host's kubelet. */
   readonly kubelet: string;
-  /** Undefined until the API server has answered. */
+  /** Version of the API server; undefined until it has answered. */
   readonly apiServer: string | undefined;
   /** One line for each node whose version is not compatible with the API server's. */
   readonly skew: readonly string[];

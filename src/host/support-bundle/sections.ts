@@ -24,7 +24,7 @@ export interface SectionContext {
   /** Command and arguments that start this executable. */
   readonly self: readonly string[];
   readonly access: BundleAccess;
-  /** Rejects if a file system of the installation does not answer. */
+  /** Resolves if all file systems of the installation answer; rejects otherwise. */
   readonly reachable: () => Promise<void>;
   readonly paths: Paths;
 }

@@ -30,7 +30,7 @@ export function createManifestDirectory(root: string, watchPath: WatchPath): Man
   };
 }
 
-/** Returns false if the directory does not exist. */
+/** Adds the files of a directory to `files`. Returns false if the directory does not exist. */
 async function collect(root: string, below: string, depth: number, files: ManifestFile[]): Promise<boolean> {
   let names: string[];
   try {
