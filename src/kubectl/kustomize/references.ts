@@ -31,8 +31,8 @@ export function updateReferences(resources: readonly Resource[]): void {
 }
 
 /**
- * Current name of the resource with a former name. A name that a resource has now is kept. A latest former name takes
- * precedence over earlier ones.
+ * Current name of the resource that had the given name. The name is returned unchanged if a resource has it now.
+ * Resources whose latest former name matches take precedence.
  */
 function currentName(renamed: readonly Resource[], kind: string, name: string, namespace: string | undefined): string {
   const ofKind = renamed.filter(

@@ -21,7 +21,8 @@ type Map = Readonly<Record<string, string>>;
 const FIXED_NAMES: ReadonlySet<string> = new Set(['CustomResourceDefinition', 'APIService', 'Namespace']);
 
 export function setNamespace(resources: readonly Resource[], namespace: string): void {
-  // A subject refers to a service account by name and by its namespace before the change, which may be missing in both.
+  // Subjects refer to service accounts by their name and namespace before the change. The namespace may be missing in
+  // the subject and in the account.
   const accounts = resources
     .filter(({ object }) => object.kind === 'ServiceAccount')
     .map((account) => ({ account, namespace: account.object.metadata?.namespace ?? '' }));

@@ -26,7 +26,10 @@ export interface PodRoutesDeps {
   readonly informers: InformerFactory;
   readonly kernel: OverlayKernel;
   readonly config: PodRoutesConfig;
-  /** Current addresses of this host, the primary one first. Its own Node may still have older ones. */
+  /**
+   * Current addresses of this host, the primary one first. The host's own Node object may still contain older
+   * addresses.
+   */
   readonly ownAddresses: () => Promise<readonly string[]>;
   /** Called with the MTU of pods' links when it is first known and when it changes. */
   readonly onMtu: (mtu: number) => void;

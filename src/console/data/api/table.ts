@@ -10,7 +10,7 @@ export interface TableColumn {
   readonly type: string;
   readonly format: string;
   readonly description: string;
-  /** Columns with priority 0 are always shown, others only on request. */
+  /** Columns with priority 0 are always shown; other columns are shown on request. */
   readonly priority: number;
 }
 

@@ -321,7 +321,9 @@ class Reach {
     this.#namespaces = new Map(namespaces.map(({ metadata }) => [metadata?.name ?? '', metadata?.labels ?? {}]));
   }
 
-  /** Ports that both sides allow. If both have two address families, a connection may use either family. */
+  /**
+   * Ports that both endpoints allow. If both endpoints have two address families, a connection may use either family.
+   */
   ports(from: Endpoint, to: Endpoint): PortSet {
     const families = from.families.filter((family) => to.families.includes(family));
     return union(

@@ -19,7 +19,7 @@ export const typeOf = ({ group = '', version = '', plural = '' }: PageProps['par
   version,
   plural,
   kind: plural,
-  // With the value true and no namespace, the path of the collection is correct for both scopes.
+  // The scope of the kind is unknown here. The path without a namespace is correct for both scopes.
   namespaced: true,
 });
 

@@ -99,8 +99,8 @@ export class ContentSurvey {
         for (const name of await this.#namespacesWith(kind, namespaces)) found.get(name)?.add(kind);
       }),
     );
-    // Kinds whose list failed are deleted later. The end of the term makes lists fail too, so no result is returned
-    // then.
+    // After the end of the term, lists fail because they are aborted. Such failures must not lead to deletions, so no
+    // result is returned.
     this.#deps.signal.throwIfAborted();
     return new Map([...found].map(([name, present]) => [name, { kinds: present, discoveryErrors: errors }]));
   }

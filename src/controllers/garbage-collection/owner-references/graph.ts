@@ -99,7 +99,7 @@ export class OwnershipGraph {
       node = newNode(uid, at, false);
       this.#nodes.set(uid, node);
     } else if (node.isVirtual) {
-      // References from dependents may have had wrong coordinates; check those dependents again.
+      // The references of dependents may contain wrong coordinates, so the dependents are checked again.
       if (!sameCoordinates(node.at, at)) for (const dependent of node.dependents) suspects.delete.add(dependent);
       node.at = at;
       node.isVirtual = false;

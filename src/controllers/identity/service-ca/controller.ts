@@ -130,8 +130,8 @@ function injection<T extends KubeObject>(informer: Informer<T>, write: (object: 
 }
 
 /**
- * Injection into config maps. Config maps are written often, also by tenants. Therefore only those with the published
- * name are watched with their contents. For all other config maps, the garbage collector's watch of their metadata is
+ * Injection into config maps. Config maps are written often, also by tenants. Therefore only config maps with the
+ * published name are watched with their contents. For other config maps, the garbage collector's watch of metadata is
  * used.
  */
 function configMaps(handle: ControllerHandle): Injection {

@@ -50,7 +50,8 @@ export function planLoadBalancers(input: LoadBalancerInput): Map<string, LoadBal
 function fromPool(services: readonly Service[], pool: readonly AddressRange[]): Map<string, LoadBalancerPlan> {
   const used = new Set<string>();
   const kept = new Map<string, string[]>();
-  // Addresses in use are kept before free ones are allocated, so that no service takes another one's address.
+  // Addresses in use are kept before free addresses are allocated, so that no service gets the address of another
+  // service.
   for (const service of services) {
     const wanted = requested(service);
     const own = currentAddresses(service).filter(

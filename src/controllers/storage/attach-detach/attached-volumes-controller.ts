@@ -300,7 +300,7 @@ export class AttachedVolumes {
     return this.#current(this.#attachments.byIndex('node', nodeName)).filter(({ spec }) => spec.nodeName === nodeName);
   }
 
-  /** Attachments of the local copy, updated with those that this term has read or written since. */
+  /** Attachments in the local copy. Newer versions that this term has read or written replace those of the copy. */
   #current(copied: readonly VolumeAttachment[]): VolumeAttachment[] {
     const made = [...this.#made.values()].map(({ attachment }) => attachment);
     return [...copied.filter(({ metadata }) => !this.#made.has(metadata?.name ?? '')), ...made];

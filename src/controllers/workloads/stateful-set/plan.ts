@@ -38,7 +38,7 @@ export type StatefulAction =
     };
 
 export interface StatefulPlan {
-  /** Actions in order. Those of a parallel set are independent of each other. */
+  /** Actions in order. The actions of a parallel set are independent of each other. */
   readonly actions: readonly StatefulAction[];
   /** Undefined if unchanged. */
   readonly status: StatefulSetStatus | undefined;

@@ -1,6 +1,6 @@
 /**
- * Deletes objects for `apply --prune`: those that were applied before, match, and are in no file. Source:
- * pkg/cmd/apply/prune.go.
+ * Deletes the objects that `apply --prune` selects: they were applied before, match the selector and are in no file.
+ * Source: pkg/cmd/apply/prune.go.
  */
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, LAST_APPLIED } from '../../core/objects.ts';

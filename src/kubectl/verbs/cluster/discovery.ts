@@ -1,4 +1,4 @@
-/** `api-resources`, `api-versions`, `cluster-info` and `version`. */
+/** Verbs `api-resources`, `api-versions`, `cluster-info` and `version`. */
 
 import { printable } from '../../../base/printable.ts';
 import { jsonDocument } from '../../core/encode.ts';

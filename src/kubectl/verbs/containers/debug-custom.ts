@@ -73,7 +73,10 @@ export async function customMerge(session: Session, custom: Fields | undefined):
   };
 }
 
-/** Reorders the elements as kubectl does: those of the file come first. A variable can refer only to earlier ones. */
+/**
+ * Reorders the elements as kubectl does: the elements of the file come first. A variable can refer only to preceding
+ * variables.
+ */
 function givenFirst(merged: readonly unknown[], given: unknown, key: string): unknown[] {
   const keys = new Set(Array.isArray(given) ? given.map((each) => at(each, key)) : []);
   const isGiven = (each: unknown): boolean => keys.has(at(each, key));

@@ -14,11 +14,11 @@ interface Readable {
 }
 
 export interface ConnectionEvents {
-  /** The client sent data at the beginning or after a response. */
+  /** Called when the client sends the first data of the connection, or the first data after a response. */
   readonly waiting: () => void;
-  /** The server ended or broke the stream. */
+  /** Called when the server ends or breaks the stream. */
   readonly failed: () => void;
-  /** Both sockets are closed. */
+  /** Called when both sockets are closed. */
   readonly ended: () => void;
 }
 

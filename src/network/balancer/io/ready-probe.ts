@@ -19,7 +19,7 @@ const SYN_GAP_MS = 200;
 /** Time limit of a probe, longer than the API server's own timeout for its store. */
 const ANSWER_MS = 2_500;
 const MAX_BODY_BYTES = 16 * 1024;
-/** Errors of a kept connection that the server has closed meanwhile. They do not count as a result. */
+/** Errors that occur if the server has closed a kept connection. They do not count as a result. */
 const STALE = new Set(['ECONNRESET', 'EPIPE']);
 const ABSENT = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ETIMEDOUT', 'ENOTFOUND']);
 

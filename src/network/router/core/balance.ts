@@ -32,7 +32,7 @@ export class Balancer implements Balancing {
    */
   readonly #turns = new Map<string, Map<string, { left: number; next: number }>>();
   readonly #sources = new BoundedMap<string, Counts>(MAX_SOURCES);
-  /** Cookie values by server; a cache. */
+  /** Cache of cookie values by server. */
   readonly #cookies = new BoundedMap<string, string>(MAX_SOURCES);
 
   constructor(random: () => number) {

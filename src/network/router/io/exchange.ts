@@ -88,7 +88,7 @@ export function framing(
     if (request.stream.endAfterHeaders)
       return { hasBody: false, headers: length === undefined ? [] : ['Content-Length', '0'] };
   } else if (headers['transfer-encoding'] !== undefined) {
-    // Node's parser rejects requests with both headers; this check does not rely on it.
+    // Node's parser rejects requests with Content-Length and Transfer-Encoding. This check does not rely on the parser.
     if (length !== undefined || headers['transfer-encoding'].toLowerCase() !== 'chunked') return undefined;
     return { hasBody: true, headers: ['Transfer-Encoding', 'chunked'] };
   } else if (length === undefined) return { hasBody: false, headers: [] };

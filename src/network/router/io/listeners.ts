@@ -1,4 +1,4 @@
-/** Listening sockets that retry while their port is in use. The host runs without its router meanwhile. */
+/** Listening sockets that retry while their port is in use. During the retries the host runs without its router. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../../../base/log.ts';
 

@@ -15,10 +15,10 @@ interface Followed {
 }
 
 /**
- * Assigns connection tracking zones to the UDP ports of one table. A flow to a removed endpoint, or one that started
+ * Assigns connection tracking zones to the UDP ports of one table. A flow to a removed endpoint, or a flow that started
  * before its service had an endpoint, never ends while its client keeps sending. Therefore the port moves to another
- * zone, in which the flow is new. The initial zone is derived from the endpoints: after a restart of the process, flows
- * with unchanged endpoints are kept, and those of an earlier state are not.
+ * zone, in which the flow counts as new. The initial zone is derived from the endpoints: after a restart of the
+ * process, flows are kept if their endpoints are unchanged.
  */
 export class UdpZones {
   readonly #ports = new Map<string, Followed>();

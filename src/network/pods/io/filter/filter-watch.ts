@@ -7,8 +7,8 @@ export interface FilterWatchOptions {
   /** Names of this program's tables. */
   readonly tables: readonly string[];
   /**
-   * Called after each transaction, including this program's own. `foreign` contains those of `tables`, as `FAMILY
-   * NAME`, that another program has changed; it is undefined when transactions may have been missed.
+   * Called after each transaction, including this program's own. `foreign` names the tables, as `FAMILY NAME`, that
+   * another program has changed; undefined when transactions may have been missed.
    */
   readonly changed: (foreign: ReadonlySet<string> | undefined) => void;
   readonly log: Log;
