@@ -39,7 +39,7 @@ export interface RingTransport {
  * a `CodedError` that contains the reason.
  */
 export interface KeyStore {
-  /** All keys. The first one encrypts. */
+  /** All keys. The first key encrypts. */
   keys(): readonly Uint8Array[];
   install(key: Uint8Array): Promise<void>;
   use(key: Uint8Array): Promise<void>;

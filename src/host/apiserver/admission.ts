@@ -1,4 +1,4 @@
-/** Admission flags → the enabled plug-ins and their settings. */
+/** Converts the admission flags to the enabled plug-ins and their settings. */
 import { dirname, resolve } from 'node:path';
 import { parseAdmission } from '../../apiserver/config/admission.ts';
 import type { ApiValues } from '../../apiserver/config/index.ts';

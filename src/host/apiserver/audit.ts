@@ -1,4 +1,4 @@
-/** Audit flags → the policy and the sinks. */
+/** Converts the audit flags to the audit policy and its sinks. */
 
 import { parseAuditPolicy } from '../../apiserver/config/audit-policy.ts';
 import type { ApiValues } from '../../apiserver/config/index.ts';

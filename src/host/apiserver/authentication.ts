@@ -1,4 +1,4 @@
-/** Authentication and authorization flags → settings of the API server. */
+/** Converts the authentication and authorization flags to settings of the API server. */
 
 import { type AuthenticationFile, parseAuthentication } from '../../apiserver/config/authentication.ts';
 import type { ApiValues } from '../../apiserver/config/index.ts';

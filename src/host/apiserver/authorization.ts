@@ -1,4 +1,4 @@
-/** Authorization flags → the authorizers, fixed by flags or reloaded from a file. */
+/** Converts the authorization flags to authorizers, either fixed by flags or reloaded from a file. */
 
 import { parseAuthorization } from '../../apiserver/config/authorization.ts';
 import type { ApiValues } from '../../apiserver/config/index.ts';

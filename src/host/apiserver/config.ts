@@ -1,4 +1,7 @@
-/** kube-apiserver's flags → the API server's settings: reads files and generates missing certificates. */
+/**
+ * Converts the flags of kube-apiserver to the settings of the API server: reads the named files and
+ * generates missing certificates.
+ */
 
 import { X509Certificate } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** Serving flags → listener, CORS and HSTS headers, and shutdown of the API server. */
+/** Converts the serving flags to the API server's listener, CORS and HSTS headers, and shutdown. */
 
 import type { ApiValues } from '../../apiserver/config/index.ts';
 import type { ApiServerConfig } from '../../apiserver/index.ts';

@@ -45,7 +45,7 @@ export async function startRuntime(
   serviceManager: ServiceManager | undefined,
   /** Called after the configuration files are written and before the pod network has its CIDR. */
   reservedPorts: () => readonly ReservedPort[],
-  /** Directory of packaged programs; undefined means the host's own. */
+  /** Directory of the packaged programs; undefined means that the host's own programs are used. */
   helpers: string | undefined,
   log: Log,
 ): Promise<HostRuntime> {
