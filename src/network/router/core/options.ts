@@ -86,6 +86,9 @@ function cookieOf(reader: AnnotationReader, otherwise: string): RouteOptions['co
   return reader.isTrue(`${PREFIX}disable_cookies`) ? undefined : { name, sameSite };
 }
 
+/** Networks by the annotations of a route, because each new table reads all routes. */
+const readNetworks = new WeakMap<Annotations, { readonly text: string; readonly networks: readonly string[] }>();
+
 class AnnotationReader {
   readonly problems: string[] = [];
   readonly #annotations: Annotations;
@@ -148,11 +151,14 @@ class AnnotationReader {
   networks(name: string): readonly string[] | undefined {
     const found = this.#read(name);
     if (found === undefined) return undefined;
+    const known = readNetworks.get(this.#annotations);
+    if (known?.text === found.value) return known.networks;
     const texts = found.value.split(/[ ,]+/).filter((text) => text !== '');
     const isNetwork = (text: string): boolean =>
       text.includes('/') ? parseNetwork(text) !== undefined : canonicalAddress(text) !== undefined;
     if (texts.length === 0 || !texts.every(isNetwork))
       return this.#refuse(found.key, found.value, 'give addresses and networks separated by blanks');
+    readNetworks.set(this.#annotations, { text: found.value, networks: texts });
     return texts;
   }
 }

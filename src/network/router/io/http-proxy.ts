@@ -1,7 +1,7 @@
 /** Forwards HTTP requests to the servers of their routes. */
 import type { IncomingMessage, ClientRequest as Outgoing, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { isInNetwork } from '../../../base/addresses/addresses.ts';
+import { NetworkSet } from '../../../base/addresses/network-set.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Backend, Balancing, Choice, RoutingView } from '../core/port.ts';
 import {
@@ -44,6 +44,9 @@ export class HttpProxy {
   readonly #counted = new WeakMap<Socket, Set<string>>();
   /** Number of requests on HTTP/1 connections without a complete response. */
   readonly #inFlight = new WeakMap<Socket, number>();
+
+  /** Sets of networks that may connect, by their list. A list can have thousands of networks. */
+  readonly #allowed = new WeakMap<readonly string[], NetworkSet>();
 
   constructor(parts: ProxyParts) {
     this.#parts = parts;
@@ -120,7 +123,9 @@ export class HttpProxy {
   }
 
   isAllowed(networks: readonly string[], address: string): boolean {
-    return networks.some((network) => isInNetwork(address, network.includes('/') ? network : hostNetwork(network)));
+    const known = this.#allowed.get(networks) ?? new NetworkSet(networks);
+    this.#allowed.set(networks, known);
+    return known.has(address);
   }
 
   forwardingOf({ target, source, backend }: Omit<Exchange, 'response'>): Forwarding {
@@ -319,8 +324,6 @@ export class HttpProxy {
     );
   }
 }
-
-const hostNetwork = (address: string): string => `${address}/${address.includes(':') ? 128 : 32}`;
 
 const isRepeatable = (method: string | undefined): boolean =>
   method === 'GET' || method === 'HEAD' || method === 'OPTIONS' || method === 'PUT' || method === 'DELETE';

@@ -2,7 +2,8 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import type { ConnectionOptions } from 'node:tls';
+import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import type { Backend, Choice } from '../core/port.ts';
 import type { RawHeaders } from './headers.ts';
 
@@ -10,6 +11,7 @@ import type { RawHeaders } from './headers.ts';
 const IDLE_PER_SERVER = 64;
 const IDLE_MS = 15_000;
 const HTTP2_IDLE_MS = 60_000;
+const MAX_CONTEXTS = 1_024;
 
 export interface UpstreamRequest {
   readonly backend: Backend;
@@ -23,6 +25,7 @@ export class Upstreams {
   readonly #http = new HttpAgent({ keepAlive: true, maxFreeSockets: IDLE_PER_SERVER, timeout: IDLE_MS });
   readonly #https = new HttpsAgent({ keepAlive: true, maxFreeSockets: IDLE_PER_SERVER, timeout: IDLE_MS });
   readonly #sessions = new Map<string, ClientHttp2Session>();
+  readonly #contexts = new BoundedMap<string, SecureContext>(MAX_CONTEXTS);
   #clusterCa = '';
 
   useClusterCa(pem: string): void {
@@ -47,9 +50,20 @@ export class Upstreams {
   tlsOptions({ upstream }: Backend): ConnectionOptions {
     if (!upstream.tls) return {};
     const { ca, serverName: servername } = upstream;
-    if (ca === undefined) return { ca: this.#clusterCa, servername };
+    const secureContext = this.#contextOf(ca ?? this.#clusterCa);
+    // `ca` separates the kept connections of the agent.
+    if (ca === undefined) return { ca: this.#clusterCa, secureContext, servername };
     // A route with its own CA trusts that CA for every server name.
-    return { ca, servername, checkServerIdentity: () => undefined };
+    return { ca, secureContext, servername, checkServerIdentity: () => undefined };
+  }
+
+  /** Parsing a bundle of hundreds of certificates takes 20 ms, which each connection would repeat. */
+  #contextOf(ca: string): SecureContext {
+    const known = this.#contexts.get(ca);
+    if (known !== undefined) return known;
+    const context = createSecureContext({ ca });
+    this.#contexts.set(ca, context);
+    return context;
   }
 
   session(backend: Backend, { key }: Choice): ClientHttp2Session {
