@@ -36,7 +36,7 @@ export interface Target {
  */
 export interface NamedResources {
   readonly resources: readonly ResourceInfo[];
-  /** Empty for all objects of the resources. */
+  /** Names of the objects; empty for all objects of the resources. */
   readonly names: readonly string[];
 }
 

@@ -20,7 +20,7 @@ export interface ClusterHealth {
 }
 
 export interface HealthFacts {
-  /** Undefined if unknown: the list is pending, or the user may not read nodes. */
+  /** Nodes, pods and operators; undefined while a list is pending or if the user may not read it. */
   readonly nodes: readonly Node[] | undefined;
   readonly pods: readonly Pod[] | undefined;
   readonly operators: readonly AnyObject[] | undefined;

@@ -15,7 +15,7 @@ export interface Page {
   /** Pattern below `/console`, such as `/nodes/:name`; see `matchPath`. */
   readonly path: string;
   readonly title: string;
-  /** Undefined if the page is not part of the navigation. */
+  /** Group in the navigation; undefined if the page is not part of it. */
   readonly group: PageGroup | undefined;
   /** Loads the page's code, for example `() => import('./page.tsx')`. */
   load(): Promise<{ readonly default: ComponentType<PageProps> }>;

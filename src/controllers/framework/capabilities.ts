@@ -23,7 +23,7 @@ export interface Capabilities {
   readonly clusterFacts: ControllersDeps['clusterFacts'];
   /** Address of a node's host in the gossip ring; undefined if it is not a member or there is no ring. */
   readonly ringAddress: (nodeName: string) => string | undefined;
-  /** Undefined when another installation serves the routes. */
+  /** Settings of the router; undefined when another installation serves the routes. */
   readonly router: RouterFacts | undefined;
   /** Merges fragments of machine configurations, and hashes them. */
   readonly machineConfig: MachineConfigFacts;

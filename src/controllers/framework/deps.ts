@@ -32,12 +32,12 @@ export interface ControllersDeps {
   readonly clusterFacts?: ClusterFacts;
   /** Returns the address of a node's host in the gossip ring. Undefined if this host has no gossip ring. */
   readonly ringAddress?: (nodeName: string) => string | undefined;
-  /** Undefined when another installation serves the routes. */
+  /** Settings of the router; undefined when another installation serves the routes. */
   readonly router?: RouterFacts;
   readonly machineConfig: MachineConfigFacts;
-  /** Undefined when hosts are not installed from this cluster. */
+  /** Provisions hosts; undefined when hosts are not installed from this cluster. */
   readonly machines?: MachineProvisioner;
-  /** Undefined when operator catalogs are read from ConfigMaps only. */
+  /** Operator catalogs on this host; undefined when catalogs are read from ConfigMaps only. */
   readonly catalogFiles?: CatalogFiles;
   readonly options?: Partial<ControllersOptions>;
 }

@@ -3,7 +3,7 @@
 export interface PlotStyle {
   readonly width: number;
   readonly height: number;
-  /** False for terminals without Unicode. */
+  /** Whether the terminal supports Unicode. */
   readonly isUnicode: boolean;
   /** Returns the text of a value for the axis. */
   format(value: number): string;

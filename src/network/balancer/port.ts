@@ -44,7 +44,7 @@ export interface BalancedListener {
 }
 
 export interface TcpBalancing {
-  /** Rejects with CodedError 'address-in-use' or 'listen'. */
+  /** Starts a listener. Rejects with CodedError 'address-in-use' or 'listen'. */
   listen(request: ListenRequest): Promise<BalancedListener>;
 }
 

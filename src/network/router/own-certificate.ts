@@ -29,7 +29,7 @@ export class OwnCertificate {
     this.#options = options;
   }
 
-  /** Resolves after the first attempt, even if it failed. */
+  /** Starts to read the certificate periodically. Resolves after the first attempt, even if it failed. */
   async start(): Promise<void> {
     const { read, judge, clock, log, changed } = this.#options;
     if (read === undefined) return;

@@ -46,7 +46,7 @@ export function startIdling(deps: IdlingDeps): Idling {
   const idled = new Set<string>();
   /** Table content by service without endpoints, for each address family. */
   let held: ReadonlyMap<Family, ReadonlyMap<string, string>> = new Map();
-  /** False when an earlier process may have left a table. */
+  /** Whether this process knows the content of the kernel's table, which an earlier process may have left. */
   let isKnown = false;
   let timer: Timer | undefined;
   let stopped = false;

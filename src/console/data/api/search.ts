@@ -35,7 +35,7 @@ const COMMON = [
 export interface FoundObject {
   readonly type: ResourceType;
   readonly name: string;
-  /** '' for cluster-scoped objects. */
+  /** Namespace of the object; '' for cluster-scoped objects. */
   readonly namespace: string;
 }
 

@@ -28,7 +28,7 @@ export interface History {
 export interface HistoryRequest {
   readonly metrics: readonly string[];
   readonly since: Span;
-  /** Undefined for the history of the node itself. */
+  /** Pod whose history is read; undefined for the history of the node itself. */
   readonly pod?: { readonly namespace: string; readonly name: string };
 }
 

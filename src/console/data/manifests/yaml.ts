@@ -1,4 +1,4 @@
-/** Parses and writes manifests as YAML text. Part of the editor's chunk. */
+/** Parses and writes manifests as YAML text. This module is part of the editor's chunk. */
 import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from '../../../api/meta/object.ts';
 

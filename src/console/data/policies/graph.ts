@@ -78,7 +78,7 @@ interface NamedPort extends PortName {
 interface Endpoint {
   readonly name: string;
   readonly detail: string;
-  /** Undefined for addresses outside the cluster. */
+  /** Namespace of the pods; undefined for addresses outside the cluster. */
   readonly namespace: string | undefined;
   readonly labels: Labels;
   readonly families: readonly Family[];

@@ -38,9 +38,9 @@ export interface PortName {
 }
 
 export interface Rule {
-  /** Undefined for all peers. */
+  /** Peers of the rule; undefined if it applies to all peers. */
   readonly peers: readonly Peer[] | undefined;
-  /** Undefined for all protocols and ports. */
+  /** Ports of the rule; undefined if it applies to all protocols and ports. */
   readonly ports: { readonly ranges: readonly PortRange[]; readonly names: readonly PortName[] } | undefined;
 }
 

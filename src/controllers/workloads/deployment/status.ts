@@ -38,12 +38,12 @@ export interface StatusInput {
   readonly old: readonly ReplicaSet[];
   readonly sizes: Sizes;
   readonly nowMs: number;
-  /** False while the deployment is paused or being scaled. Conditions of the roll-out are not changed then. */
+  /** Whether conditions of the roll-out may change; false while the deployment is paused or being scaled. */
   readonly judgeProgress: boolean;
 }
 
 export interface StatusPlan {
-  /** Undefined if unchanged. */
+  /** New status; undefined if it is unchanged. */
   readonly status: DeploymentStatus | undefined;
   readonly complete: boolean;
   /** Time until the deadline must be checked again. */

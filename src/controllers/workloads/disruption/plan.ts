@@ -28,7 +28,7 @@ export interface BudgetSnapshot {
 }
 
 export interface BudgetPlan {
-  /** Undefined if unchanged. */
+  /** New status; undefined if it is unchanged. */
   readonly status: PodDisruptionBudgetStatus | undefined;
   readonly events: readonly PlannedEvent[];
   /** Pods whose eviction was allowed but that were not deleted. Each gets a Warning `NotDeleted`. */

@@ -45,7 +45,7 @@ export interface AutoscalerSnapshot {
 }
 
 export interface AutoscalerPlan {
-  /** Undefined if the size does not change. */
+  /** New size with its reason; undefined if the size does not change. */
   readonly rescale: { readonly replicas: number; readonly reason: string } | undefined;
   readonly status: HorizontalPodAutoscalerStatus;
   readonly events: readonly PlannedEvent[];

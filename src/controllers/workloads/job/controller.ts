@@ -222,7 +222,10 @@ class JobController extends ControllerTerm {
     );
   }
 
-  /** Returns true when pods were adopted or released. An adopted pod gets the finalizer, so that it is counted. */
+  /**
+   * Adopts and releases pods. Returns true when a pod was adopted or released. An adopted pod gets the finalizer, so
+   * that it is counted.
+   */
   async #claim(job: Job): Promise<boolean> {
     const { namespace = '', uid = '' } = job.metadata ?? {};
     const selector = labelSelectorOf(job.spec?.selector);

@@ -15,7 +15,7 @@ export interface JobSnapshot {
   readonly pods: readonly Pod[];
   /** UIDs of pods whose finalizer has been removed, even if the snapshot still has it. */
   readonly untracked: ReadonlySet<string>;
-  /** False while the watch has not yet delivered all creations and deletions of an earlier plan. */
+  /** Whether the watch has delivered all creations and deletions of earlier plans. */
   readonly settled: boolean;
 }
 

@@ -29,7 +29,7 @@ export interface ReplicaSnapshot {
   readonly candidates: readonly Pod[];
   /** Pods of sibling owners (other revisions of one deployment), which also crowd nodes. */
   readonly related: readonly Pod[];
-  /** False while the watch has not yet delivered all creations and deletions of an earlier plan. */
+  /** Whether the watch has delivered all creations and deletions of earlier plans. */
   readonly settled: boolean;
 }
 
@@ -62,7 +62,7 @@ export interface ReplicaFailure {
 }
 
 export interface ReplicaStatusPlan {
-  /** Undefined if unchanged. */
+  /** New status; undefined if it is unchanged. */
   readonly status: ReplicaSetStatus | undefined;
   /** Time until the next ready pod becomes available, if there is one. */
   readonly recheckAfterMs: number | undefined;

@@ -40,7 +40,7 @@ export type StatefulAction =
 export interface StatefulPlan {
   /** Actions in order. The actions of a parallel set are independent of each other. */
   readonly actions: readonly StatefulAction[];
-  /** Undefined if unchanged. */
+  /** New status; undefined if it is unchanged. */
   readonly status: StatefulSetStatus | undefined;
   /** Time until the next ready pod becomes available. */
   readonly recheckAfterMs: number | undefined;

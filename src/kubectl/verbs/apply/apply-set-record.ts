@@ -15,7 +15,7 @@ export const DEPRECATED_RESOURCES = 'applyset.kubernetes.io/contains-group-resou
 /** The object that records an ApplySet. */
 export interface ApplySetParent {
   readonly resource: ResourceInfo;
-  /** Undefined for a cluster-scoped parent. */
+  /** Namespace of the parent; undefined for a cluster-scoped parent. */
   readonly namespace: string | undefined;
   readonly name: string;
 }

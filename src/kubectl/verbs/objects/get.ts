@@ -46,7 +46,7 @@ function withoutType({ io, program }: VerbContext): ClientError {
 interface Request {
   readonly resource: ResourceInfo;
   readonly namespace: string | undefined;
-  /** Undefined for a request of the whole collection. */
+  /** Name of the object; undefined for a request of the whole collection. */
   readonly name: string | undefined;
 }
 

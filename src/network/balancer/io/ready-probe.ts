@@ -19,7 +19,7 @@ const SYN_GAP_MS = 200;
 /** Time limit of a probe, longer than the API server's own timeout for its store. */
 const ANSWER_MS = 2_500;
 const MAX_BODY_BYTES = 16 * 1024;
-/** Errors that occur if the server has closed a kept connection. They do not count as a result. */
+/** Errors that occur when the server has closed a kept connection. They do not count as a result of the probe. */
 const STALE = new Set(['ECONNRESET', 'EPIPE']);
 const ABSENT = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ETIMEDOUT', 'ENOTFOUND']);
 
@@ -82,7 +82,7 @@ export function createReadinessProbe(options: ProbeOptions): ReadinessProbe {
   };
 }
 
-/** Returns `stale` if the server has closed the kept connection meanwhile. */
+/** Sends one probe. Resolves with `stale` if the server had closed the kept connection before the request. */
 function probeOnce(target: string, agent: Agent, ca: string): Promise<Result | 'stale'> {
   return new Promise((resolve) => {
     const sent = request({

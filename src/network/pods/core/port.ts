@@ -5,7 +5,7 @@ export type Family = 4 | 6;
 /** Path to an address of another host, according to the kernel. */
 export interface PeerPath {
   readonly link: string;
-  /** Undefined if the address is on the link itself. */
+  /** Address of the next hop; undefined if the address is on the link itself. */
   readonly gateway: string | undefined;
   /** MTU of the whole path in bytes, as far as the kernel knows it. */
   readonly mtu: number;
@@ -13,9 +13,9 @@ export interface PeerPath {
 
 /** A route in the main table, owned by this program. */
 export interface PodRoute {
-  /** In canonical form, such as `10.128.2.0/23`. */
+  /** Destination in canonical form, such as `10.128.2.0/23`. */
   readonly destination: string;
-  /** Undefined if the destination is unreachable. */
+  /** Next hop; undefined if the route makes the destination unreachable. */
   readonly via: { readonly link: string; readonly gateway: string; readonly onLink: boolean } | undefined;
   /** MTU of the route; 0 for the MTU of the link. */
   readonly mtu: number;

@@ -15,6 +15,6 @@ export interface RouterFacts {
   judge(tls: NonNullable<NonNullable<Route['spec']>['tls']>): string | undefined;
   /** PEM texts of a server certificate with a new key. */
   issue(dnsNames: readonly string[]): Promise<{ readonly certPem: string; readonly keyPem: string }>;
-  /** True when the certificate has other names, another issuer, or expires soon. */
+  /** Whether the certificate must be renewed, because it has other names or another issuer, or expires soon. */
   needsRenewal(certPem: string, dnsNames: readonly string[]): boolean;
 }

@@ -74,7 +74,7 @@ export interface Backend {
   readonly namespace: string;
   readonly name: string;
   readonly host: string;
-  /** '' if the row serves every path. */
+  /** Path of the row; '' if the row serves every path. */
   readonly path: string;
   readonly pools: readonly Pool[];
   readonly upstream: Upstream;
@@ -135,7 +135,7 @@ export interface Balancing {
   pick(backend: Backend, client: Client, tried: ReadonlySet<string>): Choice | undefined;
   opened(choice: Choice): void;
   closed(choice: Choice): void;
-  /** Returns false if the client has exceeded a limit of the route. */
+  /** Counts a request or connection. Returns false if the client has exceeded a limit of the route. */
   admitRequest(backend: Backend, address: string, nowMs: number): boolean;
   admitConnection(backend: Backend, address: string, nowMs: number): boolean;
   connectionClosed(backend: Backend, address: string): void;

@@ -89,8 +89,8 @@ export class RoutingTable implements RoutingView {
   }
 
   /**
-   * Returns undefined if the row does not serve the connection's kind (plain or TLS). The caller then tries the next
-   * row, which may have the same path.
+   * Result for a request to the row. Undefined if the row does not serve the connection's kind (plain or TLS). The
+   * caller then tries the next row, which may have the same path.
    */
   #answer({ backend, tls, insecure }: Row, facts: RequestFacts): Found | undefined {
     if (facts.secure && tls === 'none') return undefined;

@@ -26,7 +26,7 @@ export class RetriedListener {
     this.#server.on('error', (error: NodeJS.ErrnoException) => this.#retry(error));
   }
 
-  /** Resolves after the first attempt, also if it failed. */
+  /** Starts to listen. Resolves after the first attempt, even if it failed. */
   start(): Promise<void> {
     return new Promise((resolve) => {
       const settled = (): void => {

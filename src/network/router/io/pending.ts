@@ -27,7 +27,7 @@ export class PendingConnections {
     return this.#pending.size;
   }
 
-  /** Returns false, and destroys the socket, if the source has too many connections. */
+  /** Adds a connection. Returns false, and destroys the socket, if the source has too many connections. */
   add(socket: Socket, address: string): boolean {
     const source = peerNetwork(address);
     const count = this.#bySource.get(source) ?? 0;

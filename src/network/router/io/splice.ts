@@ -61,7 +61,7 @@ function connectNext(client: Socket, head: Buffer, parts: SpliceParts, tried: Se
   });
 }
 
-/** Returns true if the connection waits for servers of an idled service. */
+/** Waits for servers if the service is idled. Returns true in this case. */
 function holdIdle(client: Socket, head: Buffer, parts: SpliceParts): boolean {
   const cancel = parts.idle.hold(parts.backend, {
     isReady: () => {

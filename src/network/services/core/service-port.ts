@@ -28,7 +28,7 @@ export interface ServicePort {
   readonly restrictedIps: readonly string[];
   /** The ranges of loadBalancerSourceRanges in this family. */
   readonly sourceRanges: readonly string[];
-  /** 0 if the service has no node port. */
+  /** Node port of the service port; 0 if there is none. */
   readonly nodePort: number;
   /** Timeout of ClientIP affinity in seconds; 0 if there is no affinity. */
   readonly affinitySeconds: number;

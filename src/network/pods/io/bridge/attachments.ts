@@ -15,7 +15,7 @@ export interface Attachment {
   /** Addresses of the pod, the primary family's address first. */
   readonly ips: readonly string[];
   readonly link: string;
-  /** Undefined in records of earlier versions. */
+  /** Path of the pod's network namespace; undefined in records of earlier versions. */
   readonly netnsPath?: string;
   readonly portMappings: readonly PortMapping[];
 }

@@ -17,7 +17,7 @@ export interface DesiredLink {
 }
 
 export interface DesiredRoute {
-  /** In the format of `ip route`, in which a host route has no prefix length. */
+  /** Destination in the format of `ip route`, in which a host route has no prefix length. */
   readonly destination: string;
   readonly options: string;
 }
