@@ -7,7 +7,10 @@ export interface Routing {
    * Returns the next server to try; undefined when no server is left, in which case the client's connection is reset.
    */
   choose(tried: ReadonlySet<string>): string | undefined;
-  /** `opened` is called when a connection to `target` is attempted, `closed` when it failed or ended. */
+  /**
+   * `opened` is called when a connection to `target` is attempted; `closed` is called when the attempt has failed or
+   * the connection has ended.
+   */
   opened(target: string): void;
   closed(target: string): void;
   /** Reports a reason to probe `target` now: no handshake, an error, or client data without a response. */

@@ -50,7 +50,7 @@ export interface ResponderDeps {
   /** Route names. Undefined when this host has no router. */
   readonly routes?: RouteNames | undefined;
   /**
-   * False until the cluster's services are known. Until then, SERVFAIL replaces NXDOMAIN and empty responses of the
+   * Whether the cluster's services are known. Until then, SERVFAIL replaces NXDOMAIN and empty responses of the
    * cluster's zone.
    */
   readonly ready: () => boolean;

@@ -62,7 +62,10 @@ const architectureOf = ({ status }: Node): string => {
 export const requestUpdate = (version: string, image: string): object => ({
   spec: { desiredUpdate: { version, image, force: null } },
 });
-/** Merge patch that requests an older release, which the server rejects without `force`. */
+/**
+ * Merge patch that requests an older release, which the server rejects without `force`. It removes the image of an
+ * earlier request.
+ */
 export const requestRollBack = (version: string): object => ({
   spec: { desiredUpdate: { version, image: null, force: true } },
 });

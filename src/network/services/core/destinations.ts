@@ -102,8 +102,8 @@ export function destinationsOf(cluster: ClusterAddresses): Destinations {
       if (isOwn(ip, protocol, port)) return OWN_PORT;
       const isHost = hosts.has(ip) && !isInPool(pool, ip);
       if ((isHost || (!assigned && !isInPool(pool, ip))) && isHostPort({ protocol, port })) return HOST_PORT;
-      // An address of another node is not captured, so its traffic is forwarded to that node. Otherwise a false status
-      // of a service could redirect traffic for any node to pods.
+      // An address of another node is not captured, so its traffic is forwarded to that node. Otherwise a node that
+      // reports a false address could redirect the traffic of any address to pods.
       if (assigned && isHost && !links.has(ip)) return 'an address of another node';
       if (isPod(ip) && !hosts.has(ip)) return 'an address of a pod';
       return special(ip);

@@ -25,7 +25,7 @@ export function idleKeys(ports: readonly ServicePort[], family: Family): string[
 
 const isNodePort = (key: string): boolean => key.split(' . ').length === 2;
 
-/** Program that replaces the table `name`. Without keys the table is deleted. */
+/** Program that replaces the table `name`. If there are no keys, the table is deleted. */
 export function idleTable(keys: readonly string[], family: Family, name: string): string {
   const { ip, address } = WORDS[family];
   const table = `${ip} ${name}`;

@@ -57,7 +57,7 @@ export function podTable(options: FilterOptions, range: Network, pods: readonly 
     // no process of this program runs.
     '    meta l4proto { tcp, udp, sctp } meta l4proto . th dport @reserved_ports return',
     ...(service === '' ? [] : [`    ${ip} daddr { ${service} } return`]),
-    // No rule for ::1, because the kernel does not route IPv6 loopback addresses to a link.
+    // Traffic to ::1 is not redirected, because the kernel does not route IPv6 loopback addresses to a link.
     ...(range.family === 6 ? ['    ip6 daddr ::1 return'] : []),
     `    ${ip} saddr ${podCidr} meta mark set meta mark or ${HOST_PORT_MARK}`,
     `    meta l4proto { tcp, udp, sctp } dnat ${ip} to ${ip} daddr . meta l4proto . th dport map @bound_host_ports`,
