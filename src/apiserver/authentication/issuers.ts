@@ -5,7 +5,7 @@
 import { compactVerify, createLocalJWKSet, errors, type JWK } from 'jose';
 import type { JsonObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { callRemote, type RemoteDeps } from '../webhooks/remote.ts';
 import { type ClaimRules, userOfClaims } from './claims.ts';
@@ -26,7 +26,7 @@ export interface TokenIssuer extends ClaimRules {
 const TIMEOUT_MS = 10_000;
 /** Minimum interval between key set requests, so that tokens with unknown key IDs do not cause one request each. */
 const DISCOVERY_PAUSE_MS = 10_000;
-/** Maximum age of the key set before it is fetched again. */
+/** Age at which the key set is fetched again, so that keys that the issuer has removed are no longer accepted. */
 const KEYS_MS = 60 * 60_000;
 const LEEWAY_MS = 10_000;
 const MAX_KEYS = 200;
@@ -46,6 +46,8 @@ export class IssuerTokens {
   #discoveredMs = Number.NEGATIVE_INFINITY;
   #gotMs = Number.NEGATIVE_INFINITY;
   #discovering: Promise<void> | undefined;
+  /** The last fetch of the key set failed. */
+  #isUnreachable = false;
 
   constructor(issuer: TokenIssuer, deps: RemoteDeps & { readonly log: Log }) {
     this.#issuer = issuer;
@@ -59,7 +61,7 @@ export class IssuerTokens {
 
   /**
    * Returns the user and expiry of `token`; undefined if the token is not valid. `parsed` is the parsed form of
-   * `token`. Rejects when the issuer's keys cannot be fetched.
+   * `token`. Rejects when none of the known keys verifies the token and the issuer's keys cannot be fetched.
    */
   async authenticate(
     parsed: ParsedToken,
@@ -68,12 +70,23 @@ export class IssuerTokens {
     const { alg, crit } = parsed.header;
     if (typeof alg !== 'string' || !this.#issuer.algorithms.includes(alg) || crit !== undefined) return undefined;
     const nowMs = this.#deps.clock.nowMs();
-    const known = nowMs - this.#gotMs < KEYS_MS && (await isSignedBy(token, this.#keys));
-    if (!known) {
-      await this.#renew(nowMs);
-      if (!(await isSignedBy(token, this.#keys))) return undefined;
+    let isSigned = await isSignedBy(token, this.#keys);
+    if (!isSigned || nowMs - this.#gotMs >= KEYS_MS) {
+      await (isSigned ? this.#refresh(nowMs) : this.#renew(nowMs));
+      isSigned = await isSignedBy(token, this.#keys);
     }
-    return this.#user(parsed.claims, nowMs);
+    return isSigned ? this.#user(parsed.claims, nowMs) : undefined;
+  }
+
+  /**
+   * Renews the key set for a token that the known keys verify. Never rejects, so an outage of the issuer does not lock
+   * out its users: the known keys remain valid until the next successful fetch. Does not wait for an issuer whose last
+   * fetch failed.
+   */
+  async #refresh(nowMs: number): Promise<void> {
+    const mustWait = !this.#isUnreachable;
+    const renewal = this.#renew(nowMs).catch(ignore('logged by #renew; the known keys remain valid'));
+    if (mustWait) await renewal;
   }
 
   #renew(nowMs: number): Promise<void> {
@@ -81,6 +94,7 @@ export class IssuerTokens {
     this.#discoveredMs = nowMs;
     this.#discovering ??= this.#discover()
       .catch((error: unknown) => {
+        this.#isUnreachable = true;
         this.#deps.log.warn('cannot fetch the keys of a token issuer', {
           issuer: this.#issuer.url,
           error: messageOf(error),
@@ -113,6 +127,7 @@ export class IssuerTokens {
     if (!Array.isArray(keys)) throw new Error(`${address}: no keys`);
     this.#keys = createLocalJWKSet({ keys: keys.slice(0, MAX_KEYS).filter(isJwk) });
     this.#gotMs = this.#deps.clock.nowMs();
+    this.#isUnreachable = false;
   }
 
   #user(

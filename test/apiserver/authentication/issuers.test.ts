@@ -6,8 +6,9 @@ import { test } from 'node:test';
 import { IssuerTokens, SIGNING_ALGORITHMS } from '../../../src/apiserver/authentication/issuers.ts';
 import { parseToken } from '../../../src/apiserver/authentication/jwt.ts';
 import type { BackendConnector } from '../../../src/apiserver/port.ts';
+import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import { systemClock } from '../../client/clocks.ts';
+import { ManualClock, settle, systemClock } from '../../client/clocks.ts';
 import { slack } from '../../support/slack.ts';
 
 const ISSUER = 'https://issuer.example.com';
@@ -18,9 +19,9 @@ const ec384 = generateKeyPairSync('ec', { namedCurve: 'P-384' });
 const ec521 = generateKeyPairSync('ec', { namedCurve: 'P-521' });
 
 /** JWS (RFC 7515) signed with node:crypto, not with the library that verifies it. */
-function token(algorithm: string, key: KeyObject, header: object = {}): string {
+function token(algorithm: string, key: KeyObject, header: object = {}, nowMs = Date.now()): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const claims = { iss: ISSUER, sub: 'ann', aud: 'cluster', exp: Math.floor(Date.now() / 1000) + 600 };
+  const claims = { iss: ISSUER, sub: 'ann', aud: 'cluster', exp: Math.floor(nowMs / 1000) + 600 };
   const input = `${part({ alg: algorithm, ...header })}.${part(claims)}`;
   const pss = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
   const signature = sign(`sha${algorithm.slice(2)}`, Buffer.from(input), {
@@ -33,11 +34,19 @@ function token(algorithm: string, key: KeyObject, header: object = {}): string {
 
 const jwk = (key: KeyObject, more: object = {}): object => ({ ...key.export({ format: 'jwk' }), ...more });
 
-/** Returns a function that authenticates a token with an issuer that publishes `keys`, and returns the user name. */
-function issuerWith(keys: readonly unknown[]): (text: string) => Promise<string | undefined> {
+/**
+ * Returns a function that authenticates a token with an issuer that publishes `keys`, and returns the user name. `keys`
+ * is a function if the keys change. The issuer cannot be reached while the function rejects.
+ */
+function issuerWith(
+  keys: readonly unknown[] | ((signal: AbortSignal) => Promise<readonly unknown[]>),
+  clock: Clock = systemClock,
+): (text: string) => Promise<string | undefined> {
   const backends = {
-    request: async ({ path }: { path: string }) => {
-      const document = path.startsWith('/.well-known') ? { issuer: ISSUER, jwks_uri: `${ISSUER}/keys` } : { keys };
+    request: async ({ path, signal }: { path: string; signal: AbortSignal }) => {
+      const published = typeof keys === 'function' ? await keys(signal) : keys;
+      const isDiscovery = path.startsWith('/.well-known');
+      const document = isDiscovery ? { issuer: ISSUER, jwks_uri: `${ISSUER}/keys` } : { keys: published };
       return Object.assign(Readable.from([Buffer.from(JSON.stringify(document))]), { statusCode: 200, headers: {} });
     },
   };
@@ -51,7 +60,7 @@ function issuerWith(keys: readonly unknown[]): (text: string) => Promise<string 
     },
     {
       backends: backends as unknown as BackendConnector & { request(): Promise<IncomingMessage> },
-      clock: systemClock,
+      clock,
       log: silentLog,
     },
   );
@@ -145,4 +154,49 @@ test('ignores invalid, unusual or huge keys without blocking', async () => {
   );
   const mixed = [...(hostile[0] ?? []), jwk(rsa.publicKey)];
   assert.equal(await issuerWith(mixed)(signed), 'ann');
+});
+
+test('verifies tokens with the held keys while the issuer cannot be reached', async () => {
+  const HOUR_MS = 3_600_000;
+  const clock = new ManualClock(Date.now());
+  const one = jwk(rsa.publicKey, { kid: 'one' });
+  const unreachable = (): Promise<never> => Promise.reject(new Error('connect ENETUNREACH'));
+  let keys: (signal: AbortSignal) => Promise<readonly unknown[]> = async () => [one];
+  const user = issuerWith((signal) => keys(signal), clock);
+  const held = (): string => token('RS256', rsa.privateKey, { kid: 'one' }, clock.nowMs());
+  const unknown = (): string => token('ES256', ec256.privateKey, { kid: 'two' }, clock.nowMs());
+  assert.equal(await user(held()), 'ann');
+
+  keys = unreachable;
+  for (let hour = 1; hour <= 3; hour++) {
+    await clock.advance(HOUR_MS);
+    assert.equal(await user(held()), 'ann', `${hour} h after the keys were fetched`);
+  }
+  await clock.advance(10_000);
+  await assert.rejects(user(unknown()), /ENETUNREACH/);
+  // A firewall now drops the packets to the issuer. After a failed fetch, tokens are verified without delay.
+  keys = (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
+  await clock.advance(10_000);
+  assert.equal(await user(held()), 'ann');
+
+  // The issuer is reachable again and has replaced its key.
+  keys = async () => [jwk(ec256.publicKey, { kid: 'two' })];
+  await clock.advance(20_000);
+  await user(held());
+  await settle();
+  assert.equal(await user(held()), undefined);
+  assert.equal(await user(unknown()), 'ann');
+});
+
+test('a removed key is rejected by the first request after the maximum age of the keys', async () => {
+  const clock = new ManualClock(Date.now());
+  let keys = [jwk(rsa.publicKey, { kid: 'one' })];
+  const user = issuerWith(async () => keys, clock);
+  const held = (): string => token('RS256', rsa.privateKey, { kid: 'one' }, clock.nowMs());
+  assert.equal(await user(held()), 'ann');
+  keys = [jwk(ec256.publicKey, { kid: 'two' })];
+  await clock.advance(3_599_000);
+  assert.equal(await user(held()), 'ann');
+  await clock.advance(1_000);
+  assert.equal(await user(held()), undefined);
 });
