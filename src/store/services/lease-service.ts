@@ -4,6 +4,7 @@ import type { Log } from '../../base/log.ts';
 import type { StreamCall, StreamHandler } from '../../wire/grpc/port.ts';
 import { firstNumbers } from '../../wire/protobuf/protobuf.ts';
 import { MvccError } from '../core/mvcc/errors.ts';
+import type { Lease } from '../core/mvcc/leases.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { LeaseUpdates } from '../replication/peers/peer-protocol.ts';
 import type { Encoder } from './encode.ts';
@@ -37,7 +38,8 @@ export interface LeaseServiceDeps {
 
 const RETRY_MS = 1000;
 const SYNC_MS = 5000;
-const CHECKPOINT_MOST = 1000;
+/** Maximum number of leases in one log entry. Source: etcd lease/lessor.go, maxLeaseCheckpointBatchSize. */
+const CHECKPOINT_BATCH = 1000;
 const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive';
 
 /** `etcdserverpb.Lease`, and the expiry of leases. */
@@ -131,24 +133,34 @@ export class LeaseService {
 
   /** Writes checkpoints. Without them a restart of all members would reset long leases to their full TTL. */
   async #checkpoint(): Promise<void> {
-    const { engine, clock, log, checkpointMs } = this.#deps;
-    if (!engine.leads) return;
-    const now = clock.monotonicMs();
-    const leases: Array<{ id: bigint; remainingSeconds: number }> = [];
-    for (const lease of engine.machine.leases.all()) {
-      const { id, ttlSeconds, expiresAtMs } = lease;
-      const remainingSeconds = Math.ceil((expiresAtMs - now) / 1000);
-      if (ttlSeconds * 1000 > checkpointMs && remainingSeconds > 0) {
-        leases.push({ id, remainingSeconds });
-        // A renewal from here on requires a newer checkpoint.
-        lease.checkpoint = remainingSeconds;
+    const { engine, log, checkpointMs } = this.#deps;
+    const long = [...engine.machine.leases.all()].filter(({ ttlSeconds }) => ttlSeconds * 1000 > checkpointMs);
+    // A leader that may lack acknowledged renewals writes none, because a checkpoint limits the remaining time.
+    for (let at = 0; at < long.length && engine.leads && this.#informed && !this.#stopped; at += CHECKPOINT_BATCH) {
+      const leases = this.#remainingOf(long.slice(at, at + CHECKPOINT_BATCH));
+      if (leases.length === 0) continue;
+      try {
+        await engine.command({ type: 'checkpoint', leases });
+      } catch (error) {
+        log.v(2, 'lease checkpoint failed; retrying', { cause: messageOf(error) });
+        return;
       }
-      if (leases.length >= CHECKPOINT_MOST) break;
     }
-    if (leases.length === 0) return;
-    await engine.command({ type: 'checkpoint', leases }).catch((error: unknown) => {
-      log.v(2, 'lease checkpoint failed; retrying', { cause: messageOf(error) });
-    });
+  }
+
+  #remainingOf(leases: readonly Lease[]): Array<{ id: bigint; remainingSeconds: number }> {
+    const { engine, clock } = this.#deps;
+    const now = clock.monotonicMs();
+    const remaining: Array<{ id: bigint; remainingSeconds: number }> = [];
+    for (const lease of leases) {
+      const remainingSeconds = Math.ceil((lease.expiresAtMs - now) / 1000);
+      // A lease may have been revoked while an earlier batch was written.
+      if (remainingSeconds <= 0 || engine.machine.leases.get(lease.id) !== lease) continue;
+      remaining.push({ id: lease.id, remainingSeconds });
+      // A renewal from here on requires a newer checkpoint.
+      lease.checkpoint = remainingSeconds;
+    }
+    return remaining;
   }
 
   get counts(): LeaseCounts {
