@@ -306,10 +306,10 @@ export class Engine implements ReplicatedMachine, StoreView {
     return this.#appliedWaiters.at(index);
   }
 
-  /** Like `appliedAt`, limited by the request timeout. */
-  appliedInTime(index: number): Promise<void> {
+  /** Like `appliedAt`, but resolves after `mostMs` at the latest. Default: the request timeout. */
+  appliedWithin(index: number, mostMs = this.requestTimeoutMs): Promise<void> {
     if (this.replica.applied >= index) return Promise.resolve();
-    return this.#appliedWaiters.within(index, this.requestTimeoutMs);
+    return this.#appliedWaiters.within(index, mostMs);
   }
 
   /**

@@ -84,7 +84,7 @@ function createAuth(deps: EtcdServerDeps, settings: Settings, engine: Engine, op
     tokens: deps.tokens ?? simpleTokens(deps.clock),
     progress: {
       applied: () => engine.replica.applied,
-      appliedAt: (index) => engine.appliedInTime(index),
+      appliedAt: (index) => engine.appliedWithin(index),
       isLed: () => engine.replica.leader !== undefined,
       get stopped() {
         return engine.stopped;

@@ -23,7 +23,7 @@ import type { Peers } from './peers.ts';
 /** Role of this member, and the requests that it serves as the leader. */
 type RoutedEngine = Pick<
   Engine,
-  | 'appliedAt'
+  | 'appliedWithin'
   | 'cluster'
   | 'command'
   | 'leadership'
@@ -32,6 +32,7 @@ type RoutedEngine = Pick<
   | 'permissionsSettled'
   | 'remoteLeader'
   | 'requestTimeoutMs'
+  | 'stopped'
 > & { readonly replica: Pick<Replica, 'applied' | 'leader'> };
 
 export interface RouterDeps {
@@ -262,12 +263,24 @@ export class Router {
         const request = { path, message, metadata, authRevision: revision };
         const outcome = await this.#forward(peers(), leader, request, left);
         if (!outcome.redirect) {
-          if (outcome.index > 0) await engine.appliedAt(outcome.index);
+          if (outcome.index > 0) await this.#applied(outcome.index, deadline);
           return outcome;
         }
       }
       await engine.leadership.changeSince(changes, Math.min(pauseMs, left));
     }
+  }
+
+  /**
+   * Waits until this member has applied `index`, at which the leader responded, or is stopping. Throws CodedError
+   * 'timed-out' after the deadline, for example if this member has lost its connection to the leader.
+   */
+  async #applied(index: number, deadlineMs: number): Promise<void> {
+    const { engine, clock, failed } = this.#deps;
+    await engine.appliedWithin(index, Math.max(1, deadlineMs - clock.monotonicMs()));
+    if (engine.replica.applied >= index || engine.stopped) return;
+    failed();
+    throw new CodedError('timed-out', 'the response of the leader was not applied here in time');
   }
 
   async #forward(

@@ -7,7 +7,7 @@ import { Cluster } from '../../../../src/store/membership/cluster.ts';
 import type { Forward, Forwarded } from '../../../../src/store/replication/peers/peer-protocol.ts';
 import { Router, type RouterDeps } from '../../../../src/store/replication/peers/router.ts';
 import { notLeader } from '../../../../src/store/replication/refusals.ts';
-import { LeadershipWaiters } from '../../../../src/store/replication/waiters.ts';
+import { AppliedWaiters, LeadershipWaiters } from '../../../../src/store/replication/waiters.ts';
 import { Encoder } from '../../../../src/store/services/encode.ts';
 import type { UnaryHandlers } from '../../../../src/store/services/kv-service.ts';
 import { answer } from '../../../../src/store/services/rpc-errors.ts';
@@ -19,8 +19,9 @@ const PUT = '/etcdserverpb.KV/Put';
 const TXN = '/etcdserverpb.KV/Txn';
 const RANGE = '/etcdserverpb.KV/Range';
 
-/** Durations of the timers that were set. None of them fires. */
+/** Durations of the timers that were set. They fire only when a test calls their entry of `fire`. */
 let timers: number[] = [];
+let fire: Array<() => void> = [];
 let evaluated: string[] = [];
 let forwarded: Forward[] = [];
 let answers: Forwarded[] = [];
@@ -29,8 +30,9 @@ let duringEvaluation = (): void => {};
 const clock: Clock = {
   nowMs: () => 0,
   monotonicMs: () => 0,
-  setTimer: (ms) => {
+  setTimer: (ms, callback) => {
     timers.push(ms);
+    fire.push(callback);
     return { cancel: () => {} };
   },
 };
@@ -46,7 +48,13 @@ class Member {
   leads = false;
   leadsFrom = 0;
 
-  async appliedAt(): Promise<void> {}
+  stopped = false;
+  readonly applied = new AppliedWaiters(clock);
+
+  appliedWithin(index: number, mostMs: number): Promise<void> {
+    return index <= this.replica.applied ? Promise.resolve() : this.applied.within(index, mostMs);
+  }
+
   async command(): Promise<void> {}
 
   elect(changed: { leads?: boolean; leadsFrom?: number; remoteLeader?: string | undefined }): void {
@@ -109,6 +117,7 @@ function transaction(operation: number, body: Uint8Array): Uint8Array {
 describe('Router', () => {
   beforeEach(() => {
     timers = [];
+    fire = [];
     evaluated = [];
     forwarded = [];
     answers = [];
@@ -180,5 +189,36 @@ describe('Router', () => {
     assert.deepEqual(timers, [50]);
     member.elect({ remoteLeader: 'c' });
     assert.equal(await reply, 'answer');
+  });
+
+  it('reports a timeout if this member does not apply the result of the leader in time', async () => {
+    const member = new Member();
+    member.elect({ remoteLeader: 'b' });
+    answers.push({ ...ANSWER, index: member.replica.applied + 1 });
+    const reply = send(routed(member), PUT);
+    await settled();
+    assert.deepEqual(timers, [REQUEST_TIMEOUT_MS]);
+    fire[0]?.();
+    assert.equal(await reply, '14 etcdserver: request timed out');
+  });
+
+  it('returns the response of the leader when this member applies it or stops', async () => {
+    for (const stops of [false, true]) {
+      const member = new Member();
+      member.elect({ remoteLeader: 'b' });
+      const index = member.replica.applied + 1;
+      const body = new Writer().message(1, new Uint8Array()).finish();
+      answers.push({ ...ANSWER, body, index });
+      const reply = send(routed(member), PUT);
+      await settled();
+      if (stops) {
+        member.stopped = true;
+        member.applied.stop();
+      } else {
+        member.replica.applied = index;
+        member.applied.applied(index);
+      }
+      assert.doesNotMatch(await reply, /timed out/);
+    }
   });
 });
