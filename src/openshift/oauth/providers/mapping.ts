@@ -2,6 +2,7 @@
 
 import { isApiError } from '../../../api/meta/status.ts';
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { Identity, User } from '../kinds/users/types.ts';
 import type { LoginIdentity, MappingMethod } from '../types.ts';
 
@@ -17,11 +18,22 @@ export interface LoginUser {
   readonly uid: string;
 }
 
-/** Encodes text that is unsuitable for object names, because names become parts of URL paths. */
-const objectPart = (text: string): string =>
-  /^[^/%:\p{Cc}]{1,200}$/u.test(text) && text !== '.' && text !== '..'
-    ? text
-    : Buffer.from(text).toString('base64url').slice(0, 220);
+const ENCODED = 'b64.';
+const DIGEST = 'sha256.';
+const MAX_PART = 200;
+
+/**
+ * Returns the provider's ID of a user in the form for names of identities. IDs that are unsuitable for the path of a
+ * URL are encoded, and longer IDs are replaced by a digest. Different IDs have different forms, because no plain ID
+ * begins with the prefix of the encoded form or of the digest.
+ */
+function objectPart(id: string): string {
+  const isReserved = id === '.' || id === '..' || id.startsWith(ENCODED) || id.startsWith(DIGEST);
+  if (!isReserved && /^[^/%:\p{Cc}\p{Cs}]{1,200}$/u.test(id)) return id;
+  const encoded = `${ENCODED}${Buffer.from(id).toString('base64url')}`;
+  // UTF-8 cannot encode lone surrogates, which JSON.stringify escapes.
+  return encoded.length <= MAX_PART && id.isWellFormed() ? encoded : `${DIGEST}${sha256Hex(JSON.stringify(id))}`;
+}
 
 /** Finds or creates the user of a login. Rejects with MappingError if the mapping method does not allow the login. */
 export async function mapToUser(
@@ -71,7 +83,7 @@ async function provision(
   method: Exclude<MappingMethod, 'lookup'>,
 ): Promise<LoginUser> {
   const preferred = login.preferredUserName;
-  if (!/^[^/%:~\p{Cc}]{1,200}$/u.test(preferred) || preferred === '.' || preferred === '..')
+  if (!/^[^/%:~\p{Cc}\p{Cs}]{1,200}$/u.test(preferred) || preferred === '.' || preferred === '..')
     throw new MappingError(`identity ${identity}: the preferred user name cannot be the name of a user`);
   for (let attempt = 1; attempt <= MAX_GENERATED; attempt++) {
     const name = attempt === 1 ? preferred : `${preferred}${attempt}`;

@@ -180,9 +180,12 @@ export class Providers {
   }
 }
 
-/** Common name in the first component of a distinguished name; empty list if the component is not a common name. */
+/**
+ * Common name in the first component of a distinguished name. Empty list if the component is not a common name, has
+ * further attributes, or contains escaped characters: a part of a name could be the name of another group.
+ */
 const commonName = (dn: string): string[] => {
-  const [, name] = /^cn=([^,+\\]+)/i.exec(dn) ?? [];
+  const [, name] = /^cn=([^,+\\]+)(?:,|$)/i.exec(dn) ?? [];
   return name === undefined ? [] : [name.trim()];
 };
 

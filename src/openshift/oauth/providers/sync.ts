@@ -16,7 +16,7 @@ export async function syncGroups(
   groups: readonly string[],
 ): Promise<void> {
   const annotation = `oauth.openshift.io/idp.${provider}`;
-  const wanted = new Set(groups.filter((each) => /^[^/%:~\p{Cc}]{1,200}$/u.test(each)).slice(0, MAX_GROUPS));
+  const wanted = new Set(groups.filter((each) => /^[^/%:~\p{Cc}\p{Cs}]{1,200}$/u.test(each)).slice(0, MAX_GROUPS));
   for (const name of wanted) {
     const present = objects.get<Group>(GROUPS, name);
     if (present?.users?.includes(user) === true) continue;

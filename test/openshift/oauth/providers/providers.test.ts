@@ -4,11 +4,16 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose';
+import type { KubeObject } from '../../../../src/api/meta/object.ts';
+import type { LoginObjects } from '../../../../src/apiserver/server/login-port.ts';
+import { silentLog } from '../../../../src/base/log.ts';
 import { systemClock } from '../../../../src/host/process/process.ts';
 import { acceptedRedirect, safePath } from '../../../../src/openshift/oauth/authorization/redirects.ts';
 import type { IdentityProvider } from '../../../../src/openshift/oauth/index.ts';
 import { FailureLimits } from '../../../../src/openshift/oauth/login/limits.ts';
+import type { LoginPorts } from '../../../../src/openshift/oauth/port.ts';
 import { Discoveries } from '../../../../src/openshift/oauth/providers/discovery.ts';
+import { Providers } from '../../../../src/openshift/oauth/providers/providers.ts';
 import {
   authorize,
   CHALLENGING,
@@ -131,6 +136,14 @@ describe('identity providers', () => {
     });
   const claimed = (name: string) => create('User', 'users', { metadata: { name }, identities: ['other:x'] });
 
+  const identities = async (): Promise<string[]> => {
+    const { body } = await server.call<{ items: { metadata: { name: string } }[] }>(
+      'GET',
+      '/apis/user.openshift.io/v1/identities',
+    );
+    return body.items.map(({ metadata }) => metadata.name);
+  };
+
   it('maps by claim, generate, add and lookup', async () => {
     assert.equal(await whoami(server, (await login(server, 'one', 'password')).token), 'one');
     for (const name of ['two', 'gen', 'add']) assert.equal((await claimed(name)).code, 201);
@@ -222,6 +235,23 @@ describe('identity providers', () => {
     assert.equal((await server.call('GET', path, { as: null, headers: { cookie } })).code, 302, 'a rotated key');
   });
 
+  it('maps different IDs at a provider to different identities', async () => {
+    const { length: before } = (await identities()).filter((name) => name.startsWith('sso:'));
+    const long = `https://accounts.example/${'x'.repeat(240)}`;
+    const ids = ['a/b', 'YS9i', 'b64.YS9i', 'a/c', `${long}1`, `${long}2`, '\ud800', '\ud801', '..', 'auth0|7'];
+    for (const [index, sub] of ids.entries()) {
+      openId.change.claims = { sub, preferred_username: `user-${index}` };
+      const { cookie, path } = await browse('/');
+      assert.equal((await server.call('GET', path, { as: null, headers: { cookie } })).code, 302, sub);
+      const user = await server.call<{ identities: string[] }>('GET', `${users}/user-${index}`);
+      assert.equal(user.body.identities?.length, 1, `${sub}: logged in as another user`);
+    }
+    openId.change.claims = {};
+    const names = (await identities()).filter((name) => name.startsWith('sso:'));
+    assert.equal(names.length, before + ids.length);
+    for (const ordinary of ['sso:YS9i', 'sso:auth0|7']) assert.ok(names.includes(ordinary), ordinary);
+  });
+
   it("reads a provider's document only over TLS, checks its issuer, and caches it", async () => {
     let requested = 0;
     let nowMs = 0;
@@ -303,6 +333,35 @@ describe('identity providers', () => {
     const wrong = server.verifyCount() - earlier;
     await authorize(server, 'unknown', 'wrong', base);
     assert.equal(server.verifyCount() - earlier - wrong, wrong);
+  });
+});
+
+describe('groups of an LDAP server', () => {
+  it('ignores a group whose common name is only a part of the component', async () => {
+    const created: string[] = [];
+    const objects = {
+      freshen: async () => {},
+      get: () => undefined,
+      list: () => [],
+      bootstrapUser: () => undefined,
+      create: async (resource: string, object: KubeObject) => {
+        if (resource.startsWith('groups.')) created.push(object.metadata?.name ?? '');
+        return { ...object, metadata: { ...object.metadata, uid: 'u' } };
+      },
+    } as unknown as LoginObjects;
+    const memberof = ['cn=staff,ou=groups,dc=example', 'cn=admins\\2c local,dc=example', 'CN=admins+ou=x,dc=example'];
+    const entry = {
+      dn: 'uid=dev,dc=example',
+      values: new Map([
+        ['uid', ['dev']],
+        ['memberof', memberof],
+      ]),
+    };
+    const ports = { ldap: { authenticate: async () => entry } } as unknown as LoginPorts;
+    const configured = [{ name: 'ldap', ldap: { url: 'ldap://ldap.example' } }];
+    const providers = new Providers({ objects, ports, log: silentLog, configured });
+    assert.equal((await providers.checkPassword('dev', 'password'))?.name, 'dev');
+    assert.deepEqual(created, ['staff']);
   });
 });
 
