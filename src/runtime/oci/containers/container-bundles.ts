@@ -6,6 +6,7 @@ import {
   hostRootRefusal,
   isHostRootImage,
 } from '../../../api/podspec/host-root-image.ts';
+import { together } from '../../../base/concurrency/all-or-first-error.ts';
 import { ignore, isDiskFull, messageOf } from '../../../base/errors.ts';
 import { type ContainerConfig, RuntimeError } from '../../port.ts';
 import { cgroupsOf } from '../cgroups.ts';
@@ -22,7 +23,7 @@ import { withLowers } from '../spec/overlay-lowers.ts';
 import { buildSpec } from '../spec/spec.ts';
 import { MappedRoot } from '../spec/user-namespace.ts';
 import { resolveUser } from '../spec/users.ts';
-import { startMonitor } from '../streams/conmon.ts';
+import { startMonitor, type WaitingMonitor } from '../streams/conmon.ts';
 import { type ContainerTable, hasEnded } from './container-table.ts';
 import type { RuntimeContext } from './context.ts';
 import { prepareHostPrograms } from './host-programs.ts';
@@ -106,26 +107,26 @@ export class ContainerBundles {
       prepared === undefined
         ? await this.#table.directories.choose(id, sandbox.mayUseMemory === true && hostRoot)
         : this.#table.bundle(id);
-    const [logPath] = await Promise.all([
-      this.#logPath(id, join(sandbox.logDirectory, config.logPath)),
-      prepared === undefined ? mkdir(directory, { mode: 0o700 }) : undefined,
-    ]);
-    const release = await context.starts.take();
-    const monitor = startMonitor({
-      conmon: context.programs.conmon,
-      runc: runtime.runc,
-      driver: context.deps.cgroupDriver,
-      id,
-      bundle: directory,
-      exits: context.paths.exits,
-      logPath,
-      logLimitBytes: config.logLimitBytes,
-      tty: config.tty,
-      stdin: config.stdin,
-      leaveStdinOpen: config.stdin && !config.stdinOnce,
-    });
+    let release: (() => void) | undefined;
+    let monitor: WaitingMonitor | undefined;
     try {
-      const [root, namespaces, devices] = await Promise.all([
+      if (prepared === undefined) await mkdir(directory, { mode: 0o700 });
+      const logPath = await this.#logPath(id, join(sandbox.logDirectory, config.logPath));
+      release = await context.starts.take();
+      monitor = startMonitor({
+        conmon: context.programs.conmon,
+        runc: runtime.runc,
+        driver: context.deps.cgroupDriver,
+        id,
+        bundle: directory,
+        exits: context.paths.exits,
+        logPath,
+        logLimitBytes: config.logLimitBytes,
+        tty: config.tty,
+        stdin: config.stdin,
+        leaveStdinOpen: config.stdin && !config.stdinOnce,
+      });
+      const [root, namespaces, devices] = await together([
         prepared?.root ?? this.#makeRoot(id, sandbox, config),
         namespacesFor(context.paths, sandbox).then(async (own) =>
           config.pidNamespaceOf === undefined
@@ -199,8 +200,9 @@ export class ContainerBundles {
       });
       return id;
     } catch (error) {
-      release();
-      monitor.abandon();
+      release?.();
+      monitor?.abandon();
+      await prepared?.root.catch(ignore('the caller gets the first error'));
       await this.discard(id);
       throw error instanceof RuntimeError
         ? error
@@ -264,7 +266,7 @@ export class ContainerBundles {
   async #overlayRoot(id: string, imageId: string, mapped: MappedRoot | undefined): Promise<Root> {
     const directory = this.#table.bundle(id);
     const rootfs = join(directory, 'rootfs');
-    const [held] = await Promise.all([
+    const [held] = await together([
       this.#context.deps.images.hold(imageId, id),
       mkdir(rootfs, { mode: 0o755 }),
       mkdir(join(directory, 'upper'), { mode: 0o755 }),
@@ -329,7 +331,7 @@ export class ContainerBundles {
     });
     const files = hostRoot ? [] : [nameService('resolv.conf'), nameService('hostname')];
     const volumes = config.mounts.map(podMount);
-    const own = mapped === undefined ? volumes : await Promise.all(volumes.map((each) => mapped.mapVolume(each)));
+    const own = mapped === undefined ? volumes : await together(volumes.map((each) => mapped.mapVolume(each)));
     return arrange(system, mounts, files, own);
   }
 }

@@ -6,6 +6,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
+import { together } from '../../../base/concurrency/all-or-first-error.ts';
 import { ignore, isDiskFull } from '../../../base/errors.ts';
 import { MASKED_PATHS, READONLY_PATHS } from '../../../base/masked-paths.ts';
 import type { IdMapping, SandboxConfig } from '../../port.ts';
@@ -64,15 +65,15 @@ export async function setUp(
   config: SandboxConfig,
 ): Promise<void> {
   const runDirectory = join(paths.runSandboxes, id);
-  await Promise.all([mkdir(stateDirectory, { mode: 0o700 }), mkdir(runDirectory, { mode: 0o700 })]);
+  await together([mkdir(stateDirectory, { mode: 0o700 }), mkdir(runDirectory, { mode: 0o700 })]);
   const files = namespaceFiles(paths, { ...config, id });
   const shm = shmDirectory(paths, { id, hostIpc: config.hostIpc });
   const mountShm = config.hostIpc ? undefined : shmMount(shm, config.userNamespace);
   if (mountShm !== undefined) await mkdir(shm);
-  await Promise.all([
+  await together([
     config.userNamespace === undefined
       ? unshare(files, mountShm)
-      : Promise.all([pinNamespaces(pinned(files), config.userNamespace), mountShm && runCommand(...mountShm)]),
+      : together([pinNamespaces(pinned(files), config.userNamespace), mountShm && runCommand(...mountShm)]),
     writeNameService(stateDirectory, config),
     mkdir(config.logDirectory, { recursive: true, mode: 0o755 }).catch((error: unknown) => {
       if (config.mayUseMemory !== true || !isDiskFull(error)) throw error;

@@ -6,6 +6,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { together } from '../../../base/concurrency/all-or-first-error.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { IdMapping } from '../../port.ts';
 import { childEnvironment, runCommand } from '../command.ts';
@@ -53,7 +54,7 @@ export async function whyNoUserNamespaces(): Promise<string | undefined> {
 /** Creates the namespaces in one step, so that the user namespace owns the others, and pins each at its file. */
 export async function pinNamespaces(files: ReadonlyMap<string, string>, mapping: IdMapping): Promise<void> {
   await withNamespace([...files.keys()], mapping, async (pid) => {
-    await Promise.all(
+    await together(
       [...files].map(async ([kind, file]) => {
         await writeFile(file, '', { flag: 'wx', mode: 0o600 });
         await runCommand('mount', ['--bind', `/proc/${pid}/ns/${kind}`, file]);
@@ -123,7 +124,7 @@ export class MappedRoot {
   /** Mounts the layers with the container's owners; returns their paths relative to `directory`. */
   async mapLayers(layers: readonly string[]): Promise<{ readonly directory: string; readonly layers: string[] }> {
     const names = layers.map((_, index) => `l${index}`);
-    await Promise.all(
+    await together(
       layers.map(async (layer, index) => {
         const target = join(this.#directory, `l${index}`);
         await mkdir(target);
