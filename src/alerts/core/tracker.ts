@@ -66,7 +66,7 @@ export class AlertTracker {
   }
 
   /**
-   * Evaluates all rules and updates the states of alerts.
+   * Evaluates all rules and updates the states of alerts. The alerts of a rule that cannot be evaluated do not change.
    *
    * @param nowMs Monotonic time, as in the samples.
    * @param wallMs Wall-clock time, for the times in alerts.
@@ -100,7 +100,8 @@ export class AlertTracker {
       }
     }
     for (const [key, active] of this.#active) {
-      if (present.has(key)) continue;
+      // An evaluation that failed does not show that the condition has ended, so the alerts keep their states.
+      if (present.has(key) || problems.has(active.rule.name)) continue;
       this.#active.delete(key);
       if (active.isFiring) transitions.push({ to: 'resolved', alert: alertOf(active, nowMs, wallMs) });
     }

@@ -89,6 +89,29 @@ describe('states of alerts', () => {
     );
   });
 
+  it('states of alerts do not change while their rule cannot be evaluated', () => {
+    const rules = [rule('a > on (x) b', '1m')];
+    const samples = new SampleStore(
+      rules.map(({ expression }) => expression),
+      10,
+    );
+    const tracker = new AlertTracker(rules);
+    const step = (now: number, value: number, instances: readonly string[]) => {
+      const right = instances.map((i) => ({ metric: 'b', labels: new Map([...x, ['i', i]]), value: 0 }));
+      samples.record('t', now, [{ metric: 'a', labels: x, value }, ...right]);
+      const { transitions, problems } = tracker.update(samples, now, now);
+      return [tracker.alerts(now, now)[0]?.state, transitions.map(({ to }) => to).join(), problems.size];
+    };
+    const x = new Map([['x', '1']]);
+    assert.deepEqual(step(0, 1, ['1']), ['pending', '', 0]);
+    // Two series on the right side match the series on the left side, which is an error.
+    assert.deepEqual(step(30_000, 1, ['1', '2']), ['pending', '', 1]);
+    assert.deepEqual(step(60_000, 1, ['1']), ['firing', 'firing', 0]);
+    assert.deepEqual(step(90_000, 1, ['1', '2']), ['firing', '', 1]);
+    assert.deepEqual(step(120_000, 1, ['1']), ['firing', '', 0]);
+    assert.deepEqual(step(150_000, 0, ['1']), [undefined, 'resolved', 0]);
+  });
+
   it('states of alerts are bounded in number', () => {
     const rules = [rule('a > 0')];
     const samples = new SampleStore(
