@@ -80,7 +80,7 @@ export function storeAdmitted<T>(
 }
 
 async function storeReserved<T>(
-  reservations: readonly Reservation[],
+  reservations: Reservation[],
   store: () => Promise<T>,
   isStored: (result: T) => boolean,
 ): Promise<T> {
@@ -90,11 +90,16 @@ async function storeReserved<T>(
     stored = isStored(result);
     return result;
   } finally {
-    for (const reservation of reservations) {
+    for (const reservation of reservations.splice(0)) {
       if (stored) reservation.used();
       else await reservation.refund();
     }
   }
+}
+
+/** Refunds the reservations of a request that failed before its object was stored. */
+export async function refundReservations({ reservations = [] }: AdmissionRequest): Promise<void> {
+  for (const reservation of reservations.splice(0)) await reservation.refund();
 }
 
 /** Adds an annotation to the audit event. `level`: lowest audit level at which the annotation is recorded. */

@@ -2,6 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { clusterTotals, holdsFor } from '../../../src/api/quota/cluster.ts';
+import type { Clock } from '../../../src/base/clock.ts';
+import { systemClock } from '../../../src/host/process/process.ts';
+import { createMemoryStore, type MemoryStore } from '../../conformance/memory-store.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 const QUOTA = {
@@ -64,6 +67,44 @@ describe('cluster resource quotas', { concurrency: false }, () => {
     assert.equal(code, 422);
     assert.match(text, /must restrict the selected projects/);
   });
+});
+
+test('cluster resource quotas hold while the store is slow, and waiting requests time out', async () => {
+  const store = createMemoryStore();
+  let hold: Promise<void> | undefined;
+  const slow: MemoryStore = {
+    ...store,
+    commit: async (commit) => {
+      if (commit.puts?.some(({ key }) => key.includes('/configmaps/')) === true) await hold;
+      return store.commit(commit);
+    },
+  };
+  const QUOTA_MS = 10_000;
+  const clock: Clock = {
+    ...systemClock,
+    setTimer: (delayMs, callback) => systemClock.setTimer(delayMs === QUOTA_MS ? 300 : delayMs, callback),
+  };
+  const server = await startServer({ store: slow, clock });
+  try {
+    await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'a', labels: { team: 'blue' } } } });
+    await server.call('POST', '/apis/quota.openshift.io/v1/clusterresourcequotas', { body: QUOTA });
+    const create = (name: string) =>
+      server.call<{ message: string }>('POST', '/api/v1/namespaces/a/configmaps', { body: { metadata: { name } } });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    hold = promise;
+    const pending = [0, 1, 2, 3, 4, 5].map((index) => create(`m${index}`));
+    await new Promise((done) => setTimeout(done, 1_000));
+    resolve();
+    const answers = await Promise.all(pending);
+    assert.deepEqual(answers.map(({ code }) => code).sort(), [201, 500, 500, 500, 500, 500]);
+    for (const { code, body } of answers)
+      if (code === 500) assert.equal(body.message, 'Internal error occurred: resource quota evaluation timed out');
+    // Requests that timed out do not block later ones.
+    const later = await Promise.all([6, 7, 8].map((index) => create(`m${index}`)));
+    assert.deepEqual(later.map(({ code }) => code).sort(), [201, 201, 403]);
+  } finally {
+    await server.stop();
+  }
 });
 
 test('cluster resource quotas count the total of all projects and of each project', () => {

@@ -20,6 +20,7 @@ import type { WatchCache } from '../../watch-cache/watch-cache.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import { forbid, forbidWithoutName } from '../subject.ts';
 
+/** Maximum time that a request waits for the previous requests. */
 const TIMEOUT_MS = 10_000;
 
 export interface ClusterQuotaDeps {
@@ -46,20 +47,25 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
   /** Settles when the previous request has been stored or abandoned. */
   let last: Promise<void> = Promise.resolve();
 
-  /** Waits for the previous request. Resolves with the function that releases the next request. */
+  /**
+   * Waits for the previous requests. Resolves with the function that ends the turn of this request. Throws an ApiError
+   * if the turn does not begin within TIMEOUT_MS. A turn has no time limit, because the next request must see the usage
+   * of an object whose write is slow.
+   */
   async function turn(): Promise<() => void> {
-    let release = (): void => {};
     const before = last;
-    const mine = new Promise<void>((resolve) => {
-      const timer = clock.setTimer(TIMEOUT_MS, resolve);
-      release = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
+    const { promise: mine, resolve: release } = Promise.withResolvers<void>();
     last = before.then(() => mine);
-    await before;
-    return release;
+    const isLate = await new Promise<boolean>((resolve) => {
+      const timer = clock.setTimer(TIMEOUT_MS, () => resolve(true));
+      void before.then(() => {
+        timer.cancel();
+        resolve(false);
+      });
+    });
+    if (!isLate) return release;
+    release();
+    throw new ApiError('InternalError', 'Internal error occurred: resource quota evaluation timed out');
   }
 
   function stateOf(quota: ClusterResourceQuota, kind: GroupResource): QuotaState {
@@ -96,8 +102,6 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
       });
     } catch (error) {
       release();
-      // The object will not be stored, so its reservations in the namespace's quotas are refunded.
-      for (const reservation of request.reservations?.splice(0) ?? []) await reservation.refund();
       if (error instanceof ApiError) throw error;
       throw new ApiError('InternalError', 'Internal error occurred: cluster resource quota evaluation failed');
     }

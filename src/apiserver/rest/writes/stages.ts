@@ -7,7 +7,7 @@ import { type FieldError, failuresOf, invalid } from '../../../api/meta/field-er
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import type { AdmissionRequest } from '../../pipeline/admission.ts';
+import { type AdmissionRequest, refundReservations } from '../../pipeline/admission.ts';
 import type { Allocator } from '../../pipeline/allocator.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
 import { isLarge, runSteps, yieldEventLoop } from '../../server/event-loop.ts';
@@ -49,14 +49,22 @@ export abstract class ValidatedWrite implements Write {
 /** One step of a write. Asynchronous only if it has to wait. Throws or rejects with an ApiError. */
 export type Stage<W extends Write> = (write: W) => void | Promise<void>;
 
-/** Runs the stages in order. A large write yields between stages; a small write awaits only asynchronous stages. */
+/**
+ * Runs the stages in order. A large write yields between stages; a small write awaits only asynchronous stages. If a
+ * stage fails, the reservations of the write are refunded.
+ */
 export async function runStages<W extends Write>(stages: readonly Stage<W>[], write: W): Promise<void> {
   let isFirst = true;
-  for (const stage of stages) {
-    if (write.large && !isFirst) await yieldEventLoop();
-    isFirst = false;
-    const pending = stage(write);
-    if (pending !== undefined) await pending;
+  try {
+    for (const stage of stages) {
+      if (write.large && !isFirst) await yieldEventLoop();
+      isFirst = false;
+      const pending = stage(write);
+      if (pending !== undefined) await pending;
+    }
+  } catch (error) {
+    if (write.admission !== undefined) await refundReservations(write.admission);
+    throw error;
   }
 }
 
