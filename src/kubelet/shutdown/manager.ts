@@ -85,8 +85,8 @@ export class ShutdownManager {
     try {
       await this.#allow(login, 1_000 * periods.reduce((sum, { seconds }) => sum + seconds, 0));
       const signals = await login.follow((begins) => void this.#hear(login, begins));
-      await this.#takeLock(login);
       this.#signals = signals;
+      await this.#takeLock(login);
       if (this.#stopped) {
         this.stop();
         return;
@@ -99,6 +99,8 @@ export class ShutdownManager {
       if (message !== this.#complained) log.warn('node shutdown manager not started', { error: message });
       this.#complained = message;
     }
+    this.#signals?.close();
+    this.#signals = undefined;
     this.#unlock();
     if (this.#stopped) return;
     this.#timer = clock.setTimer(RECONNECT_MS, () => void this.#connect(login));
