@@ -15,6 +15,8 @@ export interface ProxySettings {
    * Interval in milliseconds between reads of the bundle, which changes when authorities are replaced. Default 30,000.
    */
   readonly clusterCaPeriodMs?: number;
+  /** Maximum number of client connections, and of requests in progress. Default 20,000. */
+  readonly maxConnections?: number;
 }
 
 export interface RoutingProxy {

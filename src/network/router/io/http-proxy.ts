@@ -19,6 +19,7 @@ import { cookieOf, type Forwarding, forwarded, type RawHeaders, returned } from 
 import { forwardHttp2 } from './http2-upstream.ts';
 import { hasServers, type IdleBackends } from './idle.ts';
 import type { RouteMetrics } from './metrics.ts';
+import type { Shares } from './shares.ts';
 import type { Upstreams } from './upstream.ts';
 
 /** Maximum number of servers that are tried for one request. */
@@ -29,6 +30,8 @@ export interface ProxyParts {
   readonly metrics: RouteMetrics;
   readonly upstreams: Upstreams;
   readonly idle: IdleBackends;
+  /** Requests in progress, by the namespace of their route. */
+  readonly requests: Shares;
   readonly log: Log;
   readonly accessLog: boolean;
   readonly ports: { readonly http: number; readonly https: number };
@@ -65,6 +68,15 @@ export class HttpProxy {
       answer(response, 400, isHttp2(request) ? [] : ['Connection', 'close']);
       return;
     }
+    const { requests } = this.#parts;
+    const { namespace } = exchange.backend;
+    // Slow servers of one namespace could otherwise hold the sockets of the router.
+    if (!requests.acquire(namespace)) {
+      this.#parts.metrics.responded(exchange.backend, 503);
+      answer(response, 503, this.#closing(exchange, body.hasBody));
+      return;
+    }
+    response.once('close', () => requests.release(namespace));
     if (this.#parts.accessLog) this.#logWhenDone(exchange, response);
     this.#attempt({ ...exchange, response }, body);
   }
@@ -300,7 +312,7 @@ export class HttpProxy {
    * Headers that close the client's connection after a request whose body was not read, because the connection is
    * unusable.
    */
-  #closing({ request }: Exchange, hasBody: boolean): RawHeaders {
+  #closing({ request }: Pick<Exchange, 'request'>, hasBody: boolean): RawHeaders {
     return hasBody && !isHttp2(request) ? ['Connection', 'close'] : [];
   }
 

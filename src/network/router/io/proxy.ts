@@ -8,7 +8,7 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
-import { peerAddress } from '../../../base/addresses/addresses.ts';
+import { peerAddress, peerNetwork } from '../../../base/addresses/addresses.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Backend, Balancing, Certificate, RoutingView } from '../core/port.ts';
@@ -22,6 +22,7 @@ import { RetriedListener } from './listeners.ts';
 import { RouteMetrics } from './metrics.ts';
 import { HEADER_TIMEOUT_MS, PendingConnections } from './pending.ts';
 import { MAX_PROXY_HEADER_BYTES, readProxyHeader } from './proxy-header.ts';
+import { Shares } from './shares.ts';
 import { passThrough } from './splice.ts';
 import { upgrade } from './upgrade.ts';
 import { Upstreams } from './upstream.ts';
@@ -32,6 +33,8 @@ const MAX_HEADER_BYTES = 32 * 1024;
 const CHECK_MS = 2_000;
 const CLUSTER_CA_PERIOD_MS = 30_000;
 const MAX_STREAMS = 100;
+/** Each connection with TLS takes up to 100 kB of memory. */
+const MAX_CONNECTIONS = 20_000;
 /** The fatal TLS alert unrecognized_name. Source: RFC 8446 §6, RFC 6066 §3. */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 const EMPTY: RoutingView = {
@@ -55,6 +58,7 @@ class NodeProxy implements RoutingProxy {
   readonly #upstreams = new Upstreams();
   readonly #contexts = new SecureContexts();
   readonly #pending = new PendingConnections(() => performance.now());
+  readonly #connections: Shares;
   readonly #sources = new WeakMap<Socket, string>();
   readonly #plain: HttpServer;
   readonly #secure: Http2SecureServer;
@@ -73,11 +77,13 @@ class NodeProxy implements RoutingProxy {
     this.#settings = settings;
     this.#idle = new IdleBackends(needPods, () => performance.now());
     this.#log = log;
+    this.#connections = new Shares(settings.maxConnections ?? MAX_CONNECTIONS);
     this.#parts = {
       balancing,
       metrics: this.#metrics,
       upstreams: this.#upstreams,
       idle: this.#idle,
+      requests: new Shares(settings.maxConnections ?? MAX_CONNECTIONS),
       log,
       accessLog: settings.accessLog,
       ports: { http: settings.httpPort, https: settings.httpsPort },
@@ -142,7 +148,7 @@ class NodeProxy implements RoutingProxy {
   }
 
   metrics(): string {
-    return this.#metrics.render(this.#pending.size, this.#pending.refused, this.#view.size);
+    return this.#metrics.render(this.#pending.size, this.#pending.refused + this.#connections.refused, this.#view.size);
   }
 
   async stop(): Promise<void> {
@@ -196,7 +202,7 @@ class NodeProxy implements RoutingProxy {
     socket.on('error', () => socket.destroy());
     if (!this.#settings.proxyProtocol) {
       this.#sources.set(socket, address);
-      if (this.#pending.add(socket, address)) next();
+      if (this.#admit(socket, address)) next();
       return;
     }
     // The socket's remote address is that of the load balancer. Limits per source apply to the clients behind the load
@@ -207,10 +213,21 @@ class NodeProxy implements RoutingProxy {
       clearTimeout(timer);
       const client = source ?? address;
       this.#sources.set(socket, client);
-      if (!this.#pending.add(socket, client)) return;
+      if (!this.#admit(socket, client)) return;
       if (bytes.length > length) socket.unshift(bytes.subarray(length));
       next();
     });
+  }
+
+  /** Returns false, and destroys the socket, if the client has too many connections. */
+  #admit(socket: Socket, address: string): boolean {
+    const source = peerNetwork(address);
+    if (!this.#connections.acquire(source)) {
+      socket.destroy();
+      return false;
+    }
+    socket.once('close', () => this.#connections.release(source));
+    return this.#pending.add(socket, address);
   }
 
   #readHello(socket: Socket): void {

@@ -65,6 +65,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     closing.push(server);
     return (server.address() as AddressInfo).port;
   };
+  let view: RoutingTable;
   const use = ({ routes, servers, idled = [] }: Given): void => {
     const { table, rejected } = planRouting({
       routes,
@@ -87,6 +88,7 @@ describe('proxy', { timeout: 60_000 }, () => {
       policy: { domain: 'apps.lab', wildcardRoutes: true },
     });
     assert.deepEqual([...rejected], []);
+    view = table;
     proxy.swap(table);
   };
   /** Sends raw bytes; resolves with everything received until the server closes or `until` matches. */
@@ -515,5 +517,71 @@ describe('proxy', { timeout: 60_000 }, () => {
     for (const socket of slow) socket.destroy();
     await new Promise((resolve) => setTimeout(resolve, 100));
     assert.match(await get('web.apps.test'), /^HTTP\/1\.1 200 /);
+  });
+
+  test('limits connections in total and of one source, and requests of one namespace', async () => {
+    let held = 0;
+    const slow = createHttp(() => held++);
+    use({
+      routes: [route('slow', { tls: { termination: 'edge' } }), route('web', {})],
+      servers: { slow: { port: await listen(slow) }, web: { port: await echo() } },
+    });
+    const [limited, limitedSecure] = [await freePort(), await freePort()];
+    const small = proxyFactory(silent, '127.0.0.1').create(
+      {
+        ...{
+          httpPort: limited,
+          httpsPort: limitedSecure,
+          statsPort: undefined,
+          proxyProtocol: false,
+          accessLog: false,
+        },
+        ...{ clusterCa: async () => clusterCa, maxConnections: 40 },
+      },
+      new Balancer(Math.random),
+      () => {},
+    );
+    small.useDefaultCertificate({ certificate: defaultPair.certPem, key: defaultPair.keyPem });
+    small.swap(view);
+    await small.start();
+    const sockets = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const socket = connect(limited, '127.0.0.1');
+        socket.on('error', () => {});
+        await once(socket, 'connect');
+        socket.write('GET / HTTP/1.1\r\nHost: web.apps.test\r\n\r\n');
+        return socket;
+      }),
+    );
+    const open = (): number => sockets.filter(({ readyState, closed }) => readyState === 'open' && !closed).length;
+    for (let tries = 0; open() > 20 && tries < 50; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(open(), 20);
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.match(
+      await raw('GET / HTTP/1.1\r\nHost: web.apps.test\r\nConnection: close\r\n\r\n', undefined, limited),
+      /^HTTP\/1\.1 200 /,
+    );
+    // One connection of HTTP/2 carries many requests.
+    const session = connectHttp2(`https://127.0.0.1:${limitedSecure}`, {
+      ca: ca.certPem,
+      servername: 'slow.apps.test',
+    });
+    const statuses: number[] = [];
+    const streams = Array.from({ length: 30 }, () => {
+      const stream = session.request({ ':path': '/', ':authority': 'slow.apps.test' });
+      stream.on('response', (headers) => statuses.push(Number(headers[':status'])));
+      stream.on('error', () => {});
+      return stream;
+    });
+    for (let tries = 0; statuses.length < 10 && tries < 50; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.deepEqual(statuses, new Array(10).fill(503));
+    for (let tries = 0; held < 20 && tries < 50; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(held, 20);
+    for (const stream of streams) stream.close();
+    session.destroy();
+    slow.closeAllConnections();
+    await small.stop();
   });
 });
