@@ -6,6 +6,7 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
+import { messageOf } from '../../base/errors.ts';
 import { MetricsText } from '../../base/metrics-text.ts';
 import { timestamp } from '../../base/times.ts';
 import type { ContainerStats, ContainerStatus } from '../../runtime/port.ts';
@@ -21,7 +22,7 @@ import { cadvisorText } from './cadvisor.ts';
 
 type StatsServices = Pick<
   PodServices,
-  'cgroups' | 'clock' | 'directories' | 'host' | 'runtime' | 'settings' | 'trees' | 'view'
+  'cgroups' | 'clock' | 'directories' | 'host' | 'log' | 'runtime' | 'settings' | 'trees' | 'view'
 >;
 
 export interface PodStats {
@@ -272,7 +273,7 @@ export class StatsProvider {
     const running = services.view.get(worker.uid).containers.filter((status) => status.state === 'running');
     const [usage, containers] = await Promise.all([
       services.cgroups.usage(podPath(root, qosClassOf(worker.pod), worker.uid)),
-      Promise.all(running.map(async (status) => ({ status, stats: await services.runtime.containerStats(status.id) }))),
+      Promise.all(running.map(async (status) => ({ status, stats: await this.containerStats(status.id) }))),
     ]);
     return {
       pod: worker.pod,
@@ -281,6 +282,15 @@ export class StatsProvider {
       address: worker.status.podIP,
       containers: containers.flatMap(({ status, stats }) => (stats === undefined ? [] : [{ status, stats }])),
     };
+  }
+
+  /** Returns undefined on failure, because the container may have ended or been removed since the last listing. */
+  private containerStats(id: string): Promise<ContainerStats | undefined> {
+    const { runtime, log } = this.services;
+    return runtime.containerStats(id).catch((error: unknown) => {
+      log.v(2, 'container not measured', { container: id, error: messageOf(error) });
+      return undefined;
+    });
   }
 }
 
