@@ -201,7 +201,9 @@ class HttpRegistryClient implements RegistryClient {
   }
 
   async #rejection(response: Dispatcher.ResponseData, url: string): Promise<RuntimeError> {
-    const detail = await this.#readAll(response.body, 16 * 1024).then(registryMessage, () => '');
+    const detail = await this.#readAll(response.body, 16 * 1024)
+      .then(registryMessage)
+      .catch(() => '');
     const { statusCode } = response;
     const why = `${new URL(url).host} answered ${statusCode}${detail === '' ? '' : `: ${detail}`}`;
     if (statusCode === 404) return this.#failed('image-not-found', why);

@@ -90,7 +90,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
       );
       return undefined;
     }
-    const match = /^\/v2\/([a-z/-]+)\/(manifests|blobs)\/(.+)$/.exec(url.pathname);
+    const match = /^\/v2\/([a-z0-9/-]+)\/(manifests|blobs)\/(.+)$/.exec(url.pathname);
     const [, name = '', kind = '', reference = ''] = match ?? [];
     if (name.startsWith('token/')) {
       const expected = `Bearer for repository:${name}:pull at lab`;
@@ -104,6 +104,11 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
       return fail(401, 'UNAUTHORIZED', { 'www-authenticate': 'Basic realm="lab"' });
     }
     if (name === 'forbidden') return fail(403, 'DENIED');
+    if (name.startsWith('page/')) {
+      response.writeHead(Number(name.slice('page/'.length)), { 'content-type': 'text/html' });
+      response.end('<html>An error page of a proxy</html>');
+      return undefined;
+    }
     if (name === 'busy') return fail(503, 'UNAVAILABLE');
     if (name === 'endless') {
       response.writeHead(302, { location: url.pathname });
@@ -218,6 +223,10 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
   const failures: Readonly<Record<string, readonly [string, RegExp]>> = {
     'missing:2': ['image-not-found', /MANIFEST_UNKNOWN/],
     'forbidden:1': ['image-pull-denied', /about DENIED/],
+    'page/401:1': ['image-pull-denied', /unknown authentication/],
+    'page/403:1': ['image-pull-denied', /answered 403$/],
+    'page/404:1': ['image-not-found', /answered 404$/],
+    'page/502:1': ['image-pull', /answered 502$/],
     'busy:1': ['image-pull', /503/],
     'endless:1': ['image-pull', /redirects/],
     'downgrade:1': ['image-pull', /refused redirect to ftp:/],
