@@ -42,6 +42,8 @@ const run = promisify(execFile);
 /** Time limit for saving the store. It suffices for some gigabytes on a slow disk. */
 const SAVE_MS = 600_000;
 const LEVEL_MS = 10_000;
+/** Limit for an import, between its first file and the announcement of the release. */
+const IMPORT_MS = 3_600_000;
 
 export interface UpdatedHost {
   readonly settings: Settings;
@@ -158,7 +160,7 @@ function releaseFiles({ paths }: Settings, api: OpenedClient, informers: Informe
   return {
     pathOf: (sha256) => store.pathOf(sha256),
     fetch: (file) => download(file, { store, ...masters }),
-    retain: (digests) => store.retain(digests),
+    retain: (digests, withdrawn) => store.retain(digests, withdrawn, clock.nowMs() - IMPORT_MS),
   };
 }
 

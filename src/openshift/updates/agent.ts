@@ -15,6 +15,7 @@ import { semanticEqual } from '../../api/meta/equality.ts';
 import { announcementOf, RELEASE_LABEL, RELEASE_NAMESPACE } from '../../api/releases/announcement.ts';
 import {
   type Architecture,
+  parseManifest,
   type ReleaseFile,
   type ReleaseManifest,
   storeLevelOf,
@@ -66,6 +67,8 @@ const POLL_MS = 1_000;
 const RETRY_MS = 5_000;
 /** Number of failed fetches after which a failure is reported. */
 const MAX_FETCHES = 5;
+/** Longest pause between attempts to keep the files of releases. */
+const MAX_KEEP_RETRY_MS = 300_000;
 
 export class UpdateAgent {
   readonly #deps: UpdateAgentDeps;
@@ -80,6 +83,12 @@ export class UpdateAgent {
   #fetches = { id: '', count: 0 };
   /** Start of the period in which all probes pass without a restart of a component. */
   #healthy: { readonly sinceMs: number; readonly runs: string } | undefined;
+  /** Monotonic time at which the pending timer is due. */
+  #dueMs = 0;
+  /** Failed attempts in a row to keep the files of releases, and the monotonic time of the next attempt. */
+  #keeping = { failures: 0, afterMs: 0 };
+  /** Digests of the files of all releases that were announced since the start of this process. */
+  readonly #announced = new Set<string>();
 
   constructor(deps: UpdateAgentDeps) {
     this.#deps = deps;
@@ -91,9 +100,13 @@ export class UpdateAgent {
   }
 
   start(): void {
-    const wake = (): void => this.#wake(0);
+    const wake = (): void => this.#wake();
+    const onRelease = (): void => {
+      this.#keeping = { failures: 0, afterMs: 0 };
+      this.#wake();
+    };
     this.#node.onChange({ added: wake, updated: wake });
-    this.#releases.onChange({ added: wake, updated: wake, deleted: wake });
+    this.#releases.onChange({ added: onRelease, updated: onRelease, deleted: onRelease });
     this.#node.start();
     this.#releases.start();
     // A trial continues even if no API server responds.
@@ -111,19 +124,20 @@ export class UpdateAgent {
     await this.#running;
   }
 
-  #wake(delayMs: number): void {
+  #wake(): void {
     if (this.#stopped || this.#restarting) return;
     if (this.#running !== undefined) {
       this.#again = true;
       return;
     }
     this.#timer?.cancel();
-    this.#timer = this.#deps.clock.setTimer(delayMs, () => {
+    this.#timer = this.#deps.clock.setTimer(0, () => {
+      this.#timer = undefined;
       this.#running = this.#run().finally(() => {
         this.#running = undefined;
         if (this.#again) {
           this.#again = false;
-          this.#wake(0);
+          this.#wake();
         }
       });
     });
@@ -132,15 +146,24 @@ export class UpdateAgent {
   async #run(): Promise<void> {
     try {
       await this.#step();
-      if (this.#deps.keepsReleases && this.#releases.hasListed) await this.#keepReleases();
     } catch (error) {
       this.#deps.log.warn('update step failed; retrying', { error: messageOf(error) });
       this.#later(RETRY_MS);
     }
+    if (this.#deps.keepsReleases && this.#releases.hasListed) await this.#keepReleasesWhenDue();
   }
 
+  /** Wakes the agent after this time, or earlier if it is due earlier. */
   #later(delayMs: number): void {
-    this.#timer = this.#deps.clock.setTimer(delayMs, () => this.#wake(0));
+    const { clock } = this.#deps;
+    const dueMs = clock.monotonicMs() + delayMs;
+    if (this.#timer !== undefined && this.#dueMs <= dueMs) return;
+    this.#timer?.cancel();
+    this.#dueMs = dueMs;
+    this.#timer = clock.setTimer(delayMs, () => {
+      this.#timer = undefined;
+      this.#wake();
+    });
   }
 
   async #step(): Promise<void> {
@@ -304,19 +327,46 @@ export class UpdateAgent {
     return file;
   }
 
-  /** Fetches files of announced releases from another master and removes files that belong to no release. */
+  /** Keeps the files of releases. After a failure the next attempt follows with exponential back-off. */
+  async #keepReleasesWhenDue(): Promise<void> {
+    const { clock, log } = this.#deps;
+    const waitMs = this.#keeping.afterMs - clock.monotonicMs();
+    if (waitMs > 0) return this.#later(waitMs);
+    try {
+      await this.#keepReleases();
+      this.#keeping = { failures: 0, afterMs: 0 };
+    } catch (error) {
+      const delayMs = Math.min(RETRY_MS * 2 ** this.#keeping.failures, MAX_KEEP_RETRY_MS);
+      this.#keeping = { failures: this.#keeping.failures + 1, afterMs: clock.monotonicMs() + delayMs };
+      log.warn('release file not fetched; retrying', { seconds: delayMs / 1000, error: messageOf(error) });
+      this.#later(delayMs);
+    }
+  }
+
+  /**
+   * Fetches files of announced releases from another master and removes files that belong to no release. Files of a
+   * release that is not trusted are kept: after a start, its key may not have been read yet.
+   */
   async #keepReleases(): Promise<void> {
     const { files, verify, log } = this.#deps;
-    const wanted = this.#releases.list().flatMap((map) => {
-      const release = verify(announcementOf(map));
+    const announcements = this.#releases.list().map(announcementOf);
+    const trusted = announcements.flatMap((announcement) => {
+      const release = verify(announcement);
       return 'manifest' in release ? release.manifest.files : [];
     });
-    for (const file of wanted) {
+    for (const file of trusted) {
       if ((await files.pathOf(file.sha256)) !== undefined) continue;
       await files.fetch(file);
       log.info('release file fetched', { name: file.name, sha256: file.sha256 });
     }
-    await files.retain(wanted.map(({ sha256 }) => sha256));
+    const manifests = announcements.map(({ text }) => parseManifest(text));
+    // The files of a manifest that this release cannot parse are not known.
+    if (manifests.some((manifest) => typeof manifest === 'string')) return;
+    const kept = manifests.flatMap((manifest) =>
+      typeof manifest === 'string' ? [] : manifest.files.map(({ sha256 }) => sha256),
+    );
+    for (const digest of kept) this.#announced.add(digest);
+    await files.retain(kept, this.#announced);
   }
 
   async #report(node: Node | undefined, update: HostUpdate): Promise<void> {

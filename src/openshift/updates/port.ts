@@ -37,6 +37,9 @@ export interface ReleaseFiles {
    * error.
    */
   fetch(file: Pick<ReleaseFile, 'sha256' | 'size'>): Promise<string>;
-  /** Removes all other files. */
-  retain(digests: readonly string[]): Promise<void>;
+  /**
+   * Removes all other files. A file that is not in `withdrawn`, the digests of releases that were announced before, is
+   * removed only after an hour, because it may belong to an import in progress.
+   */
+  retain(digests: readonly string[], withdrawn: ReadonlySet<string>): Promise<void>;
 }

@@ -22,6 +22,7 @@ import { systemClock as clock, systemRandom as random } from '../../../src/host/
 import { UpdateAgent } from '../../../src/openshift/updates/agent.ts';
 import { createExecutables, createVerifier } from '../../../src/openshift/updates/io/index.ts';
 import { signatureOf } from '../../../src/openshift/updates/io/keys.ts';
+import type { ReleaseFiles } from '../../../src/openshift/updates/port.ts';
 import { sha256Hex } from '../../../src/wire/digest.ts';
 import { startServer, type TestServer } from '../../apiserver/harness.ts';
 
@@ -70,7 +71,10 @@ const saved: string[] = [];
 let storeLevel = 1;
 
 /** Host process of this version. `restarted` resolves when its restart is requested. */
-function hostProcess(running: string): { readonly restarted: Promise<void>; stop(): Promise<void> } {
+function hostProcess(
+  running: string,
+  files: Partial<ReleaseFiles> = {},
+): { readonly restarted: Promise<void>; stop(): Promise<void> } {
   const informers = createInformerFactory({ client: own, log: silentLog, clock, random });
   const restart = Promise.withResolvers<void>();
   const agent = new UpdateAgent({
@@ -78,7 +82,7 @@ function hostProcess(running: string): { readonly restarted: Promise<void>; stop
       nodeName: NODE,
       running,
       architecture: 'x64',
-      keepsReleases: false,
+      keepsReleases: files.retain !== undefined,
       timeoutMs: 60_000,
       client: own,
       informers,
@@ -97,6 +101,7 @@ function hostProcess(running: string): { readonly restarted: Promise<void>; stop
         return join(root, 'blob');
       },
       retain: async () => {},
+      ...files,
     },
     verify: createVerifier(() => keys),
     fault: () => '',
@@ -121,7 +126,7 @@ function hostProcess(running: string): { readonly restarted: Promise<void>; stop
   };
 }
 
-const keys = [publicKey];
+let keys = [publicKey];
 const want = (id: string, version: string, change: object = {}): Promise<Node> => {
   const wanted = { id, version, manifest: sha256Hex(text), ...change };
   const annotations = { [WANTED_ANNOTATION]: JSON.stringify(wanted) };
@@ -258,5 +263,31 @@ test('releases the store snapshot after a rollback once the host is healthy', {
     await new Promise((resolve) => setTimeout(resolve, 100));
   const kept = { ...record, id: '5-back', to: '0.9.8', phase: 'done', message: '', timeoutMs: 0 };
   assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), kept);
+  await host.stop();
+});
+
+test('keeps the files of announced releases while their keys are not read yet, and backs off from failed fetches', {
+  timeout: 60_000,
+}, async () => {
+  keys = [];
+  const retained: (readonly string[])[] = [];
+  const fetched: number[] = [];
+  const host = hostProcess('0.9.8', {
+    retain: async (digests) => void retained.push(digests),
+    fetch: async () => {
+      fetched.push(fast.monotonicMs());
+      throw new Error('HTTP 404');
+    },
+  });
+  for (let round = 0; round < 100 && retained.length === 0; round++)
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual(retained[0], [sha256]);
+  assert.deepEqual(fetched, []);
+  keys = [publicKey];
+  for (let change = 0; change < 30; change++) {
+    await want('keep', '0.9.8', { change });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.ok(fetched.length >= 1 && fetched.length <= 6, `${fetched.length} fetches in 90 s of the agent's clock`);
   await host.stop();
 });

@@ -189,13 +189,15 @@ export class Version {
     return nodes.map((node) => {
       const { name = '', labels = {}, creationTimestamp = '' } = node.metadata ?? {};
       const fact = facts.hosts.find((each) => each.name === name);
-      const fault = faultOf(node, fact?.ageMs ?? Number.POSITIVE_INFINITY);
+      const ageMs = fact?.ageMs ?? Number.POSITIVE_INFINITY;
+      const fault = faultOf(node, ageMs);
       const wanted = wantedUpdateOf(node);
       return {
         name,
         master: fact?.master === true,
         leadsStore: name === leader,
         healthy: fault === '',
+        silent: ageMs > FRESH_MS,
         fault,
         version: hostReportOf(node)?.version ?? '',
         zone: labels[ZONE] ?? '',

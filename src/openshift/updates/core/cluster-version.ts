@@ -74,7 +74,8 @@ export function planVersion(input: VersionInput): VersionPlan {
   const current = currentVersion(input);
   const refused = refusal(input, current);
   const target = refused === undefined ? targetOf(input, generation, current) : undefined;
-  const step = target === undefined ? undefined : planRollout(hostsOf(input, target), target.wanted);
+  const step =
+    target === undefined ? undefined : planRollout(hostsOf(input, target), target.wanted, ignoresFaults(input, target));
   const givenUp =
     step?.step === 'failed' && target !== undefined && !target.back
       ? { generation, version: target.wanted.version, message: `host ${step.host}: ${step.message}` }
@@ -145,6 +146,10 @@ function hostsOf(input: VersionInput, { wanted, back }: Target): readonly Rollou
   if (back || !isSettled(input, wanted.version)) return input.hosts;
   return input.hosts.filter(({ version }) => compareReleases(version, wanted.version) <= 0);
 }
+
+/** A return to a former release and a forced update also proceed while the present release makes hosts unhealthy. */
+const ignoresFaults = ({ object }: VersionInput, { back }: Target): boolean =>
+  back || object.spec?.desiredUpdate?.force === true;
 
 function targetOf(input: VersionInput, generation: number, current: string): Target | undefined {
   const version = wantedVersion(input);

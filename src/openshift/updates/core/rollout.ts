@@ -10,6 +10,8 @@ export interface RolloutHost {
   readonly leadsStore: boolean;
   /** The Node is Ready, the report is recent, and no probe fails. */
   readonly healthy: boolean;
+  /** Whether the host has not reported recently, so that it may be without power or network. */
+  readonly silent: boolean;
   /** Reason why the host is not healthy. */
   readonly fault: string;
   /** Version of the running host process; empty if unknown. */
@@ -34,7 +36,12 @@ export type RolloutStep =
 /** A host that has not reported an end of its update after this time has failed. */
 export const HOST_DEADLINE_MS = 600_000;
 
-export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate): RolloutStep {
+/**
+ * Returns the next step of a rollout. `ignoresFaults`: hosts of another version may be unhealthy, because the rollout
+ * replaces the release that caused their faults. They are updated before
+ * healthy hosts of the same rank, and silent hosts last.
+ */
+export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate, ignoresFaults = false): RolloutStep {
   const concerned = hosts.filter(({ paused }) => !paused);
   const skipped = hosts.filter((host) => host.paused && !isAt(host, target)).map(({ name }) => name);
   const failed = concerned.find((host) => failure(host, target) !== undefined);
@@ -49,10 +56,14 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate)
       : `updating ${underWay.name} (${what})`;
     return { step: 'wait', message, ...counts };
   }
-  const next = concerned.filter((host) => !isAt(host, target)).sort(byOrder)[0];
+  const order = ignoresFaults ? byFaultsThenOrder : byOrder;
+  const next = concerned.filter((host) => !isAt(host, target)).sort(order)[0];
   if (next === undefined) return { step: 'done', updated, skipped };
-  const ill = concerned.find((host) => !host.healthy && host !== next);
+  const ill = concerned.find((host) => !host.healthy && host !== next && (!ignoresFaults || isAt(host, target)));
   if (ill !== undefined) return { step: 'wait', message: `waiting for ${ill.name}: ${ill.fault}`, ...counts };
+  // A silent host would exceed the deadline of its update.
+  if (ignoresFaults && next.silent)
+    return { step: 'wait', message: `waiting for ${next.name}: ${next.fault}`, ...counts };
   return { step: 'begin', host: next.name, ...counts };
 }
 
@@ -74,6 +85,11 @@ function failure(host: RolloutHost, target: WantedUpdate): string | undefined {
 }
 
 const rank = ({ master, leadsStore }: RolloutHost): number => (master ? (leadsStore ? 1 : 0) : 2);
+
+function byFaultsThenOrder(a: RolloutHost, b: RolloutHost): number {
+  const masters = Number(b.master) - Number(a.master);
+  return Number(a.silent) - Number(b.silent) || masters || Number(a.healthy) - Number(b.healthy) || byOrder(a, b);
+}
 
 function byOrder(a: RolloutHost, b: RolloutHost): number {
   const byZone = a.zone < b.zone ? -1 : Number(a.zone > b.zone);

@@ -87,12 +87,18 @@ export class DigestStore {
     }
   }
 
-  async retain(digests: readonly string[]): Promise<void> {
+  /**
+   * Removes all files except `digests`. A file that is not in `withdrawn` is removed only if it was written before
+   * `writtenBeforeMs`, because an import that has not announced its release yet may have written it.
+   */
+  async retain(digests: readonly string[], withdrawn: ReadonlySet<string>, writtenBeforeMs: number): Promise<void> {
     const kept = new Set(digests);
     for (const name of await readdir(this.#directory).catch(() => [])) {
       // A partial file may be in use by another process. Interrupted ones are removed at the start.
       if (kept.has(name) || !isDigest(name)) continue;
-      await rm(join(this.#directory, name), { force: true });
+      const path = join(this.#directory, name);
+      const writtenMs = (await stat(path).catch(() => undefined))?.mtimeMs ?? 0;
+      if (withdrawn.has(name) || writtenMs < writtenBeforeMs) await rm(path, { force: true });
     }
   }
 

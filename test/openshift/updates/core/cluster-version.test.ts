@@ -42,6 +42,7 @@ class Cluster {
       master: name.startsWith('m'),
       leadsStore: name === 'm1',
       healthy: true,
+      silent: false,
       fault: '',
       version: '0.1.0',
       zone: '',
@@ -376,4 +377,45 @@ test('returns to the former version after a host rolled back a completed update'
   const requests = cluster.requests.length;
   cluster.run();
   assert.equal(cluster.requests.length, requests, 'the update does not start again');
+});
+
+test('returns hosts that the abandoned release has made unhealthy, and silent hosts last', () => {
+  const cluster = new Cluster();
+  cluster.plan();
+  cluster.releases = [release('0.1.0'), release('0.2.0')];
+  cluster.want('0.2.0');
+  cluster.run();
+  cluster.requests.length = 0;
+  const wanted = cluster.hosts.find(({ name }) => name === 'm2')?.wanted;
+  assert.ok(wanted);
+  // The API servers of all masters fail, and an administrator rolls one of them back.
+  for (const name of ['m1', 'm3']) cluster.change(name, { healthy: false, fault: 'api: connection refused' });
+  cluster.change('w1', { healthy: false, silent: true, fault: 'the host is silent' });
+  cluster.change('m2', { version: '0.1.0', update: failure(wanted) });
+  for (let round = 0; round < 10; round++) {
+    const { ask } = cluster.plan();
+    if (ask === undefined) continue;
+    cluster.requests.push(ask.host);
+    cluster.change(ask.host, {
+      ...{ wanted: ask.wanted, version: '0.1.0', update: confirmed(ask.wanted), healthy: true, fault: '' },
+    });
+  }
+  assert.deepEqual(cluster.requests, ['m3', 'm1']);
+  assert.match(
+    cluster.condition('Progressing').message ?? '',
+    /3 of 4 hosts done .* waiting for w1: the host is silent/,
+  );
+  cluster.change('w1', { healthy: true, silent: false, fault: '' });
+  assert.equal(cluster.plan().ask?.host, 'w1');
+});
+
+test('starts an update while hosts are unhealthy only if it is forced', () => {
+  const cluster = new Cluster(['m1', 'm2', 'm3']);
+  cluster.plan();
+  cluster.releases = [release('0.2.0')];
+  cluster.change('m3', { healthy: false, fault: 'api: no answer' });
+  cluster.want('0.2.0');
+  assert.equal(cluster.plan().ask, undefined);
+  cluster.want('0.2.0', true);
+  assert.equal(cluster.plan().ask?.host, 'm3');
 });

@@ -253,7 +253,15 @@ test('the file store treats a damaged file as missing, removes unknown files and
   assert.equal(await new DigestStore(directory).pathOf(file.sha256), undefined);
   const store = new DigestStore(directory);
   await store.add(file, createReadStream(source));
-  await store.retain([]);
+  const writtenMs = (await stat(path)).mtimeMs;
+  await store.retain([file.sha256], new Set([file.sha256]), writtenMs + 1);
+  // A file that was never announced may belong to an import in progress.
+  await store.retain([], new Set(), writtenMs);
+  assert.deepEqual((await readdir(directory)).sort(), [file.sha256, 'x'].sort());
+  await store.retain([], new Set(), writtenMs + 1);
+  assert.deepEqual(await readdir(directory), ['x']);
+  await store.add(file, createReadStream(source));
+  await store.retain([], new Set([file.sha256]), 0);
   assert.deepEqual(await readdir(directory), ['x']);
   await assert.rejects(store.add({ ...file, size: 2 ** 50 }, createReadStream(source)), /MB are free/);
 });
