@@ -8,6 +8,7 @@ import type { Pod } from '../../api/generated/core/v1.ts';
 import type { NodeName } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
 import { decodeStaticPod } from '../../kubelet/index.ts';
 import type { Manifest, ManifestFeed } from '../../kubelet/port.ts';
 
@@ -23,8 +24,8 @@ export interface SubmittedPods {
    */
   submit(content: string): Promise<Pod>;
   /**
-   * Removes a manifest. `name` is the pod's name, with or without the node name as suffix. Throws CodedError
-   * 'not-found'.
+   * Removes a manifest, even one that was invalid at the start. `name` is the pod's name, with or without the node name
+   * as suffix. Throws CodedError 'not-found'.
    */
   remove(namespace: string, name: string): Promise<void>;
 }
@@ -34,9 +35,17 @@ interface Submitted {
   readonly pod: Pod;
 }
 
-export async function openSubmittedPods(directory: string, nodeName: NodeName, clock: Clock): Promise<SubmittedPods> {
+/**
+ * Reads the stored manifests. An invalid file is logged and kept, because a later version or an administrator can make
+ * it valid again.
+ */
+export async function openSubmittedPods(
+  directory: string,
+  { nodeName, clock, log }: { readonly nodeName: NodeName; readonly clock: Clock; readonly log: Log },
+): Promise<SubmittedPods> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const pods = new Map<string, Submitted>();
+  const refused = new Set<string>();
   const listeners = new Set<(manifests: readonly Manifest[]) => void>();
   const decode = (content: string, origin: string): Pod =>
     decodeStaticPod(content, { nodeName, kind: 'submitted', origin, nowMs: clock.nowMs() });
@@ -45,10 +54,12 @@ export async function openSubmittedPods(directory: string, nodeName: NodeName, c
     try {
       pods.set(file, { content, pod: decode(content, file) });
     } catch (error) {
-      // An invalid file was left incomplete by a power failure. Its submission was never acknowledged, so it is
-      // removed.
       if (!(error instanceof CodedError)) throw error;
-      await rm(join(directory, file), { force: true });
+      log.error('submitted pod not started; its stored manifest is invalid', {
+        file: join(directory, file),
+        error: error.message,
+      });
+      refused.add(file);
     }
   }
   const publish = (): void => {
@@ -74,15 +85,17 @@ export async function openSubmittedPods(directory: string, nodeName: NodeName, c
       const temporary = join(directory, `${file}.new`);
       await writeFile(temporary, content, { mode: 0o600, flush: true });
       await rename(temporary, join(directory, file));
+      refused.delete(file);
       pods.set(file, { content, pod });
       publish();
       return pod;
     },
     async remove(namespace, name) {
       const files = [`${namespace}_${name}.yaml`, `${namespace}_${name}-${nodeName.toLowerCase()}.yaml`];
-      const file = files.find((each) => pods.has(each));
+      const file = files.find((each) => pods.has(each) || refused.has(each));
       if (file === undefined) throw new CodedError('not-found', `pods "${name}" not found in namespace ${namespace}`);
       await rm(join(directory, file), { force: true });
+      refused.delete(file);
       pods.delete(file);
       publish();
     },

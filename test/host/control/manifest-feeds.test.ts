@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { toNodeName } from '../../../src/base/brand.ts';
-import { silentLog } from '../../../src/base/log.ts';
+import { createLog, silentLog } from '../../../src/base/log.ts';
 import { storeFeed } from '../../../src/host/control/manifest-feeds.ts';
 import { openSubmittedPods } from '../../../src/host/control/submitted-pods.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
@@ -14,12 +14,13 @@ import { createMemoryStore } from '../../conformance/memory-store.ts';
 
 const pod = (name: string, more = ''): string =>
   `{apiVersion: v1, kind: Pod, metadata: {name: ${name}, namespace: lab}, spec: {containers: [{name: c, image: lab/i:1}]${more}}}`;
+const context = { nodeName: toNodeName('node-a'), clock: systemClock, log: silentLog };
 const named = (name: string) => (error: Error & { code?: string }) => error.code === name;
 
 test('validates submitted pods, keeps them as private files across a restart, replaces and removes them', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-submitted-'));
   try {
-    const first = await openSubmittedPods(directory, toNodeName('node-a'), systemClock);
+    const first = await openSubmittedPods(directory, context);
     const seen: (readonly Manifest[])[] = [];
     first.feed.follow((manifests) => void seen.push(manifests));
     assert.equal((await first.submit(pod('one'))).metadata?.name, 'one-node-a');
@@ -36,9 +37,7 @@ test('validates submitted pods, keeps them as private files across a restart, re
       seen.map((manifests) => manifests.length),
       [0, 1, 2, 2],
     );
-    // A file left by a power failure.
-    await writeFile(join(directory, 'lab_half.yaml'), '{apiVersion');
-    const again = await openSubmittedPods(directory, toNodeName('node-a'), systemClock);
+    const again = await openSubmittedPods(directory, context);
     assert.deepEqual(
       again.list().map(({ metadata, spec }) => [metadata?.name, spec?.hostNetwork ?? false]),
       [
@@ -51,6 +50,32 @@ test('validates submitted pods, keeps them as private files across a restart, re
     await again.remove('lab', 'two-node-a');
     await assert.rejects(again.remove('lab', 'one'), named('not-found'));
     assert.deepEqual(await readdir(directory), []);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+test('keeps and reports stored manifests that are invalid at the start, until they are replaced or removed', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'he-submitted-'));
+  const lines: string[] = [];
+  const log = createLog({ component: 'host', level: 2, sink: { write: (line) => lines.push(line) }, nowMs: () => 0 });
+  try {
+    await writeFile(join(directory, 'lab_half-node-a.yaml'), '{apiVersion');
+    await writeFile(join(directory, 'lab_strict-node-a.yaml'), pod('strict', ', serviceAccountName: x'));
+    const submitted = await openSubmittedPods(directory, { ...context, log });
+    assert.deepEqual(submitted.list(), []);
+    assert.deepEqual(await readdir(directory), ['lab_half-node-a.yaml', 'lab_strict-node-a.yaml']);
+    assert.equal(lines.length, 2);
+    assert.match(lines[1] ?? '', /submitted pod not started.*lab_strict-node-a\.yaml.*service account/i);
+    await submitted.submit(pod('strict'));
+    await submitted.remove('lab', 'half');
+    await assert.rejects(submitted.remove('lab', 'half'), named('not-found'));
+    assert.deepEqual(await readdir(directory), ['lab_strict-node-a.yaml']);
+    const again = await openSubmittedPods(directory, context);
+    assert.deepEqual(
+      again.list().map(({ metadata }) => metadata?.name),
+      ['strict-node-a'],
+    );
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
@@ -79,12 +104,12 @@ test("follows the node's key in the store: a pod, a list, another key, and none"
     const list = `{apiVersion: v1, kind: PodList, items: [${pod('one')}, ${pod('two')}]}`;
     await put(list);
     assert.deepEqual(await seen, [{ origin: key, content: list }]);
-    const context = { nodeName: toNodeName('node-a'), kind: 'store', origin: key, nowMs: 0 } as const;
+    const decoding = { nodeName: toNodeName('node-a'), kind: 'store', origin: key, nowMs: 0 } as const;
     assert.deepEqual(
-      decodeStaticPods(list, context).map(({ metadata }) => metadata?.name),
+      decodeStaticPods(list, decoding).map(({ metadata }) => metadata?.name),
       ['one-node-a', 'two-node-a'],
     );
-    assert.throws(() => decodeStaticPods('{apiVersion: v1, kind: PodList, items: [1]}', context), named('static-pod'));
+    assert.throws(() => decodeStaticPods('{apiVersion: v1, kind: PodList, items: [1]}', decoding), named('static-pod'));
     seen = change();
     await store.commit({ guards: [], deletes: [key] });
     assert.deepEqual(await seen, []);

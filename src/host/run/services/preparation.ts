@@ -129,7 +129,12 @@ export const preparation: readonly HostService[] = [
   hostService({
     name: 'submittedPods',
     needs: ['settings', 'files'],
-    start: ({ settings }) => openSubmittedPods(settings.paths.submittedPods, settings.nodeName, clock),
+    start: ({ settings }, { log }) =>
+      openSubmittedPods(settings.paths.submittedPods, {
+        nodeName: settings.nodeName,
+        clock,
+        log: log.named('manifests'),
+      }),
   }),
   hostService({
     name: 'revisions',
