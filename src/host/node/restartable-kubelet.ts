@@ -26,15 +26,18 @@ export async function restartableKubelet(
   let current = await adopt();
   let stopped = false;
   let changing: Promise<void> = Promise.resolve();
-  const start = async (): Promise<void> => {
+  /** Starts a kubelet. The previous one has stopped, so after a failure new kubelets are tried until one starts. */
+  const start = async (first: Kubelet): Promise<void> => {
+    let next: Kubelet | undefined = first;
     while (!stopped) {
       try {
+        current = next ?? (await adopt());
         return await current.start();
       } catch (error) {
         log.error('kubelet not started again; retrying', { error: messageOf(error), retryMs: RETRY_MS });
+        next = undefined;
         await current.stop();
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-        current = await adopt();
       }
     }
   };
@@ -42,8 +45,7 @@ export async function restartableKubelet(
     if (stopped) return;
     const next = await adopt();
     await current.stop();
-    current = next;
-    await start();
+    await start(next);
     log.info('kubelet restarted with its new configuration');
   };
   return {

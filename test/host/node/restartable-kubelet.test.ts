@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import { restartableKubelet } from '../../../src/host/node/restartable-kubelet.ts';
+import type { Kubelet } from '../../../src/kubelet/index.ts';
+
+const fakeKubelet = (port: number, actions: string[], failure?: string): Kubelet => ({
+  port,
+  nodeReady: new Promise(() => {}),
+  isNodeReady: false,
+  async start() {
+    actions.push(`start ${port}`);
+    if (failure !== undefined) throw new Error(failure);
+  },
+  stop: async () => void actions.push(`stop ${port}`),
+  forgetBackOff: () => {},
+  addressesChanged: () => {},
+  reloadCertificate: async () => {},
+  report: () => ({ pods: [], events: [] }),
+});
+
+test('retries until a kubelet runs, also when the configuration is invalid during the retries', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const actions: string[] = [];
+    const made = [
+      () => fakeKubelet(1, actions),
+      () => fakeKubelet(2, actions, 'port in use'),
+      () => {
+        throw new Error('bad-config');
+      },
+      () => fakeKubelet(4, actions),
+    ];
+    const kubelet = await restartableKubelet(async () => made.shift()?.() ?? assert.fail('too many'), silentLog);
+    await kubelet.start();
+    let isDone = false;
+    const restarted = kubelet.restart().finally(() => {
+      isDone = true;
+    });
+    for (let round = 0; round < 4 && !isDone; round += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      mock.timers.tick(2_000);
+    }
+    await restarted;
+    assert.deepEqual(actions, ['start 1', 'stop 1', 'start 2', 'stop 2', 'stop 2', 'start 4']);
+    assert.equal(kubelet.port, 4);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('keeps the running kubelet when the configuration is invalid', async () => {
+  const actions: string[] = [];
+  let isFirst = true;
+  const kubelet = await restartableKubelet(async () => {
+    if (!isFirst) throw new Error('bad-config');
+    isFirst = false;
+    return fakeKubelet(1, actions);
+  }, silentLog);
+  await assert.rejects(kubelet.restart(), /bad-config/);
+  assert.deepEqual(actions, []);
+  assert.equal(kubelet.port, 1);
+});
