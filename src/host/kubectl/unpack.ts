@@ -46,11 +46,12 @@ async function write(header: Header, content: AsyncIterable<unknown>, options: U
   const path = join(target, ...inner);
   switch (header.type) {
     case 'directory':
-      await mkdir(await placeOf(join(path, 'x'), inner.length > 0, target), { recursive: true });
+      await makeDirectory(target, inner);
       return;
     case 'file':
     case 'contiguous-file': {
-      await placeOf(path, inner.length > 1, target);
+      if (inner.length === 0) await mkdir(dirname(target), { recursive: true });
+      else await makeDirectory(target, inner.slice(0, -1));
       // The target itself may be a link that the user has named. Links below the target are not followed.
       const follow = inner.length === 0 ? 0 : constants.O_NOFOLLOW;
       const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | follow;
@@ -80,13 +81,24 @@ function innerPath(name: string, member: string): readonly string[] {
   return parts.slice(wanted.length);
 }
 
-/** Creates the parent directory of a path and returns it. Throws ClientError if a link leads out of the target. */
-async function placeOf(path: string, isInner: boolean, target: string): Promise<string> {
-  const directory = dirname(path);
-  await mkdir(directory, { recursive: true });
-  if (!isInner) return directory;
-  const [real, root] = [await realpath(directory), await realpath(target)];
+/** Creates a directory below the target, or the target. Throws ClientError if a link leads out of the target. */
+async function makeDirectory(target: string, inner: readonly string[]): Promise<void> {
+  if (inner.length === 0) {
+    await mkdir(target, { recursive: true });
+    return;
+  }
+  const directory = join(target, ...inner);
+  const real = await realpath(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (real === undefined) {
+    // The parent is checked before a directory is created in it.
+    await makeDirectory(target, inner.slice(0, -1));
+    await mkdir(directory);
+    return;
+  }
+  const root = await realpath(target);
   if (real !== root && !real.startsWith(root.endsWith(sep) ? root : root + sep))
     throw new ClientError(`${directory}: is a link that leads out of ${target}; remove it and copy again`);
-  return directory;
 }

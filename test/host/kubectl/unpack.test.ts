@@ -55,6 +55,15 @@ test('writes files and directories below the requested name', async () => {
   assert.equal((await stat(join(target, 'inner/script'))).mode & 0o7000, 0);
 });
 
+test('accepts a target with a slash at its end and links that stay inside of it', async () => {
+  const target = join(root, 'case-slash');
+  await mkdir(join(target, 'real'), { recursive: true });
+  await symlink('real', join(target, 'link'));
+  const options = { member: 'wanted', target: `${target}/./`, keepMode: false, onSkip: () => {} };
+  await unpack(archive([{ name: 'wanted/link/new/x', text: 'x' }]), options);
+  assert.equal(await readFile(join(target, 'real/new/x'), 'utf8'), 'x');
+});
+
 test('writes a single file to the target itself', async () => {
   const { target } = await run([{ name: 'wanted', text: 'content' }]);
   assert.equal(await readFile(target, 'utf8'), 'content');
@@ -98,6 +107,10 @@ test('follows no link of the local directory out of the target', async () => {
   await symlink(join(outside, 'file'), join(target, 'file'));
   const options = { member: 'wanted', target, keepMode: false, onSkip: () => {} };
   await assert.rejects(unpack(archive([{ name: 'wanted/away/x', text: 'x' }]), options), /leads out of/);
+  for (const name of ['wanted/away/new/x', 'wanted/away/new/deeper/x'])
+    await assert.rejects(unpack(archive([{ name, text: 'x' }]), options), /leads out of/);
+  const directory = archive([{ name: 'wanted/away/new/', type: 'directory' }]);
+  await assert.rejects(unpack(directory, options), /leads out of/);
   await assert.rejects(unpack(archive([{ name: 'wanted/file', text: 'x' }]), options), /ELOOP|symbolic/);
   assert.deepEqual(await readdir(outside), []);
 });
