@@ -157,6 +157,18 @@ export interface FirewallChain {
   readonly drops: readonly FirewallRule[];
   /** Texts of the rules that accept packets or jump to another chain. */
   readonly accepts: readonly string[];
+  /** Rules with a verdict in the order of their evaluation, with the rules of chains that the chain jumps to. */
+  readonly steps: readonly FirewallStep[];
+}
+
+export interface FirewallStep {
+  readonly chain: string;
+  readonly handle: number;
+  readonly text: string;
+  /** A rejected packet counts as dropped. */
+  readonly verdict: 'accept' | 'drop' | 'return';
+  /** Conditions of the rule and of the jumps that lead to its chain. Empty if the rule applies to all packets. */
+  readonly conditions: string;
 }
 
 export interface FirewallRule {

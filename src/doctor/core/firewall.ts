@@ -1,6 +1,7 @@
 /** Checks firewall rules of other programs, and names the rules that block pods or components. */
-import type { Finding, FirewallChain, FirewallRule, HostFacts, PortFacts } from '../port.ts';
+import type { Finding, FirewallChain, FirewallRule, FirewallStep, HostFacts, PortFacts } from '../port.ts';
 import { check, error, orOk, shell } from './check.ts';
+import { matchOf } from './firewall-match.ts';
 
 /** Tables that are not checked: those of this product, whose rules concern only its own addresses. */
 const OWN = /^(?:hyperedge|he-)/;
@@ -70,45 +71,67 @@ function policyFix(chain: FirewallChain, manager: string | undefined, iptables: 
   return `nft insert rule ${place(chain)} iifname ${link} accept && nft insert rule ${place(chain)} oifname ${link} accept`;
 }
 
-const deletion = ({ family, table }: FirewallChain, { chain, handle }: FirewallRule): string =>
-  `nft delete rule ${shell(family)} ${shell(table)} ${shell(chain)} handle ${handle}`;
+const deletion = (
+  { family, table }: FirewallChain,
+  { chain, handle }: Pick<FirewallRule, 'chain' | 'handle'>,
+): string => `nft delete rule ${shell(family)} ${shell(table)} ${shell(chain)} handle ${handle}`;
 
 const incoming = check({
   id: 'firewall-input',
   title: 'no firewall blocks the ports of the components',
   group: 'network',
   explanation: 'Chains of the hook input that drop by policy or by a rule accept the ports that other hosts use.',
-  needs: ['firewall', 'ports'],
-  run: ({ firewall: { chains, services }, ports: { wanted } }) => {
+  needs: ['firewall', 'ports', 'host'],
+  run: ({ firewall: { chains, services }, ports: { wanted }, host: { bridge } }) => {
     const inputs = chains.filter(({ hook, table }) => hook === 'input' && !OWN.test(table));
     return orOk(
-      inputs.flatMap((chain) => [...closedPorts(chain, services, wanted), ...droppedPorts(chain, wanted)]),
+      inputs.flatMap((chain) => closedPorts(chain, services, wanted, bridge)),
       `${inputs.length} chains`,
     );
   },
 });
 
-const names = (text: string, port: number): boolean => new RegExp(`\\b${port}\\b`).test(text);
+type Wanted = PortFacts['wanted'][number];
 
-/** Finding for the ports that no rule accepts, if the chain drops all other packets. */
-function closedPorts(chain: FirewallChain, services: readonly string[], wanted: PortFacts['wanted']): Finding[] {
-  const all = chain.drops.find(({ conditional }) => !conditional);
-  if (chain.policy === 'accept' && all === undefined) return [];
-  const closed = wanted.filter(({ port }) => !chain.accepts.some((text) => names(text, port)));
-  if (closed.length === 0) return [];
-  const list = closed.map(({ port, protocol, what }) => `${port}/${protocol} (${what})`).join(', ');
-  const why = all === undefined ? 'has the policy drop' : `has the rule "${all.text}"`;
-  const fix = inputFix(chain, managerOf(chain, services), closed);
-  return [error(`chain ${place(chain)} ${why} and accepts no packets to ${list}`, fix)];
+/**
+ * Decision of the chain about packets to a port: `accept`, the rule that drops them, or `policy`. A rule whose
+ * conditions are only partly known counts as accepting, but not as dropping.
+ */
+function decisionOf(
+  { steps, policy }: FirewallChain,
+  wanted: Wanted,
+  bridge: string,
+): FirewallStep | 'accept' | 'policy' {
+  const left = new Set<string>();
+  for (const step of steps) {
+    const match = matchOf(step.conditions, wanted, bridge);
+    if (match === 'no') continue;
+    if (step.verdict === 'accept') return 'accept';
+    if (step.verdict === 'return') left.add(step.chain);
+    else if (match === 'yes' && !left.has(step.chain)) return step;
+  }
+  return policy === 'drop' ? 'policy' : 'accept';
 }
 
-/** Findings for rules that drop packets to a port of a component. */
-function droppedPorts(chain: FirewallChain, wanted: PortFacts['wanted']): Finding[] {
-  return chain.drops.flatMap((rule) => {
-    const port = wanted.find((each) => /\bdport\b/.test(rule.text) && names(rule.text, each.port));
-    if (port === undefined) return [];
-    const evidence = `the rule "${rule.text}" in chain ${chain.family} ${chain.table} ${rule.chain} drops packets to ${port.what}`;
-    return [error(evidence, deletion(chain, rule))];
+/** Findings for the ports whose packets the chain drops: one for each rule, and one for the policy. */
+function closedPorts(
+  chain: FirewallChain,
+  services: readonly string[],
+  wanted: readonly Wanted[],
+  bridge: string,
+): Finding[] {
+  const byDecision = Map.groupBy(wanted, (port) => decisionOf(chain, port, bridge));
+  return [...byDecision].flatMap(([decision, ports]) => {
+    if (decision === 'accept') return [];
+    const list = ports.map(({ port, protocol, what }) => `${port}/${protocol} (${what})`).join(', ');
+    if (decision !== 'policy' && /\bdport\b/.test(decision.conditions)) {
+      const { text, chain: name } = decision;
+      const evidence = `the rule "${text}" in chain ${chain.family} ${chain.table} ${name} drops packets to ${list}`;
+      return [error(evidence, deletion(chain, decision))];
+    }
+    const why = decision === 'policy' ? 'has the policy drop' : `has the rule "${decision.text}"`;
+    const fix = inputFix(chain, managerOf(chain, services), ports);
+    return [error(`chain ${place(chain)} ${why} and accepts no packets to ${list}`, fix)];
   });
 }
 

@@ -18,6 +18,7 @@ const chain = (changed: Partial<FirewallChain>): Partial<Facts> => ({
         policy: 'drop',
         drops: [],
         accepts: [],
+        steps: [],
         ...changed,
       },
     ],

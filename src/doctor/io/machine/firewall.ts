@@ -1,12 +1,15 @@
 /** Reads firewall rules with nft(8), and determines the services that manage them. */
 import { join } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
-import type { FirewallChain, FirewallFacts, FirewallRule } from '../../port.ts';
+import type { FirewallChain, FirewallFacts, FirewallRule, FirewallStep } from '../../port.ts';
 import { entriesOf, runProgram, textOf } from './read.ts';
 
 const NFT_MS = 5000;
 const MAX_CHAINS = 2000;
 const MAX_RULES = 500;
+const MAX_STEPS = 5000;
+/** Maximum depth of jumps in nftables. */
+const MAX_JUMPS = 16;
 
 export async function readFirewall(machine: string): Promise<FirewallFacts> {
   const { code, stdout, stderr } = await runProgram('nft', ['-t', '-a', 'list', 'ruleset'], NFT_MS);
@@ -43,7 +46,12 @@ export function baseChains(text: string): FirewallChain[] {
     const accepts = reached.flatMap(({ rules }) =>
       rules.flatMap((rule) => (/\b(?:accept|jump|goto)\b/.test(rule.text) ? [rule.text] : [])),
     );
-    return [{ family, table, name, hook, policy, drops: dropsOf(reached), accepts: accepts.slice(0, MAX_RULES) }];
+    return [
+      {
+        ...{ family, table, name, hook, policy, drops: dropsOf(reached), accepts: accepts.slice(0, MAX_RULES) },
+        steps: stepsOf(chain, chains),
+      },
+    ];
   });
 }
 
@@ -66,11 +74,42 @@ const plainOf = (text: string): string =>
     .replace(/limit rate \S+(?: burst \d+ \w+)?/, '')
     .trim();
 
+function stepsOf(from: ParsedChain, all: readonly ParsedChain[]): FirewallStep[] {
+  const byName = chainsOfTable(from, all);
+  const steps: FirewallStep[] = [];
+  const walk = (chain: ParsedChain, before: string, depth: number): void => {
+    for (const { text, handle } of chain.rules)
+      for (const single of withoutMaps(plainOf(text))) {
+        if (steps.length >= MAX_STEPS) return;
+        const [, own = '', verb = '', target = ''] =
+          /^(.*?)\s*(?<=^|\s)(accept|drop|reject|return|jump|goto)(?:\s+(\S+).*)?$/.exec(single) ?? [];
+        const conditions = `${before} ${own}`.trim();
+        const next = byName.get(target);
+        if (verb === 'accept' || verb === 'return')
+          steps.push({ chain: chain.name, handle, text, verdict: verb, conditions });
+        else if (verb === 'drop' || verb === 'reject')
+          steps.push({ chain: chain.name, handle, text, verdict: 'drop', conditions });
+        else if (next !== undefined && depth < MAX_JUMPS) walk(next, conditions, depth + 1);
+      }
+  };
+  walk(from, '', 0);
+  return steps;
+}
+
+/** Replaces a rule with a verdict map, such as `tcp dport vmap { 22 : accept, 80 : drop }`, by a rule per element. */
+function withoutMaps(text: string): string[] {
+  const [, before = '', elements] = /^(.*)\bvmap \{(.*)\}$/.exec(text) ?? [];
+  return elements === undefined
+    ? [text]
+    : elements.split(',').map((element) => `${before}${element.replace(/ : (?=\w+( \S+)?\s*$)/, ' ').trim()}`);
+}
+
+const chainsOfTable = ({ family, table }: ParsedChain, all: readonly ParsedChain[]): Map<string, ParsedChain> =>
+  new Map(all.filter((each) => each.family === family && each.table === table).map((each) => [each.name, each]));
+
 /** The chain and all chains that it reaches by jumps. */
 function reachable(from: ParsedChain, all: readonly ParsedChain[]): ParsedChain[] {
-  const byName = new Map(
-    all.filter(({ family, table }) => family === from.family && table === from.table).map((each) => [each.name, each]),
-  );
+  const byName = chainsOfTable(from, all);
   const found = new Set([from]);
   for (const chain of found)
     for (const { text } of chain.rules)
