@@ -35,6 +35,8 @@ export interface ProposerDeps {
 /** etcd's limit of accepted requests without a response. */
 const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
+/** Error codes of proposals that were not written. */
+const UNWRITTEN: ReadonlySet<string> = new Set(['not-leader', 'too-many-requests']);
 /** Number of revisions reserved on disk in advance for relaxed writes. */
 const RESERVE = 2000;
 /**
@@ -109,7 +111,7 @@ export class Proposer {
     const { machine } = view;
     const grows = writesMore(request);
     if (grows && space.full) await space.recover();
-    this.admit(grows && !space.takeReserve(request, options));
+    this.admit(grows && !space.admits(request, options));
     const before = machine.head;
     const { leadsFrom } = view;
     const decision = this.#decide(request, pinned);
@@ -122,6 +124,8 @@ export class Proposer {
       if (view.leadsFrom !== leadsFrom) throw notLeader();
       return decision;
     }
+    // Requests that fail, are evaluated again or change no key do not use up the reserve.
+    const fromReserve = grows ? space.takeReserve(request) : 0;
     const asRelaxed = options.relaxed && !space.full && view.solitary;
     if (asRelaxed) this.#relaxedInUse = true;
     const pending = Pending.revision(decided, asRelaxed);
@@ -131,7 +135,12 @@ export class Proposer {
       this.#armFlush(options.heartbeat === true);
       return decision;
     }
-    await this.add(pending);
+    try {
+      await this.add(pending);
+    } catch (error) {
+      if (error instanceof CodedError && UNWRITTEN.has(error.code)) space.giveBack(fromReserve);
+      throw error;
+    }
     return decision;
   }
 

@@ -70,14 +70,25 @@ export class DiskSpace {
     } else this.#deps.log.info('disk has free space again; accepting writes');
   }
 
-  /** Whether the reserve admits a write that would otherwise be rejected. If so, deducts its size from the reserve. */
-  takeReserve(request: TxnRequest, { reserve }: WriteOptions): boolean {
+  /** Whether the reserve admits a write that would otherwise be rejected. */
+  admits(request: TxnRequest, { reserve }: WriteOptions): boolean {
     if (!reserve) return false;
     if (!this.#full) return true;
     const bytes = bytesOf(request);
-    if (bytes > RESERVE_WRITE_BYTES || bytes > this.#reserveLeft) return false;
+    return bytes <= RESERVE_WRITE_BYTES && bytes <= this.#reserveLeft;
+  }
+
+  /** Deducts the size of an evaluated write from the reserve while the disk is full. Returns the bytes deducted. */
+  takeReserve(request: TxnRequest): number {
+    if (!this.#full) return 0;
+    const bytes = bytesOf(request);
     this.#reserveLeft -= bytes;
-    return true;
+    return bytes;
+  }
+
+  /** Returns the bytes of a write that was not written to the reserve. */
+  giveBack(bytes: number): void {
+    if (this.#full) this.#reserveLeft += bytes;
   }
 
   /** Checks for free space. Concurrent callers share one check. */
