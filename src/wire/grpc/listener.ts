@@ -199,24 +199,28 @@ class Listener implements RpcListener {
     }
   }
 
+  /**
+   * Pings all connections periodically. A connection gets its next ping only after the time limit of the previous ping,
+   * so that the check after the time limit never sees the state of a later ping.
+   */
   #watchOverSilence(): void {
     const { keepAlive } = this.#options;
     if (keepAlive === undefined || keepAlive.intervalMs <= 0) return;
-    this.#keepAlive = setInterval(
-      () => {
-        const closing = [...this.#connections];
-        for (const connection of closing) connection.ping();
-        if (keepAlive.timeoutMs <= 0) return;
-        setTimeout(
-          () => {
-            // `ping` returns whether the previous ping was answered.
-            for (const connection of closing) if (!connection.ping()) connection.destroy('no answer to a ping');
-          },
-          Math.min(keepAlive.timeoutMs, LONGEST_TIMER_MS),
-        ).unref();
-      },
-      Math.min(keepAlive.intervalMs, LONGEST_TIMER_MS),
-    ).unref();
+    const pinged = new Set<Http2Connection>();
+    const check = (connections: readonly Http2Connection[]): void => {
+      for (const connection of connections) {
+        pinged.delete(connection);
+        if (connection.awaitsPing) connection.destroy('no answer to a ping');
+      }
+    };
+    const ping = (): void => {
+      const connections = [...this.#connections].filter((connection) => !pinged.has(connection));
+      for (const connection of connections) connection.ping();
+      if (keepAlive.timeoutMs <= 0 || connections.length === 0) return;
+      for (const connection of connections) pinged.add(connection);
+      setTimeout(() => check(connections), Math.min(keepAlive.timeoutMs, LONGEST_TIMER_MS)).unref();
+    };
+    this.#keepAlive = setInterval(ping, Math.min(keepAlive.intervalMs, LONGEST_TIMER_MS)).unref();
   }
 
   async drain(mostMs: number): Promise<void> {

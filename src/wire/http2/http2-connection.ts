@@ -142,6 +142,11 @@ export class Http2Connection implements StreamOwner {
     return stream;
   }
 
+  /** Whether a ping was sent that the peer has not answered. */
+  get awaitsPing(): boolean {
+    return !this.#pingAnswered;
+  }
+
   /** Sends a ping; returns false if the previous ping has not been answered. */
   ping(): boolean {
     if (!this.#pingAnswered) return false;

@@ -68,6 +68,23 @@ test('disconnects a client that does not answer pings and keeps one that does', 
   }
 });
 
+test('keeps a client that answers pings if the time limit is as long as several intervals', async () => {
+  const cases = [
+    { intervalMs: 100, timeoutMs: 100 },
+    { intervalMs: 100, timeoutMs: 300 },
+    { intervalMs: 50, timeoutMs: 101 },
+  ];
+  const lives = cases.map(async (keepAlive) => {
+    const served = listener({ keepAlive });
+    const { port } = await served.listen(service);
+    const [silent, lively] = await Promise.all([live(port, false, 5000), live(port, true, 2500)]);
+    await served.close(0);
+    assert.ok(silent < 3000, `${JSON.stringify(keepAlive)}: ${silent} ms`);
+    assert.ok(lively >= 2450, `${JSON.stringify(keepAlive)}: ${lively} ms`);
+  });
+  await Promise.all(lives);
+});
+
 test('rejects paths and hosts that are not configured', async () => {
   const served = listener({ grpc: false, httpPaths: new Set(['/metrics']) });
   const { port } = await served.listen(service);
