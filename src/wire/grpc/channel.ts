@@ -366,13 +366,13 @@ export class Channel {
     socket.on('error', () => {});
     socket.once('close', failed);
     socket.once(isSecure(first) ? 'secureConnect' : 'connect', () => {
-      giveUp.cancel();
       socket.off('close', failed);
       const connection = this.#speak(socket, first);
-      connection.ready.then(
-        () => this.#moveTo(connection),
-        () => this.#armReturn(),
-      );
+      // The time limit also applies to the server's SETTINGS.
+      connection.ready.then(() => {
+        giveUp.cancel();
+        this.#moveTo(connection);
+      }, failed);
     });
   }
 
@@ -384,6 +384,11 @@ export class Channel {
     const old = this.#connection;
     if (this.#closed || old === undefined || this.#next === 0) {
       connection.destroy('not needed');
+      return;
+    }
+    if (!connection.available) {
+      connection.destroy('server is stopping');
+      this.#armReturn();
       return;
     }
     this.#connection = connection;

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createKmsPlugin } from '../../../src/apiserver/io/kms-plugin.ts';
 import { toUid } from '../../../src/base/brand.ts';
+import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
 import { createCsiConnector } from '../../../src/kubelet/io/plugins/csi-driver.ts';
@@ -357,4 +358,41 @@ test('treats every damaged response as an error or a response', async () => {
   assert.ok(outcomes.errors > 500 && outcomes.answers > 50, JSON.stringify(outcomes));
   for (const one of [device, dra, kms, cri]) one.close();
   await peer.close();
+});
+
+test('returns to a first endpoint that accepted an earlier connection without serving it', async () => {
+  let connections = 0;
+  const first = await hostilePeer({
+    greet: (socket) => {
+      connections += 1;
+      // The first endpoint is down, then hangs, then stops, and then serves.
+      if (connections === 1) socket.destroy();
+      else if (connections === 3) socket.write(Buffer.concat([SETTINGS, goAwayFrame(0, 0, 'stopping')]));
+      else if (connections > 3) socket.write(SETTINGS);
+    },
+    onRequest: ({ socket, id }) => socket.write(answer(id, Buffer.from('first'))),
+  });
+  const second = await hostilePeer({
+    onRequest: ({ socket, id }) => socket.write(answer(id, Buffer.from('second'))),
+  });
+  const endpoints = [first, second].map(({ path }) => `unix://${path}`);
+  // Shortens only the pause before a return and the time limit of a connection attempt.
+  const fast: Clock = {
+    ...clock,
+    setTimer: (delayMs, callback) => clock.setTimer(delayMs === 5_000 ? 100 : delayMs, callback),
+  };
+  const channel = new Channel({ endpoints, log, clock: fast });
+  try {
+    const served = new Set<string>();
+    await eventually('the first endpoint serves', 5_000, async () => {
+      served.add(`${await channel.unary('/a.B/C', EMPTY, 2_000)}`);
+      return served.has('first') ? true : undefined;
+    });
+    assert.deepEqual([...served], ['second', 'first']);
+    assert.equal(connections, 4);
+  } finally {
+    channel.close();
+    await first.close();
+    await second.close();
+  }
 });
