@@ -100,8 +100,11 @@ export interface Manifests {
   /** Returns undefined when the path is not a regular file. */
   look(path: string): Promise<ManifestFile | undefined>;
   read(path: string): Promise<string>;
-  /** Does not follow redirects. Rejects with the URL and status of an unsuccessful response. */
-  fetch(url: string, timeoutMs: number): Promise<string>;
+  /**
+   * Does not follow redirects. Rejects with the URL and status of an unsuccessful response, and when the response is
+   * larger than `maxBytes`.
+   */
+  fetch(url: string, options: { readonly timeoutMs: number; readonly maxBytes: number }): Promise<string>;
 }
 
 /**

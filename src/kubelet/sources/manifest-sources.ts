@@ -100,9 +100,9 @@ async function manifestFiles(manifests: Manifests, path: string): Promise<string
 export function urlSource(options: SourceOptions & { readonly url: string }): ManifestSource {
   let last: string | undefined;
   const look = async (): Promise<void> => {
-    const content = await options.manifests.fetch(options.url, FETCH_TIMEOUT_MS);
+    const limits = { timeoutMs: FETCH_TIMEOUT_MS, maxBytes: MAX_MANIFEST_BYTES };
+    const content = await options.manifests.fetch(options.url, limits);
     if (content === last) return;
-    if (content.length > MAX_MANIFEST_BYTES) throw new Error(`${options.url}: larger than ${MAX_MANIFEST_BYTES} bytes`);
     const pods = decodeStaticPods(content, {
       nodeName: options.nodeName,
       kind: 'http',

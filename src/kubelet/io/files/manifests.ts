@@ -16,9 +16,16 @@ export const manifests: Manifests = {
     return { sizeBytes: found.size, stamp: `${found.mtimeMs}/${found.size}/${found.ino}` };
   },
   read: (path) => readFile(path, 'utf8'),
-  async fetch(url, timeoutMs) {
+  async fetch(url, { timeoutMs, maxBytes }) {
     const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
     if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
-    return response.text();
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of response.body ?? []) {
+      size += chunk.length;
+      if (size > maxBytes) throw new Error(`${url}: larger than ${maxBytes} bytes`);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString('utf8');
   },
 };
