@@ -9,13 +9,13 @@ import type { PodServices } from '../pods/services.ts';
 type PodUsageServices = Pick<PodServices, 'directories' | 'runtime' | 'trees' | 'view'>;
 
 export interface PodDiskUsage {
-  /** emptyDir volumes on disk. */
-  readonly volumes: readonly { readonly name: string; readonly used: number }[];
+  /** emptyDir volumes on disk or in huge pages. */
+  readonly volumes: readonly { readonly name: string; readonly onDisk: boolean; readonly used: number }[];
   /** Writable layer of the newest attempt, plus logs and termination messages of all attempts. */
   readonly containers: readonly { readonly name: string; readonly used: number }[];
   /** `/etc/hosts`, which all containers may write. */
   readonly shared: number;
-  /** Total usage, including writable layers of earlier attempts. */
+  /** Total usage of the disk, including writable layers of earlier attempts. */
   readonly total: number;
 }
 
@@ -28,7 +28,7 @@ export async function diskUsage(
   const places = workers.map((worker) => placesOf(services, worker));
   const paths = places.flatMap(({ shared, volumes, files }) => [
     shared,
-    ...volumes.values(),
+    ...volumes.map(({ path }) => path),
     ...[...files.values()].flat(),
   ]);
   const ids = places.flatMap(({ layers }) => [...layers.values()].flat());
@@ -38,7 +38,7 @@ export async function diskUsage(
   ]);
   return new Map(
     places.map((place) => {
-      const volumes = [...place.volumes].map(([name, path]) => ({ name, used: trees.get(path) ?? 0 }));
+      const volumes = place.volumes.map(({ path, ...volume }) => ({ ...volume, used: trees.get(path) ?? 0 }));
       const shared = trees.get(place.shared) ?? 0;
       let earlier = 0;
       const containers = [...place.files].map(([name, own]) => {
@@ -46,7 +46,8 @@ export async function diskUsage(
         for (const id of older) earlier += layers.get(id) ?? 0;
         return { name, used: own.reduce((sum, path) => sum + (trees.get(path) ?? 0), layers.get(newest) ?? 0) };
       });
-      const total = [...volumes, ...containers].reduce((sum, { used }) => sum + used, shared + earlier);
+      const onDisk = volumes.filter((volume) => volume.onDisk);
+      const total = [...onDisk, ...containers].reduce((sum, { used }) => sum + used, shared + earlier);
       return [place.uid, { volumes, containers, shared, total }];
     }),
   );
@@ -54,7 +55,7 @@ export async function diskUsage(
 
 interface Places {
   readonly uid: Uid;
-  readonly volumes: ReadonlyMap<string, string>;
+  readonly volumes: readonly { readonly name: string; readonly onDisk: boolean; readonly path: string }[];
   readonly shared: string;
   readonly files: ReadonlyMap<string, readonly string[]>;
   /** Container IDs by name, newest attempt first. */
@@ -67,11 +68,11 @@ function placesOf(services: PodUsageServices, { uid, pod }: PodWorker): Places {
   const names = containerNames(pod);
   return {
     uid,
-    volumes: new Map(
-      (pod.spec?.volumes ?? [])
-        .filter(({ emptyDir }) => emptyDir !== undefined && emptyDir.medium !== 'Memory')
-        .map(({ name }) => [name, directories.volume(uid, 'empty-dir', name)]),
-    ),
+    volumes: (pod.spec?.volumes ?? []).flatMap(({ name, emptyDir }) => {
+      if (emptyDir === undefined || emptyDir.medium === 'Memory') return [];
+      const onDisk = emptyDir.medium === undefined || emptyDir.medium === '';
+      return [{ name, onDisk, path: directories.volume(uid, 'empty-dir', name) }];
+    }),
     shared: directories.etcHosts(uid),
     files: new Map(
       names.map((name) => [name, [join(directories.logs(pod), name), directories.terminationMessages(uid, name)]]),

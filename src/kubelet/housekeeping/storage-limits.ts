@@ -111,7 +111,7 @@ function isLimited(pod: Pod): boolean {
   );
 }
 
-/** Limit of a volume on disk. The kernel enforces the limit of a volume in memory. */
+/** Limit of a volume on disk or in huge pages. The kernel enforces the limit of a volume of medium Memory. */
 function volumeLimit({ spec }: Pod, name: string): Limit | undefined {
   const emptyDir = spec?.volumes?.find((volume) => volume.name === name)?.emptyDir;
   return emptyDir === undefined || emptyDir.medium === 'Memory' ? undefined : limitOf(emptyDir.sizeLimit);

@@ -20,13 +20,12 @@ interface Worker {
   evict(graceSeconds: number, message: string): void;
 }
 
-function worker(uid: string, sizeLimit?: string): Worker {
+function worker(uid: string, sizeLimit?: string, medium?: string, storageLimit?: string): Worker {
+  const limits = storageLimit === undefined ? {} : { 'ephemeral-storage': storageLimit };
+  const emptyDir = { ...(sizeLimit === undefined ? {} : { sizeLimit }), ...(medium === undefined ? {} : { medium }) };
   const pod: Pod = {
     metadata: { name: uid, namespace: 'n', uid },
-    spec: {
-      containers: [{ name: 'c', image: 'i' }],
-      volumes: [{ name: 'v', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } }],
-    },
+    spec: { containers: [{ name: 'c', image: 'i', resources: { limits } }], volumes: [{ name: 'v', emptyDir }] },
   };
   return {
     uid,
@@ -101,6 +100,23 @@ test('evicts a pod whose volume exceeds its limit', async () => {
   assert.deepEqual(limited.messages, ['Usage of EmptyDir volume "v" exceeds the limit "1Mi". ']);
   await round(10_000);
   assert.equal(calls.length, 1);
+});
+
+test('counts volumes in huge pages against their own limit, not as ephemeral storage', async () => {
+  const disk = worker('disk', undefined, '', '1Mi');
+  const pages = worker('pages', undefined, 'HugePages-2Mi', '1Mi');
+  const limited = worker('limited', '1Mi', 'HugePages', '1Gi');
+  const used = new Map([disk, pages, limited].map(({ uid }) => [uid, 2 * MI]));
+  const { round } = rig([disk, pages, limited], used, new Set());
+  await round(0);
+  assert.deepEqual(
+    [disk, pages, limited].map(({ messages }) => messages),
+    [
+      ['Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. '],
+      [],
+      ['Usage of EmptyDir volume "v" exceeds the limit "1Mi". '],
+    ],
+  );
 });
 
 test('measures a pod with too many files separately and rarely, without delaying other pods', async () => {

@@ -8,8 +8,17 @@ export interface Limit {
 }
 
 export interface LocalStorage {
-  /** emptyDir volumes on disk. emptyDir volumes in memory are absent, because the kernel enforces their limits. */
-  readonly volumes: readonly { readonly name: string; readonly limit: Limit | undefined; readonly used: number }[];
+  /**
+   * emptyDir volumes on disk or in huge pages. Those of medium Memory are absent, because the kernel enforces their
+   * limits.
+   */
+  readonly volumes: readonly {
+    readonly name: string;
+    /** Whether the volume counts towards the pod's ephemeral storage. */
+    readonly onDisk: boolean;
+    readonly limit: Limit | undefined;
+    readonly used: number;
+  }[];
   /** Bytes of files that all containers of the pod share. */
   readonly shared: number;
   /** Usage of each container: writable layer and logs. */
@@ -26,7 +35,8 @@ export function exceededLimit({ volumes, shared, containers }: LocalStorage): st
   const limits = containers.flatMap(({ limit }) => (limit === undefined ? [] : [limit.bytes]));
   if (limits.length > 0) {
     const limit = limits.reduce((sum, bytes) => sum + bytes, 0);
-    const used = [...volumes, ...containers].reduce((sum, each) => sum + each.used, shared);
+    const onDisk = volumes.filter((volume) => volume.onDisk);
+    const used = [...onDisk, ...containers].reduce((sum, each) => sum + each.used, shared);
     if (used > limit) return podStorageMessage(limit);
   }
   for (const { name, limit, used } of containers)

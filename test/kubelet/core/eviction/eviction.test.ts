@@ -244,7 +244,7 @@ describe('limits on local storage', () => {
     assert.equal(
       exceededLimit({
         shared: 0,
-        volumes: [{ name: 'v', limit: limit(1), used: 2 * MI }],
+        volumes: [{ name: 'v', onDisk: true, limit: limit(1), used: 2 * MI }],
         containers: [{ name: 'c', limit: limit(1), used: 2 * MI }],
       }),
       'Usage of EmptyDir volume "v" exceeds the limit "1Mi". ',
@@ -256,7 +256,7 @@ describe('limits on local storage', () => {
       { name: 'a', limit: limit(4), used: 2 * MI },
       { name: 'b', limit: limit(4), used: 3 * MI },
     ];
-    const volume = (used: number) => [{ name: 'v', limit: undefined, used }];
+    const volume = (used: number) => [{ name: 'v', onDisk: true, limit: undefined, used }];
     assert.equal(exceededLimit({ volumes: volume(3 * MI), shared: 0, containers }), undefined);
     assert.equal(
       exceededLimit({ volumes: volume(3 * MI), shared: 1, containers }),
@@ -282,7 +282,7 @@ describe('limits on local storage', () => {
     assert.equal(
       exceededLimit({
         shared: 0,
-        volumes: [{ name: 'v', limit: undefined, used: 1e12 }],
+        volumes: [{ name: 'v', onDisk: true, limit: undefined, used: 1e12 }],
         containers: [{ name: 'c', limit: undefined, used: 1e12 }],
       }),
       undefined,
