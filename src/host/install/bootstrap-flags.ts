@@ -3,17 +3,16 @@
  * are kept.
  */
 
-import { X509Certificate } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Document, parseDocument } from 'yaml';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { nodeFiles } from '../../pki/index.ts';
-import { contentDigest } from '../../wire/digest.ts';
 import { parseConfig } from '../../wire/strict-yaml.ts';
 import { bootstrapField } from '../config/bootstrap.ts';
 import { readReferenced } from '../config/files.ts';
 import { pathsBelow } from '../config/settings.ts';
+import { caHashOf, certificatesOf } from '../join/discovery.ts';
 
 export interface BootstrapFlags {
   /** Path of a bootstrap file that replaces the current one. */
@@ -88,19 +87,14 @@ export async function checkCluster(
   };
   const ca = await readFile(nodeFiles(root).clientCa, 'utf8').catch(() => undefined);
   if (ca !== undefined) {
-    const own = caHashOf(new X509Certificate(ca));
-    if (own !== target.caHash) refuse(`this host belongs to the cluster with CA ${own}`);
+    // During a rotation, the bundle also contains the successor or the predecessor of the signing authority.
+    const own = certificatesOf(ca).map(caHashOf);
+    if (!own.includes(target.caHash)) refuse(`this host belongs to the cluster with CA ${own.join(', ')}`);
     return;
   }
   const { etcdData } = pathsBelow(root);
   const data = await readdir(etcdData).catch(() => []);
   if (data.length > 0) refuse(`${etcdData} has the data of another cluster`);
-}
-
-/** Hash of the public key (SubjectPublicKeyInfo), as in kubeadm's `--discovery-token-ca-cert-hash`. */
-function caHashOf(certificate: X509Certificate): string {
-  const key = certificate.publicKey.export({ type: 'spki', format: 'der' });
-  return contentDigest(key);
 }
 
 function fieldsOf(flags: BootstrapFlags): [string[], unknown][] {

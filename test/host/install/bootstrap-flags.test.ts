@@ -107,14 +107,28 @@ test('rejects a host of another cluster and accepts one of the same cluster', as
   await mkdir(dirname(clientCa), { recursive: true });
   const key = join(root, 'key');
   const subject = ['-subj', '/CN=test', '-nodes', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
-  await run('openssl', ['req', '-x509', ...subject, '-keyout', key, '-out', clientCa]);
+  const createCa = async (): Promise<string> => {
+    await run('openssl', ['req', '-x509', ...subject, '-keyout', key, '-out', clientCa]);
+    return readFile(clientCa, 'utf8');
+  };
+  // As documented by kubeadm: openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256
+  const hashOf = (pem: string): string => {
+    const spki = new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' });
+    return `sha256:${createHash('sha256').update(spki).digest('hex')}`;
+  };
+  const successor = await createCa();
+  const current = await createCa();
   await assert.rejects(checkCluster(root, { join: JOIN }), {
     code: 'other-cluster',
     message: /run hyperedge reset first/,
   });
-  // As documented by kubeadm: openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256
-  const { publicKey } = new X509Certificate(await readFile(clientCa));
-  const spki = publicKey.export({ type: 'spki', format: 'der' });
-  const caHash = `sha256:${createHash('sha256').update(spki).digest('hex')}`;
-  await checkCluster(root, { join: { ...JOIN, caHash } });
+  await checkCluster(root, { join: { ...JOIN, caHash: hashOf(current) } });
+  await assert.rejects(checkCluster(root, { join: { ...JOIN, caHash: hashOf(successor) } }), { code: 'other-cluster' });
+  // The bundle of the host during a rotation of the authority.
+  await writeFile(clientCa, current + successor);
+  for (const caHash of [hashOf(current), hashOf(successor)]) {
+    await checkCluster(root, { join: { ...JOIN, caHash } });
+    await checkCluster(root, { offer: { server: JOIN.server, caHash } });
+  }
+  await assert.rejects(checkCluster(root, { join: JOIN }), { code: 'other-cluster' });
 });
