@@ -13,7 +13,7 @@ import {
   loadAuthority,
   renewAuthority,
 } from './certificate.ts';
-import { readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole } from './files.ts';
+import { endLine, readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole } from './files.ts';
 import { type PairFiles, predecessorOf, successorOf } from './layout.ts';
 
 export interface InstallContext {
@@ -116,7 +116,7 @@ export async function trustedBundle(files: PairFiles): Promise<string> {
   const all = [files, successorOf(files), predecessorOf(files)].map(({ cert }) => readIfPresent(cert));
   return (await Promise.all(all))
     .filter((pem) => pem !== undefined)
-    .map((pem) => (pem.endsWith('\n') ? pem : `${pem}\n`))
+    .map(endLine)
     .join('');
 }
 

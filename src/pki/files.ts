@@ -33,6 +33,11 @@ export async function readSecretIfPresent(path: string): Promise<string | undefi
   return readIfPresent(path);
 }
 
+/** Text of a PEM file with a newline at its end, so that another block can follow. */
+export function endLine(pem: string): string {
+  return pem === '' || pem.endsWith('\n') ? pem : `${pem}\n`;
+}
+
 /** Replaces a file atomically: writes a new file and renames it. */
 export async function writeWhole(path: string, content: string, options: WriteMode = {}): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);

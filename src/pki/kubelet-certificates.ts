@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { CodedError } from '../base/errors.ts';
 import type { CertificateFiles, CertificateNames } from '../kubelet/certificates/port.ts';
 import { datesOf, generateKey, keyToPem } from './certificate.ts';
-import { makeDirectory, pointLink, readIfPresent, readSecretIfPresent, writeWhole } from './files.ts';
+import { endLine, makeDirectory, pointLink, readIfPresent, readSecretIfPresent, writeWhole } from './files.ts';
 import { canonicalIp, datedName, namesOf } from './install.ts';
 import { namesKubeletAuthority } from './kubelet-authority.ts';
 import type { NodeFiles } from './layout.ts';
@@ -85,7 +85,7 @@ export function kubeletCertificates(files: NodeFiles, role: 'client' | 'server',
       }
       if (!fits) throw new CodedError('bad-certificate', `${link}: the signed certificate is for another key`);
       const name = datedName(role, nowMs);
-      await writeWhole(join(files.certificates, name), certificatePem + keyToPem(key), { durable: true });
+      await writeWhole(join(files.certificates, name), endLine(certificatePem) + keyToPem(key), { durable: true });
       await pointLink(link, name);
       await rm(pending, { force: true });
     },

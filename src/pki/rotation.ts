@@ -8,7 +8,7 @@ import { rm } from 'node:fs/promises';
 import { CodedError } from '../base/errors.ts';
 import { AUTHORITY_DAYS, completeExchange, loadIfPresent } from './authorities.ts';
 import { type Authority, createAuthority, generateKey, keyToPem, lifetimeFrom, publicKeyToPem } from './certificate.ts';
-import { readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole } from './files.ts';
+import { endLine, readIfPresent, readSecretIfPresent, removePair, writePair, writeWhole } from './files.ts';
 import { type MasterFiles, type PairFiles, predecessorOf, successorOf } from './layout.ts';
 import { publicPartOf } from './service-account-keys.ts';
 
@@ -81,7 +81,8 @@ export async function rotateServiceAccountKeys(files: MasterFiles, phase: Rotati
     case 'new-ca': {
       if (nextPem !== undefined) return;
       const key = await generateKey();
-      await writeWhole(files.serviceAccountsPublicKey, accepted + publicKeyToPem(key), { mode: 0o644, durable: true });
+      const all = endLine(accepted) + publicKeyToPem(key);
+      await writeWhole(files.serviceAccountsPublicKey, all, { mode: 0o644, durable: true });
       await writeWhole(files.serviceAccountsNextKey, keyToPem(key), { durable: true });
       return;
     }

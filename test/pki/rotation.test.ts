@@ -1,6 +1,6 @@
 /** Phases of a rotation that are interrupted at each of their renames and removals. */
 import assert from 'node:assert/strict';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -114,5 +114,22 @@ describe('an interrupted rotation', { timeout: 240_000 }, () => {
     assert.equal(await loadIfPresent(predecessorOf(files)), undefined);
     const names = (await readdir(masterFiles(root).directory)).filter((name) => /^ca\./.test(name));
     assert.deepEqual(names.toSorted(), ['ca.crt', 'ca.key']);
+  }
+});
+
+it('begins an added service account key on its own line of a file without a final newline', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'rotation-'));
+  try {
+    const files = masterFiles(root);
+    await mkdir(files.directory, { recursive: true });
+    await ensureServiceAccountKeys(files, { nowMs: now });
+    const present = (await readFile(files.serviceAccountsPublicKey, 'utf8')).trimEnd();
+    await writeFile(files.serviceAccountsPublicKey, present);
+    await rotateServiceAccountKeys(files, 'new-ca');
+    const accepted = await readFile(files.serviceAccountsPublicKey, 'utf8');
+    assert.equal(accepted.match(/^-----BEGIN PUBLIC KEY-----$/gm)?.length, 2);
+    assert.ok(accepted.startsWith(`${present}\n-----BEGIN`));
+  } finally {
+    await rm(root, { recursive: true, force: true });
   }
 });
