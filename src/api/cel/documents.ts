@@ -12,7 +12,9 @@ export interface JsonReader {
   readonly double: boolean;
   /** True for structures, whose fields are selected; false for maps, whose keys are looked up. */
   readonly structure: boolean;
-  /** Identity of list items. Undefined: their index. Empty: their value. Otherwise: these fields. */
+  /**
+   * How list items are identified. Undefined: by index. Empty list: by value. Otherwise: by the values of these fields.
+   */
   readonly listKeys: readonly string[] | undefined;
   /** Converts a string according to its format. */
   text(value: string): Value;
@@ -59,7 +61,9 @@ export class JsonList extends LazyList {
   get length(): number {
     return this.#items.length;
   }
-  /** Items by their identity. Undefined for lists identified by index. */
+  /**
+   * Items by identity, as `listKeys` of the reader defines it. Undefined for lists whose items are identified by index.
+   */
   keyed(): Map<string, JsonValue> | undefined {
     const { listKeys } = this.#reader;
     if (listKeys === undefined) return undefined;

@@ -47,7 +47,7 @@ function equalLists(a: List, b: List): boolean {
   const theirs = b instanceof JsonList ? b.keyed() : undefined;
   if (ours !== undefined && theirs !== undefined) {
     spend(a.length + b.length);
-    // Sets and maps are compared without regard to order.
+    // Lists of type set or map are equal if they have the same items in any order.
     for (const [key, item] of ours) {
       const other = theirs.get(key);
       if (other === undefined || !equal(fromJson(item, ANY_READER), fromJson(other, ANY_READER))) return false;

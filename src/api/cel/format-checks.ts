@@ -38,7 +38,10 @@ const CLAUSES: Readonly<Record<string, readonly [kinds: readonly Kind[], what: s
   o: [['int', 'uint'], 'octal clause can only be used on integers'],
 };
 
-/** `values`: types of the values. Undefined if they are not in a list literal, so that only the text can be checked. */
+/**
+ * Returns a problem of the format string `pattern`; undefined if there is none. `values`: types of the arguments;
+ * undefined if the arguments are not a list literal, so that only the text can be checked.
+ */
 export function formatProblem(pattern: string, values: readonly Type[] | undefined): FormatProblem | undefined {
   const whole = (message: string): FormatProblem => ({ index: undefined, message });
   const parse = (message: string): FormatProblem => whole(`could not parse formatting clause: ${message}`);

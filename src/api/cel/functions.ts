@@ -26,13 +26,13 @@ export interface Costs {
   readonly size?: (sizes: readonly number[], items: readonly number[], shortest: readonly number[]) => number;
 }
 
-/** Upstream's cost of traversing a string once. */
+/** Upstream's cost of traversing a string of `characters` once. */
 export const perCharacter = (characters: number): number => Math.ceil(characters * 0.1);
-/** Traverses the first argument. */
+/** Costs of a function that traverses its first argument once. */
 export const walks: Costs = { cost: ([first = 0]) => perCharacter(first) };
 /** Multiplies sizes. Zero times infinity is zero. */
 export const times = (count: number, each: number): number => (count === 0 || each === 0 ? 0 : count * each);
-/** Visits every element of the first argument. */
+/** Costs of a function that visits every element of its first argument. */
 export const visits: Costs = { cost: ([first = 0]) => first };
 
 type Run<Args extends readonly Value[]> = { run(...args: Args): Value }['run'];

@@ -11,7 +11,10 @@ import { BOOL, BYTES, DOUBLE, DYN, INT, listOf, mapOf, parseType, STRING, type T
 const TIMESTAMP = parseType('timestamp');
 const DURATION = parseType('duration');
 
-/** Undefined if expressions cannot access it: published quantities have several types, so they have no CEL type. */
+/**
+ * CEL type of a schema node; undefined if expressions cannot access values of the node. Quantities have no CEL type,
+ * because a published quantity may be a string or a number.
+ */
 export function typeOfNode(node: SchemaNode, name: string): Type | undefined {
   switch (node.kind) {
     case 'object':
@@ -100,7 +103,10 @@ const structure = (name: string, typeOf: (field: string) => Type | undefined, na
   fields: new Fields(typeOf, names),
 });
 
-/** Fields are created on access, because types may be recursive. Names are found as they are and in escaped form. */
+/**
+ * Fields of a structure, created on access because types may be recursive. A field is found by its own name and by its
+ * escaped name.
+ */
 class Fields extends Map<string, Type> {
   readonly #typeOf: (field: string) => Type | undefined;
   readonly #names: () => Iterable<string>;

@@ -17,7 +17,10 @@ export const PATCH_TYPE: Structure = {
   ]),
 };
 
-/** Contains every field with the dynamic type, because the real fields are known only with the object. */
+/**
+ * Fields of a message type. Every field name exists and has the dynamic type, because the real fields are known only
+ * with the object.
+ */
 class AnyFields extends Map<string, Type> {
   override get(): Type {
     return DYN;

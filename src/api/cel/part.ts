@@ -6,8 +6,8 @@ import type { Type } from './types.ts';
 import { BudgetError, type Value } from './values.ts';
 
 /**
- * Cost after which an evaluation should yield to the event loop: a few milliseconds, or some tens for operations that
- * are slow for their cost.
+ * Cost after which an evaluation yields to the event loop. It corresponds to a few milliseconds, or to some tens of
+ * milliseconds for operations that are slow in relation to their cost.
  */
 export const TURN_COST = 100_000;
 
@@ -67,7 +67,7 @@ export type Structure = Extract<Type, { kind: 'object' }>;
 export interface Environment {
   readonly functions: FunctionTable;
   readonly variables: ReadonlyMap<string, Type>;
-  /** Message types that expressions can construct. Absent: none. */
+  /** Returns a message type that expressions can construct. Absent: expressions cannot construct messages. */
   structure?(name: string): Structure | undefined;
 }
 
@@ -77,6 +77,9 @@ export interface Program {
   readonly cost: number;
   /** Names of the variables that the expression uses. */
   readonly used: ReadonlySet<string>;
-  /** Throws EvaluationError or BudgetError. `value` returns the variables, and is called only for used ones. */
+  /**
+   * Evaluates the expression. Throws EvaluationError or BudgetError. `value` returns the value of a variable and is
+   * called only for variables that the expression uses.
+   */
   evaluate(value: (name: string) => Value, budget: Budget): Value;
 }

@@ -18,7 +18,7 @@ import { BudgetError, Optional, type Value } from './values.ts';
 /** Limits of the actual cost of one evaluation and of all evaluations for one write. */
 const MAX_CALL_COST = 1_000_000;
 const MAX_WRITE_COST = 10_000_000;
-/** A message is evaluated in the same turn as the failed rule. */
+/** Cost limit of a message expression, which is evaluated in the same turn as the failed rule. */
 const MAX_MESSAGE_COST = 250_000;
 
 /**
@@ -58,7 +58,7 @@ export function evaluateDefaults(schema: Schema, path: string): FieldError[] {
 
 const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
 
-/** Field path of a rule's error. '' if it has none, or one that upstream would reject today. */
+/** Field path of a rule's error. '' if the rule declares no field path, or one that upstream would reject today. */
 function fieldBelow(schema: Schema, fieldPath: string): string {
   if (fieldPath === '') return '';
   try {
@@ -183,7 +183,7 @@ class Run {
       if (typeof text !== 'string' || text.trim() === '' || /[\r\n]/.test(text) || text.length > 5 * 1024) return plain;
       return text.trim();
     } catch {
-      // A failing message expression is ignored; the rule has failed in any case.
+      // A failing message expression is ignored, because the rule has failed in any case.
       return plain;
     }
   }

@@ -52,8 +52,9 @@ export class Compilation {
   }
 
   /**
-   * `times`: maximum number of such values in one document. `fixed`: path of the part in which old values
-   * cannot be correlated; undefined if they can.
+   * Compiles the rules of a schema node and its children. `times`: maximum number of values of this node in one
+   * document. `fixed`: path of the enclosing list whose items cannot be matched with their old values; undefined if
+   * there is none.
    */
   node(
     schema: Schema,
@@ -186,7 +187,7 @@ export class Compilation {
     }
   }
 
-  /** Checks the total cost of all rules. Call it last. */
+  /** Reports an error if the total cost of all rules is too high. Call it after all nodes are compiled. */
   weighAll(path: string): void {
     if (this.#total <= MAX_SCHEMA_COST) return;
     const costly = this.#costly.filter(({ cost }) => cost >= MAX_SCHEMA_COST / 100).sort((a, b) => b.cost - a.cost);

@@ -23,7 +23,7 @@ const KEYWORDS: ReadonlySet<string> = new Set(
 );
 /** Keywords that cannot be field names even after a dot. */
 const LITERALS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'in']);
-/** As upstream, numbers and booleans have no size, and times have that of their text. */
+/** As upstream, numbers and booleans have the size 0, and times have the size of their text form. */
 const [SMALL_INT, SMALL_DOUBLE, SMALL_BOOL] = [INT, DOUBLE, BOOL].map((type): Type => ({ ...type, max: 0 })) as [
   Type,
   Type,
@@ -33,7 +33,7 @@ const DATE: Type = { kind: 'timestamp', max: 12 };
 const TIMESTAMP: Type = { kind: 'timestamp', max: 32 };
 const DURATION: Type = { kind: 'duration', max: 32 };
 
-/** Name of a property in rules. Undefined if rules cannot use it. */
+/** Name by which rules refer to a property; undefined if rules cannot refer to it. */
 export function escapeName(name: string): string | undefined {
   if (!/^[a-zA-Z_./-][a-zA-Z0-9_./-]*$/.test(name)) return undefined;
   if (KEYWORDS.has(name)) return `__${name}__`;
@@ -108,7 +108,7 @@ const METADATA: Type = {
   ]),
 };
 
-/** Fields by their escaped names, created on access, because large schemas have few rules. */
+/** Fields by their escaped names. Each field is created on access, because rules use few fields of a large schema. */
 class LazyFields extends Map<string, Type> {
   readonly #schema: Schema;
   readonly #resource: boolean;
@@ -135,7 +135,7 @@ class LazyFields extends Map<string, Type> {
   }
 }
 
-/** Reports whether the schema declares more than the common fields of every resource. */
+/** Reports whether the schema itself declares the kind, apiVersion, name and generateName of the resource. */
 function describesMetadata({ properties }: Schema): boolean {
   const isText = (of: Schema['properties'], name: string): boolean => of.get(name)?.type === 'string';
   const metadata = properties.get('metadata')?.properties;

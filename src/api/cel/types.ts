@@ -165,7 +165,7 @@ export function sameType(a: Type, b: Type): boolean {
   return a.kind === b.kind;
 }
 
-/** Common type of two types. */
+/** Type that can hold the values of both types. It is the dynamic type if neither type is assignable to the other. */
 export function join(a: Type, b: Type): Type {
   if (a === b) return a;
   if (a.kind === 'dyn' || b.kind === 'dyn') return DYN;

@@ -24,7 +24,7 @@ export class EvaluationError extends Error {
   override readonly name: string = 'EvaluationError';
 }
 
-/** The cost limit is exceeded. No operator absorbs it. */
+/** Thrown when the cost limit is exceeded. No operator absorbs this error. */
 export class BudgetError extends Error {
   override readonly name = 'BudgetError';
   constructor() {

@@ -133,7 +133,7 @@ export function validateAnnotationUpdate(pod: Pod, old: Pod, path: string): Fiel
   return errors;
 }
 
-/** Pods under creation, with the AppArmor annotations that had no corresponding field. */
+/** AppArmor annotations of pods under creation for which the pod has no corresponding field. */
 const alone = new WeakMap<Pod, string[]>();
 
 /** Copies deprecated AppArmor annotations to their fields, so that other code only reads fields. */
@@ -155,7 +155,9 @@ export function fillAppArmorFields(pod: Pod): void {
   if (keys.length > 0) alone.set(pod, keys);
 }
 
-/** Call after `fillAppArmorFields`. */
+/**
+ * Warnings about AppArmor annotations without a corresponding field. Call after `fillAppArmorFields` for the same pod.
+ */
 export function appArmorWarnings(pod: Pod): string[] {
   return (alone.get(pod) ?? []).map(
     (key) => `metadata.annotations[${key}]: deprecated since v1.30; use the "appArmorProfile" field instead`,

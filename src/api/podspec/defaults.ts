@@ -24,8 +24,8 @@ export function allContainers(spec: PodSpec | undefined): (Container | Ephemeral
 }
 
 /**
- * Defaults for pods that templates do not get: requests from limits, and host ports from container ports with
- * hostNetwork.
+ * Sets defaults that pods have in addition to those of templates: requests from limits, and host ports from container
+ * ports with hostNetwork.
  */
 export function setPodDefaults(pod: Pod): void {
   pod.spec ??= emptySpec();
@@ -53,7 +53,7 @@ export function setPodTemplateDefaults(template: PodTemplateSpec): void {
   setPodSpecDefaults(template.spec);
 }
 
-/** A missing spec also gets defaults; validation then reports its required fields. */
+/** Spec for a pod that has none. The spec also gets defaults; validation then reports its required fields. */
 function emptySpec(): PodSpec {
   return {} as PodSpec;
 }

@@ -43,7 +43,7 @@ function validateVolumePath(path: string, at: string): FieldError[] {
   return errors;
 }
 
-/** As upstream, errors of all files have the path `at`, without the index. */
+/** Validates files of a downward API volume. As upstream, errors of all files have the path `at`, without the index. */
 export function validateDownwardItems(items: readonly DownwardAPIVolumeFile[] | undefined, at: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const item of items ?? []) {
@@ -70,7 +70,7 @@ export function validateDownwardItems(items: readonly DownwardAPIVolumeFile[] | 
 const MIN_TOKEN_SECONDS = 600;
 const MAX_TOKEN_SECONDS = 2 ** 32;
 
-/** `at` is the path of the projected volume. Two sources must not write the same file. */
+/** Validates the sources of the projected volume at the path `at`. Two sources must not write the same file. */
 export function validateProjections(sources: readonly VolumeProjection[] | undefined, at: string): FieldError[] {
   const errors: FieldError[] = [];
   const used = new Set<string>();

@@ -16,7 +16,7 @@ interface Keyed {
   readonly mismatchLabelKeys?: readonly string[];
 }
 
-/** Call before the pod is created. */
+/** Merges the label keys of all affinity terms and spread constraints of a pod. Call it before the pod is created. */
 export function mergeLabelKeys(pod: Pod): void {
   const labels = pod.metadata?.labels ?? {};
   for (const term of affinityTerms(pod)) merge(term, labels);
@@ -32,8 +32,8 @@ function affinityTerms(pod: Pod): PodAffinityTerm[] {
 }
 
 /**
- * A missing selector matches no pods, so it stays missing. The selector is replaced, not changed in place, because the
- * object may be shared.
+ * Merges label keys into one selector. A missing selector matches no pods, so it stays missing. The selector is
+ * replaced instead of changed, because other objects may share it.
  */
 function merge(keyed: Keyed, labels: Readonly<Record<string, string>>): void {
   const selector = keyed.labelSelector;

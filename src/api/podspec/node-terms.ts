@@ -1,7 +1,7 @@
 /** Matching of nodes against node selector terms. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity. */
 import type { Node, NodeSelectorRequirement, NodeSelectorTerm } from '../generated/core/v1.ts';
 
-/** All requirements must match. A term without requirements matches no node. */
+/** Whether the node meets all requirements of the term. A term without requirements matches no node. */
 export function matchesTerm(term: NodeSelectorTerm, node: Node): boolean {
   const expressions = term.matchExpressions ?? [];
   const fields = term.matchFields ?? [];

@@ -95,7 +95,10 @@ export function validateNodeSelector(selector: NodeSelector, path: string): Fiel
   return terms.flatMap((term, index) => validateNodeSelectorTerm(term, `${path}.nodeSelectorTerms[${index}]`, true));
 }
 
-/** `strict`: values must be valid label values. Preferred terms may have values that no node can have. */
+/**
+ * Validates a term of a node selector. `strict`: values must be valid label values. It is false for preferred terms,
+ * which may have values that no node can have.
+ */
 function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string, strict: boolean): FieldError[] {
   const errors: FieldError[] = [];
   (term.matchExpressions ?? []).forEach((expression, index) => {
@@ -195,7 +198,7 @@ export function validateTopologySpread(
 ): FieldError[] {
   const errors: FieldError[] = [];
   const pairOf = (each: TopologySpreadConstraint) => `{${each.topologyKey ?? ''}, ${each.whenUnsatisfiable ?? ''}}`;
-  /** Last index of each pair. Earlier occurrences are reported as duplicates. */
+  /** Last index of each pair of topologyKey and whenUnsatisfiable. Earlier occurrences are reported as duplicates. */
   const last = new Map((constraints ?? []).map((each, index) => [pairOf(each), index]));
   (constraints ?? []).forEach((constraint, index) => {
     const at = `${path}[${index}]`;

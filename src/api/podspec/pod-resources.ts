@@ -51,8 +51,8 @@ function raise(sums: Sums, others: Sums): void {
 }
 
 /**
- * Maximum of the containers' resources at any time. Sidecars keep running; other init containers run one after the
- * other.
+ * Maximum of the resources that the containers use at the same time. Sidecars keep running; other init containers run
+ * one after the other.
  */
 function aggregated(spec: PodSpec, part: Part): Sums {
   const sums: Sums = new Map();
@@ -97,7 +97,7 @@ export function setPodResourceDefaults(pod: Pod): void {
   if (Object.keys(limits).length > 0) resources.limits = limits;
 }
 
-/** If every container has a limit, the pod gets one. */
+/** Sets the pod-level limit of every resource for which all containers have a limit. */
 function defaultLimits(spec: PodSpec, limits: Record<string, string>): void {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   for (const [name, amount] of aggregated(spec, 'limits')) {

@@ -92,7 +92,7 @@ function validateConditions(conditions: readonly PodCondition[] | undefined, pat
   });
 }
 
-/** Rejects that a terminated container without a restart changes to another state. */
+/** Rejects another state for a container that has terminated and is not restarted. */
 function validateStates(now: PodStatus, before: PodStatus, spec: PodSpec): FieldError[] {
   const owners = { containerStatuses: spec.containers, initContainerStatuses: spec.initContainers };
   return LISTS.flatMap((list) => {

@@ -12,7 +12,7 @@ import { validatePod } from './validate.ts';
 const ALLOWED_CHANGES =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
 
-/** Call after `validatePod`. */
+/** Validates the changes of an update. Call after `validatePod`, which validates the new pod. */
 export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
   const errors: FieldError[] = [];
   const spec = pod.spec;
@@ -169,7 +169,10 @@ function validateNarrowing(spec: PodSpec, before: PodSpec): FieldError[] {
 
 const TERM_PARTS = ['matchExpressions', 'matchFields'] as const;
 
-/** Existing expressions must come first, unchanged. An empty term matches no node, so nothing may be added to it. */
+/**
+ * Whether the new term only adds expressions. Existing expressions must come first, unchanged. An empty term matches no
+ * node, so it must stay empty.
+ */
 function hasOnlyAdditions(now: NodeSelectorTerm, before: NodeSelectorTerm): boolean {
   const isEmpty = (term: NodeSelectorTerm): boolean => TERM_PARTS.every((part) => (term[part] ?? []).length === 0);
   if (isEmpty(before)) return isEmpty(now);

@@ -75,7 +75,7 @@ function validateSource(volume: Volume, path: string, context: PodContext): Fiel
   ];
 }
 
-/** Names of iSCSI sessions have a limited length. */
+/** Maximum length of a volume name and a portal, because names of iSCSI sessions have a limited length. */
 const MAX_PORTAL = 64;
 
 function validateInitiator({ name, iscsi }: Volume, first: string, path: string): FieldError[] {
@@ -94,10 +94,12 @@ function validateInitiator({ name, iscsi }: Volume, first: string, path: string)
 /** Rules of a source. `at` is the path of the source, `path` the path of the volume. */
 type SourceRule = (volume: Volume, at: string, path: string, context: PodContext) => FieldError[];
 
-/** Sources without rules in this file: `volumes/drivers.ts` validates them. */
+/** For sources whose rules are in `volumes/drivers.ts`. */
 const byDriver: SourceRule = () => [];
 
-/** Volume sources and their rules in order of precedence: if several are set, the first one counts. */
+/**
+ * Volume sources and their rules in order of precedence. If a volume has several sources, the first one here is used.
+ */
 const SOURCE_RULES = {
   emptyDir: ({ emptyDir }, at) => validateEmptyDir(emptyDir ?? {}, at),
   hostPath: ({ hostPath }, at) => (hostPath === undefined ? [] : validateHostPath(hostPath, at)),

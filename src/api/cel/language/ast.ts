@@ -4,7 +4,7 @@ import type { Value } from '../values.ts';
 export type Expr =
   | { readonly op: 'const'; readonly at: number; readonly value: Value }
   | { readonly op: 'ident'; readonly at: number; readonly name: string }
-  /** `test`: inside has(). `optional`: `?.`. */
+  /** Selection of a field. `test`: the selection is the argument of has(). `optional`: the operator is `.?`. */
   | {
       readonly op: 'select';
       readonly at: number;

@@ -16,7 +16,7 @@ const TYPE_NAMES: ReadonlyMap<string, string> = new Map([
   ['google.protobuf.Duration', 'duration'],
 ]);
 
-/** The part for the name of a type. Undefined if the name is not a type. */
+/** Returns the compiled part for the name of a type; undefined if the name is not a type. */
 export function typeName(name: string): Part | undefined {
   const type = TYPE_NAMES.get(name);
   if (type === undefined) return undefined;

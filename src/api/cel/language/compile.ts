@@ -124,7 +124,7 @@ export class Compiler {
     }
   }
 
-  /** The part that reads a variable. Names may contain dots (`authorizer.requestResource`). */
+  /** Returns the part that reads a variable. Names may contain dots (`authorizer.requestResource`). */
   variable(name: string): Part | undefined {
     const variable = this.#scope.get(name);
     if (variable === undefined) return undefined;
@@ -207,7 +207,7 @@ export class Compiler {
       if (!isBool(args[index] as Part))
         this.fail(places[index] ?? 0, `expected type 'bool' but found '${formatType(type)}'`);
     }
-    // The operand that determines the result alone.
+    // Value of an operand that determines the result alone: true for `||`, false for `&&`.
     const decisive = name === '_||_';
     const cost = left.cost + right.cost;
     return {

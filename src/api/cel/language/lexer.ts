@@ -5,7 +5,7 @@ export interface Token {
   readonly type: 'ident' | 'int' | 'uint' | 'double' | 'string' | 'bytes' | 'op' | 'end';
   readonly at: number;
   readonly text: string;
-  /** Unescaped value of a string literal; `bytes` that of a bytes literal. */
+  /** Unescaped value of a string literal. `bytes` is the unescaped value of a bytes literal. */
   readonly string?: string;
   readonly bytes?: Uint8Array;
 }

@@ -17,8 +17,8 @@ interface LiteralProblem {
 }
 
 /**
- * The problem of literal arguments; undefined if there is none. `places`: positions of the arguments, `at`: position of
- * the call.
+ * Returns the problem of a call whose arguments are literals, for example an invalid duration; undefined if there is
+ * none. `places`: positions of the arguments. `at`: position of the call.
  */
 export function literalProblem(
   name: string,
@@ -56,7 +56,7 @@ function formatArgument([text, values]: readonly Part[], at: number): LiteralPro
 const CONVERSIONS: ReadonlySet<string> = new Set(['int', 'uint', 'double', 'string', 'bytes', 'bool']);
 const PATTERNS: ReadonlySet<string> = new Set(['find', 'findAll']);
 
-/** The reason why a call with constant arguments always fails; undefined if it does not. */
+/** Returns the reason why a call with constant arguments always fails; undefined if the call can succeed. */
 export function constantFailure(
   name: string,
   args: readonly Part[],

@@ -4,7 +4,7 @@
  */
 
 interface MacroForm {
-  /** Number of arguments, and how many of the first ones name variables. */
+  /** Number of arguments. The first `vars` arguments are names of variables. */
   readonly args: number;
   readonly vars: number;
 }

@@ -12,8 +12,8 @@ import type { Expr } from './ast.ts';
 type Macro = Extract<Expr, { op: 'macro' }>;
 
 /**
- * Upstream's cost of the whole loop and of one step, in addition to the expressions: evaluating the condition, the
- * accumulator and the result.
+ * Upstream's costs of a loop, in addition to the costs of its expressions: `whole` for the loop, and `step` for each
+ * step, which evaluates the condition, the accumulator and the result.
  */
 const RECKONED: Readonly<
   Record<Exclude<Macro['name'], 'optMap' | 'optFlatMap'>, readonly [whole: number, step: number]>
@@ -33,7 +33,7 @@ const RECKONED: Readonly<
 const ADDED = 12;
 const INSERTED = 2;
 
-/** A constant list need not be created first. */
+/** Cost of appending the item. A constant item costs less, because no list must be created for it first. */
 const addingOf = ({ known }: Part): number => (known === undefined ? ADDED : ADDED - 10);
 
 export function compileMacro(compiler: Compilation, macro: Macro): Part {
@@ -54,7 +54,7 @@ export function compileMacro(compiler: Compilation, macro: Macro): Part {
 }
 
 function variableTypes({ type, isPlace }: Part, count: number): readonly Type[] | undefined {
-  // As upstream, elements of computed lists and maps count as having no size.
+  // As upstream, elements of computed lists and maps have the size 0 in cost estimates.
   const within = (of: Type): Type => (isPlace === true ? of : { ...of, max: 0 });
   switch (type.kind) {
     case 'list':
@@ -86,7 +86,8 @@ class Loop {
 
   part(args: readonly Part[]): Part {
     const { name, at } = this.#macro;
-    // The filter is the first argument; transformations have it before the last.
+    // Predicates have the condition as their only argument. Transformations may have a filter before the
+    // transformation.
     const [first, second] = args as [Part, Part | undefined];
     const predicates = name === 'all' || name === 'exists' || name === 'exists_one' || name === 'filter';
     const condition = predicates || second !== undefined ? first : undefined;
@@ -113,7 +114,7 @@ class Loop {
       }
       case 'sortBy': {
         const of = this.#variables[0] ?? DYN;
-        // All pairs of keys are compared.
+        // The estimate assumes that sorting compares all pairs of keys.
         const sorting = cost + 2 * size * size + 11;
         return { type: listOf(of, size), cost: sorting, size: size * size, run: (frame) => this.#sort(frame, first) };
       }
@@ -170,7 +171,7 @@ class Loop {
     const goesOn = decisive ? 3 : 2;
     let decided = false;
     for (const _step of this.#steps(frame)) {
-      // As upstream, the loop condition of the next step ends the loop, and its cost counts.
+      // As upstream, the loop ends at the condition of the next step, so the cost of that condition is also charged.
       frame.budget.spend(decided ? goesOn : goesOn + 1);
       if (decided) break;
       try {

@@ -15,7 +15,7 @@ const RESERVED: ReadonlySet<string> = new Set(
 const INT_MAX = 2n ** 63n - 1n;
 const UINT_MAX = 2n ** 64n - 1n;
 
-/** Throws CompileError. */
+/** Parses an expression. Throws CompileError if the syntax is invalid. */
 export function parse(source: string): Expr {
   return new Parser(source).parse();
 }
@@ -102,8 +102,8 @@ class Parser {
   }
 
   /**
-   * Precedence levels from the lowest: ||, &&, relations, sums, products. Chains are parsed in a loop, so that long
-   * ones need no deep recursion.
+   * Parses binary operators. Precedence levels from the lowest: ||, &&, relations, sums, products. A loop parses chains
+   * such as `a + b + c`, so that long chains need no deep recursion.
    */
   #binary(level: number): Expr {
     if (level === LEVELS.length) return this.#unary();
@@ -276,7 +276,7 @@ class Parser {
     return expression;
   }
 
-  /** Parses the fields after `Name{`. Only after the name of a type do braces construct a message. */
+  /** Parses the fields after `Name{`. Braces construct a message only if they follow the name of a type. */
   #struct(at: number, name: string): Expr {
     const fields: FieldInit[] = [];
     while (this.#accept('}') === undefined) {
@@ -299,7 +299,7 @@ class Parser {
     if (variables === undefined) return { op: 'call', at, name, target, args };
     const form = variables.find((each) => each.args === args.length);
     if (form === undefined) {
-      // No function has the name of a macro, so this is a macro with wrong arguments.
+      // No function has the name of a macro, so the call is a macro with wrong arguments.
       return { op: 'call', at, name, target, args };
     }
     const vars = args.slice(0, form.vars).map((each) => {

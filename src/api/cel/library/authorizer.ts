@@ -11,7 +11,7 @@ const GROUP = `${PACKAGE}.GroupCheck`;
 const RESOURCE = `${PACKAGE}.ResourceCheck`;
 const DECISION = `${PACKAGE}.Decision`;
 
-/** An authorization check. `account`: the service account to check instead of the requesting user. */
+/** An authorization check. `account`: the service account whose access is checked instead of the requesting user's. */
 export interface AccessRequest {
   readonly account?: { readonly namespace: string; readonly name: string };
   readonly verb: string;
@@ -33,7 +33,10 @@ export interface AccessAnswer {
   readonly error: string;
 }
 
-/** May throw an error other than EvaluationError if the decision is pending. Operators do not absorb it. */
+/**
+ * Performs an authorization check. If the decision is still pending, it throws an error that is not an EvaluationError,
+ * so that `&&` and `||` do not absorb the error.
+ */
 export type AccessChecker = (question: AccessRequest) => AccessAnswer;
 
 interface Asking {
@@ -45,7 +48,7 @@ export const AUTHORIZER_TYPE = parseType(AUTHORIZER);
 export const RESOURCE_CHECK_TYPE = parseType(RESOURCE);
 
 let serial = 0;
-/** Each value gets a unique key, so that no two are equal. */
+/** Creates an opaque value with a unique key, so that two values are never equal. */
 const opaque = (type: string, value: unknown): Opaque => new Opaque(type, value, String(++serial));
 const of = (value: Opaque): Asking => value.value as Asking;
 

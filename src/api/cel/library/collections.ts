@@ -107,7 +107,7 @@ const squared = (factor: number) => ({
   size: ([list = 0]: readonly number[]) => list * list,
 });
 
-/** Comparison traverses each string. */
+/** Costs of a function that compares the strings in a list. Comparing strings traverses each of them. */
 const reads = {
   ...visits,
   estimate: ([list = 0]: readonly number[], [item = 0]: readonly number[]) => times(list, 1 + perCharacter(item)),
@@ -152,7 +152,8 @@ const lists: readonly Overload[] = [
       if (count > 10_000n) throw new EvaluationError(`range of ${count}`);
       return Array.from({ length: Number(count) }, (_, index) => BigInt(index));
     },
-    // The size of the result does not depend on that of the arguments, so a fixed cost of a long list is used.
+    // The argument is a number, so its size says nothing about the result. The costs assume a list of the maximum
+    // length.
     { cost: () => 1_000, size: () => 10_000 },
   ),
 ];
@@ -190,7 +191,7 @@ function isZero(value: Value): boolean {
   return (value instanceof Duration || value instanceof Timestamp) && value.ns === 0n;
 }
 
-/** Values of the optionals that have one. */
+/** Values of all optionals in the list that are not empty. */
 const unwrapped = (list: List): Value[] =>
   [...list].flatMap((each) => (each instanceof Optional && each.value !== undefined ? [each.value] : []));
 

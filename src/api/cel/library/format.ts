@@ -18,7 +18,7 @@ import { formatDuration, formatTimestamp } from './time.ts';
 
 const MAX_TEXT = 10 * 1024 * 1024;
 
-/** Throws EvaluationError for a text above the size limit, before it is created. */
+/** Throws EvaluationError if `length` exceeds the size limit. Call it before a text of that length is created. */
 export function bounded(length: number): void {
   if (length > MAX_TEXT) throw new EvaluationError('the text is too large');
 }
@@ -80,7 +80,7 @@ function clause(verb: string, precision: string | undefined, value: Value): stri
 
 const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** Always six digits, whatever the precision is: `1.234568×10⁰⁴`. */
+/** Formats a number for `%e`, always with six decimals, whatever precision the pattern specifies: `1.234568×10⁰⁴`. */
 function scientific(number: number): string {
   const [mantissa = '', exponent = '0'] = number.toExponential(6).split('e');
   const digits = exponent.replace(/^[+-]/, '').padStart(2, '0');

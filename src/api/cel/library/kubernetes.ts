@@ -139,7 +139,7 @@ const matching =
   (name: string, message: string): Judge =>
   (text) =>
     isFormat(name, text) ? [] : [message];
-/** A prefix for generated names may end with a hyphen. */
+/** Validates prefixes of generated names. Unlike a whole name, a prefix may end with a hyphen. */
 const prefix =
   (judge: Judge): Judge =>
   (text) =>

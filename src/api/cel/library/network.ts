@@ -22,7 +22,7 @@ export function isIp(text: string): boolean {
   return parseIp(text) !== undefined;
 }
 
-/** As upstream, IPv4-mapped IPv6 addresses are rejected. */
+/** Parses an IP address. As upstream, IPv4-mapped IPv6 addresses are rejected. */
 export function parseIp(text: string): Ip | undefined {
   const family = ipFamilyOf(text);
   if (family === 0) return undefined;

@@ -2,7 +2,7 @@
 import { type Costs, perCharacter } from '../functions.ts';
 import { EvaluationError, type Opaque } from '../values.ts';
 
-/** Parsing such a value takes as long as several ordinary steps. */
+/** Costs of a function that parses an opaque value from a text, which takes as long as several ordinary steps. */
 export const reads: Costs = {
   cost: ([text = 0]) => perCharacter(text) + 8,
   estimate: ([text = 0]) => perCharacter(text),

@@ -41,7 +41,9 @@ const sum = ([a = 0, b = 0]: readonly number[]): number => a + b;
 const both = { cost: (sizes: readonly number[]) => perCharacter(sum(sizes)), size: sum };
 const least = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(Math.min(a, b)) };
 
-/** Parsing takes as long as several ordinary steps. */
+/**
+ * Costs of a conversion that parses a text. Parsing takes as long as several ordinary steps; upstream estimates one.
+ */
 const reads = { cost: (): number => 6, estimate: (): number => 1 };
 
 const MAX_TEXT = 10 * 1024 * 1024;
@@ -116,7 +118,9 @@ function compareValues(a: Value, b: Value): number {
   throw new EvaluationError('no such overload');
 }
 
-/** Compares by code point, as Go compares UTF-8. */
+/**
+ * Compares texts by code point, which is the order of their UTF-8 bytes in Go. JavaScript's `<` compares UTF-16 units.
+ */
 function compareText(a: string, b: string): number {
   if (a === b) return 0;
   let at = 0;
@@ -158,7 +162,7 @@ function toInt(value: number): bigint {
   return BigInt(Math.trunc(value));
 }
 
-/** `to`: target type, for the message. */
+/** Parses a decimal integer. `to`: name of the target type for the error message. */
 function parseInteger(text: string, to: 'int' | 'uint'): bigint {
   if (!/^[+-]?\d{1,20}$/.test(text)) throw new EvaluationError(`type conversion error from 'string' to '${to}'`);
   const value = BigInt(text);
@@ -168,7 +172,7 @@ function parseInteger(text: string, to: 'int' | 'uint'): bigint {
   return value;
 }
 
-/** Longer number texts are rejected. */
+/** Maximum length of a text that is converted to a double. */
 const MAX_NUMBER = 400;
 
 function parseDouble(text: string): number {
@@ -185,7 +189,10 @@ function parseDouble(text: string): number {
   return value;
 }
 
-/** `long`: numbers from a million on have an exponent. */
+/**
+ * Formats a double as Go does. `long`: numbers from 10⁶ on have an exponent, as in strconv with format `g`. Otherwise
+ * the exponent begins at 10²¹, as in `%v` of fmt.
+ */
 export function formatDouble(value: number, long = false): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
@@ -265,7 +272,7 @@ const sizes: readonly Overload[] = ['string', 'bytes', 'list<A>', 'map<A, B>'].f
     if (typeof value === 'string') return BigInt(characters(value));
     return BigInt(value instanceof CelMap ? value.size : (value as List | Uint8Array).length);
   };
-  // Keys of documents must be counted, which takes time in proportion to the size.
+  // Counting the characters of a string or the keys of a map takes time in proportion to the size of the value.
   const walked = type === 'string' || type.startsWith('map');
   const costs = walked ? { cost: ([a = 0]: readonly number[]) => perCharacter(a), estimate: () => 1, ...one } : one;
   return [declare(`size(${type}): int`, size, costs), declare(`${type}.size(): int`, size, costs)];

@@ -16,16 +16,16 @@ const same = {
   cost: ([text = 0]: readonly number[]) => perCharacter(text),
   size: ([text = 0]: readonly number[]) => text,
 };
-/** Splits the text into characters. */
+/** Costs of a function that splits the text into characters. */
 const apart = same;
-/** Traverses the text and builds a new one. */
+/** Costs of a function that traverses the text and builds a new one. */
 const pieces = {
   cost: ([text = 0]: readonly number[]) => perCharacter(2 * text),
   size: ([text = 0]: readonly number[]) => text,
 };
 /**
- * Cost of a replacement. The size of the result assumes the shortest possible part at every position, each replaced by
- * the longest text.
+ * Costs of a replacement. The size of the result assumes that the shortest possible part occurs at every position and
+ * that the longest possible text replaces each occurrence.
  */
 const replacing = {
   cost: pieces.cost,
@@ -34,7 +34,7 @@ const replacing = {
     return by <= part ? text : times(Math.ceil(text / part), by);
   },
 };
-/** Traverses the text once for every four characters of the pattern. */
+/** Costs of matching a pattern: one traversal of the text for every four characters of the pattern. */
 const matching = {
   cost: ([text = 0, pattern = 0]: readonly number[]) => times(perCharacter(text + 1), Math.ceil(pattern * 0.25)),
 };
@@ -42,10 +42,10 @@ const matching = {
 /** Upstream's estimate of `format`. The actual cost depends on the text. */
 const CLAUSES_COST = 16;
 
-/** Finding the position takes longer than only matching. */
+/** Costs of finding the position of a match, which takes longer than matching alone. */
 const finding = { cost: (sizes: readonly number[]) => matching.cost(sizes) * 16, estimate: matching.cost };
 
-/** Compiled patterns. Most patterns are literals in expressions, so few are used repeatedly. */
+/** Cache of compiled patterns. Most patterns are literals in expressions, so a small cache is sufficient. */
 const compiled = new BoundedMap<string, Regexp>(256);
 
 export function regexp(pattern: string): Regexp {
@@ -208,13 +208,13 @@ export const strings: readonly Overload[] = [
   ),
   declare('string.trim(): string', (text: string) => text.trim(), same),
   declare('list<string>.join(): string', (list: List) => joined(list, ''), {
-    // Visits empty texts too.
+    // Joining also visits empty texts, so the cost depends on the number of texts.
     cost: ([list = 0]) => perCharacter(list),
     estimate: walked,
     size: whole,
   }),
   declare('list<string>.join(string): string', joined, {
-    // Visits empty texts too.
+    // Joining also visits empty texts, so the cost depends on the number of texts.
     cost: ([list = 0]) => perCharacter(list),
     estimate: walked,
     size: whole,

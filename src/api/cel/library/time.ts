@@ -16,7 +16,7 @@ const UNITS: Readonly<Record<string, bigint>> = {
   h: 3600n * SECOND,
 };
 
-/** From the year 1 to the end of 9999. */
+/** Range of valid timestamps: from the start of the year 1 to the end of the year 9999. */
 const EARLIEST = -62_135_596_800n * SECOND;
 const LATEST = 253_402_300_800n * SECOND;
 
@@ -65,7 +65,10 @@ export function formatTimestamp({ ns }: Timestamp): string {
   return `${seconds}${fraction === '' ? '' : `.${fraction}`}Z`;
 }
 
-/** Local time of a zone. Zones are `UTC`, offsets, or names that the platform supports. */
+/**
+ * Returns a Date whose UTC fields are the local time of `zone`. The zone is `UTC`, an offset such as `+01:00`, or a
+ * name that the platform supports.
+ */
 function inZone({ ns }: Timestamp, zone: string): Date {
   const ms = Number(ns / 1_000_000n) - (ns < 0n && ns % 1_000_000n !== 0n ? 1 : 0);
   const offset = /^([+-]?)(\d\d):(\d\d)$/.exec(zone);
@@ -89,13 +92,13 @@ function inZone({ ns }: Timestamp, zone: string): Date {
   );
 }
 
-/** Cached, because creating one is expensive and few zones are used. */
+/** Cached formats by zone. Creating a format is expensive, and few zones are used. */
 const formats = new BoundedMap<string, Intl.DateTimeFormat>(64);
 
 function formatOf(zone: string): Intl.DateTimeFormat {
   const known = formats.get(zone);
   if (known !== undefined) return known;
-  // Takes as long as some hundreds of ordinary steps.
+  // Creating a format takes as long as some hundreds of ordinary steps.
   spend(1_000);
   try {
     const format = new Intl.DateTimeFormat('en-US', {

@@ -119,8 +119,8 @@ function* placementWarnings(spec: PodSpec, at: string): Generator<string> {
 }
 
 /**
- * Also used for node selectors outside of pods. `values`: also warn about invalid values, where validation does not
- * check them.
+ * Warnings about a node selector term of a pod or of another object, for example a volume. `values`: also warn about
+ * invalid label values; set for terms whose values are not validated.
  */
 export function* nodeTermWarnings(term: NodeSelectorTerm, at: string, values: boolean): Generator<string> {
   for (const [index, expression] of (term.matchExpressions ?? []).entries()) {

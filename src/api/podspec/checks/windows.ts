@@ -55,7 +55,7 @@ function userProblems(name: string): string[] {
 function domainProblems(domain: string): string[] {
   const problems =
     domain.length >= MAX_DOMAIN ? [`runAsUserName's Domain length must be under ${MAX_DOMAIN} characters`] : [];
-  // Longer domains are not matched against the patterns.
+  // A domain that is too long for the patterns is reported without a match.
   if (domain.length > MAX_TESTED || !(NETBIOS.test(domain) || DNS.test(domain))) {
     problems.push("runAsUserName's Domain doesn't match the NetBios nor the DNS format");
   }

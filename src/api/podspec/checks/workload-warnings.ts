@@ -15,11 +15,11 @@ interface Workload extends Named {
   readonly spec?: { readonly template?: PodTemplateSpec };
 }
 
-/** Whether the object is new or its spec has changed, so that warnings are due. */
+/** Whether the object is new or its spec has changed. Warnings are returned only in these cases. */
 export const isNewSpec = (object: Named, old: Named | undefined): boolean =>
   object.metadata?.generation !== old?.metadata?.generation;
 
-/** Warnings for the template at `path` if it may have changed. */
+/** Warnings for the template at `path`; none if the spec of the object is unchanged. */
 export function changedTemplateWarnings(
   template: PodTemplateSpec | undefined,
   path: string,
@@ -33,7 +33,9 @@ export function workloadWarnings(object: Workload, old: Workload | undefined): s
   return changedTemplateWarnings(object.spec?.template, 'spec.template', object, old);
 }
 
-/** Warns if the name is not a DNS label: pods get it as a prefix, and a pod name is a host name. */
+/**
+ * Warns if the name is not a DNS label. Pod names begin with the name of their workload, and a pod name is a host name.
+ */
 export function podNameWarnings({ metadata }: Named, old: Named | undefined): string[] {
   const wrong = old === undefined ? dns1123LabelErrors(metadata?.name ?? '') : [];
   if (wrong.length === 0) return [];

@@ -20,7 +20,7 @@ export interface ContainerContext {
   readonly spec: PodSpec;
   readonly volumes: Volumes;
   readonly claims: ReadonlySet<string>;
-  /** Undefined if it was omitted, which is reported elsewhere. */
+  /** terminationGracePeriodSeconds of the pod. Undefined if it is missing, which another check reports. */
   readonly graceSeconds: number | undefined;
   /** True for a pod, false for a pod template. */
   readonly isPod: boolean;

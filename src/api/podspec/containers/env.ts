@@ -98,7 +98,7 @@ function validateValueFrom(variable: EnvVar, source: EnvVarSource, path: string)
 }
 
 const SUBSCRIPT = /^([^[]*)\['([^']*)'\]$/;
-/** All field paths that can be referenced anywhere. */
+/** Field paths that environment variables or downward API files may reference. */
 const READABLE = new Set([
   ...ENV_FIELD_PATHS,
   ...VOLUME_FIELD_PATHS,
@@ -127,13 +127,15 @@ export function validateFieldRef(
     const subject = field === 'metadata.annotations' ? key.toLowerCase() : key;
     return validateNameRule(subject, qualifiedNameErrors, path);
   }
-  // Name of the field before v1.
+  // Before v1, spec.nodeName was called spec.host.
   const field = reference.fieldPath === 'spec.host' ? 'spec.nodeName' : reference.fieldPath;
   if (!READABLE.has(field)) return unreadable(`field label not supported: ${field}`);
   return allowed.includes(field) ? [] : [fieldError.notSupported(`${path}.fieldPath`, field, allowed)];
 }
 
-/** `volume`: the reference is in a volume file, which must name its container. */
+/**
+ * Validates a reference to a container's resource. `volume`: a file of a volume refers to it and names the container.
+ */
 export function validateResourceFieldRef(
   reference: ResourceFieldSelector,
   path: string,

@@ -11,7 +11,7 @@ import type { Volumes } from '../volumes.ts';
 const PROPAGATIONS = ['Bidirectional', 'HostToContainer', 'None'];
 const RECURSIVELY = ['Disabled', 'Enabled', 'IfPossible'];
 
-/** As upstream, some errors have the path of the list and not of the mount. */
+/** Validates volume mounts. As upstream, some errors have the path of the list instead of the path of the mount. */
 export function validateVolumeMounts(
   container: Container | EphemeralContainer,
   volumes: Volumes,

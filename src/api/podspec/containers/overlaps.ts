@@ -55,7 +55,7 @@ function projectedPaths(source: VolumeProjection): { readonly paths: string[]; r
 function* overlaps(paths: readonly string[], before: readonly string[], source: string): Generator<string> {
   if (paths.length === 0) return;
   const whole = new Set<string>();
-  /** Every parent folder of a path, with that path. */
+  /** Parent folders of all earlier paths, each with the first path that is inside the folder. */
   const folders = new Map<string, string>();
   const add = (path: string): void => {
     whole.add(path);

@@ -29,7 +29,7 @@ interface Handler {
 
 type ProbeKind = 'livenessProbe' | 'readinessProbe' | 'startupProbe';
 
-/** `graceSeconds`: terminationGracePeriodSeconds of the pod, the upper bound of a sleep. */
+/** Validates a probe. `graceSeconds`: terminationGracePeriodSeconds of the pod, the upper bound of a sleep. */
 export function validateProbe(
   probe: Probe | undefined,
   kind: ProbeKind,

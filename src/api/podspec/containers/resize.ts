@@ -21,7 +21,7 @@ export function takeResizeOnly(pod: Pod, old: Pod): void {
   const spec: PodSpec = structuredClone(before);
   for (const sort of SORTS) {
     const now = sent[sort] ?? [];
-    // Keep the lists if containers were renamed or reordered, so that validation reports it.
+    // If containers were renamed or reordered, the sent list is kept, so that validation reports the change.
     if (now.some((container, index) => container.name !== before[sort]?.[index]?.name)) {
       if (now.length > 0) spec[sort] = now;
       continue;

@@ -11,7 +11,7 @@ import { validateWindowsOptions } from '../checks/windows.ts';
 /** User and group IDs are unsigned 31-bit integers. */
 const MAX_ID = 2 ** 31 - 1;
 const PROFILE_TYPES = ['Localhost', 'RuntimeDefault', 'Unconfined'];
-/** Pattern as upstream's error shows it. */
+/** Pattern of sysctl names in the form that upstream's error shows. */
 const SYSCTL_FORM = String.raw`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`;
 const SYSCTL = new RegExp(SYSCTL_FORM);
 /** Sysctls that are per IPC namespace. */

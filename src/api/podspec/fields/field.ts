@@ -17,11 +17,14 @@ export interface RuntimeField<T> {
   readonly path: string;
   /** Release of Kubernetes that introduced the field. */
   readonly since: string;
-  /** Value in the configuration of the runtime port. Undefined: the configuration lacks the value. */
+  /** Reads the value for the configuration of the runtime port. Undefined: the configuration has no such value. */
   read(owner: FieldOwner): T;
-  /** Part of the OCI runtime specification. `all`: values of the table. Absent: the builder requires host facts. */
+  /**
+   * Returns the part of the OCI runtime specification for the value. `all`: values of the whole table. Absent if the
+   * part depends on facts of the host: the builder of the specification then creates it.
+   */
   oci?(value: T, all: Part): Part;
-  /** Part of the CRI message ContainerConfig. Absent: the message has no field for it. */
+  /** Returns the part of the CRI message ContainerConfig for the value. Absent: the message has no field for it. */
   cri?(value: T, all: Part): Part;
 }
 

@@ -1,7 +1,8 @@
 /**
- * Fields of a PodSpec that a component honours, beside those of `table.ts`, which go to the container runtime. By type
- * and by the file that reads them; `@` precedes the release of Kubernetes that introduced a field, if it is later than
- * 1.0. Validation that forbids a field counts as reading it.
+ * Fields of a PodSpec that a component honours, in addition to those of `table.ts`, which the container runtime gets.
+ * Fields are grouped by their type and by the file that reads them. In `name@1.19`, 1.19 is the release of Kubernetes
+ * that introduced the field; a field without `@` exists since 1.0. Validation that forbids a field counts as reading
+ * it.
  */
 const KUBELET = 'src/kubelet';
 const CONFIG = 'src/kubelet/pods/containers/container-config.ts';
@@ -62,7 +63,7 @@ export const HONOURED: Readonly<Record<string, Honoured>> = {
     ['src/kubelet/pods/containers/image-puller.ts']: 'imagePullPolicy@1.16',
     ['src/api/podspec/containers/containers.ts']: 'restartPolicy@1.28',
   },
-  // The API server's defaults, the binder and the scheduler read the rest of a claim.
+  // The API server's defaults, the binder and the scheduler read the fields of the claim template.
   EphemeralVolumeSource: { 'src/controllers/storage/ephemeral-volume/plan.ts': 'volumeClaimTemplate@1.19' },
   VolumeDevice: { [VOLUMES]: 'devicePath@1.9 name@1.9' },
   CSIVolumeSource: {

@@ -17,7 +17,7 @@ export const MEMORY = 'memory';
 export const EPHEMERAL_STORAGE = 'ephemeral-storage';
 export const PODS = 'pods';
 
-/** Upstream's values, assumed by scorers for containers without requests, so that such pods are spread as well. */
+/** Upstream's assumed requests of containers without requests, for scores, so that such pods are spread as well. */
 const ASSUMED_MILLICPU = 100;
 const ASSUMED_MEMORY = 200 * 1024 * 1024;
 
@@ -115,7 +115,7 @@ function total(pod: Pod, requestsOf: (container: Container) => Amounts): Amounts
   return sum;
 }
 
-/** Pod-level requests replace the sum of the containers' requests. */
+/** Pod-level requests, which replace the sum of the containers' requests. */
 function podLevelRequests(pod: Pod): Amounts {
   const spec = (pod.spec ?? {}) as { readonly resources?: { readonly requests?: ResourceList } };
   return amountsOf(spec.resources?.requests);

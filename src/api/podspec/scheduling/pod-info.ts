@@ -8,14 +8,14 @@ import { type Amounts, assumedRequests, heldRequests, reportsResources } from '.
 
 /** A parsed pod (anti-)affinity term. */
 export interface AffinityTerm {
-  /** Equal for equivalent terms. */
+  /** Equivalent terms have the same key. */
   readonly key: string;
-  /** Equal for terms that select the same pods, whatever their topology key. */
+  /** Terms that select the same pods have the same key, whatever their topology key is. */
   readonly selectionKey: string;
   readonly topologyKey: string;
   readonly selector: LabelSelector;
   readonly namespaces: ReadonlySet<string>;
-  /** Undefined if only the listed namespaces match. */
+  /** Undefined if the term selects only the listed namespaces. */
   readonly namespaceSelector: LabelSelector | undefined;
 }
 
@@ -57,7 +57,7 @@ export interface PodInfo {
   readonly claims: readonly string[];
 }
 
-/** @param known Earlier version of the pod. Values that only change with the generation are taken from it. */
+/** @param known Earlier version of the pod. If the generation is equal, values that depend only on it are reused. */
 export function podInfoOf(pod: Pod, known?: PodInfo): PodInfo {
   const generation = pod.metadata?.generation;
   const same = generation !== undefined && generation === known?.pod.metadata?.generation ? known : undefined;
@@ -79,7 +79,7 @@ export function podInfoOf(pod: Pod, known?: PodInfo): PodInfo {
     uid: toUid(pod.metadata?.uid),
     namespace,
     priority: pod.spec?.priority ?? 0,
-    // Resources in the status also change the requests, without a new generation.
+    // Amounts in the status change the requests without a new generation, so they are computed again.
     requests: same !== undefined && !reportsResources(pod) ? same.requests : heldRequests(pod),
     assumed: same?.assumed ?? assumedRequests(pod),
     hostPorts: same?.hostPorts ?? hostPortsOf(pod),
@@ -106,7 +106,10 @@ function existingTermsOf(terms: Terms): ExistingTerm[] {
   ];
 }
 
-/** No namespaces and no namespace selector mean the pod's own namespace; an empty selector means every namespace. */
+/**
+ * Parses an affinity term. Without namespaces and namespace selector, the term selects in the pod's own namespace; an
+ * empty namespace selector selects every namespace.
+ */
 function affinityTerm(term: PodAffinityTerm, pod: Pod): AffinityTerm {
   const named = term.namespaces ?? [];
   const own = named.length === 0 && term.namespaceSelector === undefined;
@@ -142,8 +145,8 @@ export function withLabelKeys(
 }
 
 /**
- * Parses a selector. Validation rejects invalid ones; should one occur nevertheless, it selects no pods instead of
- * stopping the scheduler.
+ * Parses a selector. Validation rejects invalid selectors. An invalid one that occurs nevertheless selects no pods, so
+ * that it does not stop the scheduler.
  */
 export function safeSelector(object: Parameters<typeof labelSelectorOf>[0]): LabelSelector {
   try {
@@ -180,7 +183,7 @@ function hostPortsOf(pod: Pod): HostPort[] {
   return ports;
 }
 
-/** Ports in use on every address of a host. */
+/** Host ports that conflict with the same port on any address of the host. */
 export function hostPortsOnAllAddresses(ports: readonly Pick<HostPort, 'protocol' | 'port'>[]): HostPort[] {
   return ports.map(({ protocol, port }) => ({ ip: '0.0.0.0', protocol, port }));
 }

@@ -9,7 +9,7 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
   return (toleration.operator ?? 'Equal') === 'Equal' && (toleration.value ?? '') === (taint.value ?? '');
 }
 
-/** The first taint with one of the effects that no toleration matches. */
+/** Returns the first taint that has one of the `effects` and that no toleration matches. */
 export function untoleratedTaint(
   taints: readonly Taint[] | undefined,
   tolerations: readonly Toleration[] | undefined,
