@@ -15,7 +15,7 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Context of a strategy beside the objects. Time and randomness are passed in. */
+/** Context of a strategy in addition to the objects. Time and randomness are arguments, so that tests control them. */
 export interface StrategyContext {
   readonly nowMs: number;
   readonly user: UserInfo;
@@ -41,18 +41,18 @@ export interface WriteStrategy<T extends KubeObject> {
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
   /** `old` is set on updates, so that newer rules can be skipped for values that the stored object already has. */
   validate?(object: T, old?: T): FieldError[];
-  /** Runs after `validate` on creates. Rules that do not apply to stored objects. */
+  /** Rules for new objects, which do not apply to stored ones. Runs after `validate` on creates. */
   validateCreate?(object: T): FieldError[];
-  /** Runs after `validate` on updates. Immutability and transitions. */
+  /** Rules about changes, for example immutable fields. Runs after `validate` on updates. */
   validateUpdate?(object: T, old: T): FieldError[];
   /**
-   * Runs after the other `validate…` functions. Rules of a single API version, the one of the request. `old` is
+   * Rules of a single API version, the one of the request. Runs after the other `validate…` functions. `old` is
    * undefined on creates.
    */
   validateVersion?(apiVersion: string, object: T, old: T | undefined): FieldError[];
   /**
-   * Runs last, and only if all types are correct. For expensive checks: the iterator is advanced step by step, and
-   * other requests are served between the steps.
+   * Expensive checks. Runs last, and only if all types are correct. The caller advances the iterator step by step and
+   * serves other requests between the steps.
    */
   judge?(object: T, old: T | undefined): Iterator<undefined, FieldError[]> | undefined;
   warnings?(object: T, old: T | undefined): string[];
@@ -63,13 +63,15 @@ export interface Column<T extends KubeObject> {
   readonly type: 'string' | 'integer' | 'date' | 'boolean' | 'number';
   readonly format?: string;
   readonly description: string;
-  /** 0: always shown; 1: shown with `-o wide` only. */
+  /** Priority of the column. 0: always shown; 1: shown with `-o wide` only. */
   readonly priority?: number;
   /** Value of the cell. Ages are relative to `nowMs`. */
   cell(object: T, nowMs: number): string | number | bigint | boolean | null;
 }
 
-/** Reads a field for a field selector. A method type, so that definitions of all kinds fit in one list. */
+/**
+ * Reads a field for a field selector. The type is that of a method, so that one list can hold definitions of all kinds.
+ */
 export type FieldReader<T extends KubeObject> = { read(object: T): string }['read'];
 
 export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
@@ -84,17 +86,17 @@ export type ServedNames<T extends KubeObject = KubeObject> = Pick<
 > & { readonly shortNames?: readonly string[]; readonly categories?: readonly string[] };
 
 /**
- * Another version or group in which a kind is served. Conversions lose no data. The result may share parts with the
- * argument.
+ * Another version or group in which a kind is served. Conversions lose no data; a result may share parts with its
+ * source.
  */
 export interface KindAlias<T extends KubeObject = KubeObject> {
   readonly group: string;
   readonly version: string;
-  /** Objects differ from the stored ones in `apiVersion` only. */
+  /** True if objects of this version differ from the stored ones in `apiVersion` only. */
   readonly identical?: boolean;
   /** Kubernetes releases in which upstream deprecated and removed the version. Clients get a warning. */
   readonly deprecated?: { readonly since: string; readonly removed: string };
-  /** Default: the skeleton of the kind. */
+  /** Skeleton of objects in this version. Default: the skeleton of the kind. */
   readonly skeleton?: JsonObject;
   /**
    * Names of field selectors in this version, with their names in the stored version. Default: those of the stored
@@ -110,7 +112,7 @@ export interface KindAlias<T extends KubeObject = KubeObject> {
    * they have.
    */
   isOwn?(object: T, user: UserInfo): boolean;
-  /** The caller sets `apiVersion` and `kind`. */
+  /** Converts an object of this version to the stored version. The caller sets `apiVersion` and `kind`. */
   convertTo(object: KubeObject): T;
   convertFrom(object: T): KubeObject;
 }
@@ -139,7 +141,7 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly schemaName: string;
   /**
    * Fields that every object has: structs by value in upstream's type, and lists and maps that are serialized when
-   * empty. They have no field manager. Source: the field types of k8s.io/api.
+   * empty. The server adds these fields, so they have no field manager. Source: the field types of k8s.io/api.
    */
   readonly skeleton?: JsonObject;
   /**

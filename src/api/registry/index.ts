@@ -161,7 +161,7 @@ export const builtinKinds: readonly KindDefinition[] = [
 /** Kinds that only occur as bodies of subresources. They are found by kind, not by path. */
 export const subresourceKinds: readonly KindDefinition[] = [evictions, scales, tokenRequests];
 
-/** A kind in one of its versions. `alias` is set, and converts, if that version is not the stored one. */
+/** A kind in one of its versions. If the version is not the stored one, `alias` is set and converts its objects. */
 export interface KindMatch {
   readonly kind: KindDefinition;
   readonly alias?: KindAlias;

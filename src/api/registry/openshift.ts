@@ -54,7 +54,7 @@ export const openshiftKinds: readonly KindDefinition[] = [
   ...userKinds,
   ...oauthKinds,
   ...machineConfigKinds,
-  // Two resources have the same kind. Clients use the last one, which must be the stored one.
+  // processedTemplates and templates have the same kind. Clients use the last one, which must be the stored one.
   processedTemplates,
   templates,
   templateInstances,

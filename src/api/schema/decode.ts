@@ -12,13 +12,13 @@ import type { MapNode, ObjectNode, ScalarNode, SchemaNode } from './node.ts';
 import { currentTypeName } from './older-types.ts';
 
 export interface DecodeFindings {
-  /** Paths such as `spec.containers[0].foo`, in document order. */
+  /** Paths of unknown fields in document order, for example `spec.containers[0].foo`. */
   readonly unknownFields: string[];
   /** Errors in upstream's wording. If there are any, the document must be rejected. */
   readonly typeErrors: string[];
   /** The first type error in the wording of upstream's converter for unstructured objects, if it differs. */
   conversionError?: string;
-  /** Keeps empty fields, because server-side apply owns them. */
+  /** If set, empty fields are kept, because server-side apply owns them. */
   readonly keepsEmpty?: boolean;
 }
 
@@ -193,7 +193,7 @@ function checkInteger(type: 'int32' | 'int64', value: JsonValue, place: Place): 
   return value;
 }
 
-/** Quantities that are already canonical, as most are. */
+/** Pattern for quantities that are certainly canonical. Most quantities match and need no parsing. */
 const ALREADY_CANONICAL = /^[1-9]\d{0,2}(?:|m|[KMGTP]i|[kMGTP])$/;
 
 function checkQuantity(value: JsonValue, place: Place): JsonValue {
@@ -211,7 +211,7 @@ function checkQuantity(value: JsonValue, place: Place): JsonValue {
   return canonicalQuantity(value);
 }
 
-/** Times that are already canonical. Days above 28 need the full check. */
+/** Pattern for times that are certainly canonical. Days above 28 need the full check. */
 const CANONICAL_TIME = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/;
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
 

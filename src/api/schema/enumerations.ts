@@ -27,7 +27,7 @@ const ALLOCATION_MODE = 'All|ExactCount';
 const DEVICE_TAINT_EFFECT = 'NoExecute|NoSchedule|None';
 
 /**
- * Values by package, type and field, sorted and separated by bars. For lists and maps, the values of their elements.
+ * Values by package, type and field, sorted and separated by bars. For a list or map, these are values of its elements.
  */
 const VALUES: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>> = {
   'io.k8s.api.admissionregistration.v1': {
@@ -153,8 +153,8 @@ const VALUES: Readonly<Record<string, Readonly<Record<string, Readonly<Record<st
 };
 
 /**
- * Values of a field of a type (`io.k8s.api.core.v1.PodSpec`), or undefined if it is not an enumeration. For lists and
- * maps, the values of their elements.
+ * Values of a field of the type `typeName` (`io.k8s.api.core.v1.PodSpec`); undefined if the field is not an
+ * enumeration. For a list or map, these are values of its elements.
  */
 export function valuesOf(typeName: string, field: string): readonly string[] | undefined {
   const dot = typeName.lastIndexOf('.');

@@ -12,7 +12,7 @@ export interface FieldFacts {
   readonly mapKeys?: readonly string[];
   readonly patchStrategy?: readonly PatchStrategy[];
   readonly patchMergeKey?: string;
-  /** Whether a map or struct is owned as a whole. */
+  /** Whether field managers own a map or struct as a whole. */
   readonly atomic?: boolean;
 }
 

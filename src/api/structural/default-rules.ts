@@ -44,7 +44,7 @@ function errorsOf(schema: Schema, given: JsonValue, at: string, inMeta: boolean)
   return found;
 }
 
-/** Wraps the value into a field, because embedded resources are only searched below the root. */
+/** Returns a schema with `schema` as its only field, because embedded resources are only searched below the root. */
 function rootOf(schema: Schema): Schema {
   return { ...schema, properties: new Map([['value', schema]]), additional: undefined, items: undefined };
 }

@@ -1,6 +1,6 @@
 /**
- * Metadata of custom resources and of resources that are embedded in them. It has the same type as for built-in kinds.
- * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
+ * Metadata of custom resources and of resources that are embedded in them. Metadata has the same type as for built-in
+ * kinds. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
  */
 import { dns1035LabelErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';

@@ -38,7 +38,7 @@ function objectNode(fields: ReadonlyMap<string, SchemaNode>, open: boolean, atom
   };
 }
 
-/** Fields that are not declared are accepted with any type. */
+/** Fields of a schema that accepts undeclared fields: these have any type. */
 class OpenFields extends Map<string, SchemaNode> {
   override get(name: string): SchemaNode {
     return super.get(name) ?? ANY;

@@ -95,8 +95,7 @@ function sub(value: JsonValue, version: 2 | 3): JsonValue {
 }
 
 /**
- * Removes types that an old kubectl would enforce literally: values that may have another type must not have one, and
- * null must not be excluded.
+ * Removes types that an old kubectl would enforce literally, although the value may have another type or may be null.
  */
 function forOldReaders(raw: JsonObject, result: JsonObject): void {
   if (raw['nullable'] === true || raw['x-kubernetes-int-or-string'] === true) {

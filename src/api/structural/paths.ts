@@ -18,7 +18,6 @@ type Step =
       readonly operand: JsonPath | JsonValue;
     };
 
-/** A parsed path. */
 export class JsonPath {
   readonly #steps: readonly Step[];
 

@@ -55,6 +55,6 @@ function pruneObject(
 
 const placeOf = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
-/** Other values have no fields to prune. */
+/** Whether the value is an object or a list. Other values have no fields to prune. */
 const isContainer = (value: JsonValue | undefined): value is JsonObject | JsonValue[] =>
   typeof value === 'object' && value !== null;

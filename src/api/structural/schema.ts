@@ -21,12 +21,12 @@ export interface ValidationRule {
 }
 
 export interface Schema {
-  /** '' if absent or invalid. */
+  /** Value of the keyword `type`; '' if absent or invalid. */
   readonly type: SchemaType;
   /** The type as it is written in the definition. */
   readonly typeText: string;
   readonly properties: ReadonlyMap<string, Schema>;
-  /** `true` allows any value; undefined if absent. */
+  /** Value of `additionalProperties`. `true` allows any value; undefined if absent. */
   readonly additional: Schema | boolean | undefined;
   readonly items: Schema | undefined;
   readonly nullable: boolean;
@@ -71,9 +71,9 @@ export interface Schema {
   readonly raw: JsonObject;
 }
 
-/** Maximum depth, because schemas and documents are walked recursively. */
+/** Maximum depth of a schema, because schemas and documents are walked recursively. */
 const MAX_DEPTH = 64;
-/** Maximum number of nodes. Generated schemas of real operators have a few thousand. */
+/** Maximum number of nodes of a schema. Generated schemas of real operators have a few thousand. */
 const MAX_NODES = 50_000;
 
 /** Unsupported keywords, in the order in which upstream checks them. */

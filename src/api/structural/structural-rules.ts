@@ -76,7 +76,10 @@ function type(schema: Schema, level: Level, path: string, found: FieldError[]): 
     found.push(fieldError.invalid(`${path}.type`, typeText, 'must be object at the root'));
 }
 
-/** Metadata has a fixed type. A schema may only restrict name and generateName at the root. */
+/**
+ * Validates a schema of metadata. Metadata has a fixed type; a schema at the root may only restrict name and
+ * generateName.
+ */
 function metadata(schema: Schema, level: Level, path: string, found: FieldError[]): void {
   const checked = level === 'root' || schema.embedded;
   for (const [name, expected] of [
@@ -115,7 +118,10 @@ function isIntOrString(alternatives: readonly Schema[]): boolean {
   );
 }
 
-/** `plainAnyOf` and `plainFirst`: these alternatives only express int-or-string and are not checked. */
+/**
+ * Validates the schemas in anyOf, allOf, oneOf and not. `plainAnyOf`: anyOf only expresses int-or-string, so it is not
+ * checked. `plainFirst`: the same for anyOf in the first schema of allOf.
+ */
 function alternatives(
   schema: Schema,
   path: string,
@@ -163,7 +169,7 @@ function nested(schema: Schema, path: string, plainAnyOf: boolean, found: FieldE
     found.push(fieldError.forbidden(`${path}.properties[metadata]`, 'must not be specified in a nested context'));
 }
 
-/** Whether the keyword is set to a value that Go does not treat as absent. */
+/** Whether the schema has the keyword. As in Go, null, empty and false values count as absent. */
 function isGiven({ raw }: Schema, name: string): boolean {
   const value = fieldOf(raw, name);
   if (value === undefined || value === null || value === '' || value === false) return false;

@@ -16,7 +16,10 @@ import { featuresOf } from './schema-features.ts';
 const MAX_FINDINGS = 64;
 /** Maximum number of enumeration values that an error lists. */
 const MAX_NAMED = 128;
-/** Nested alternatives multiply the work. A value that exceeds this limit is rejected. */
+/**
+ * Maximum number of checks of one value, because nested alternatives multiply the checks. Above it the value is
+ * rejected.
+ */
 const MAX_STEPS = 2_000_000;
 
 /** Validates a whole value. `old` is its value before an update. */
@@ -27,8 +30,8 @@ export function validateValue(schema: Schema, value: JsonValue, old?: JsonValue)
 }
 
 /**
- * One validation pass over a value. Every applicable check runs, whatever the others found. `matches` counts passed
- * checks; it selects the best of several alternatives, as upstream.
+ * One validation pass over a value. Every applicable check runs, even after errors. `matches` counts passed checks; as
+ * upstream, this number selects the best of several alternatives.
  */
 class Walk {
   found: FieldError[] = [];
@@ -121,7 +124,7 @@ class Walk {
     );
   }
 
-  /** Reports the first error of length and pattern, and the format in any case. */
+  /** Reports the first error of length and pattern, and in addition an error of the format. */
   #string(schema: Schema, value: string, path: string): void {
     const { maxLength, minLength, pattern, format } = schema;
     const length = maxLength === undefined && minLength === undefined ? 0 : lengthOf(value);
@@ -242,7 +245,10 @@ class Walk {
     return walk;
   }
 
-  /** Number of alternatives that pass, and the first passing or else the best one. */
+  /**
+   * Checks a value against alternatives and returns the number that pass. `best` is the first passing alternative; if
+   * none passes, the one with the most passed checks.
+   */
   #try(
     schemas: readonly Schema[],
     value: JsonValue,
@@ -286,7 +292,7 @@ const LIMITS = ['pattern', 'maxLength', 'minLength', 'maximum', 'minimum', 'mult
 
 const pathOf = (path: string): string => (path === '' ? '<nil>' : path);
 
-/** The format, for formats that count as types. */
+/** Format that further limits the type, for example int32; '' for formats that do not count as types. */
 function formatOf({ type, format }: Schema): string {
   if (type === 'integer') return format === 'int32' || format === 'int64' ? format : '';
   if (type === 'string') return isFormat(format) ? format : '';
@@ -304,7 +310,7 @@ function rangeOf(schema: Schema, value: number | bigint): string | undefined {
   return format === 'float' && Math.abs(Number(value)) > MAX_FLOAT ? 'number with format float' : undefined;
 }
 
-/** Numbers that Go decodes as an integer or as a double with an integer value. */
+/** Whether Go decodes the number as an integer, or as a double with an integer value. */
 const isInt = (value: number | bigint): boolean => typeof value === 'bigint' || Number.isSafeInteger(value);
 
 const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;

@@ -20,7 +20,7 @@ type IscsiDisk = Pick<ISCSIVolumeSource & ISCSIPersistentVolumeSource, 'targetPo
 export const uniqueIscsiName = ({ targetPortal, iqn, lun }: IscsiDisk): string =>
   `kubernetes.io/iscsi/${targetPortal}:${iqn}:${lun}`;
 
-/** Upstream's names contain lists in Go's notation. */
+/** Unique name of a Fibre Channel volume. As upstream, lists in the name have Go's notation. */
 function uniqueFibreChannelName({ targetWWNs = [], lun, wwids = [] }: FCVolumeSource): string {
   const list = (values: readonly string[]): string => `[${values.join(' ')}]`;
   return `kubernetes.io/fc/${targetWWNs.length > 0 ? `${list(targetWWNs)}:${lun ?? 0}` : list(wwids)}`;
@@ -57,7 +57,7 @@ export const isForOneNode = ({ spec }: PersistentVolume): boolean =>
  */
 export const isInlineForOneNode = ({ iscsi, fc }: Volume): boolean => (iscsi ?? fc)?.readOnly !== true;
 
-/** `sha256` returns the digest in hex. */
+/** Name of the VolumeAttachment for a CSI volume and a node. `sha256` returns the digest in hex. */
 export const attachmentNameOf = (
   volumeId: string,
   driver: string,
@@ -65,7 +65,7 @@ export const attachmentNameOf = (
   sha256: (text: string) => string,
 ): string => `csi-${sha256(`${volumeId}${driver}${node}`)}`;
 
-/** Name of the VolumeAttachment for a CSI volume and a node. */
+/** Like `attachmentNameOf`, for the unique name of a CSI volume. */
 export function attachmentNameOfUnique(unique: string, node: string, sha256: (text: string) => string): string {
   const [driver = '', ...handle] = unique.slice('kubernetes.io/csi/'.length).split('^');
   return attachmentNameOf(handle.join('^'), driver, node, sha256);

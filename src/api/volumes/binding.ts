@@ -38,7 +38,7 @@ export function withAnnotations<T extends PersistentVolume | PersistentVolumeCla
   return { ...object, metadata: { ...object.metadata, annotations: all } };
 }
 
-/** '' if the object has no class. */
+/** Name of the storage class of a claim or volume; '' if it has none. */
 export function classNameOf(object: PersistentVolume | PersistentVolumeClaim): string {
   return annotationOf(object, CLASS_ANNOTATION) ?? object.spec?.storageClassName ?? '';
 }

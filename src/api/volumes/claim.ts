@@ -35,7 +35,7 @@ export function dropUnsupportedSources(spec: PersistentVolumeClaimSpec | undefin
   if (!known) delete spec.dataSource;
 }
 
-/** Copies dataSource and dataSourceRef to each other, because older clients know the former only. */
+/** Copies dataSource and dataSourceRef to each other, because older clients know dataSource only. */
 export function alignDataSources(spec: PersistentVolumeClaimSpec | undefined): void {
   if (spec === undefined) return;
   const { dataSource, dataSourceRef } = spec;

@@ -22,7 +22,9 @@ export const withoutResizing = (
   conditions: readonly PersistentVolumeClaimCondition[] | undefined,
 ): PersistentVolumeClaimCondition[] => (conditions ?? []).filter(({ type }) => !RESIZE_CONDITIONS.includes(type));
 
-/** Merge patch for the status of a claim that has grown to `size`. allocatedResources stay, because quotas use them. */
+/**
+ * Merge patch for the status of a claim that has grown to `size`. It keeps allocatedResources, because quotas use them.
+ */
 export function expandedStatus({ status }: PersistentVolumeClaim, size: string): object {
   const { storage: _done, ...others } = status?.allocatedResourceStatuses ?? {};
   return {
@@ -39,8 +41,8 @@ export const startedOnNode = (claim: PersistentVolumeClaim): object | undefined 
     : undefined;
 
 /**
- * Merge patch for the status of a claim that its node cannot grow. `infeasible`: there are no retries, and the claim
- * may request less. Source: pkg/volume/util MarkNodeExpansionInfeasible, MarkNodeExpansionFailedCondition.
+ * Merge patch for the status of a claim that its node cannot grow. `infeasible`: the node does not retry, and the claim
+ * may request a smaller size. Source: pkg/volume/util MarkNodeExpansionInfeasible, MarkNodeExpansionFailedCondition.
  */
 export function failedOnNode(
   { status }: PersistentVolumeClaim,

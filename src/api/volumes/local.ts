@@ -4,13 +4,13 @@
  */
 export const LOCAL_PROVISIONER = 'hyperedge.dev/local';
 export const LOCAL_CLASS = 'hyperedge-local';
-/** Set by the host: its directory for local volumes. */
+/** Annotation of a Node, set by the host: its directory for local volumes. */
 export const LOCAL_DIRECTORY = 'local-volumes.hyperedge.dev/directory';
-/** Set by the controller: names of volumes whose data must be deleted, separated by commas. */
+/** Annotation of a Node, set by the controller: names of volumes whose data must be deleted, separated by commas. */
 export const LOCAL_DELETE = 'local-volumes.hyperedge.dev/delete';
-/** Set by the host: names of those volumes whose data is deleted. */
+/** Annotation of a Node, set by the host: names of volumes from LOCAL_DELETE whose data has been deleted. */
 export const LOCAL_DELETED = 'local-volumes.hyperedge.dev/deleted';
-/** Keeps a deleted volume until its data is deleted. */
+/** Finalizer that keeps a PersistentVolume until its data is deleted. */
 export const LOCAL_FINALIZER = 'hyperedge.dev/local-volume';
 /** Annotation of a PersistentVolume with the name of the node that has its directory. */
 export const LOCAL_NODE = 'hyperedge.dev/node';

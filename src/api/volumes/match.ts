@@ -11,7 +11,10 @@ const NONE = quantityOf(0);
 export interface MatchOptions {
   /** The pod's node, which must be able to access the volume. Undefined if no pod is considered. */
   readonly node?: Node;
-  /** The claim waits for its first pod. Without a node, it only gets a volume that is reserved for it. */
+  /**
+   * True if the claim is bound only when its first pod is scheduled. Without a node, it only gets a volume reserved for
+   * it.
+   */
   readonly waitsForConsumer: boolean;
   /** Names of volumes that other claims of the pod get. */
   readonly excluded?: ReadonlySet<string>;

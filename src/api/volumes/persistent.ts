@@ -75,7 +75,7 @@ export function setVolumeSpecDefaults(spec: PersistentVolumeSpec): void {
   }
 }
 
-/** `inline`: the spec is part of a VolumeAttachment. */
+/** Validates the spec of a volume. `inline`: the spec is part of a VolumeAttachment. */
 export function validateVolumeSpec(
   given: PersistentVolumeSpec | undefined,
   path: string,

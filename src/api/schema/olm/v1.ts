@@ -7,7 +7,9 @@ import { CATALOG_PACKAGE_ROOT, OLM_ROOT, PACKAGE_SERVER_ROOT } from './roots.ts'
 
 const CONDITIONS: DeclaredField = ['[]#meta.Condition', 'Aspects of the state.'];
 
-/** Used for v1 and v2. Upstream's v1 lacks conditions in the spec; here both versions have the same fields. */
+/**
+ * Types of OperatorCondition, for v1 and v2. Upstream's v1 lacks conditions in the spec; here both versions have them.
+ */
 const operatorCondition = (): Readonly<Record<string, DeclaredType>> => ({
   OperatorCondition: {
     isKind: true,

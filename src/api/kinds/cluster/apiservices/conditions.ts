@@ -9,7 +9,7 @@ export interface ServiceReference {
 }
 
 export interface APIServiceSpec {
-  /** If absent, this API server serves the group and version itself. */
+  /** Service that serves the group and version. If absent, this API server serves them itself. */
   service?: ServiceReference;
   group?: string;
   version?: string;

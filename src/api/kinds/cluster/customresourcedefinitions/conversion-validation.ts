@@ -14,8 +14,8 @@ const AT = 'spec.conversion';
 export const REVIEW_VERSIONS: readonly string[] = ['v1', 'v1beta1'];
 
 /**
- * `preserves`: the definition keeps unknown fields (preserveUnknownFields), which a conversion webhook could not
- * convert.
+ * Validates the conversion of a definition. `preserves`: the definition keeps unknown fields (preserveUnknownFields),
+ * which a conversion webhook could not convert.
  */
 export function validateConversion(conversion: CustomResourceConversion | undefined, preserves: boolean): FieldError[] {
   if (conversion === undefined) return [];
@@ -54,7 +54,7 @@ function reviewErrors(versions: readonly string[]): FieldError[] {
   return found;
 }
 
-/** Error paths are those of upstream's internal version of the definition. */
+/** Validates the webhook client. Error paths are those of upstream's internal version of the definition. */
 function clientErrors(client: WebhookClientConfig | undefined): FieldError[] {
   const at = `${AT}.webhookClientConfig`;
   if (client === undefined) return [fieldError.required(at, 'required when strategy is set to Webhook')];

@@ -15,7 +15,7 @@ import { setCondition } from './conditions.ts';
 import { olderDefinition } from './v1beta1.ts';
 import { protectedGroupErrors, validateDefinition, validateDefinitionUpdate } from './validation.ts';
 
-/** Keeps a deleted definition until its last custom resource is deleted. */
+/** Finalizer that keeps a deleted definition until its last custom resource is deleted. */
 export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 
 const WEBHOOK_PORT = 443;
@@ -101,7 +101,7 @@ export const customResourceDefinitions: KindDefinition<CustomResourceDefinition>
     validate: validateDefinition,
     validateUpdate: (definition, old) => [
       ...validateDefinitionUpdate(definition, old),
-      // The rule was added later, so it does not apply to definitions that already violate it.
+      // Earlier releases did not check the group, so the check does not apply to stored definitions that violate it.
       ...(protectedGroupErrors(old).length === 0 ? protectedGroupErrors(definition) : []),
     ],
     validateCreate: protectedGroupErrors,

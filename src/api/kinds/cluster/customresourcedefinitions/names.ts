@@ -8,13 +8,13 @@ import type { Condition } from './conditions.ts';
 export interface NamingVerdict {
   readonly accepted: CustomResourceDefinitionNames;
   readonly condition: Condition;
-  /** Undefined leaves the Established condition unchanged. */
+  /** New Established condition. Undefined: the condition stays unchanged. */
   readonly established: Condition | undefined;
 }
 
 /**
  * Computes the accepted names and conditions. `others` are the accepted names of other definitions in the same group. A
- * name belongs to the definition that first had it accepted.
+ * name stays with the definition for which it was accepted first.
  */
 export function acceptNames(
   definition: CustomResourceDefinition,

@@ -14,7 +14,7 @@ const PARTS = ['schema', 'subresources', 'additionalPrinterColumns', 'selectable
 type Part = (typeof PARTS)[number];
 
 export interface Place {
-  /** `spec` or `spec.versions[0]`. */
+  /** Error path: `spec` or `spec.versions[0]`. */
   readonly path: string;
   readonly version: Version;
   /** Parts of the version that are validated at this path. */
@@ -46,10 +46,10 @@ export function hoisted(versions: readonly Version[]): Place[] {
 export const schemaPathOf = (path: string): string =>
   `${path}.${path === 'spec' ? 'validation' : 'schema'}.openAPIV3Schema`;
 
-/** Cache, because one write reads a large schema several times. */
+/** Parsed schemas by their JSON, because one write reads a large schema several times. */
 const parsed = new WeakMap<object, { readonly path: string; readonly schema: ParsedSchema }>();
 
-/** `path` is the error path of the schema. */
+/** Parses a schema, or returns it from the cache. `path` is the error path of the schema. */
 export function parsedSchema(raw: JsonObject, path: string): ParsedSchema {
   const known = parsed.get(raw);
   if (known?.path === path) return known.schema;

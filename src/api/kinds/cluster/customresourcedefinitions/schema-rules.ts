@@ -20,7 +20,7 @@ export interface DefinitionRules extends SchemaRules {
 const NO_DEFAULTS =
   '(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)';
 
-/** `old` is the stored definition; undefined for a create. */
+/** Schema requirements of a definition. `old` is the stored definition; undefined for a create. */
 export function rulesOfDefinition(definition: Definition, old: Definition | undefined): DefinitionRules {
   const beta = isBeta(definition);
   const schemas = !beta && (old === undefined || (old.spec?.versions ?? []).every(hasSchema));
@@ -51,7 +51,7 @@ export const hasDefault = (schema: Schema): boolean => schema.default !== undefi
 const hasNoType = ({ typeText }: Schema): boolean =>
   typeText !== '' && !(SCHEMA_TYPES as readonly string[]).includes(typeText);
 
-/** Keywords that are valid in structural schemas only. */
+/** Whether the schema has a keyword that is valid in structural schemas only. */
 const hasExtension = (schema: Schema): boolean =>
   schema.embedded ||
   schema.intOrString ||

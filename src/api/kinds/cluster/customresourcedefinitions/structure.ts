@@ -11,8 +11,8 @@ const type = 'NonStructuralSchema';
 const MAX_REPORTED = 256;
 
 /**
- * Undefined if all schemas are structural. Without preserveUnknownFields, validation already requires structural
- * schemas.
+ * Returns the NonStructuralSchema condition; undefined if all schemas are structural. Definitions without
+ * preserveUnknownFields need no check, because validation already requires structural schemas for them.
  */
 export function structureCondition(definition: CustomResourceDefinition): Condition | undefined {
   if (!preserves(definition)) return undefined;

@@ -48,13 +48,13 @@ const PARTS = [
   ['schema', 'validation', 'schemas'],
   ['subresources', 'subresources', 'subresources'],
   ['additionalPrinterColumns', 'additionalPrinterColumns', 'additionalPrinterColumns'],
-  // This field is newer and may be in both places.
+  // selectableFields is a newer field, so it may be in the version and at the top of the spec at the same time.
   ['selectableFields', 'selectableFields', undefined],
 ] as const;
 
 /**
- * Original spec of definitions that were sent in v1beta1. Two forms of v1beta1 convert to the same v1 object, and only
- * one of them is valid.
+ * Original spec of definitions that were sent in v1beta1, for validation: a valid and an invalid form of v1beta1 may
+ * convert to the same v1 object.
  */
 const sent = new WeakMap<object, OlderSpec>();
 
@@ -90,7 +90,7 @@ function versionErrors({ version, versions = [] }: OlderSpec): FieldError[] {
   if (!isSet(version) || versions.length === 0) return [];
   const found: FieldError[] = [];
   const message = dns1035LabelErrors(version).join(',');
-  // An invalid name of the first version is reported elsewhere.
+  // Another check reports an invalid name of the first version.
   if (message !== '' && versions[0]?.name !== version) found.push(fieldError.invalid('spec.version', version, message));
   if (versions[0]?.name !== version)
     found.push(fieldError.invalid('spec.version', version, 'must match the first version in spec.versions'));

@@ -34,7 +34,7 @@ const MAX_SELECTABLE_FIELDS = 8;
 const MAX_DEPRECATION_WARNING = 256;
 const APPROVAL = 'api-approved.kubernetes.io';
 
-/** `old` is the stored definition; undefined for a create. */
+/** Validates a definition. `old` is the stored definition; undefined for a create. */
 export function validateDefinition(definition: Definition, old?: Definition): FieldError[] {
   const demands = rulesOfDefinition(definition, old);
   const found: FieldError[] = [];
@@ -139,8 +139,8 @@ function versions(definition: Definition, found: FieldError[]): void {
     if (message !== '') found.push(fieldError.invalid(`${at}[${index}].name`, version.name ?? '', message));
     found.push(...deprecation(version, `${at}[${index}].deprecationWarning`));
   }
-  // Upstream's internal version has the first version's name in `spec.version`, so an invalid one is also reported
-  // there.
+  // Upstream's internal version has the first version's name in `spec.version`, so an invalid name is also reported for
+  // that field.
   const [first] = list;
   const message = !isSet(first?.name) ? '' : dns1035LabelErrors(first.name).join(',');
   if (message !== '') found.push(fieldError.invalid('spec.version', first?.name, message));
@@ -271,7 +271,7 @@ function selectableFields(version: Version, schema: Schema, at: string, found: F
   if (seen.size > MAX_SELECTABLE_FIELDS) found.push(fieldError.tooMany(at, seen.size, MAX_SELECTABLE_FIELDS));
 }
 
-/** Groups of Kubernetes need an approval annotation, so that custom kinds do not occupy them. */
+/** Requires an approval annotation for groups of Kubernetes, so that custom kinds do not occupy them. */
 export function protectedGroupErrors(definition: Definition): FieldError[] {
   if (isBeta(definition)) return [];
   const name = definition.spec?.group ?? '';

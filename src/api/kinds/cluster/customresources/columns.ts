@@ -43,7 +43,7 @@ function columnOf(declared: CustomResourceColumnDefinition): Column<KubeObject>[
   ];
 }
 
-/** If the path matches several values, the first one is shown. */
+/** Text of a cell. If the path matches several values, the first one is shown. */
 function cell(
   type: Column<KubeObject>['type'],
   found: readonly JsonValue[],

@@ -23,7 +23,7 @@ type Level = PriorityLevelConfiguration;
 const DEFAULT_SHARES = 30;
 const DEFAULT_QUEUING = { queues: 64, handSize: 8, queueLengthLimit: 50 } as const;
 const MAX_QUEUES = 10_000_000;
-/** Bits of the hash that shuffle sharding deals a hand from. */
+/** Bits of the flow's hash from which shuffle sharding selects the hand of queues. */
 const MAX_ENTROPY_BITS = 60;
 
 const { strategy, statusStrategy } = specStatusStrategies<Level>({

@@ -15,7 +15,7 @@ const SCOPES = [
   'Terminating',
   'VolumeAttributesClass',
 ];
-/** Resources of a quota. The quota admission reads all of them for each object that is created in the namespace. */
+/** Maximum number of resources of a quota. Admission reads all of them for each object created in the namespace. */
 const MAX_RESOURCES = 2_000;
 /** Scopes that only support the operator Exists, without values. */
 const BARE_SCOPES = new Set([

@@ -11,7 +11,7 @@ import { bindingColumns } from '../rbac/binding-columns.ts';
 
 const RBAC_GROUP = 'rbac.authorization.k8s.io';
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
-/** No `watch`: as in OpenShift, RBAC objects are watched through rbac.authorization.k8s.io only. */
+/** Verbs without `watch`: as in OpenShift, RBAC objects are watched through rbac.authorization.k8s.io only. */
 const VERBS: readonly Verb[] = ['create', 'delete', 'get', 'list', 'patch', 'update'];
 
 interface ServedBinding extends KubeObject {
@@ -88,7 +88,8 @@ function areSame(given: readonly Subject[] | undefined, listed: readonly Subject
 }
 
 /**
- * Kind for the role reference. A Role of another namespace cannot be bound; the returned text then fails validation.
+ * Kind for the role reference. A Role of another namespace cannot be bound, so the returned text is no kind and fails
+ * validation.
  */
 function kindOfRole(namespace: string, home: string): string {
   if (namespace === '') return 'ClusterRole';

@@ -97,7 +97,7 @@ export const certificateSigningRequests: KindDefinition<Request> = {
   statusStrategy: {
     prepareForUpdate(request, old, context) {
       restorePart(request, old, 'spec');
-      // Approval and denial are accepted through /approval only; here the stored ones are kept.
+      // Clients can only approve or deny through /approval, so other status writes keep the stored conditions.
       const isDecision = (each: { type: string }): boolean => each.type === 'Approved' || each.type === 'Denied';
       request.status ??= {};
       const status = request.status;

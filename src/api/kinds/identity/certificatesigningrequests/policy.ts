@@ -53,8 +53,9 @@ export function isOurSigner(signerName: string | undefined): boolean {
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
 /**
- * The authority that signs. API servers and hosts of releases without the kubelet authority do not trust its
- * certificates, so the cluster's authority signs while such a master exists or the requesting node runs such a release.
+ * Authority that signs the certificate. Earlier releases have no separate kubelet authority and do not trust its
+ * certificates. Therefore the cluster's authority signs serving certificates while a master or the requesting node runs
+ * such a release.
  */
 export function authorityOf(signerName: string, username: string, nodes: readonly Node[]): 'cluster' | 'kubelet' {
   if (signerName !== SIGNER.kubeletServing) return 'cluster';
@@ -97,8 +98,8 @@ function kubeletServingObjection(usages: readonly string[], facts: CertificateRe
 }
 
 /**
- * Reports whether the common name contains a valid node name. Spaces, slashes or look-alike letters would only imitate
- * one.
+ * Reports whether the common name contains a valid node name. A name with spaces, slashes or look-alike letters would
+ * only imitate a node name.
  */
 function isNodeName(commonName: string): boolean {
   const name = commonName.startsWith(NODE_PREFIX) ? commonName.slice(NODE_PREFIX.length) : '';
@@ -108,7 +109,7 @@ function isNodeName(commonName: string): boolean {
 const CLIENT_SIGNER_USAGES = new Set(['digital signature', 'key encipherment', 'client auth']);
 
 function clientObjection(usages: readonly string[], facts: CertificateRequestFacts): string | undefined {
-  // Admission already rejects this with 403; a request restored from a backup has not passed admission.
+  // Admission already rejects this organization with 403; a request restored from a backup has not passed admission.
   if (facts.organizations.includes(MASTERS)) return `organization ${MASTERS} is not allowed`;
   if (!usages.includes('client auth')) return 'usages must include client auth';
   const foreign = usages.find((usage) => !CLIENT_SIGNER_USAGES.has(usage));

@@ -41,7 +41,7 @@ export const KEY_USAGES: readonly string[] = [
 ];
 
 const MIN_SECONDS = 600;
-/** Upstream's bound: a domain, a slash and a path. */
+/** Upstream's maximum length of a signer name: a domain, a slash and a path. */
 const MAX_SIGNER_NAME = 571;
 export const LEGACY_SIGNER = 'kubernetes.io/legacy-unknown';
 
@@ -100,7 +100,7 @@ function validateSignerName(name: string | undefined, path: string): FieldError[
   return errors;
 }
 
-/** Checks for one PEM block of the given type, or one or more for certificates. The value is base64 of the PEM text. */
+/** Requires one PEM block of the type, or at least one if it is a certificate. The value is base64 of the PEM text. */
 function validatePem(value: string | undefined, type: string, path: string): FieldError[] {
   const text = value === undefined ? undefined : decodeBase64(value);
   const begin = `-----BEGIN ${type}-----`;

@@ -62,8 +62,8 @@ export function setBindingDefaults(binding: BindingLike): void {
 }
 
 /**
- * `namespaced`: the object is a RoleBinding. Its role may be a Role, and a subject without a namespace is in the
- * binding's namespace.
+ * Validates a binding. `namespaced`: the object is a RoleBinding, whose role may be a Role and whose subjects are in
+ * the binding's namespace if they have none.
  */
 export function validateBinding(binding: BindingLike, namespaced: boolean): FieldError[] {
   const errors: FieldError[] = [];

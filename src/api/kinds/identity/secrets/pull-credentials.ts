@@ -15,7 +15,8 @@ interface Entry {
 }
 
 /**
- * Credentials for the image from both types of pull secrets. The longest match of host, port and path segments wins.
+ * Credentials for the image from both types of pull secrets. The entry that matches the host, the port and the most
+ * path segments is used.
  */
 export function pullCredentials(secrets: readonly Secret[], image: string): PullCredentials | undefined {
   const registry = registryOf(image);
@@ -48,7 +49,10 @@ function matchesHost(pattern: string, registry: string): boolean {
   return ownPort === port && labels.length === given.length && labels.every((each, at) => fits(each, given[at] ?? ''));
 }
 
-/** Only one `*` per label is supported, because patterns with many take long to match. */
+/**
+ * Matches a label against a pattern with at most one `*`. A pattern with several `*` matches nothing, because the match
+ * could take long.
+ */
 function fits(pattern: string, label: string): boolean {
   const [before = '', after, ...more] = pattern.split('*');
   if (after === undefined) return pattern === label;
@@ -64,8 +68,8 @@ function entriesOf({ data }: Secret): [string, Entry][] {
 }
 
 /**
- * Parsed JSON object. Undefined for other text: the secret then has no credentials, and the registry reports the
- * failure.
+ * Returns the parsed JSON object; undefined for other text. The secret then has no credentials, and the registry
+ * reports the failure.
  */
 function parsed(text: string | undefined): Record<string, unknown> | undefined {
   if (text === undefined) return undefined;

@@ -17,7 +17,7 @@ import {
   validatePortNumberOrName,
 } from '../../../validation/scalars.ts';
 
-/** Predecessor of `spec.ingressClassName`. */
+/** Annotation that preceded `spec.ingressClassName`. */
 export const INGRESS_CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 
 const BAD_SEQUENCES = ['//', '/./', '/../', '%2f', '%2F'];

@@ -1,15 +1,18 @@
 import type { NetworkPolicySpec } from '../../../generated/networking/v1.ts';
 
-/** Largest size of the network policies of a namespace that a node applies. */
+/** Maximum sum of `policySize` of the policies in a namespace that a node applies. */
 export const MAX_POLICY_SIZE = 20_000;
 
-/** Most policies with rules of a namespace that a node applies. A pod that they select needs a rule for each. */
+/**
+ * Maximum number of policies with rules in a namespace that a node applies. A selected pod needs a rule for each
+ * policy.
+ */
 export const MAX_POLICIES = 2_000;
 
-/** Most addresses of pods that a node adds to the sets of a namespace's policies. */
+/** Maximum number of pod addresses that a node adds to the nftables sets for the policies of a namespace. */
 export const MAX_MEMBERS = 250_000;
 
-/** Number of rules and set elements of a policy on a node, without those of its pods. */
+/** Number of rules and set elements that a policy needs on a node, without the elements for addresses of pods. */
 export function policySize({ ingress = [], egress = [] }: NetworkPolicySpec): number {
   const rules = [
     ...ingress.map(({ from = [], ports = [] }) => ({ peers: from, ports })),

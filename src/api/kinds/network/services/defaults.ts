@@ -6,7 +6,7 @@ import type { Service, ServicePort, ServiceSpec } from '../../../generated/core/
 import { semanticEqual } from '../../../meta/equality.ts';
 import { isSet } from '../../../meta/validation.ts';
 
-/** Default of three hours. */
+/** Default timeout of session affinity: three hours. */
 const AFFINITY_SECONDS = 10800;
 
 export function setServiceDefaults(service: Service): void {

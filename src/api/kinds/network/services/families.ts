@@ -76,7 +76,10 @@ function sameAddresses(spec: ServiceSpec, before: ServiceSpec): boolean {
   return before.ipFamilyPolicy === spec.ipFamilyPolicy && sameIps(spec, before) && sameFamilies(spec, before);
 }
 
-/** Releases the secondary address: the client sets the policy SingleStack, with or without shortening the lists. */
+/**
+ * Releases the secondary address. The client requests it with the policy SingleStack; the lists may still have two
+ * entries.
+ */
 function release(spec: ServiceSpec, before: ServiceSpec): FieldError[] {
   if (spec.ipFamilyPolicy === 'SingleStack') {
     const [ips, families] = [sameIps(spec, before), sameFamilies(spec, before)];

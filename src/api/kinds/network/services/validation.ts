@@ -259,7 +259,7 @@ function validateTrafficPolicies(spec: ServiceSpec): FieldError[] {
   return errors;
 }
 
-/** Validates the changes. `validateService` must have been called for the new object. */
+/** Validates the changes of an update. Call it after `validateService`, which validates the new object. */
 export function validateServiceUpdate(service: Service, old: Service): FieldError[] {
   const spec: ServiceSpec = service.spec ?? {};
   const before: ServiceSpec = old.spec ?? {};
@@ -287,7 +287,7 @@ export function validateServiceUpdate(service: Service, old: Service): FieldErro
 
 const ONCE = 'may not change once set';
 
-/** The secondary address may be added or removed; the primary one is immutable. */
+/** Rejects changes of the primary address. The secondary address may be added or removed. */
 function validateKeptIps(spec: ServiceSpec, before: ServiceSpec): FieldError[] {
   const now = spec.clusterIPs ?? [];
   const then = before.clusterIPs ?? [];

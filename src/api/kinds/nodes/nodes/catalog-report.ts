@@ -4,18 +4,21 @@ import type { KubeObject } from '../../../meta/object.ts';
 /** Names of the catalog directories on the host, with digests of their content, as JSON. Written by the host. */
 export const CATALOGS_ANNOTATION = 'hyperedge.dev/catalogs';
 /**
- * By catalog name, the version of the copy and its ancestors, newest first, separated by spaces, as JSON. Written by
- * the host.
+ * JSON object, written by the host: for each catalog name, the version of the host's copy and then the versions that it
+ * was derived from, newest first, separated by spaces.
  */
 export const CATALOG_VERSIONS_ANNOTATION = 'hyperedge.dev/catalog-versions';
 /**
- * By catalog name, the digest, version and ancestors of the copy that the host should fetch, as JSON. Written by the
- * operator lifecycle manager.
+ * JSON object, written by the operator lifecycle manager: for each catalog name, the digest, version and ancestors of
+ * the copy that the host should fetch, separated by spaces.
  */
 export const CATALOGS_WANTED_ANNOTATION = 'hyperedge.dev/catalogs-wanted';
 /** Path prefix under which API servers serve the catalogs of their host. The hex SHA-256 of the content follows. */
 export const CATALOG_PATH = '/hyperedge/catalogs/sha256/';
-/** Nodes cannot set this label on themselves, so reports of workers are ignored. Source: NodeRestriction. */
+/**
+ * Label of a master. Reports of other Nodes are ignored; NodeRestriction prevents a node from setting the label on
+ * itself.
+ */
 const MASTER_LABEL = 'node-role.kubernetes.io/master';
 
 /** One version of a catalog directory. */
@@ -30,7 +33,7 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const VERSIONS = /^[0-9a-z]{1,64}( [0-9a-z]{1,64}){0,64}$/;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
 
-/** Catalogs with other directory names are read, but not copied between masters. */
+/** Whether masters copy the catalog from each other. Catalogs with other directory names are only read. */
 export const isCatalogName = (name: string): boolean => NAME.test(name);
 
 /**

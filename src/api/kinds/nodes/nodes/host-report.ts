@@ -70,7 +70,7 @@ export interface PeerResult {
 
 const MAX_TEXT = 512;
 
-/** Undefined if the annotation is absent or malformed. */
+/** Parses the peer report of a Node. Undefined if the annotation is absent or malformed. */
 export function peerReportOf(node: KubeObject): PeerReport | undefined {
   const value = parsed(node, PEERS_ANNOTATION);
   if (value === undefined) return undefined;
@@ -81,7 +81,7 @@ export function peerReportOf(node: KubeObject): PeerReport | undefined {
   return Object.fromEntries(results);
 }
 
-/** Undefined if the annotation is absent or malformed. */
+/** Parses the host report of a Node. Undefined if the annotation is absent or malformed. */
 export function hostReportOf(node: KubeObject): HostReport | undefined {
   const value = parsed(node, REPORT_ANNOTATION);
   if (value === undefined) return undefined;
@@ -99,7 +99,7 @@ export function hostReportOf(node: KubeObject): HostReport | undefined {
   };
 }
 
-/** Undefined if the annotation is absent or malformed. */
+/** Parses the update progress of a Node. Undefined if the annotation is absent or malformed. */
 export function hostUpdateOf(node: KubeObject): HostUpdate | undefined {
   const value = parsed(node, UPDATE_ANNOTATION);
   const state = (['Fetching', 'Restarting', 'Done', 'Failed'] as const).find((each) => each === value?.['state']);
@@ -109,7 +109,7 @@ export function hostUpdateOf(node: KubeObject): HostUpdate | undefined {
   return since === undefined || Number.isNaN(Date.parse(since)) ? update : { ...update, since };
 }
 
-/** Undefined if the annotation is absent or malformed. */
+/** Parses the update that a Node should make. Undefined if the annotation is absent or malformed. */
 export function wantedUpdateOf(node: KubeObject): WantedUpdate | undefined {
   const value = parsed(node, WANTED_ANNOTATION);
   if (value === undefined) return undefined;

@@ -30,7 +30,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
   validate: validateNode,
   warnings: ({ spec }, old) => [
     ...(spec?.configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
-    // Kubelets of earlier releases set the field and it is immutable, so only a change causes a warning.
+    // Kubelets of earlier releases set externalID, which is immutable, so only a change causes a warning.
     ...(isSet(spec?.externalID) && spec?.externalID !== old?.spec?.externalID
       ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes']
       : []),
@@ -45,7 +45,7 @@ function dropConfigSource(node: Node, old: Node | undefined): void {
   if (old === undefined) delete node.status?.config;
 }
 
-/** Records from which address the node itself writes. */
+/** Records the source address of the request if the node itself writes its Node. */
 function recordSource(node: Node, { user, sourceAddress }: StrategyContext): void {
   if (sourceAddress !== undefined && user.name === `system:node:${node.metadata?.name}`)
     annotate(node, SOURCE_ANNOTATION, sourceAddress);

@@ -14,8 +14,8 @@ export interface OwnAddresses {
 }
 
 /**
- * Reported addresses in canonical form, without those that the node's records do not contain. Internal addresses of a
- * Node of an earlier release, which has no record yet, are accepted until the controllers write one.
+ * Addresses in the status that the node's records contain, in canonical form. A Node of an earlier release has no
+ * record until the controllers write one; until then, its internal addresses are accepted.
  */
 export function ownAddressesOf(node: Node): OwnAddresses {
   const approved = namesIn(node, APPROVED_ANNOTATION);

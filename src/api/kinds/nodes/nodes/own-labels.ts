@@ -24,8 +24,8 @@ export const GROUP_LABEL = 'node-restriction.kubernetes.io/node-group';
 /** Namespace of the node groups' ConfigMaps, and the key of a group's NodeConfig. */
 export const NODE_GROUPS = { namespace: 'openshift-node', key: 'node-config.yaml' } as const;
 /**
- * Annotation on a group's ConfigMap: machine config pools apply the kubelet arguments of a KubeletConfig, so hosts do
- * not.
+ * Annotation of a group's ConfigMap. If it is set, machine config pools apply the group's kubelet arguments from a
+ * KubeletConfig, and hosts ignore those of the group.
  */
 export const GROUP_BY_POOLS = 'hyperedge.dev/applied-by-pools';
 

@@ -65,7 +65,7 @@ const STATUS: Readonly<Record<string, Moves>> = {
   ],
 };
 
-/** `specs`: whether these are metrics of the spec; otherwise of the status. */
+/** Converts metrics to the older form. `specs`: true for metrics of the spec, false for metrics of the status. */
 export function olderMetrics(metrics: JsonValue | undefined, specs: boolean): JsonObject[] {
   return each(metrics, specs ? SPEC : STATUS, (source, moves) => moved(source, moves, 0));
 }

@@ -14,7 +14,7 @@ import { validateLabelSelector } from '../../../validation/selectors.ts';
 import { NAME_LABELS, UID_LABELS } from './labels.ts';
 import { validatePodFailurePolicy, validateSuccessPolicy } from './policies.ts';
 
-/** Bounded because the status lists every index. */
+/** Limits for Indexed jobs, because the status lists every index. */
 const MAX_INDEXED_PARALLELISM = 100_000;
 const MAX_WITH_MANY_INDEXES = 10_000;
 const MAX_CONTROLLER_NAME = 63;
@@ -94,7 +94,7 @@ const COUNTS = [
   'maxFailedIndexes',
 ] as const;
 
-/** Also validates the job template of a cron job; `path` is the path of the job spec. */
+/** Validates the spec of a job or of a cron job's template. `path` is the path of the job spec. */
 export function validateJobSpec(spec: JobSpec | undefined, path: string): FieldError[] {
   const errors: FieldError[] = COUNTS.flatMap((field) => validateNonNegative(spec?.[field], `${path}.${field}`));
   if (spec?.maxFailedIndexes !== undefined && spec.backoffLimitPerIndex === undefined) {
@@ -134,7 +134,7 @@ function validateCompletionMode(spec: JobSpec, path: string): FieldError[] {
   return errors;
 }
 
-/** Bounds the number of indexes, because the status lists completed and failed ones. */
+/** Validates the limits of indexes, because the status lists completed and failed indexes. */
 function validateIndexedLimits(spec: JobSpec, path: string): FieldError[] {
   const { completions = 0, parallelism = 0, maxFailedIndexes } = spec;
   const errors: FieldError[] = [];

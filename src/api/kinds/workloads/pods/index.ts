@@ -48,8 +48,8 @@ const { strategy, statusStrategy } = specStatusStrategies<Pod>({
         }),
   }),
   prepareForStatusUpdate(pod, old) {
-    // An update cannot start a deletion or change the time of one.
-    // Old kubelets drop fields of owner references that they do not know.
+    // An update can neither start a deletion nor change its time. Old kubelets drop fields of owner references that
+    // they do not know.
     if (old.metadata?.deletionTimestamp === undefined) delete metadataOf(pod).deletionTimestamp;
     const owners = old.metadata?.ownerReferences;
     if (owners === undefined) delete metadataOf(pod).ownerReferences;

@@ -8,7 +8,9 @@ import { validatePodTemplate } from '../../../podspec/validate.ts';
 import { validateNonNegative } from '../../../validation/scalars.ts';
 import { isEmptySelector, validateLabelSelector } from '../../../validation/selectors.ts';
 
-/** `noun` is used in the error, as in "empty selector is invalid for deployment". */
+/**
+ * Validates the selector of a workload. `noun` names its kind in the error "empty selector is invalid for deployment".
+ */
 export function validateWorkloadSelector(selector: LabelSelector | undefined, noun: string): FieldError[] {
   if (selector === undefined) return [fieldError.required('spec.selector')];
   const errors = validateLabelSelector(selector, 'spec.selector');
