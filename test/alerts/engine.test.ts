@@ -63,7 +63,7 @@ describe('alert engine', () => {
     return { engine, round, transitions, timers };
   }
 
-  it('fires for a metric of an endpoint, and resolves', async () => {
+  it('fires an alert for a metric of an endpoint, and resolves the alert', async () => {
     const { engine, round, transitions } = engineAt();
     assert.deepEqual(await round(), []);
     text = 'disk_full 1\n';
@@ -77,7 +77,7 @@ describe('alert engine', () => {
     );
   });
 
-  it('fires for an endpoint that does not answer, and keeps no value of it', async () => {
+  it('fires an alert for an endpoint that does not answer, and keeps no value of the endpoint', async () => {
     text = 'disk_full 1\n';
     status = 200;
     const { engine, round } = engineAt();
@@ -92,7 +92,7 @@ describe('alert engine', () => {
     assert.deepEqual(await round(), ['Full firing']);
   });
 
-  it('scrapes until it is stopped', async () => {
+  it('the alert engine scrapes endpoints until it is stopped', async () => {
     const { engine, timers } = engineAt();
     engine.start([target]);
     while (timers.length === 0) await new Promise((resolve) => setImmediate(resolve));

@@ -18,7 +18,7 @@ const without = (pattern: RegExp): string[] => everything.filter((name) => !patt
 const only = (pattern: RegExp): string[] => everything.filter((name) => pattern.test(name));
 
 describe('--runtime-config', () => {
-  it('serves everything if nothing is disabled, or everything is enabled again', () => {
+  it('serves every API if none is disabled, or if all are enabled again', () => {
     assert.deepEqual(namesOf(['api/alpha', true], ['apps/v1', true]), everything);
     assert.ok(only(/beta/).length > 10 && only(/alpha/).length > 0);
   });

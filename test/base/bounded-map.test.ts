@@ -27,7 +27,7 @@ class ListMap {
   }
 }
 
-test('agrees with a list of entries after random operations', () => {
+test('a bounded map agrees with a list of entries after random operations', () => {
   const random = generator(4);
   for (const limit of [1, 2, 7, 64]) {
     const map = new BoundedMap<number, number>(limit);

@@ -35,7 +35,7 @@ test('redraws one line with bytes, rate and remaining time on a terminal', () =>
   ]);
 });
 
-test('prints one plain line per transfer elsewhere', () => {
+test('prints one plain line per transfer if the output is no terminal', () => {
   const { progress, written, clock } = recorded({ terminal: false });
   const transfer = progress.transfer('saving');
   for (let at = 1; at <= 100; at += 1) transfer.update(at * MIB, 100 * MIB);
@@ -55,7 +55,7 @@ test('draws at most ten times a second', () => {
   assert.equal(written.length, 10);
 });
 
-test('follows a rate that falls', () => {
+test('the shown transfer rate follows a rate that falls', () => {
   const { progress, written, clock } = recorded({ terminal: true });
   const transfer = progress.transfer('pulling');
   let done = 0;
@@ -104,7 +104,7 @@ test('counts things other than bytes without a rate', async () => {
   assert.deepEqual(written, ['pushing: 812 keys in 0.0 s\n']);
 });
 
-test('prints nothing when it is quiet', async () => {
+test('prints no progress in quiet mode', async () => {
   const { progress, written } = recorded({ terminal: true, quiet: true });
   progress.step('a');
   progress.note('b');
@@ -117,7 +117,7 @@ test('prints nothing when it is quiet', async () => {
   assert.deepEqual(written, []);
 });
 
-test('counts on a terminal only, and leaves no line', async () => {
+test('shows a count on a terminal only, and removes its line at the end', async () => {
   for (const terminal of [true, false]) {
     const { progress, written } = recorded({ terminal });
     const result = await counting(progress, 'removal', 'pods', async (onProgress) => {

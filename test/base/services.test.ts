@@ -72,7 +72,7 @@ const number = define({
 
 const text = define({ name: 'b', needs: ['a'], start: ({ a }) => `text ${a}` });
 
-test('starts services after their needs and stops them in reverse', async () => {
+test('starts services after the services that they need and stops them in reverse order', async () => {
   const events: string[] = [];
   const time = new Time();
   const list = serviceList([

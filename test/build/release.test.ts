@@ -186,7 +186,7 @@ describe('release', () => {
     ]);
   });
 
-  test('refuses a path that is given twice, and sorts parents first', async () => {
+  test('refuses a path of a package that is given twice, and sorts parents first', async () => {
     const file = (path: string): Entry => ({ path, type: 'file', content: Buffer.from('') });
     assert.throws(() => withParents([file('/a'), file('/a')]), /^Error: \/a: is given twice$/);
     assert.deepEqual(
@@ -195,7 +195,7 @@ describe('release', () => {
     );
   });
 
-  test('pads members of odd length', { skip: noDpkg }, async () => {
+  test('pads members of a package that have an odd length', { skip: noDpkg }, async () => {
     for (const length of [1, 2, 3]) {
       const path = join(work, `odd-${length}.deb`);
       const content = createHash('sha512')

@@ -61,7 +61,9 @@ async function printed(...argv: string[]): Promise<{ code: number; stdout: strin
   return { code: await main({ argv, argv0: 'hyperedge', out }), ...texts };
 }
 
-test('each of them rejects an unknown format before it does anything', { timeout: 120_000 }, async () => {
+test('each command that prints data rejects an unknown format before any other work', {
+  timeout: 120_000,
+}, async () => {
   for (const { name, flags, arguments: counts } of COMMANDS) {
     if (flags['output'] !== OUTPUT_FLAG || counts === 'own') continue;
     const positionals = Array.from({ length: counts[0] }, () => '/nonexistent/x');
@@ -71,7 +73,7 @@ test('each of them rejects an unknown format before it does anything', { timeout
   }
 });
 
-test('json and yaml have the same document', async () => {
+test('the outputs of -o json and -o yaml have the same document', async () => {
   const [json, yaml] = [
     await printed('config', 'schema', '-o', 'json'),
     await printed('config', 'schema', '-o', 'yaml'),

@@ -49,11 +49,11 @@ test('cuts a frame that is higher than the terminal', async () => {
   assert.equal(frame, `\r1${ESCAPE}K\n2${ESCAPE}K\n… 3 more lines${ESCAPE}K\n${ESCAPE}J`);
 });
 
-test('prints blocks without control sequences elsewhere', async () => {
+test('prints frames without control sequences if the output is no terminal', async () => {
   assert.deepEqual(await watched(['a\n', 'b\n'], undefined), ['a\n', '\nb\n']);
 });
 
-test('reads intervals and rejects others with the range', () => {
+test('reads the interval of a watch and rejects invalid intervals with the range', () => {
   assert.deepEqual([undefined, '5', '5s', '2m'].map(watchInterval), [2000, 5000, 5000, 120_000]);
   for (const text of ['0', '1h', '-1', '61m', 'x', '5000'])
     assert.throws(() => watchInterval(text), /--watch .*: give an interval from 1 to 3600 seconds/, text);

@@ -127,7 +127,7 @@ describe('API client', () => {
     });
   });
 
-  it('retries after Retry-After, and only then', async () => {
+  it('retries a request only after a response with Retry-After', async () => {
     const client = connect();
     let refusals = 2;
     server.intercept = (_request, response) => {
@@ -203,7 +203,7 @@ describe('API client', () => {
     await ended;
   });
 
-  it('reuses connections', async () => {
+  it('reuses connections for later requests', async () => {
     const client = connect();
     const before_ = server.handshakes;
     for (let index = 0; index < 20; index++) await client.request('GET', '/version');

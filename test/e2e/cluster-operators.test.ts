@@ -84,7 +84,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     assert.match(table, /^etcd +0\.1\.0 +True +False +False +\d+m?\d*s/m);
   });
 
-  test('writes nothing while nothing changes', async () => {
+  test('cluster operators are not written while nothing changes', async () => {
     const versions = async (): Promise<(string | undefined)[]> =>
       [...(await operators()), await clusterVersion()].map(({ metadata }) => metadata?.resourceVersion);
     await eventually('a calm minute begins', 30_000, async () => {
@@ -122,7 +122,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     );
   });
 
-  test('reports its version and a constant cluster ID', async () => {
+  test('ClusterVersion has the version of the product and a constant cluster ID', async () => {
     const { spec, status } = await clusterVersion();
     const system = await host.must(['get', 'namespace', 'kube-system', '-o', 'jsonpath={.metadata.uid}']);
     assert.equal(spec?.clusterID, system);

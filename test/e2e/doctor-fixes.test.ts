@@ -32,11 +32,11 @@ const works = (fault: Fault): void => {
 
 for (const fault of RUNNING) works(fault);
 
-test('the host stops before the faults of a stopped host', () => drill.stopHost('TERM'));
+test('the host is stopped before the faults of a stopped host are provoked', () => drill.stopHost('TERM'));
 
 for (const fault of STOPPED) works(fault);
 
-test('the page lists these faults and fixes', async () => {
+test('docs/doctor.md lists every provoked fault with its fix', async () => {
   const all = [...RUNNING, ...STOPPED];
   assert.ok(all.length >= 20);
   const page = await readFile(join(projectRoot, 'docs/doctor.md'), 'utf8');

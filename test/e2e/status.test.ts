@@ -49,7 +49,7 @@ test('shows the host and its cluster while everything runs', async () => {
   assert.ok(!stdout.includes('\u001b'), 'no colours without a terminal');
 });
 
-test('reports within five seconds what is known while the API server is stopped', async () => {
+test('reports the known state within five seconds while the API server is stopped', async () => {
   const { components = [] } = await status();
   const pid = components.find(({ name }) => name === 'api')?.pid ?? -1;
   process.kill(pid, 'SIGSTOP');

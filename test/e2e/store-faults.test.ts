@@ -213,7 +213,7 @@ test('detects a damaged file of a running member, keeps it and rebuilds it from 
   await store.close();
 });
 
-test('exits without failure when it was removed from the cluster, also when it is started again', async () => {
+test('a member that was removed from the cluster exits without failure, also when it is started again', async () => {
   await using members = await Members.make(3);
   members.start();
   const leader = await members.leader();

@@ -175,7 +175,7 @@ test('reads long lists in parts of 500', async () => {
   for (const path of lists) assert.match(path, /limit=500/);
 });
 
-test('stops at a list that never ends', async () => {
+test('stops at a list whose parts repeat endlessly', async () => {
   const endless = json({
     kind: 'Table',
     metadata: { continue: 'same' },
@@ -212,7 +212,7 @@ test('ends a silent request at --request-timeout', { timeout: 30_000 }, async ()
   assert.match(stderr, /no response within 300 ms/);
 });
 
-test('prints no token, whatever -v is', async () => {
+test('prints no token at any verbosity', async () => {
   const { stdout, stderr } = await run({}, 'get', 'pods', '--token', 'very-secret', '-v', '10');
   assert.doesNotMatch(stdout + stderr, /very-secret/);
 });

@@ -45,13 +45,13 @@ describe('arm64 executable', { skip: missing ?? false }, () => {
     return stdout;
   };
 
-  test('prints version and help', async () => {
+  test('the arm64 executable prints version and help', async () => {
     assert.match(await ok('version'), /^hyperedge \S+ \(Kubernetes v1\.36\.\d+\S*, Node v24\.\d+\.\d+, linux\/arm64\)/);
     assert.match(await ok('help'), /install this executable as a service/);
     assert.match(await ok('kubectl', 'version', '--client'), /^Client Version: v1\.36/);
   });
 
-  test('checks the bootstrap file and the machine', { timeout: 240_000 }, async () => {
+  test('the arm64 executable checks the bootstrap file and the machine', { timeout: 240_000 }, async () => {
     assert.match(await ok('config', 'check', '--root', host.root), /bootstrap\.yaml/);
     const { code, stdout, stderr } = await host.hyperedge(['doctor', '--preflight', '--root', host.root, '-o', 'json']);
     assert.ok(code === 0 || code === 3, `${code}: ${stdout}${stderr}`);
@@ -60,7 +60,9 @@ describe('arm64 executable', { skip: missing ?? false }, () => {
     assert.deepEqual(unknown, []);
   });
 
-  test('starts the control plane and serves the API', { timeout: START_MS + 120_000 }, async () => {
+  test('the arm64 executable starts the control plane and serves the API', {
+    timeout: START_MS + 120_000,
+  }, async () => {
     const began = performance.now();
     running = host.start(['run', '--root', host.root]);
     for (const stream of [running.stdout, running.stderr])

@@ -73,7 +73,7 @@ describe('machine with cgroup v2 only', { skip: missing ?? false }, () => {
     }
   }
 
-  test('starts with systemctl and becomes Ready', async () => {
+  test('a host with cgroup v2 only starts with systemctl and becomes Ready', async () => {
     assert.equal(await host.must('stat -fc %T /sys/fs/cgroup'), 'cgroup2fs');
     await host.must('systemctl enable --now hyperedge');
     await ready();
@@ -136,7 +136,7 @@ describe('machine with cgroup v2 only', { skip: missing ?? false }, () => {
     await host.must(`kill -9 ${left}; systemctl reset-failed client || true`);
   });
 
-  test('reports OOMKilled', async () => {
+  test('reports OOMKilled with cgroup v2', async () => {
     await apply(pod('hungry', 'sleep 1; tail /dev/zero', '{limits: {memory: 24Mi}}'));
     await eventually('OOMKilled', 120_000, async () =>
       /OOMKilled/.test(await kubectl('get pod hungry -o jsonpath={.status.containerStatuses[0]}')) ? true : undefined,

@@ -242,7 +242,7 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     assert.deepEqual(new Set(versions), new Set([RELEASE]));
   });
 
-  test('has neither a violation of the content security policy nor an uncaught error', () => {
+  test('the console has neither a violation of the content security policy nor an uncaught error', () => {
     assert.deepEqual(tab.faults, []);
   });
 });

@@ -124,7 +124,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     });
   }
 
-  test('form one store whose members all respond', async () => {
+  test('three hosts with systemd form one store whose members all respond', async () => {
     const [first, ...others] = hosts as [NspawnHost, ...NspawnHost[]];
     await first.must('systemctl', ['start', '--no-block', 'hyperedge']);
     await eventually('what the others need', 20_000, async () =>

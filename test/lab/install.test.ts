@@ -114,7 +114,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     );
   });
 
-  test('becomes Ready after install with the executable only', async () => {
+  test('a blank host becomes Ready after install with the executable only', async () => {
     const begin = performance.now();
     const ran = await install(['--node-name', 'blank-1', '--address', host.address]);
     const seconds = ((performance.now() - begin) / 1000).toFixed(1);
@@ -183,7 +183,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     await hello();
   });
 
-  test('leaves nothing after uninstall', async () => {
+  test('uninstall leaves nothing on the host', async () => {
     const ran = await host.inside('hyperedge', ['uninstall', '--purge'], { timeoutMs: 120_000 });
     assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);
     // There is no message about anything that could not be removed.

@@ -70,7 +70,9 @@ describe('cluster created by machines', { skip: missing ?? false }, () => {
     assert.equal((await temporary.inside('test', ['-e', '/etc/origin/master'])).code, 1, 'the keys are removed');
   });
 
-  test('continues on the masters', { timeout: 200_000 }, async () => {
+  test('the cluster continues on the masters after the temporary control plane has ended', {
+    timeout: 200_000,
+  }, async () => {
     const [a] = masters as [NspawnHost];
     await temporary.cutPower();
     await cluster.untilReady(a, masters);

@@ -76,7 +76,7 @@ describe('Debian package', { skip: missing ?? false }, () => {
       return ready ? `${metadata.uid} ${status.containerStatuses[0].containerID}` : undefined;
     });
 
-  test('starts nothing when it is installed', async () => {
+  test('the Debian package starts nothing when it is installed', async () => {
     console.log(await apt('install', deb(OLD)));
     assert.equal(await units(), '');
     assert.notEqual((await host.inside('systemctl', ['is-enabled', 'hyperedge'])).stdout, 'enabled\n');
@@ -94,7 +94,7 @@ describe('Debian package', { skip: missing ?? false }, () => {
     await pod();
   });
 
-  test('keeps pods and edited configuration during an upgrade', async () => {
+  test('an upgrade of the Debian package keeps pods and edited configuration', async () => {
     const before = await pod();
     await host.must('sh', ['-c', `echo '# edited' >> ${CONFFILE}`]);
     const pid = await host.must('systemctl', ['show', 'hyperedge', '-p', 'MainPID']);
@@ -105,7 +105,7 @@ describe('Debian package', { skip: missing ?? false }, () => {
     assert.match(await host.must('cat', [CONFFILE]), /# edited/);
   });
 
-  test('stops everything and keeps the data at removal, and continues with it after an installation', async () => {
+  test('removal of the Debian package stops everything and keeps the data, with which a new installation continues', async () => {
     const before = (await pod()).split(' ')[0];
     console.log(await apt('remove', 'hyperedge'));
     assert.equal(await units(), '');
@@ -118,7 +118,7 @@ describe('Debian package', { skip: missing ?? false }, () => {
     assert.equal((await pod()).split(' ')[0], before);
   });
 
-  test('leaves nothing after purge', async () => {
+  test('purge of the Debian package leaves nothing on the host', async () => {
     console.log(await apt('purge', 'hyperedge'));
     const left = [...(await tree())].filter((path) => !clean.has(path));
     assert.deepEqual(left, []);

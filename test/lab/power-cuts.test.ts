@@ -38,7 +38,10 @@ const LOAD_MS = 3_000;
 const NAME = /^hyperedge-(\d+\.\d+\.\d+)$/;
 
 if (process.env[ALONE] === undefined)
-  test('runs in a mount namespace of its own', { skip: missing ?? false, timeout: 1_790_000 }, async ({ signal }) => {
+  test('the power-cut test runs in a mount namespace of its own', {
+    skip: missing ?? false,
+    timeout: 1_790_000,
+  }, async ({ signal }) => {
     const args = ['--mount', '--propagation', 'private', process.execPath, import.meta.filename];
     const child = spawn('unshare', args, { stdio: 'inherit', env: { ...process.env, [ALONE]: '1' } });
     signal.addEventListener('abort', () => child.kill('SIGTERM'));

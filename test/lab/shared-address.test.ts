@@ -50,7 +50,7 @@ describe('shared address of the masters', { skip: missing ?? false }, () => {
     return found[0] as NspawnHost;
   }
 
-  test('moves immediately when its holder stops', async () => {
+  test('the shared address of the masters moves immediately when its holder stops', async () => {
     const first = await holder();
     await first.must('systemctl', ['stop', 'hyperedge'], { timeoutMs: 120_000 });
     await cluster.line.step('after a stop: the shared address answers', () => answers(30_000));
@@ -59,7 +59,7 @@ describe('shared address of the masters', { skip: missing ?? false }, () => {
     await cluster.untilBack(first, cluster.hosts.slice(0, 3));
   });
 
-  test('moves when its holder loses power', async () => {
+  test('the shared address of the masters moves when its holder loses power', async () => {
     const first = await holder();
     await first.cutPower();
     await cluster.line.step('after a death: the shared address answers', () => answers(60_000));

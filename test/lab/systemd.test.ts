@@ -79,7 +79,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
   const failedUnits = (): Promise<string> =>
     host.must('systemctl', ['list-units', '--failed', '--plain', '--no-legend']);
 
-  test('becomes Ready with the control plane as static pods, without leftovers and failed units', async () => {
+  test('a host with systemd becomes Ready with the control plane as static pods, without leftovers and failed units', async () => {
     await host.must('systemctl', ['enable', '--now', 'hyperedge']);
     const ms = await ready(60_000);
     console.log(`Ready ${(ms / 1000).toFixed(2)} s after systemctl start`);
@@ -225,7 +225,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
     assert.equal(await failedUnits(), '');
   });
 
-  test('leaves nothing on the machine', async () => {
+  test('a stopped host leaves no mounts, network namespaces and cgroups on the machine', async () => {
     await host.stop();
     const mounts = await readFile('/proc/self/mountinfo', 'utf8');
     assert.ok(!mounts.includes(host.root));

@@ -133,7 +133,7 @@ describe('etcdctl', { skip: skip ? 'etcd and etcdctl are not installed' : false 
     for (const stop of stops.splice(0).reverse()) await stop();
   });
 
-  it('gets the same results as from etcd for every command', async () => {
+  it('etcdctl gets the same results from this store as from etcd for every command', async () => {
     for (const [args, input, enough] of COMMANDS) {
       const run = (endpoint: string) => etcdctl(endpoint, args, input, enough).then(normalised);
       assert.deepEqual(await run(ours), await run(peer?.endpoint ?? ''), args.join(' '));

@@ -204,7 +204,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     assert.match(await talk(open(), [Buffer.from(request)], 5_000, answer), answer, name);
   };
 
-  it('hostile clients of listeners survive invalid requests from clients without a certificate, with a valid one, and with one of another authority', async () => {
+  it('listeners survive invalid requests from clients without a certificate, with a valid one, and with one of another authority', async () => {
     for (const target of targets) {
       await Promise.all(CASES.map((pieces, i) => talk(target.open([undefined, admin, impostor][i % 3]), pieces, 150)));
       await isFine(target);

@@ -55,7 +55,7 @@ describe('evaluation of rules', () => {
     assert.throws(() => valuesOf('a / on () b', [[0, scrape]]), { code: 'bad-rule' });
   });
 
-  it('aggregates by and without labels', () => {
+  it('aggregates series by the listed labels or by all others', () => {
     const scrape = [
       reading('a', { x: '1', y: '1' }, 1),
       reading('a', { x: '1', y: '2' }, 2),

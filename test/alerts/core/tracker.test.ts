@@ -31,7 +31,7 @@ function statesOf(wait: string | undefined, values: readonly (number | undefined
 }
 
 describe('states of alerts', () => {
-  it('states of alerts are pending for the duration of for, and inactive after the first false evaluation', () => {
+  it('an alert is pending for the duration of `for`, and inactive after the first false evaluation', () => {
     assert.deepEqual(statesOf('1m', [0, 1, 1, 1, 1, 0, 1], 30_000), [
       '',
       'pending',
@@ -44,7 +44,7 @@ describe('states of alerts', () => {
     assert.deepEqual(statesOf(undefined, [1, undefined], 30_000), ['firing', '']);
   });
 
-  it('states of alerts fire exactly if the expression was true at all evaluations of the duration', () => {
+  it('an alert fires exactly if its expression was true at all evaluations of the duration', () => {
     const random = generator(2);
     for (let run = 0; run < 200; run += 1) {
       const values = Array.from({ length: 40 }, () => (random() < 0.8 ? 1 : random() < 0.5 ? 0 : undefined));
@@ -57,7 +57,7 @@ describe('states of alerts', () => {
     }
   });
 
-  it('states of alerts report each change once, with summary, fix and time', () => {
+  it('each change of the state of an alert is reported once, with summary, fix and time', () => {
     const rules = [rule('a > 0', '1m')];
     const samples = new SampleStore(
       rules.map(({ expression }) => expression),
@@ -89,7 +89,7 @@ describe('states of alerts', () => {
     );
   });
 
-  it('states of alerts do not change while their rule cannot be evaluated', () => {
+  it('the state of an alert does not change while its rule cannot be evaluated', () => {
     const rules = [rule('a > on (x) b', '1m')];
     const samples = new SampleStore(
       rules.map(({ expression }) => expression),
@@ -112,7 +112,7 @@ describe('states of alerts', () => {
     assert.deepEqual(step(150_000, 0, ['1']), [undefined, 'resolved', 0]);
   });
 
-  it('states of alerts are bounded in number', () => {
+  it('the number of tracked alerts is bounded', () => {
     const rules = [rule('a > 0')];
     const samples = new SampleStore(
       rules.map(({ expression }) => expression),

@@ -40,7 +40,7 @@ function run(source: string, answer: ReturnType<AccessChecker>, budget = 1_000_0
 const yes = { allowed: true, reason: 'because', error: '' };
 
 describe('the authorizer', () => {
-  it('passes the attributes of a check', () => {
+  it('passes the attributes of an authorization check to the authorizer', () => {
     const cases: [string, AccessRequest][] = [
       ["authorizer.path('/healthz').check('get').allowed()", { path: '/healthz', verb: 'get' }],
       [
@@ -67,7 +67,7 @@ describe('the authorizer', () => {
     for (const [source, question] of cases) assert.deepEqual(run(source, yes), [true, [question]], source);
   });
 
-  it('returns the decision and its reason', () => {
+  it('an expression reads the decision of the authorizer and its reason', () => {
     const check = "authorizer.path('/x').check('get')";
     assert.equal(run(`${check}.reason()`, yes)[0], 'because');
     assert.equal(run(`${check}.errored()`, yes)[0], false);
@@ -76,7 +76,7 @@ describe('the authorizer', () => {
     assert.equal(run(`${check}.allowed()`, broken)[0], false);
   });
 
-  it('rejects invalid checks', () => {
+  it('rejects invalid authorization checks', () => {
     assert.throws(() => run("authorizer.path('').check('get').allowed()", yes), /path must not be empty/);
     assert.throws(
       () => run("authorizer.serviceAccount('Not One', 'sa').path('/x').check('get').allowed()", yes),
@@ -95,7 +95,7 @@ describe('the authorizer', () => {
     assert.equal(run(own, yes)[0], true, 'a variable of the expression hides it');
   });
 
-  it('limits an expression to two checks by their cost', () => {
+  it('limits an expression to two authorization checks by their cost', () => {
     const check = (path: string): string => `authorizer.path('${path}').check('get').allowed()`;
     assert.equal(run(`${check('/a')} && ${check('/b')}`, yes)[0], true);
     assert.throws(() => run(`${check('/a')} && ${check('/b')} && ${check('/c')}`, yes), /cost limit exceeded/);

@@ -352,7 +352,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
 ];
 
 describe('CEL', () => {
-  it('evaluates to the expected value', () => {
+  it('evaluates CEL expressions to the expected values', () => {
     const wrong: string[] = [];
     for (const source of TRUE) {
       try {
@@ -364,21 +364,21 @@ describe('CEL', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('fails for invalid values', () => {
+  it('CEL expressions with invalid values fail', () => {
     for (const [source, message] of ERRORS) assert.throws(() => run(source), message, source);
   });
 
-  it('rejects invalid expressions', () => {
+  it('rejects invalid CEL expressions', () => {
     for (const [source, message] of REFUSED) assert.throws(() => run(source), message, source.slice(0, 64));
   });
 
-  it('stops when the budget is used up', () => {
+  it('stops a CEL evaluation when its budget is used up', () => {
     const source = 'lists.range(1000).all(a, lists.range(1000).all(b, a + b >= 0))';
     assert.throws(() => run(source, 100_000), /actual cost limit exceeded/);
     assert.throws(() => run(`${source} || true`, 100_000), /actual cost limit exceeded/, 'nothing absorbs it');
   });
 
-  it('estimates the maximum cost', () => {
+  it('estimates the maximum cost of CEL expressions', () => {
     const cost = (source: string, variables: Record<string, Type>): number =>
       compile(source, { functions: standardFunctions(), variables: new Map(Object.entries(variables)) }).cost;
     const items = (max: number): Type => ({ kind: 'list', of: { kind: 'string', max: 10 }, max });
@@ -397,7 +397,7 @@ describe('CEL', () => {
     assert.ok(cost('[1, 2].isSorted()', {}) < 100);
   });
 
-  it('CEL never exceeds the estimate', () => {
+  it('the cost of a CEL evaluation never exceeds the estimate', () => {
     const CONTENTS = 16;
     const wrong: string[] = [];
     for (const source of TRUE) {
@@ -413,7 +413,7 @@ describe('CEL', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('estimates the same cost as upstream', () => {
+  it('estimates the same cost of CEL expressions as upstream', () => {
     const self = listOf({ kind: 'string', max: 20 }, 10);
     for (const [source, cost] of ESTIMATES) {
       const program = compile(source, { functions: standardFunctions(), variables: new Map([['self', self]]) });
@@ -440,7 +440,7 @@ describe('CEL', () => {
     }
   });
 
-  it('gives no access to prototypes', () => {
+  it('CEL expressions have no access to prototypes', () => {
     for (const source of ['d.constructor', 'd.__proto__', "d['toString']", "m['hasOwnProperty']"])
       assert.throws(() => run(source), /no such key/, source);
     assert.equal(run('has(d.constructor)'), false);

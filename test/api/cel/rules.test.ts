@@ -123,7 +123,7 @@ describe('rules of schemas', () => {
     }
   });
 
-  it('access the metadata of an embedded resource that its schema describes', () => {
+  it('rules of schemas access the metadata of an embedded resource that its schema describes', () => {
     const metadata = obj({ name: str(), generateName: str(), namespace: str() });
     const embedded = (properties: JsonObject): JsonObject => ({
       ...obj({ apiVersion: str(), kind: str(), ...properties }, "self.metadata.namespace == 'n'"),
@@ -165,7 +165,7 @@ describe('rules of schemas', () => {
     for (const rule of holding) assert.deepEqual(judge(raw(rule), value), [], rule);
   });
 
-  it('access the metadata of resources, names only', () => {
+  it('rules of schemas access only the names in the metadata of resources', () => {
     const raw = obj({ spec: obj({ name: str() }) }, "self.metadata.name == self.spec.name && self.kind == 'X'");
     assert.deepEqual(judge(raw, { kind: 'X', metadata: { name: 'a' }, spec: { name: 'a' } }), []);
     assert.match(issues(obj({}, "self.metadata.labels['a'] == 'b'"))[0] ?? '', /undefined field 'labels'/);

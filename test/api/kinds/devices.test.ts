@@ -349,7 +349,7 @@ for (const [what, kind, change, expected] of CREATE) {
   });
 }
 
-test('accepts the samples and rejects changes of the spec', () => {
+test('accepts valid samples of device kinds and rejects changes of their spec', () => {
   for (const kind of ['DeviceClass', 'ResourceClaim', 'ResourceClaimTemplate', 'ResourceSlice']) {
     const { strategy } = kindNamed(kind);
     const old = created(kind);

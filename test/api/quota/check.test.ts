@@ -412,7 +412,7 @@ describe('total usage', () => {
     assert.deepEqual(listOf(calculateUsage(scoped, () => [running, pod({})], NOW)), { pods: '1' });
   });
 
-  it('raises usage at once, and lowers it only if permitted', () => {
+  it('raises the usage of a quota at once, and lowers the usage only if permitted', () => {
     const hard = { pods: '9', secrets: '9' };
     const of = quota(hard, { pods: '3', secrets: '1' });
     const reckoned = amountsOf({ pods: '2', secrets: '2' });

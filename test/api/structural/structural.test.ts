@@ -80,7 +80,7 @@ function randomValue(random: (below: number) => number, depth: number): JsonValu
 }
 
 describe('pruning', () => {
-  it('keeps the same fields as a simple implementation', () => {
+  it('pruning keeps the same fields as a simple implementation', () => {
     const random = numbers(7);
     for (let round = 0; round < 3_000; round++) {
       const raw = of({ spec: randomSchema(random, 0), status: randomSchema(random, 0) });
@@ -126,7 +126,7 @@ describe('defaulting', () => {
       { a: 'x', n: 'y', list: [{ p: 'TCP' }, { p: 'UDP' }], o: { in: 2 } },
     ],
   ];
-  it('fills absent fields and disallowed nulls, and is idempotent', () => {
+  it('defaulting fills absent fields and disallowed nulls, and is idempotent', () => {
     for (const [value, expected] of cases) {
       applyDefaults(schema(raw), value);
       assert.deepEqual(value, expected);
@@ -289,7 +289,7 @@ describe('validation', () => {
     for (const [raw, value, expected] of cases) assert.deepEqual(messages(raw, value), expected);
   });
 
-  it('checks formats', () => {
+  it('validation checks the formats of strings', () => {
     const cases: [string, string, string][] = [
       ['date-time', '2026-11-21T10:00:00Z', '2026-13-21T10:00:00Z'],
       ['date', '2024-02-29', '2023-02-29'],

@@ -60,7 +60,7 @@ describe('beta versions', () => {
     assert.equal((await server.call('PATCH', path, options)).code, 200);
   });
 
-  it('requires all fields in v1', async () => {
+  it('requires in v1 the fields that are optional in v1beta1', async () => {
     const pem = createSigningRequest(privateKey, NODE);
     const silent = await ask('v1', pem, client);
     assert.match(silent.body.message, /spec\.signerName: Required value/);
@@ -69,7 +69,7 @@ describe('beta versions', () => {
     assert.match((await ask('v1', pem, { signerName: 'lab.test/own' })).body.message, /spec\.usages: Required value/);
   });
 
-  it('does not assume the side effects of webhooks', async () => {
+  it('a webhook of v1beta1 has unknown side effects unless its configuration declares them', async () => {
     const path = '/apis/admissionregistration.k8s.io';
     const webhook = (sideEffects?: string) => ({
       name: 'hook.lab.test',

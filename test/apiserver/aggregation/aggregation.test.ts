@@ -31,7 +31,7 @@ describe('an aggregated API server', () => {
   });
   after(() => extended.stop());
 
-  it('gets the user in front-proxy headers with the proxy client certificate, and no credentials', async () => {
+  it('an aggregated API server gets the user in front-proxy headers with the proxy client certificate, and no credentials', async () => {
     const { main, flunders } = extended;
     const bob = await main.user('bob ü', 'tigers', 'a,b');
     const rules = [{ apiGroups: [GROUP], resources: ['flunders'], verbs: ['list'] }];
@@ -77,7 +77,7 @@ describe('an aggregated API server', () => {
     assert.deepEqual(flunders.take(FLUNDERS), []);
   });
 
-  it('receives bodies and serves watches over kept-alive connections', async () => {
+  it('an aggregated API server receives bodies and serves watches over kept-alive connections', async () => {
     const { main, flunders } = extended;
     flunders.take('/');
     const events: string[] = [];
@@ -188,7 +188,7 @@ describe('an aggregated API server', () => {
     assert.equal(again.code, 304);
   });
 
-  it('serves the OpenAPI v3 documents of its resources', async () => {
+  it('serves the OpenAPI v3 documents of an aggregated API server', async () => {
     const { main } = extended;
     const path = ROOT.slice(1);
     const index = await main.call<{ paths: Record<string, { serverRelativeURL: string }> }>('GET', '/openapi/v3');
@@ -198,7 +198,7 @@ describe('an aggregated API server', () => {
     assert.equal(document.body.info.title, 'Flunders');
   });
 
-  it('adds its types to the OpenAPI v2 document, renamed if they differ', async () => {
+  it('adds the types of an aggregated API server to the OpenAPI v2 document, and renames types that differ', async () => {
     const { main, flunders } = extended;
     type Named = Record<string, { properties?: Record<string, { $ref?: string }> }>;
     const read = () => main.call<{ paths: Named; definitions: Named }>('GET', '/openapi/v2');
@@ -279,7 +279,7 @@ describe('registration', () => {
     assert.equal(`${condition?.type} ${condition?.status} ${condition?.reason}`, 'Available True Local');
   });
 
-  it('follows custom resource definitions, restores its own APIServices and does not change others', async () => {
+  it('creates APIServices for custom resource definitions, restores built-in APIServices and does not change others', async () => {
     const name = 'v1.stable.example.com';
     const definition = {
       metadata: { name: 'things.stable.example.com' },
@@ -327,7 +327,7 @@ describe('registration', () => {
     assert.match(answer.body.message, /must be `spec\.version\+"\."\+spec\.group`: "v1\.wrong\.example\.com"/);
   });
 
-  it('reports the reason why a server is unavailable', async () => {
+  it('reports the reason why an aggregated API server is unavailable', async () => {
     const name = 'v1.lacking.example.com';
     const post = (path: string, body: object) => main.call('POST', `/api/v1/namespaces/default/${path}`, { body });
     await main.call('POST', API_SERVICES, { body: apiService('', 'lacking', name) });

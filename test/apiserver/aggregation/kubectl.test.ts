@@ -30,7 +30,7 @@ describe('kubectl and aggregated API servers', () => {
       return stdout;
     };
 
-    it(`lists, creates and explains their resources (${label})`, async () => {
+    it(`kubectl lists, creates and explains resources of aggregated API servers (${label})`, async () => {
       const name = `from-${label}`;
       assert.match(await kubectl('get apiservices'), /v1alpha1\.wardle\.example\.com +default\/flunders +True +\d+/);
       assert.match(await kubectl('get apiservices'), /v1\.apps +Local +True +\d+/);
@@ -48,7 +48,7 @@ describe('kubectl and aggregated API servers', () => {
     });
   }
 
-  it('reports unavailable groups and lists the others', async () => {
+  it('kubectl reports unavailable aggregated groups and lists the others', async () => {
     const { main, flunders } = extended;
     await writeSlice(main, 'flunders', flunders.port, []);
     await available(main, 'MissingEndpoints');

@@ -231,7 +231,7 @@ describe('identities', () => {
     assert.ok(createPrivateKey(privateKey.export({ type: 'pkcs8', format: 'pem' })).type === 'private');
   });
 
-  it('impersonates for users with the permission', async () => {
+  it('a user with the permission to impersonate acts as another user', async () => {
     const bob = await server.user('bob');
     const headers = { 'impersonate-user': 'alice', 'impersonate-group': 'dev' };
     assert.equal((await call('GET', '/api', { as: bob, headers })).code, 403);

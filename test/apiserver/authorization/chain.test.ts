@@ -29,7 +29,7 @@ describe('conditions of authorization webhooks', () => {
   };
   const path = { nonResourceAttributes: { path: '/healthz', verb: 'get' }, user: 'ann', groups: [] };
 
-  it('access the request attributes as upstream presents them', () => {
+  it('conditions of authorization webhooks access the request attributes as upstream presents them', () => {
     const yes = [
       'has(request.resourceAttributes)',
       '!has(request.nonResourceAttributes)',

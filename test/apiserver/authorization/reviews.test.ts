@@ -266,7 +266,7 @@ describe('authorization webhooks', () => {
     }
   });
 
-  it('reports the authorizer that denied, and failures; a failing request is rejected', async () => {
+  it('a review reports which authorizer denied and which failed; a failure rejects the request', async () => {
     const denied = await review({ verb: 'get', resource: 'pods', namespace: 'denied' });
     assert.deepEqual(denied.status, { allowed: false, denied: true, reason: 'never' });
     const broken = await review({ verb: 'get', resource: 'pods', namespace: 'broken' });

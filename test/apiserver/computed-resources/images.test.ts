@@ -168,7 +168,7 @@ describe('images of streams', { concurrency: false }, () => {
     }
   });
 
-  test('the admin of a project gets it by name, and reviews may name projects without their group', async () => {
+  test('the admin of a project gets the project by name, and access reviews may omit the API group of projects', async () => {
     const ann = await server.user('ann');
     const project = '/apis/project.openshift.io/v1/projects/shop';
     assert.equal((await server.call('GET', project, { as: ann })).code, 403);

@@ -85,7 +85,7 @@ describe('projects', { concurrency: false }, () => {
     assert.equal((await server.call('POST', REQUESTS, { as: ann, body: request('Bad_Name') })).code, 422);
   });
 
-  test('a missing template creates no project', async () => {
+  test('a project request whose template is missing creates no project', async () => {
     await configure({ projectRequestTemplate: { name: 'missing' } });
     const { code, text } = await server.call('POST', REQUESTS, { as: ann, body: request('other') });
     assert.equal(code, 404, text);

@@ -65,7 +65,7 @@ suite('usage of nodes', () => {
     return Number.POSITIVE_INFINITY;
   };
 
-  test('does not wait again for a host that has not answered, and reads it when it is back', async () => {
+  test('does not wait again for a host that has not answered, and reads its usage after it has returned', async () => {
     assert.equal(await freshAfter(), 10_000);
     assert.equal(collector.node('n1')?.memoryBytes, 5);
     await clock.advance(20_000);
@@ -78,7 +78,7 @@ suite('usage of nodes', () => {
     assert.equal(collector.node('n2')?.memoryBytes, 5);
   });
 
-  test('does not wait for a host that is known to be down, and reads the others once per period', async () => {
+  test('does not wait for a host that is known to be down, and reads the usage of other hosts once per period', async () => {
     hosts.set('n2', { ready: 'Unknown', isSilent: true });
     assert.equal(await freshAfter(), 1_000);
     assert.equal(collector.node('n1')?.memoryBytes, 5);

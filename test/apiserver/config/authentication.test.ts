@@ -175,7 +175,7 @@ describe('authentication flags', () => {
     parse('username: {expression: claims.email}', '  claimValidationRules: [{expression: claims.email_verified}]\n');
   });
 
-  it('reloads the file when it changes', async () => {
+  it('reloads the authentication configuration when its file changes', async () => {
     const file = join(directory, 'followed.yaml');
     await writeFile(file, JWT);
     const values = new ApiValues((path) => join(directory, path));
@@ -191,7 +191,7 @@ describe('authentication flags', () => {
     assert.deepEqual(followed.current, { anonymous: 'paths', anonymousPaths: ['/livez'], tokenIssuers: [] });
   });
 
-  it('rejects invalid files with the line', () => {
+  it('rejects invalid authentication configuration files with the line', () => {
     const parse = (text: string) => () => parseAuthentication(text, 'f.yaml');
     assert.throws(
       parse(JWT.replace('{claim: sub, prefix: "a:"}', '{expresion: "claims.sub"}')),

@@ -98,7 +98,7 @@ describe('AuthorizationConfiguration', () => {
     }
   });
 
-  it('reloads the file when it changes, and ignores an invalid one', async () => {
+  it('reloads the authorization configuration when its file changes, and ignores an invalid file', async () => {
     const file = join(directory, 'followed.yaml');
     await writeFile(file, FILE);
     const followed = await followAuthorizers(valuesOf('--authorization-config=followed.yaml'), 'test', silentLog);

@@ -53,7 +53,7 @@ describe('files of the console', () => {
         .end();
     });
 
-  it('loads the files on the first request only', async () => {
+  it('loads the files of the console on the first request only', async () => {
     assert.equal(loads, 0);
     await get('/console/');
     await get('/console/');
@@ -89,7 +89,7 @@ describe('files of the console', () => {
     assert.deepEqual([head.status, head.body.length], [200, 0]);
   });
 
-  it('finds no file outside of the console', async () => {
+  it('serves no file outside of the directory of the console', async () => {
     for (const path of [
       '/console/assets/../../etc/passwd',
       '/console/assets/..%2findex.html',
@@ -103,7 +103,7 @@ describe('files of the console', () => {
       assert.equal((await get(path)).status, 404, path);
   });
 
-  it('redirects to its page and rejects writes', async () => {
+  it('redirects /console to the page of the console and rejects writes', async () => {
     const moved = await get('/console');
     assert.deepEqual([moved.status, moved.headers['location']], [308, '/console/']);
     const led = await get('/');
@@ -115,7 +115,7 @@ describe('files of the console', () => {
     assert.equal((await get('/console/', { 'x-absent': '1' })).status, 404);
   });
 
-  it('leads browsers from the address of the server to its page, and no other client', async () => {
+  it('redirects browsers, and no other client, from the root path of the server to the console', async () => {
     const html = 'text/html,application/xhtml+xml';
     const get = (accept: string, method = 'GET') => ({ method, headers: { accept } }) as IncomingMessage;
     assert.equal(served.leadsTo('/', get(html)), true);
@@ -126,7 +126,7 @@ describe('files of the console', () => {
     assert.equal(absent.leadsTo('/', get(html)), false);
   });
 
-  it('handles its own paths only', () => {
+  it('the console handles only paths below /console', () => {
     assert.deepEqual(
       ['/console', '/console/', '/console/a', '/consoles', '/', '/api'].map((path) => served.handles(path)),
       [true, true, true, false, false, false],

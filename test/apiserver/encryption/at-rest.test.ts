@@ -224,7 +224,7 @@ describe('a KMS plug-in', () => {
     await again.stop(true);
   });
 
-  it('reads and writes wait while it is unavailable', async () => {
+  it('reads and writes wait while the KMS plug-in is unavailable', async () => {
     kms.down = true;
     const starting = startServer({
       store,

@@ -240,7 +240,7 @@ describe('formats', () => {
     assert.deepEqual([either.code, either.body['kind']], [201, 'SelfSubjectAccessReview']);
   });
 
-  it('answers in YAML', async () => {
+  it('returns objects and errors in YAML', async () => {
     const yaml = await server.call('GET', `${MAPS}/one`, { headers: { accept: 'application/yaml' } });
     assert.equal(yaml.headers['content-type'], 'application/yaml');
     const json = await server.call('GET', `${MAPS}/one`);

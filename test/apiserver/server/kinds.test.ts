@@ -58,7 +58,7 @@ for (const { label, path } of kubectls()) {
         60_000,
       );
 
-    it('creates one of each', async () => {
+    it('kubectl creates one object of each kind', async () => {
       const { code, stderr, stdout } = await kubectl(
         'create -f -',
         listOf(created.map((kind) => document(kind, nameOf(kind)))),
@@ -67,7 +67,7 @@ for (const { label, path } of kubectls()) {
       assert.equal(stdout.trim().split('\n').length, created.length);
     });
 
-    it('creates an object of each kind in every older version', async () => {
+    it('kubectl creates an object of each kind in every older version', async () => {
       const older = created.flatMap((kind) =>
         (kind.aliases ?? [])
           .filter(({ names }) => names?.verbs.includes('create') !== false)
@@ -77,7 +77,7 @@ for (const { label, path } of kubectls()) {
       assert.equal(code, 0, stderr);
     });
 
-    it('lists them all, as a table and with -o wide', async () => {
+    it('kubectl lists the objects of all kinds, as a table and with -o wide', async () => {
       const requested = created.map(({ plural, group }) => (group === '' ? plural : `${plural}.${group}`)).join(',');
       const { code, stdout, stderr } = await kubectl(`get ${requested} -o wide`);
       assert.equal(code, 0, stderr);

@@ -58,7 +58,7 @@ for (const { label, path } of kubectls()) {
       assert.match(stderr, expected, `kubectl ${args}`);
     };
 
-    it('applies, changes and shows objects', async () => {
+    it('kubectl applies, changes and shows objects', async () => {
       await ok('apply -f -', /deployment\.apps\/web created/, MANIFEST);
       await ok('apply -f -', /deployment\.apps\/web unchanged/, MANIFEST);
       await ok(
@@ -80,14 +80,14 @@ for (const { label, path } of kubectls()) {
       await ok('describe deploy web', /Replicas: +3 desired/);
     });
 
-    it('applies on the server and shows differences', async () => {
+    it('kubectl applies on the server and shows differences', async () => {
       await ok('apply --server-side --force-conflicts -f -', /deployment\.apps\/web serverside-applied/, MANIFEST);
       const { code, stdout } = await kubectl('diff -f -', MANIFEST.replace('replicas: 2', 'replicas: 7'));
       assert.equal(code, 1);
       assert.match(stdout, /^\+ {2}replicas: 7$/m);
     });
 
-    it('runs, exposes, creates through typed clients', async () => {
+    it('kubectl runs pods, exposes deployments and creates objects of each type', async () => {
       await ok('run p1 --image=busybox', /pod\/p1 created/);
       await ok('get pod p1 -o jsonpath={.spec.volumes[0].projected.sources[*]}', /serviceAccountToken/);
       await ok('expose deploy web --name=web2 --port=90', /exposed/);
@@ -101,14 +101,14 @@ for (const { label, path } of kubectls()) {
       if (label === 'installed') await ok('create token default', /^ey[\w-]+\.[\w-]+\.[\w-]+\s*$/);
     });
 
-    it('explains kinds', async () => {
+    it('kubectl explains kinds', async () => {
       await ok('api-resources', /deployments +deploy +apps\/v1 +true +Deployment/);
       await ok('explain deployment.spec.replicas', /integer/);
       await ok('version', /hyperedge/);
       await ok('get --raw /readyz', /^ok$/);
     });
 
-    it('shows objects while it watches, and waits for a deletion', async () => {
+    it('kubectl shows objects while it watches, and waits for a deletion', async () => {
       const watching = kubectl('get cm -w --request-timeout=3s');
       await new Promise((resolve) => setTimeout(resolve, 700));
       await ok('create cm seen --from-literal=a=b', /created/);
@@ -120,7 +120,7 @@ for (const { label, path } of kubectls()) {
       assert.equal((await waiting).code, 0);
     });
 
-    it('reports unknown fields, invalid objects and missing objects', async () => {
+    it('kubectl reports unknown fields, invalid objects and missing objects', async () => {
       const pod = (text: string) => `apiVersion: v1\nkind: Pod\n${text}`;
       await fails(
         'apply -f -',

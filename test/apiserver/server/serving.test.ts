@@ -14,7 +14,7 @@ import { startServer } from '../harness.ts';
 const DELAY_SECONDS = 12_345;
 const BODY = JSON.stringify({ metadata: { name: 'late' } });
 
-test('on shutdown becomes unready, serves during the delay, and answers requests in flight', async () => {
+test('the API server becomes unready on shutdown, serves during the delay, and answers requests in flight', async () => {
   const delay = Promise.withResolvers<() => void>();
   const clock: Clock = {
     ...systemClock,

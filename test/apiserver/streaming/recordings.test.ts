@@ -83,7 +83,7 @@ suite('recordings of a rig on several nodes', () => {
   const nodeOf = (name: string) => ({ status: { addresses: [{ type: 'InternalIP', address: name }] } });
   const names = ({ items }: Listed): string[] => items.map(({ node, name }) => `${node} ${name}`);
 
-  test('are listed together, newest first, each with its node', async () => {
+  test('recordings of a rig on several nodes are listed together, newest first, each with its node', async () => {
     const listed = await send();
     assert.deepEqual(names(listed), [`n1 ${file(3).name}`, `n3 ${file(2).name}`, `n1 ${file(1).name}`]);
     assert.equal(listed.failures, undefined);
@@ -93,7 +93,7 @@ suite('recordings of a rig on several nodes', () => {
     );
   });
 
-  test('name the nodes that do not answer, are deleted, or fail, and list the others', async () => {
+  test('a list of recordings names the nodes that do not answer, are deleted, or fail, and contains the others', async () => {
     kubelets.set('n1', undefined);
     kubelets.set('n2', [500, 'the directory of rig "bench" is not private']);
     rig.status = { node: 'n3', history: [use('n1'), use('n2'), use('n0')] };
@@ -107,7 +107,7 @@ suite('recordings of a rig on several nodes', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('fail with the reason of the present node if no node answers', async () => {
+  test('a list of recordings fails with the reason of the present node if no node answers', async () => {
     kubelets.set('n1', undefined);
     kubelets.set('n3', [429, 'this node sends at most 4 recordings at once']);
     await assert.rejects(send(), { reason: 'TooManyRequests' });
@@ -115,12 +115,12 @@ suite('recordings of a rig on several nodes', () => {
     await assert.rejects(send(), { reason: 'ServiceUnavailable' });
   });
 
-  test('are listed from earlier nodes while no node has the fixtures', async () => {
+  test('recordings are listed from earlier nodes while no node has the fixtures', async () => {
     rig.status = { history: [use('n1')] };
     assert.equal((await send()).items.length, 2);
   });
 
-  test('are read from the node of the query, which must be one of the rig', async () => {
+  test('a recording is read from the node of the query, which must be a node of the rig', async () => {
     await send({ file: file(1).name, node: 'n1' });
     await send({ file: file(2).name });
     assert.deepEqual(

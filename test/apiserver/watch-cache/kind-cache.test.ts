@@ -60,7 +60,7 @@ describe('spliced revision', () => {
     assert.deepEqual(parsed, JSON.parse(value.toString()));
   });
 
-  it('spliced revision is replaced by that of the delete', () => {
+  it('spliced revision is replaced by the revision of the delete', () => {
     const object = new CachedObject('a', 'b', spliceRevision(storedValue('a', 'b', 'c'), 7), 7, 7);
     const parsed = object.atRevision(1234).parse();
     assert.equal(parsed.metadata?.resourceVersion, '1234');
@@ -124,7 +124,7 @@ describe('metadata of a cached object', () => {
 });
 
 describe('kind cache', () => {
-  it('keeps no larger buffer in memory than the bytes of its objects', () => {
+  it('the kind cache keeps no larger buffer in memory than the bytes of its objects', () => {
     const cache = newCache();
     cache.applyPut(toStoreKey(`${PREFIX}a/b`), storedValue('a', 'b', 'c'), 2, 2);
     const kept = cache.get('a', 'b')?.bytes;
@@ -189,7 +189,7 @@ describe('kind cache', () => {
     }
   });
 
-  it('keeps its order through runs of additions of any length', () => {
+  it('the kind cache keeps its order through runs of additions of any length', () => {
     const random = generator(7);
     const cache = newCache();
     const keys = new Set<string>();
@@ -325,7 +325,7 @@ describe('event window', () => {
 });
 
 describe('read index', () => {
-  it('callers during a running read join the next one', async () => {
+  it('callers that arrive during a read of the revision join the next read', async () => {
     let requested = 0;
     const pending: ((revision: number) => void)[] = [];
     const index = new ReadIndex(() => {
@@ -349,7 +349,7 @@ describe('read index', () => {
     assert.equal(await fourth, 3);
   });
 
-  it('reads again after a failure', async () => {
+  it('reads the revision again after a failed read', async () => {
     let fail = true;
     const index = new ReadIndex(() => (fail ? Promise.reject(new Error('down')) : Promise.resolve(9)));
     await assert.rejects(index.current());

@@ -54,7 +54,7 @@ it('reads all keys at one revision, although keys are written meanwhile', async 
   }
 });
 
-it('requests the next page while it processes one', async () => {
+it('requests the next page while it processes the current page', async () => {
   const store = await filled(2500);
   const order: string[] = [];
   let requested = 0;

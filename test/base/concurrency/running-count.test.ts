@@ -15,7 +15,7 @@ class Large extends Item {
   readonly content = new Array<number>(LARGE_BYTES / 8).fill(0);
 }
 
-it('contains the same items as a Set', () => {
+it('a running count contains the same items as a Set', () => {
   const random = generator(7);
   const items = Array.from({ length: 12 }, () => new Item());
   const ours = new UnderWay<Item>();

@@ -81,7 +81,7 @@ describe('informer', () => {
     assert.notEqual(factory.informer(resources.configMaps), informer);
   });
 
-  it('lists, then follows every change', async () => {
+  it('lists objects, then follows every change', async () => {
     server.put('a', 'x', { v: '1' });
     const informer = await open();
     assert.deepEqual(reported, ['+a/x=1']);
@@ -186,7 +186,7 @@ describe('informer', () => {
     assert.deepEqual(reported, ['+a/x=1']);
   });
 
-  it('lists after 410 and reports deletions that it missed', async () => {
+  it('lists again after 410 and reports the deletions that the watch missed', async () => {
     server.put('a', 'gone', { v: '1' });
     server.put('a', 'stays', { v: '1' });
     server.put('a', 'changes', { v: '1' });

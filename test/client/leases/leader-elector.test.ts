@@ -253,7 +253,7 @@ describe('leader election', () => {
   });
 
   for (const fate of ['fail', 'hang'] as const) {
-    it(`ends leadership of a candidate whose requests ${fate} before another begins`, async () => {
+    it(`ends leadership of a candidate whose requests ${fate} before another candidate becomes leader`, async () => {
       const { server, clock, notified, candidate } = setUp();
       const one = candidate('one');
       await settle();
@@ -274,7 +274,7 @@ describe('leader election', () => {
     });
   }
 
-  it('measures the lease from the time at which it saw the record change', async () => {
+  it('measures the lease from the time at which the candidate saw the record change', async () => {
     const { server, clock, notified, candidate } = setUp();
     const skewed = {
       holderIdentity: 'other',

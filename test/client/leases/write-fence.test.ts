@@ -33,7 +33,7 @@ describe('write fence', () => {
     assert.throws(() => fence.check(), isRefused);
   });
 
-  it('measures a renewal from when it was sent', async () => {
+  it('measures a renewal of the lease from the time at which it was sent', async () => {
     const { clock, fence } = fenceOf();
     const sent = fence.now();
     await clock.advance(4_000);
@@ -54,7 +54,7 @@ describe('write fence', () => {
     fence.check();
   });
 
-  it('closes by the wall clock if the monotonic clock stood still, as in a suspended host', () => {
+  it('the write fence closes by the wall clock if the monotonic clock stood still, as in a suspended host', () => {
     let wallMs = 1_000_000;
     const clock = { ...systemClock, nowMs: () => wallMs, monotonicMs: () => 5_000 };
     const fence = new LeaseFence(clock, 'kube-system/test');
@@ -84,7 +84,7 @@ describe('fenced client', () => {
     createApiClient({ server: url, ca: authority.cert, userAgent: 'test', log: silentLog, clock: systemClock });
   const configMap = (name: string) => ({ metadata: { name, namespace: 'n' } });
 
-  it('writes while the lease is held, then only reads', async () => {
+  it('a fenced client writes while the lease is held, then only reads', async () => {
     const client = clientOf(server.url);
     const clock = new ManualClock();
     const fence = new LeaseFence(clock, 'kube-system/test');
@@ -154,7 +154,9 @@ describe('fenced client', () => {
 });
 
 describe('leader that is suspended by SIGSTOP', () => {
-  it('writes nothing after it continues if its lease was taken in the meantime', { timeout: 60_000 }, async () => {
+  it('a leader suspended by SIGSTOP writes nothing after it continues if its lease was taken in the meantime', {
+    timeout: 60_000,
+  }, async () => {
     const authority = createAuthority('stopped');
     const writes: { readonly by: string; readonly atMs: number }[] = [];
     const server = new KubeServer(authority.issue('server', { server: true }), authority.cert);

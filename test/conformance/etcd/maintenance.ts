@@ -31,7 +31,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     }
   });
 
-  it('lists members and reports its status', async () => {
+  it('lists members, and reports the status of the called member', async () => {
     const { client } = subject();
     const { members } = await client.call('etcdserverpb.Cluster/MemberList', {});
     assert.ok(members.every((member) => member.name !== '' && member.clientURLs.length > 0 && !member.isLearner));
@@ -81,7 +81,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     assert.deepEqual((await client.call('etcdserverpb.Maintenance/Alarm', { action: 2, alarm: 1 })).alarms, []);
   });
 
-  it('defragments', async () => {
+  it('defragments the store', async () => {
     await subject().client.call('etcdserverpb.Maintenance/Defragment', {});
   });
 

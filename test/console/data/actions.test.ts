@@ -33,7 +33,7 @@ const deployment = (status: object, spec: object = {}): Deployment =>
 suite('the state of a workload', () => {
   const text = (object: Deployment): string => workloadState(object).text;
 
-  test('describes each phase of a roll-out', () => {
+  test('the state of a workload describes each phase of a roll-out', () => {
     assert.equal(text(deployment({ observedGeneration: 1 })), 'change not seen by the controller yet');
     assert.equal(text(deployment({ updatedReplicas: 1, replicas: 4 })), 'rolling out, 1 of 3 updated');
     assert.equal(text(deployment({ updatedReplicas: 3, replicas: 4 })), '1 old pods are ending');
@@ -42,7 +42,7 @@ suite('the state of a workload', () => {
     assert.equal(text(deployment({}, { replicas: 0 })), 'scaled to 0');
   });
 
-  test('reports a refused pod and a roll-out that does not progress', () => {
+  test('the state of a workload reports a refused pod and a roll-out that does not progress', () => {
     const failure = { type: 'ReplicaFailure', status: 'True', message: 'exceeded quota' };
     assert.equal(text(deployment({ conditions: [failure] })), 'exceeded quota');
     const late = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' };
@@ -62,7 +62,7 @@ suite('actions on a workload', () => {
     assert.equal(server.requests.length, 1);
   });
 
-  test('roll back to the template of a revision without its hash', async () => {
+  test('actions on a workload roll back to the template of a revision without its hash', async () => {
     const set = (revision: string, image: string): ReplicaSet =>
       ({
         metadata: {
@@ -154,8 +154,8 @@ const podOf = (name: string, more: object = {}): Pod => ({
   spec: { containers: [] },
 });
 
-suite('keeps static pods and pods of daemon sets, and warns about data that would be lost', () => {
-  test('keeps static pods and pods of daemon sets, and warns about lost data', () => {
+suite('drain of a node', () => {
+  test('a drain keeps static pods and pods of daemon sets, and warns about lost data', () => {
     const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true };
     const scratch = podOf('scratch');
     const plan = planDrain([
@@ -172,7 +172,7 @@ suite('keeps static pods and pods of daemon sets, and warns about data that woul
     assert.equal(plan.warnings.length, 2);
   });
 
-  test('waits for a disruption budget and ends when the pods are deleted', async () => {
+  test('a drain waits for a disruption budget and ends when the pods are deleted', async () => {
     const server = new FakeApi();
     const clock = new ManualClock();
     let evictions = 0;
@@ -229,7 +229,7 @@ suite('a terminal', () => {
   const message = (channel: number, text: string): ArrayBuffer =>
     Uint8Array.from([channel, ...new TextEncoder().encode(text)]).buffer;
 
-  test('sends input and size on their channels and reports the exit code once', () => {
+  test('a terminal sends input and size on their channels and reports the exit code once', () => {
     const socket = new FakeSocket();
     const output: string[] = [];
     const ends: unknown[] = [];
@@ -257,7 +257,7 @@ suite('a terminal', () => {
     assert.deepEqual(ends, [['failed', 3]]);
   });
 
-  test('refuses input that the connection cannot take', () => {
+  test('a terminal refuses input that the connection cannot take', () => {
     const socket = new FakeSocket();
     const session = new ExecSession(socket, { onOpen() {}, onOutput() {}, onEnd() {} });
     socket.bufferedAmount = 5 << 20;
@@ -265,7 +265,7 @@ suite('a terminal', () => {
     assert.equal(socket.sent.length, 0);
   });
 
-  test('encodes names and arguments in its path', () => {
+  test('a terminal encodes names and arguments in the path of its request', () => {
     const target = { namespace: 'n', pod: 'p', container: 'c', command: ['sh', '-c', 'a&b'], tty: true };
     assert.equal(
       execPath(target),
@@ -277,7 +277,7 @@ suite('a terminal', () => {
 suite('the form for an application', () => {
   const form = { name: 'web', namespace: 'n', image: 'reg:5000/a/web:1', replicas: 2, port: 8080, host: 'a.example' };
 
-  test('creates a deployment, a service and a route or an ingress', () => {
+  test('the form for an application creates a deployment, a service and a route or an ingress', () => {
     assert.deepEqual(validateForm(form), {});
     const kinds = (value: typeof form, hasRoutes: boolean) => manifestsOf(value, hasRoutes).map(({ kind }) => kind);
     assert.deepEqual(kinds(form, true), ['Deployment', 'Service', 'Route']);
@@ -309,7 +309,7 @@ suite('the form for an application', () => {
     );
   });
 
-  test('names the fields with errors', () => {
+  test('the form for an application names the fields with errors', () => {
     const bad = { name: 'Web_', namespace: 'n', image: 'a b', replicas: -1, port: undefined, host: 'x' };
     assert.deepEqual(Object.keys(validateForm(bad)).sort(), ['image', 'name', 'port', 'replicas']);
   });
@@ -345,7 +345,7 @@ suite('health and other views', () => {
     status: { conditions: [{ type: 'Ready', status, message: 'm' }] },
   });
 
-  test('the health of the cluster is one sentence', () => {
+  test('the health of the cluster is shown as one sentence', () => {
     const facts = { pods: [], operators: [] };
     assert.equal(
       clusterHealth({ ...facts, nodes: [node('a', 'True')] }).sentence,
@@ -392,7 +392,7 @@ suite('health and other views', () => {
     );
   });
 
-  test('who can lists the subjects of matching roles', () => {
+  test('the view "who can" lists the subjects of matching roles', () => {
     const objects = {
       clusterRoles: [{ metadata: { name: 'all' }, rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
       roles: [

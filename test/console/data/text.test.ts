@@ -45,7 +45,7 @@ suite('quantities and times', () => {
 });
 
 suite('kubectl commands', () => {
-  test('have the scope and selectors of the view', () => {
+  test('kubectl commands have the scope and selectors of the view', () => {
     assert.equal(getCommand(DEPLOYMENTS), 'kubectl get deployments.apps -A');
     assert.equal(getCommand(NODES, { labelSelector: 'a in (b)' }), "kubectl get nodes -l 'a in (b)'");
     assert.equal(describeCommand(DEPLOYMENTS, 'web', 'n'), 'kubectl describe deployments.apps web -n n');
@@ -53,7 +53,7 @@ suite('kubectl commands', () => {
     assert.equal(execCommand('n', 'p', 'c', ['sh']), 'kubectl exec -it -n n p -c c -- sh');
   });
 
-  test('commands quote names that a shell would interpret', () => {
+  test('kubectl commands quote names that a shell would interpret', () => {
     assert.equal(shellQuote("a'; rm -rf ~ #"), "'a'\\''; rm -rf ~ #'");
     assert.equal(shellQuote(''), "''");
     assert.equal(shellQuote('$(id)'), "'$(id)'");
@@ -61,13 +61,13 @@ suite('kubectl commands', () => {
 });
 
 suite('text of logs', () => {
-  test('loses escape sequences, also unterminated ones', () => {
+  test('text of logs has no escape sequences, also no unterminated ones', () => {
     assert.equal(sanitizeText('\u001b[31mred\u001b[0m \u001b]0;title\u0007x \u001b]8;;http://a\u001b\\y'), 'red x y');
     assert.equal(sanitizeText('a\u001b[2J\u001b[H\u009b1mb\u001bc'), 'ab');
     assert.equal(sanitizeText('safe\u001bP1$r hidden'), 'safe');
   });
 
-  test('shows control and direction characters as text', () => {
+  test('text of logs shows control and direction characters as text', () => {
     assert.equal(sanitizeText('a\u0008b\rc'), 'a\\x08b\\x0dc');
     assert.equal(sanitizeText('user\u202enimda\u2066x\u200b'), 'user\\u{202e}nimda\\u{2066}x\\u{200b}');
     assert.equal(sanitizeText('tab\tand ümläut 漢字 🙂'), 'tab\tand ümläut 漢字 🙂');
@@ -108,7 +108,7 @@ suite('lines of a stream', () => {
 });
 
 suite('a followed log', () => {
-  test('keeps the newest lines and counts the dropped ones', () => {
+  test('a followed log keeps the newest lines and counts dropped lines', () => {
     const buffer = new LogBuffer();
     buffer.push(Array.from({ length: 25_000 }, (_, index) => `line ${index}`));
     assert.equal(buffer.lines.length, 20_000);
@@ -119,7 +119,7 @@ suite('a followed log', () => {
     assert.ok(buffer.lines.length < 100, `${buffer.lines.length} long lines`);
   });
 
-  test('continues after a broken stream without repeated lines', async () => {
+  test('a followed log continues after a broken stream without repeated lines', async () => {
     const { server, clock, random } = scene();
     const stamp = (second: number, text: string) => `2026-01-01T00:00:0${second}.000000000Z ${text}\n`;
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;

@@ -482,7 +482,7 @@ test('a fact that was not gathered makes its checks unknown, an absent one skips
   assert.equal(exitCodeOf(report), 3);
 });
 
-test('text of the machine cannot control the terminal or grow without limit', () => {
+test('text read from the machine cannot control the terminal or grow without limit', () => {
   const problem = `\u001B[2J\u202E${'x'.repeat(100_000)}\nrm -rf`;
   const checks = diagnose(CHECKS, gathered({ configuration: { file: '/b', problem } }));
   const evidence = checks.find(({ id }) => id === 'bootstrap-file')?.findings[0]?.evidence ?? '';
@@ -496,7 +496,7 @@ test('text of the machine cannot control the terminal or grow without limit', ()
   assert.ok((mounts?.findings.length ?? 0) < 30);
 });
 
-test('the page explains every check', () => {
+test('docs/doctor.md explains every check', () => {
   const page = readFileSync(new URL('../../../docs/doctor.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ');
   for (const { id, explanation, preflight } of CHECKS) {
     const entry = `* \`${id}\`${preflight ? ' (preflight)' : ''}: ${explanation}`;

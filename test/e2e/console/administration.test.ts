@@ -146,7 +146,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     assert.equal((await readdir(snapshots)).length, 1);
   });
 
-  test('serves no file outside of the directory, and saves one snapshot at a time', async () => {
+  test('serves no file outside of the directory of snapshots, and saves one snapshot at a time', async () => {
     const token = await account('test-root', 'cluster-admin');
     await writeFile(join(snapshots, '../outside.db'), 'outside');
     for (const name of ['..%2foutside.db', '%2e%2e', '..%252foutside.db', 'missing.db', '.snapshot-1-01234567.part']) {
@@ -160,7 +160,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     assert.doesNotMatch(host.output, /user="?evil/);
   });
 
-  test('uploads an image from a file and by dropping one, and reports damaged archives', async () => {
+  test('uploads an image from a selected or dropped file, and reports damaged archives', async () => {
     const { page } = tab;
     const archive = join(scratch, 'hello.tar');
     await writeHelloImage(archive);
@@ -180,7 +180,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     assert.deepEqual(await readdir(uploads), []);
   });
 
-  test('removes the file of an upload that is aborted, and accepts the next', async () => {
+  test('removes the file of an upload that is aborted, and accepts the next upload', async () => {
     const token = (await host.must(['create', 'token', 'test-root'])).trim();
     const outcome = tab.page.evaluate(
       `{ const stop = new AbortController();
@@ -337,7 +337,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     await page.waitForSelector(`${plots} canvas`);
   });
 
-  test('keeps the token out of addresses, and causes no fault in the page', () => {
+  test('the console keeps the token out of addresses, and causes no fault in the page', () => {
     for (const token of tab.tokens) for (const address of addresses) assert.ok(!address.includes(token), address);
     assert.deepEqual(tab.faults, []);
   });

@@ -134,7 +134,7 @@ describe('console of a cluster with the profile okd', { timeout: 560_000, skip }
     assert.ok(client.redirectURIs.includes(`https://${HOST}/console/callback`), client.redirectURIs.join());
   });
 
-  test('has neither files, route nor client after it is switched off', async () => {
+  test('the console has neither files, route nor client after it is switched off', async () => {
     await writeFile(join(root, 'etc/origin/bootstrap.yaml'), `${BOOTSTRAP}console: {enabled: false}\n`);
     await host.halt('SIGTERM');
     await host.start(180_000);

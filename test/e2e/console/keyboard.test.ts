@@ -25,7 +25,7 @@ describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  test('run forms with Enter, and let the focus leave a terminal', async () => {
+  test('pages run forms with Enter, and let the focus leave a terminal', async () => {
     const { page } = await openPage(browser, 1_200);
     const focusIsIn = (selector: string): Promise<void> =>
       page.locator(`${selector}:focus, ${selector} :focus`).first().waitFor({ state: 'attached' });
@@ -50,7 +50,7 @@ describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
     }
   });
 
-  test('return the focus to the button that opened a dialog', async () => {
+  test('a closed dialog returns the focus to the button that opened it', async () => {
     const { page } = await openPage(browser, 1_200);
     try {
       page.setDefaultTimeout(10_000);
@@ -68,7 +68,7 @@ describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
     }
   });
 
-  test('fit on a screen of 360 px', async () => {
+  test('pages fit on a screen of 360 px', async () => {
     const { page } = await openPage(browser, 360);
     const wider: string[] = [];
     try {

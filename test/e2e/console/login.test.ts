@@ -112,7 +112,7 @@ describe('console', { timeout: 560_000, skip }, () => {
     });
   });
 
-  test('forbids inline code, frames and other origins by its headers', async () => {
+  test('headers of the console forbid inline code, frames and other origins', async () => {
     await withTab(async ({ page }) => {
       const answer = await page.goto(CONSOLE);
       const policy = (await answer?.headerValue('content-security-policy')) ?? '';
@@ -133,7 +133,7 @@ describe('console', { timeout: 560_000, skip }, () => {
     await inline.context.close();
   });
 
-  test('works with the keyboard, at 360 px, and without violations of accessibility rules', async () => {
+  test('the console works with the keyboard, at 360 px, and without violations of accessibility rules', async () => {
     for (const colorScheme of ['light', 'dark'] as const)
       await withTab(
         async (tab) => {
@@ -169,7 +169,7 @@ describe('console', { timeout: 560_000, skip }, () => {
       );
   });
 
-  test('refuses a link after 60 s', async () => {
+  test('refuses a one-time link after 60 s', async () => {
     await sleep(Math.max(0, early.atMs + LINK_MS + 1_000 - performance.now()));
     await withTab(async ({ page }) => {
       await page.goto(early.url);

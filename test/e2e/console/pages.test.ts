@@ -60,7 +60,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
-  test('plot the usage of a node in both themes, with the same facts as text', async () => {
+  test('pages in a browser plot the usage of a node in both themes, with the same facts as text', async () => {
     const { page, faults } = await openPage(browser, 1_200);
     await page.goto(`${server.url}/console/nodes/n1`);
     await page.waitForSelector('figure >> text=/used: average .* cores?, highest 2 cores, latest/');
@@ -81,7 +81,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
-  test('draw the connections that network policies allow, highlighted by keyboard and usable on a small screen', async () => {
+  test('pages in a browser draw the connections that network policies allow, by keyboard and on a small screen', async () => {
     const { page, faults } = await openPage(browser, 360);
     await page.goto(`${server.url}/console/network?view=reach&ns=n`);
     await page.waitForSelector('tr:has-text("app=web"):has-text("app=db") >> text=TCP 5432–5434');
@@ -103,7 +103,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
-  test('show a host without power as down at once, with the last contact, a fix and no old usage', async () => {
+  test('pages in a browser show a host without power as down at once, with the last contact, a fix and no old usage', async () => {
     server.toDeadHost.length = 0;
     const { page, faults } = await openPage(browser, 360);
     page.setDefaultTimeout(10_000);

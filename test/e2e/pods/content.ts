@@ -238,7 +238,7 @@ export function volumeTests(lab: () => PodLab): void {
   });
 
   test(
-    'a missing config map: CreateContainerConfigError or a waiting mount, and recovery once it is there',
+    'reports CreateContainerConfigError or a waiting mount for a missing config map, and recovers once it exists',
     LIMIT,
     async () => {
       const from = { configMapKeyRef: { name: 'late', key: 'k' } };

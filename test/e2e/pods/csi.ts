@@ -138,7 +138,7 @@ export function csiTests(lab: () => PodLab): void {
   });
 
   test(
-    'an inline CSI volume gets the pod and a token, and is published again when its driver wants so',
+    'an inline CSI volume gets the pod and a token, and is published again if its driver requires it',
     LIMIT,
     async () => {
       const name = 'inline.csi.test';

@@ -15,7 +15,7 @@ unshare -n true 2>/dev/null; echo "unshare=$?"; echo "devices=$(ls /dev | wc -l)
 
 export function securityTests(lab: () => PodLab): void {
   test(
-    'users, capabilities, privileges, system-call filter and a read-only root are in the kernel',
+    'the kernel enforces users, capabilities, privileges, the system-call filter and a read-only root of a pod',
     LIMIT,
     async () => {
       const contexts: Record<string, SecurityContext> = {
@@ -57,7 +57,7 @@ export function securityTests(lab: () => PodLab): void {
     },
   );
 
-  test('rejects unsupported settings with a reason instead of running the pod with less', LIMIT, async () => {
+  test('rejects unsupported settings of a pod with a reason instead of ignoring them', LIMIT, async () => {
     const refused = (name: string, securityContext: SecurityContext, spec: Partial<PodSpec> = {}): object =>
       pod(name, { ...spec, containers: [idle({ securityContext })] });
     await lab().apply(

@@ -91,7 +91,7 @@ export function statusTests(lab: () => PodLab): void {
   });
 
   test(
-    'resources change in place, or by a restart where the pod wants that, or wait where there is no room',
+    'resizes resources in place, or by a restart if the pod requires one, or waits for free capacity',
     LIMIT,
     async () => {
       const sized = (cpu: string, memory: string) => ({

@@ -146,7 +146,7 @@ test('reaches the same state for the same claims in any order', () => {
   }
 });
 
-test('probes a silent member indirectly and over a stream, then suspects it and declares it dead; the suspect is informed first', () => {
+test('probes a silent member indirectly and over a stream, suspects it, informs it first, and declares it dead', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   const works = bench.run(bench.now + 30_000);

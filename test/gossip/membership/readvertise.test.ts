@@ -42,7 +42,7 @@ test('joins learned peers when the configured ones are unreachable', async () =>
   await untilRing([first, second], ['a', 'b']);
 });
 
-test('joins former addresses of hosts only while it has no other members', async () => {
+test('joins former addresses of hosts only while the ring has no other members', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
   await using second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });

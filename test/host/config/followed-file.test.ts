@@ -38,7 +38,7 @@ describe('a followed file', () => {
     return { followed, put, reads: () => reads };
   };
 
-  it('reads the file again after a change, and not while its time stamps stay the same', async () => {
+  it('reads a followed file again after a change, but not while its time stamps stay the same', async () => {
     const { followed, put, reads } = await follow(['one']);
     try {
       await put(0, 'second');

@@ -21,7 +21,7 @@ async function settingsWith(proxy: string) {
   return loadSettings({ root });
 }
 
-test('the bootstrap file replaces the variables of the unit, and the cluster is always reached directly', async () => {
+test('proxies of the bootstrap file replace the variables of the unit, and the cluster is always reached directly', async () => {
   const env = { HTTP_PROXY: 'http://env.lab:3128', HTTPS_PROXY: 'http://env.lab:3128', NO_PROXY: 'env.lab' };
   const settings = await settingsWith('proxy: {httpsProxy: "http://user:secret@file.lab:3128", noProxy: [.lab]}');
   const found = await outboundOf(settings, env);
@@ -39,7 +39,7 @@ test('passwords of proxies are not shown', async () => {
   assert.doesNotMatch(shown, /secret/);
 });
 
-test('wrong settings are refused with field and fix', async () => {
+test('invalid proxy settings are rejected with field and fix', async () => {
   await assert.rejects(settingsWith('proxy: {httpProxy: "proxy.lab:3128"}'), /proxy.httpProxy.*such as http:\/\/proxy/);
   await assert.rejects(settingsWith('proxy: {httpProxy: "http://proxy.lab/path"}'), /proxy.httpProxy/);
   await assert.rejects(settingsWith('proxy: {noProxy: ["a b"]}'), /proxy.noProxy/);

@@ -11,7 +11,7 @@ const doctorOf = (script: string) => hostDoctorOf([process.execPath, '-e', scrip
 const running = new AbortController().signal;
 
 suite('checks of the host in a child process', () => {
-  test('return the report of hyperedge doctor for this root, also with problems', async () => {
+  test('checks of the host in a child process return the report of hyperedge doctor for this root, also with problems', async () => {
     for (const code of [0, 1, 3]) {
       const script = `console.log(JSON.stringify({ args: process.argv.slice(1) })); process.exitCode = ${code}`;
       const report: unknown = JSON.parse(await doctorOf(script).report(running));
@@ -19,7 +19,7 @@ suite('checks of the host in a child process', () => {
     }
   });
 
-  test('contain no credentials of messages', async () => {
+  test('checks of the host in a child process contain no credentials from messages', async () => {
     const findings = [
       { evidence: 'proxy http://user:hunter2-hunter2@proxy.lab:3128 refuses' },
       { evidence: 'Authorization: Bearer abcdef0123456789abcdef' },
@@ -31,7 +31,7 @@ suite('checks of the host in a child process', () => {
     assert.match(text, /proxy\.lab:3128 refuses/);
   });
 
-  test('fail with the message of the program, without a report, and with too much output', async () => {
+  test('checks of the host in a child process fail with its message, without a report, and with too much output', async () => {
     await assert.rejects(doctorOf('console.error("no root"); process.exitCode = 2').report(running), /no root/);
     await assert.rejects(doctorOf('console.log("text")').report(running), /not JSON/);
     await assert.rejects(
@@ -41,7 +41,7 @@ suite('checks of the host in a child process', () => {
     await assert.rejects(hostDoctorOf(['/no/such/program'], '/').report(running), /ENOENT/);
   });
 
-  test('kill the process and its children after an abort', { timeout: 30_000 }, async (context) => {
+  test('an abort of the checks kills the child process and its children', { timeout: 30_000 }, async (context) => {
     const directory = await mkdtemp(join(tmpdir(), 'doctor-child-'));
     context.after(() => rm(directory, { recursive: true }));
     const file = join(directory, 'pid');

@@ -124,7 +124,7 @@ for (const { what, shown: text, lastError, result, evidence, fix, reason, next }
     assert.match(textOf(reportOf(facts, about), { reason: why }, about, { wide: false, colours: false }), next);
   });
 
-test('a unit without a watchdog is reported, one that is not installed has none to report', () => {
+test('reports a unit without a watchdog, but not a unit that is not installed', () => {
   const watchdog = (text: string): Result | undefined =>
     diagnose(
       CHECKS.filter(({ id }) => id === 'watchdog'),

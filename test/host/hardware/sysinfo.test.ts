@@ -105,7 +105,7 @@ esac`;
   });
 });
 
-test('reports the rest without smartctl, dmidecode and lsusb', async () => {
+test('reports the other facts of the hardware without smartctl, dmidecode and lsusb', async () => {
   await withPrograms(
     { lsblk: prints(JSON.stringify(LSBLK)), smartctl: 'exit 127', dmidecode: 'exit 1' },
     async (path) => {
@@ -124,7 +124,7 @@ test('reports the rest without smartctl, dmidecode and lsusb', async () => {
   );
 });
 
-test('programs run by the thread do not inherit NODE_OPTIONS', async () => {
+test('programs that the hardware thread runs do not inherit NODE_OPTIONS', async () => {
   const before = process.env['NODE_OPTIONS'];
   process.env['NODE_OPTIONS'] = '--no-warnings';
   try {

@@ -43,7 +43,7 @@ test('replaces the installed executable by a new inode', async () => {
   assert.notEqual((await lstat(at('usr/local/bin/hyperedge'))).ino, before);
 });
 
-test('removes all own files and keeps other software', async () => {
+test('removes all installed files and keeps other software', async () => {
   await removeFiles(root);
   const files = await readdir(root, { recursive: true, withFileTypes: true });
   const left = files.filter((entry) => !entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name));

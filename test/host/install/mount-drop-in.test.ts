@@ -45,7 +45,7 @@ test('the unit of the release lists the default directories', async () => {
     );
 });
 
-test('without data elsewhere no drop-in is written, and an old one is removed', async () => {
+test('writes no drop-in for data in the default directories, and removes an old drop-in', async () => {
   assert.equal(await placeMountDropIns(settings), false);
   for (const file of DROP_INS) {
     await mkdir(join(root, file, '..'), { recursive: true });
@@ -55,7 +55,7 @@ test('without data elsewhere no drop-in is written, and an old one is removed', 
   for (const file of DROP_INS) await assert.rejects(readFile(join(root, file)), { code: 'ENOENT' });
 });
 
-test('lists data behind links and a configured snapshot directory, even if they are not mounted', async () => {
+test('the drop-in lists data behind links and a configured snapshot directory, even if they are not mounted', async () => {
   const disk = join(root, 'mnt/big "disk" 100%');
   await mkdir(join(root, 'var/lib'), { recursive: true });
   await symlink(join(disk, 'origin'), join(root, 'var/lib/origin'));

@@ -119,7 +119,7 @@ describe('offline bundle', () => {
     assert.equal((await stat(at('public'))).mode & 0o777, 0o644);
   });
 
-  test('offline bundle is rejected when it is signed by another key, by none that is trusted, or changed', async () => {
+  test('offline bundle is rejected when it is signed by another key, by no trusted key, or changed', async () => {
     const other = generateKeyPairSync('ed25519').publicKey;
     assert.equal(await stored(at('good'), [other]), 'manifest.json.sig: no trusted key has signed the manifest');
     assert.match(String(await stored(at('good'), [])), /^no key is trusted; give --key FILE/);
@@ -151,7 +151,7 @@ describe('offline bundle', () => {
     assert.equal(await stored(missing), 'it ends before x');
   });
 
-  test('takes no member that the manifest does not name next', async () => {
+  test('offline bundle is rejected when its next member is not the one that the manifest names', async () => {
     const file = { name: 'a.yaml', role: 'manifest', size: 1, sha256: sha256Hex('x') } as const;
     const text = offlineText({ version: '1.2.3', files: [file] });
     assert.match(String(await stored(await tar(text, ['../../etc/passwd', 'x']))), /is not the next one/);

@@ -120,14 +120,14 @@ test('a SOCKS proxy resolves the name of the server', async () => {
   assert.deepEqual(seen, [`SOCKS api.behind-proxy.test:${port}`]);
 });
 
-test('a proxy that refuses the tunnel is named', async () => {
+test('the error names a proxy that refuses the tunnel', async () => {
   const { path } = await kubeconfig({ 'proxy-url': urlOf(proxy, 'http') }, 'refused.test');
   const { code, stderr } = await runClient(['--kubeconfig', path, 'get', '--raw', '/version']);
   assert.equal(code, 1);
   assert.match(stderr, /^Unable to connect to the server: .*proxyconnect tcp: Filtered\n$/);
 });
 
-test('the variables choose the proxy as in Go', () => {
+test('the proxy variables select the proxy as in Go', () => {
   const of = (target: string, env: Record<string, string>): string | undefined =>
     proxyOfEnvironment(new URL(target), env)?.href;
   const https = { HTTPS_PROXY: 'http://p:1' };
@@ -150,7 +150,7 @@ test('the variables choose the proxy as in Go', () => {
   );
 });
 
-test('HTTPS_PROXY counts unless NO_PROXY lists the server, and HTTP_PROXY forwards plain requests', async () => {
+test('HTTPS_PROXY applies unless NO_PROXY lists the server, and HTTP_PROXY forwards plain requests', async () => {
   process.env['HTTPS_PROXY'] = urlOf(proxy, 'http');
   const { path, port } = await kubeconfig({});
   const { code, stderr } = await runClient(['--kubeconfig', path, 'get', '--raw', '/version']);

@@ -27,12 +27,12 @@ users:
     token: abc.DEF-123_4
 `;
 
-test('reads what this product and kubectl write', () => {
+test('parses the YAML that this product and kubectl write', () => {
   for (const text of [OWN, KUBECTL, `---\n# comment\n${KUBECTL}`])
     assert.deepEqual(simpleYaml(text)?.value, parse(text));
 });
 
-test('leaves everything else to the complete parser', () => {
+test('leaves all other YAML to the complete parser', () => {
   const texts = [
     '',
     'a: 1',
@@ -61,7 +61,7 @@ test('leaves everything else to the complete parser', () => {
   for (const text of [...texts, ...more]) assert.equal(simpleYaml(text), undefined, JSON.stringify(text));
 });
 
-test('never reads a document differently from the complete parser', () => {
+test('the simple parser never reads a document differently from the complete parser', () => {
   const pieces = [
     ' ',
     '  ',

@@ -60,7 +60,7 @@ test('a host creates its keyring, forms a ring of one member, and publishes its 
     assert.equal(JSON.parse(await readFile(given.gossip.keyringFile, 'utf8')).length, 1);
   }));
 
-test('an interruption of the command ends a section that hangs', () =>
+test('rejects a configured port that is in use, and disables gossip if the default port is in use', () =>
   withRoot(async (settings) => {
     const { port, close } = await portInUse();
     try {

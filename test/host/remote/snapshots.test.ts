@@ -66,7 +66,7 @@ test('reads listed names only, and none outside of the directory', async () => {
   opened.close();
 });
 
-test('serves one download at a time, and the next after its end', async () => {
+test('serves one download of a snapshot at a time, and the next after its end', async () => {
   const first = await snapshots.open(NAME);
   await assert.rejects(snapshots.open(NAME), failsWith('busy'));
   first.content.destroy();

@@ -103,7 +103,7 @@ test('refuses truncated and empty bodies', async () => {
   await isEmpty();
 });
 
-test('accepts one upload at a time, and removes the file of an aborted one', async () => {
+test('accepts one upload at a time, and removes the file of an aborted upload', async () => {
   const uploads = newUploads();
   const body = new PassThrough();
   body.write('first part');

@@ -6,7 +6,7 @@ const DAY_MS = 24 * 3_600_000;
 const NOW_MS = Date.parse('2026-11-26T12:00:00Z');
 
 describe('conditions about maintenance', () => {
-  it('name the next expiry, and need attention two weeks before it', () => {
+  it('conditions about maintenance name the next expiry, and need attention two weeks before it', () => {
     const files = (days: number) => [
       { file: '/etc/origin/master/later.crt', notAfterMs: NOW_MS + 400 * DAY_MS },
       { file: '/etc/origin/master/next.crt', notAfterMs: NOW_MS + days * DAY_MS },
@@ -29,7 +29,7 @@ describe('conditions about maintenance', () => {
     assert.match(expiryCondition(damaged, NOW_MS)?.message ?? '', /^b\.crt is not readable/);
   });
 
-  it('name the last snapshot, and need attention after two intervals without one', () => {
+  it('conditions about maintenance name the last snapshot, and need attention after two intervals without a snapshot', () => {
     const of = (hours: number | undefined, observedHours = 0) =>
       snapshotCondition(
         {

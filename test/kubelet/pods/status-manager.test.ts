@@ -43,7 +43,7 @@ test('stops status writes for pods that a stopping host ends, even when their ow
   assert.equal(phaseAt(api), 'Running');
 });
 
-test('reports a terminating pod before that', async () => {
+test('writes the status of a pod that has failed before the host stops', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
   statuses.set(UID, { phase: 'Failed' });

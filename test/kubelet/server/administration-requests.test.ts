@@ -17,7 +17,7 @@ import { ManualClock } from '../../client/clocks.ts';
 const NAME = 'etcd-42-20260102T030405Z.db';
 
 describe('paths below /hyperedge/', () => {
-  it('require the right to run commands for everything but the state', () => {
+  it('paths below /hyperedge/ require the right to run commands, except the path of the state', () => {
     const rights = (method: string, path: string): readonly unknown[] => {
       const route = routeOf(method, path);
       return [route?.name, route?.verb, route?.methods.includes(method), route?.subresources];
@@ -35,7 +35,7 @@ describe('paths below /hyperedge/', () => {
       assert.deepEqual(rights(method, `/hyperedge/snapshots/${NAME}`), ['snapshot', 'create', false, ['proxy']]);
   });
 
-  it('are not found for names that are not names of snapshots', () => {
+  it('paths below /hyperedge/ are not found for invalid names of snapshots', () => {
     assert.equal(routeOf('POST', `/hyperedge/snapshots/${NAME}`)?.container, NAME);
     for (const path of [
       '/hyperedge/',
@@ -101,7 +101,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
       .split('\n')
       .map((line): unknown => JSON.parse(line));
 
-  it('sends a snapshot as a file with its length, and frees the place', async () => {
+  it('sends a snapshot as a file with its length, and then accepts the next download', async () => {
     let closed = 0;
     host.openSnapshot = async (name) => ({
       name,
@@ -140,7 +140,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     }
   });
 
-  it('answers refusals with their status before the first line', async () => {
+  it('answers a refused request with its HTTP status before the first line', async () => {
     host.saveSnapshot = async () => {
       throw new CodedError('busy', 'a snapshot is being saved');
     };

@@ -103,7 +103,7 @@ describe('requests of the checks of the host', () => {
     assert.equal(runs.length, count);
   };
 
-  it('are allowed with create on nodes/proxy or nodes/doctor only', async () => {
+  it('requests of the checks of the host are allowed with create on nodes/proxy or nodes/doctor only', async () => {
     for (const user of ['metrics', 'reader', 'nobody']) {
       const [status, body] = await ended(sent(user));
       assert.equal(status, 403, user);
@@ -120,7 +120,7 @@ describe('requests of the checks of the host', () => {
     }
   });
 
-  it('share one run, whose result is the response to requests of the next seconds', async () => {
+  it('requests of the checks of the host share one run, whose result is the response for some seconds', async () => {
     const responses = ['operator', 'checker', 'operator'].map((user) => sent(user));
     await startedRuns(1);
     for (let turn = 0; turn < 10; turn++) await settled();
@@ -136,7 +136,7 @@ describe('requests of the checks of the host', () => {
     assert.deepEqual(await ended(next), [200, '{"run":2}']);
   });
 
-  it('end with 504 after the deadline, and start no new process for some seconds', async () => {
+  it('requests of the checks of the host end with 504 after the deadline, and start no new process for some seconds', async () => {
     const response = sent('operator');
     await startedRuns(1);
     await clock.advance(DOCTOR_DEADLINE_MS - 1);
@@ -149,7 +149,7 @@ describe('requests of the checks of the host', () => {
     assert.equal(runs.length, 1);
   });
 
-  it('report a failed run as 500, and continue without clients that have disconnected', async () => {
+  it('a failed run of the checks is reported as 500, and continues without clients that have disconnected', async () => {
     const gone = sent('operator');
     const response = sent('operator');
     await startedRuns(1);
@@ -161,14 +161,14 @@ describe('requests of the checks of the host', () => {
     assert.equal(gone.status, 0);
   });
 
-  it('kill the process when the kubelet stops', async () => {
+  it('the process of the checks is killed when the kubelet stops', async () => {
     sent('operator');
     await startedRuns(1);
     await server.stop();
     assert.equal(runs[0]?.signal.aborted, true);
   });
 
-  it('are answered with 404 by a kubelet that runs no checks', async () => {
+  it('requests of the checks are answered with 404 by a kubelet that runs no checks', async () => {
     await start(false);
     assert.equal((await ended(sent('operator')))[0], 404);
   });

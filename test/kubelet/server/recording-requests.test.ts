@@ -67,7 +67,7 @@ suite('recordings over HTTP', () => {
     return response;
   }
 
-  test('sends four files at once, rejects a fifth, and frees the places of stalled readers', async () => {
+  test('sends four recordings at once, rejects a fifth, and closes the connections of stalled readers', async () => {
     const contents: PassThrough[] = [];
     const closed: string[] = [];
     host.openRecording = async (rig, name) => {
@@ -101,7 +101,7 @@ suite('recordings over HTTP', () => {
     assert.deepEqual([list.statusCode, JSON.parse(await text(list))], [200, { items: [] }]);
   });
 
-  test('answers a missing file with 404, and a node without rigs too', async () => {
+  test('answers with 404 for a missing recording and on a node without rigs', async () => {
     host.openRecording = async () => {
       throw new CodedError('not-found', 'no such recording');
     };

@@ -88,13 +88,13 @@ describe('names of log files', () => {
     );
   });
 
-  it('name namespace, pod and UID', () => {
+  it('names of log files contain namespace, pod and UID', () => {
     assert.deepEqual(podDirectoryOf('shop_web-1.x_0a-1'), { namespace: 'shop', pod: 'web-1.x', uid: '0a-1' });
     for (const name of ['shop_web', 'a_b_c_d', '..', 'A_b_c', '_b_c'])
       assert.equal(podDirectoryOf(name), undefined, name);
   });
 
-  it('name a component only for the static pods of the control plane', () => {
+  it('names of log files contain a component only for the static pods of the control plane', () => {
     const of = (namespace: string, pod: string, container: string) =>
       componentOf({ namespace, pod, uid: 'u' }, container);
     assert.equal(of('kube-system', 'master-api-edge-1', 'api'), 'api');

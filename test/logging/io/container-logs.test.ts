@@ -99,7 +99,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), []);
   });
 
-  it('container logs are read from their begin after a truncation', async () => {
+  it('container logs are read from their beginning after a truncation', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('1') + line('2'));
     const logs = open();

@@ -25,7 +25,7 @@ function made(given = facts()): ConsoleObjects {
 }
 
 describe('route of the console', () => {
-  it('leads to all API servers, whose certificates the router verifies', () => {
+  it('route of the console leads to all API servers, whose certificates the router verifies', () => {
     const { slice, route } = made();
     assert.deepEqual(
       slice?.endpoints?.map(({ addresses }) => addresses),
@@ -37,7 +37,7 @@ describe('route of the console', () => {
     assert.equal(route?.spec?.tls?.destinationCACertificate, 'CA 1');
   });
 
-  it('needs no further steps, and follows the API servers, the authority and the domain', () => {
+  it('route of the console needs one plan, and follows the API servers, the authority and the domain', () => {
     const present = made();
     assert.deepEqual(planConsole(present, facts()), { service: undefined, slice: undefined, route: undefined });
     const servers = { subsets: [{ addresses: [{ ip: '10.0.0.2' }], ports: [{ port: 8443 }] }] };
@@ -68,7 +68,7 @@ describe('route of the console', () => {
     assert.equal(route.metadata?.labels?.[MANAGED_LABEL], undefined);
   });
 
-  it('waits for the addresses of the API servers', () => {
+  it('route of the console waits for the addresses of the API servers', () => {
     assert.deepEqual(planConsole(NONE, facts({ servers: undefined })), {});
   });
 });

@@ -177,7 +177,7 @@ describe('machines', () => {
     await eventually(async () => (await machinesOf('master')).length === 0, 'machine is deleted', 20_000);
   });
 
-  it('fails after several installation attempts, and is replaced by a health check', async () => {
+  it('a machine fails after several installation attempts, and is replaced by a health check', async () => {
     installs = 'fail';
     await addSshHost('ssh-3', 'bad');
     await untilState('ssh-3', 'available');

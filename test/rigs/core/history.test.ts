@@ -63,7 +63,7 @@ class Bench {
 
 const secondOf = (time = ''): number => (Date.parse(time) - NOW) / 1000;
 
-test('opens a use with the grant, and closes it with its reason', () => {
+test('opens a use of a rig with the grant, and closes it with its reason', () => {
   const bench = new Bench();
   bench.claim('a');
   bench.claim('b', 'b', 'bob');
@@ -82,7 +82,7 @@ test('opens a use with the grant, and closes it with its reason', () => {
   });
 });
 
-test('keeps the node at which each use began, and lists the nodes of the rig with the present one first', () => {
+test('keeps the node at which each use of a rig began, and lists the nodes of the rig with the present one first', () => {
   const bench = new Bench();
   bench.claim('a');
   bench.pass(1);

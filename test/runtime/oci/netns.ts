@@ -18,7 +18,7 @@ export function inOwnNetworkNamespace(metaUrl: string, suite: () => void): void 
     return;
   }
   const skip = process.getuid?.() === 0 ? false : 'needs root';
-  test('in its own network namespace', { skip, timeout: 240_000 }, async (context) => {
+  test('passes the tests of this file in a separate network namespace', { skip, timeout: 240_000 }, async (context) => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const file = fileURLToPath(metaUrl);
     const child = spawn('unshare', ['--net', process.execPath, '--test-reporter=spec', file], {

@@ -130,7 +130,7 @@ describe('a device with binding conditions', { timeout: 60_000 }, () => {
     await claims().update({ ...claim, status: { ...claim.status, devices } }, { subresource: 'status' });
   };
 
-  it('delays its pod until they are true, and is replaced by another when one fails', async () => {
+  it('a device with binding conditions delays its pod until they are true, and is replaced when one fails', async () => {
     await publish('fabric', [
       deviceOf('port-0', 'port', { ...binding, bindsToNode: true }),
       deviceOf('port-1', 'port', binding),

@@ -61,7 +61,7 @@ async function others(scene: Scene): Promise<readonly [leader: Member, ...rest: 
 }
 
 describe('a long lease', () => {
-  it('keeps its checkpointed remaining time after a restart of all members', async () => {
+  it('a long lease keeps its checkpointed remaining time after a restart of all members', async () => {
     await using scene = await leased();
     await scene.pass(CHECKPOINT_MS);
     const [member] = scene.members as [Member];

@@ -54,7 +54,7 @@ describe('removal of one of two members', () => {
     assert.equal((await scene.put(stays, 'alone')).kind, 'ok');
   });
 
-  it('completes on the other member after the removed one is restarted', async () => {
+  it('the removal of a member completes on the other member after the removed one is restarted', async () => {
     await using scene = new Scene(2);
     const [stays, goes] = scene.members as [Member, Member];
     await removedAndForgotten(scene);
@@ -226,7 +226,7 @@ describe('a leader with a stalled disk that has not applied a change of auth', (
 });
 
 describe('a watch of an unchanged key', () => {
-  it('continues when its member installs a snapshot after a compaction without changes of the key', async () => {
+  it('a watch of an unchanged key continues when its member installs a snapshot after a compaction without changes of the key', async () => {
     await using scene = new Scene(3, { bounds: { ...BOUNDS, keepEntries: 10 } });
     const [writer, , far] = scene.members as [Member, Member, Member];
     await scene.pass(ELECTED_MS);
@@ -265,7 +265,7 @@ describe('a watch of an unchanged key', () => {
 });
 
 describe('a survivor of a quorum loss during the addition of a member', () => {
-  it('continues alone with its data and without the uncommitted addition', async () => {
+  it('a survivor of a quorum loss during the addition of a member continues alone, without the uncommitted addition', async () => {
     await using scene = new Scene(3);
     const [survivor, , queried] = scene.members as [Member, Member, Member];
     await scene.pass(ELECTED_MS);

@@ -264,7 +264,7 @@ describe('the guard', () => {
     assert.match(decisionOn(on, 'alice', '/etcdserverpb.KV/Put', Buffer.of(10, 99)), /malformed request/);
   });
 
-  it('checks a stream with its first message, and ends it only once', async () => {
+  it('checks a stream with its first message, and ends the stream only once', async () => {
     const on = await enabled();
     const path = '/etcdserverpb.Lease/LeaseKeepAlive';
     const open = (user: string) => {

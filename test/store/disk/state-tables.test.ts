@@ -181,7 +181,7 @@ for (const [what, name, written] of [
   });
 }
 
-test('verifies them in a snapshot too', async () => {
+test('detects damaged state tables in a snapshot too', async () => {
   const data = await fresh();
   const log = await filled(data);
   const { pieces } = await log.snapshot(Number.MAX_SAFE_INTEGER);

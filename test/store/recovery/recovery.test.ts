@@ -160,7 +160,7 @@ describe('a member of three', () => {
     await isBack(old);
   });
 
-  it('replaces itself when it has lost the end of its log', async () => {
+  it('a member of three replaces itself when it has lost the end of its log', async () => {
     const before = await idOf();
     await victim().stop();
     await cp(victim().directory, join(directory, 'older'), { recursive: true });
@@ -176,7 +176,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('queries the saved peers when its file is unreadable and its configuration names no other member', async () => {
+  it('a member of three queries the saved peers when its file is unreadable and its configuration names no other member', async () => {
     const before = await idOf();
     await victim().stop();
     await writeFile(join(victim().directory, 'revisions.db'), 'nothing');

@@ -198,13 +198,13 @@ test('TestRunShared: config drift', CASE, async (context) => {
     });
     await cluster.rolled('infra', 'mcd-config-drift');
     for (const [path, text] of Object.entries(DRIFTED))
-      await context.test(`${path} is reverted`, async () => {
+      await context.test(`reports drift of ${path} until its content is reverted`, async () => {
         await cluster.write(path, 'not-the-data');
         await degradedBy(path);
         await cluster.write(path, text);
         await recovered();
       });
-    await context.test('the forcefile restores it', async () => {
+    await context.test('a force file restores the content of a drifted file', async () => {
       await cluster.write('/etc/etc-file', 'not-the-data');
       await degradedBy('/etc/etc-file');
       await cluster.write('/run/machine-config-daemon-force', '');

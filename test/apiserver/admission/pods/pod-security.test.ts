@@ -175,7 +175,7 @@ describe('Pod Security admission', () => {
     );
   });
 
-  it('records its decision in audit annotations', () => {
+  it('Pod Security admission records its decision in audit annotations', () => {
     const noted = events
       .filter(({ annotations }) => annotations !== undefined)
       .map(({ annotations = {} }) => annotations);

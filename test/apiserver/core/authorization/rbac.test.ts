@@ -118,7 +118,7 @@ function oracle(world: World, user: UserInfo, action: Action): boolean {
 }
 
 describe('RBAC', () => {
-  it('decides like the oracle through any sequence of changes', () => {
+  it('RBAC decides like the oracle through any sequence of changes', () => {
     for (let seed = 1; seed <= 40; seed++) {
       const choices = new Choices(seed);
       const rbac = createRbacAuthorizer();
@@ -144,7 +144,7 @@ describe('RBAC', () => {
     }
   });
 
-  it('lists the rules that apply', () => {
+  it('lists the RBAC rules that apply to a user', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const choices = new Choices(seed);
       const rbac = createRbacAuthorizer();
@@ -169,7 +169,7 @@ describe('RBAC', () => {
     }
   });
 
-  it('changes its generation with every relevant change, and with no other', () => {
+  it('the generation of RBAC changes with every relevant change, and with no other', () => {
     const rbac = createRbacAuthorizer();
     const role: ClusterRole = {
       metadata: { name: 'r' },
@@ -188,7 +188,7 @@ describe('RBAC', () => {
     assert.notEqual(rbac.generation, second);
   });
 
-  it("returns upstream's reasons", () => {
+  it("RBAC gives the reasons of its decisions in upstream's wording", () => {
     const rbac = createRbacAuthorizer();
     const read: Action = { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'a', name: 'x' };
     rbac.setRoleBinding({
@@ -233,7 +233,7 @@ describe('RBAC', () => {
     }
   });
 
-  it('decides in microseconds with any number of bindings', () => {
+  it('decides RBAC requests in microseconds with any number of bindings', () => {
     const rbac = createRbacAuthorizer();
     for (let index = 0; index < 5000; index++) {
       rbac.setClusterRole({
@@ -292,7 +292,7 @@ describe('covers', () => {
     ...(resourceNames === undefined ? {} : { resourceNames }),
   });
 
-  it('combines several rules', () => {
+  it('several owned rules together cover a requested rule', () => {
     const owned = [rule('get', 'pods'), rule('list', 'pods'), rule('get list', 'secrets')];
     assert.equal(covers(owned, [rule('get list', 'pods secrets')]).covered, true);
     assert.deepEqual(covers(owned, [rule('get watch', 'pods')]).uncovered, [rule('watch', 'pods')]);

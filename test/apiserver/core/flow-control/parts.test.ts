@@ -12,7 +12,7 @@ import { Choices } from '../authorization/generators.ts';
 const total = (values: readonly number[]): number => values.reduce((all, each) => all + each, 0);
 
 describe('shuffle sharding', () => {
-  it('deals distinct queues, all equally often in every position', () => {
+  it('shuffle sharding deals distinct queues, all equally often in every position', () => {
     const [deck, hand, flows] = [16, 4, 20_000];
     const seen = Array.from({ length: hand }, () => new Array<number>(deck).fill(0));
     for (let flow = 0; flow < flows; flow++) {
@@ -27,7 +27,7 @@ describe('shuffle sharding', () => {
       for (const count of place) assert.ok(Math.abs(count - flows / deck) < 0.12 * (flows / deck));
   });
 
-  it('rarely deals the same hand to two flows, and always the same hand to one flow', () => {
+  it('shuffle sharding rarely deals the same hand to two flows, and always the same hand to one flow', () => {
     const hands = new Set<string>();
     for (let flow = 0; flow < 2000; flow++) {
       hands.add(
@@ -109,7 +109,7 @@ describe('allocation of seats', () => {
 
 describe('seats of a request', () => {
   const all = { limit: undefined, fromCache: true, selective: false };
-  it('one per hundred objects, at most ten, and at most the limit of the level', () => {
+  it('a list takes one seat per hundred objects, at most ten, and at most the limit of the level', () => {
     const seats = (stored: number, most = 10): number => estimateList({ ...all, stored }, most).initialSeats;
     assert.deepEqual(
       [0, 1, 100, 101, 500, 5000].map((stored) => seats(stored)),

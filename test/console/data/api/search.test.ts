@@ -71,7 +71,7 @@ suite('the search for objects', () => {
     assert.equal(lists(), 4);
   });
 
-  test('finds an object by its exact name beyond the listed ones', async () => {
+  test('finds an object by its exact name even if it is beyond the limit of the list', async () => {
     const many = Array.from({ length: 2_000 }, (_, index) => `a-${index}`);
     const { search } = cluster({ pods: [...many, 'zebra'] });
     assert.deepEqual(namesOf(await search.find('zebra', never)), ['pods zebra']);
@@ -104,7 +104,7 @@ suite('the search for objects', () => {
     assert.ok(server.requests.every(({ url }) => !url.search.includes('fieldSelector')));
   });
 
-  test('leads to the page of the kind, with hostile names encoded', () => {
+  test('a search result links to the page of its kind, with hostile names encoded', () => {
     const found = (plural: string, group: string, namespace = 'n'): FoundObject => ({
       ...{ type: { group, version: 'v1', plural, kind: plural, namespaced: namespace !== '' } },
       ...{ name: 'a/../?b#c', namespace },
@@ -117,7 +117,7 @@ suite('the search for objects', () => {
     assert.equal(pageOf(found('configmaps', '')), `/resources/core/v1/configmaps/${name}?ns=n`);
   });
 
-  test('runs for the last of several quick texts only', async () => {
+  test('searches only for the last of several texts that are typed quickly', async () => {
     const texts: string[] = [];
     const source = objectSource(
       (text) => {

@@ -23,7 +23,7 @@ describe('administration of hosts', () => {
     server = new FakeApi();
   });
 
-  it('shows members with the flush times of the ring, late and failed ones as such', () => {
+  it('shows members with the flush times of the ring, and marks late and failed members', () => {
     const views = memberViews({
       store: {
         state: 'known',
@@ -91,7 +91,7 @@ describe('administration of hosts', () => {
     await assert.rejects(readSnapshots(server.api, 'm1', signal), /snapshots\[0\]\.name: must be a string/);
   });
 
-  it('reports the progress of a save, and takes no end without a result for success', async () => {
+  it('reports the progress of a snapshot, and treats an end without a result as a failure', async () => {
     const seen: number[] = [];
     server.answer = (_url, { method }) => {
       assert.equal(method, 'POST');
@@ -111,7 +111,7 @@ describe('administration of hosts', () => {
     );
   });
 
-  it('takes a download with fewer bytes than announced for failed', async () => {
+  it('treats a download with fewer bytes than announced as a failure', async () => {
     const answer = (length: string) => () => new Response('content', { headers: { 'content-length': length } });
     const download = (): Promise<Blob> =>
       downloadSnapshot(server.api, 'm1', 'etcd-1.db', { signal, onBytes: () => undefined });

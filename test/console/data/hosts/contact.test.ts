@@ -50,7 +50,7 @@ suite('requests to a host without power', () => {
     restarts: (signal) => readRestarts(server.api, 'n2', signal),
   };
   for (const [name, read] of Object.entries(reads))
-    test(`fail after the deadline with what to do: ${name}`, async () => {
+    test(`requests to a host without power fail after the deadline with a fix: ${name}`, async () => {
       const outcome = read(page.signal).catch((error: unknown) => error);
       await server.clock.advance(HOST_DEADLINE_MS - 1);
       assert.equal(server.clock.pendingTimers, 1);
@@ -61,7 +61,7 @@ suite('requests to a host without power', () => {
       assert.equal(server.requests[0]?.request.signal?.aborted, true);
     });
 
-  test('end with the page, and leave no timer', async () => {
+  test('requests to a host without power end with the page, and leave no timer', async () => {
     const outcome = readHistory(server.api, 'n2', history, page.signal).catch((error: unknown) => error);
     await server.clock.advance(1);
     page.abort(new Error('left'));
@@ -69,7 +69,7 @@ suite('requests to a host without power', () => {
     assert.equal(server.clock.pendingTimers, 0);
   });
 
-  test('do not hold up the data of the hosts that answer', async () => {
+  test('requests to a host without power do not delay the data of the hosts that answer', async () => {
     const sample = { unit: 'seconds', average: [1], max: [1] };
     const body = { from: HEARTBEAT, stepSeconds: 30, series: [{ metrics: { storeLatency: sample } }] };
     server.answer = (url, request) => (url.pathname.includes('/n1/') ? json(body) : silence(url, request));
@@ -85,7 +85,7 @@ suite('requests to a host without power', () => {
 });
 
 suite('hosts that do not answer', () => {
-  test('are named with the last contact and what to do', () => {
+  test('hosts that do not answer are named with the last contact and a fix', () => {
     const renewed = '2026-01-02T03:04:00.000000Z';
     const hosts = lostHosts(NODES, new Map([['n2', renewed]]));
     assert.deepEqual(
@@ -105,7 +105,7 @@ suite('hosts that do not answer', () => {
     );
   });
 
-  test('are problems of the cluster, and their last usage is not shown', () => {
+  test('hosts that do not answer are problems of the cluster, and their last usage is not shown', () => {
     const { level, problems } = clusterHealth({ nodes: NODES, pods: [], operators: [] });
     assert.equal(level, 'error');
     assert.deepEqual(
@@ -122,7 +122,7 @@ suite('hosts that do not answer', () => {
     );
   });
 
-  test('have their last contact in their lease, if the user may read it', async () => {
+  test('hosts that do not answer have their last contact in their lease, if the user may read it', async () => {
     const server = new FakeApi();
     const { signal } = new AbortController();
     server.answer = (url) =>

@@ -32,7 +32,7 @@ const report = {
 };
 
 suite('checks of a host', () => {
-  test('are requested with POST from the kubelet of the node', async () => {
+  test('checks of a host are requested with POST from the kubelet of the node', async () => {
     const fake = new FakeApi();
     fake.answer = () => json(report);
     const found = await runHostChecks(fake.api, 'n 1', new AbortController().signal);
@@ -43,13 +43,13 @@ suite('checks of a host', () => {
     assert.equal(found.checks.length, 4);
   });
 
-  test('a response of another form is an error that names the field', async () => {
+  test('a malformed response with the checks of a host is an error that names the field', async () => {
     const fake = new FakeApi();
     fake.answer = () => json({ ...report, checks: [{ id: 1 }] });
     await assert.rejects(runHostChecks(fake.api, 'n', new AbortController().signal), /checks of node n.*checks\[0\]/);
   });
 
-  test('are grouped, with the findings that are a problem', () => {
+  test('checks of a host are grouped, with the findings that are a problem', () => {
     assert.deepEqual(
       problemsOf(report).map(({ name, checks, fine }) => [
         name,

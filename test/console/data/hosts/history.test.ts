@@ -56,7 +56,7 @@ suite('usage history', () => {
     assert.equal(sumOf([]), undefined);
   });
 
-  test('name the nodes whose history is not in the sum', () => {
+  test('usage history of several nodes names the nodes whose history is not in the sum', () => {
     const history = of([0, 30], [1, 2]);
     const value = { status: 'fulfilled', value: history } as const;
     const failed = { status: 'rejected', reason: new Error('timed out') } as const;
@@ -67,7 +67,7 @@ suite('usage history', () => {
     assert.throws(() => sumOfNodes(['a', 'b'], [failed, { status: 'fulfilled', value: undefined }]), /timed out/);
   });
 
-  test('values have the unit of their metric', () => {
+  test('values of the usage history have the unit of their metric', () => {
     assert.equal(valueText(2048, 'bytes/s'), '2 KiB/s');
     assert.equal(valueText(0.0512, 'ratio'), '5.1 %');
     assert.equal(valueText(51.6, 'celsius'), '52 °C');

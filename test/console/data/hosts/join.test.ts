@@ -72,7 +72,7 @@ suite('a join command', () => {
     for (const { url } of fake.requests) assert.ok(!url.href.includes(key ?? '-'), url.href);
   });
 
-  test('a join command is not made with an address that is no address, or without a signature', async () => {
+  test('a join command is not created with an invalid address or without a signature', async () => {
     for (const server of ['https://a;reboot', 'https://$(reboot):1', 'http://192.0.2.1', 'https://a b']) {
       const { secrets, context } = cluster(server);
       await createJoinCommand(context, 1).then(
@@ -86,7 +86,7 @@ suite('a join command', () => {
     assert.equal(addressProblem('https://192.0.2.1:8443'), undefined);
   });
 
-  test('lists tokens by their metadata, and revokes a deleted one', async () => {
+  test('lists join tokens by their metadata, and a deleted token is revoked', async () => {
     const { fake, context } = cluster('https://a:1');
     assert.deepEqual(await listTokens(context.api), [{ id: 'abc123', created: '' }]);
     const accept = new Headers(fake.requests[0]?.request.headers).get('accept');
@@ -112,7 +112,7 @@ suite('the key of a certificate', () => {
 });
 
 suite('revisions', () => {
-  test('name the state of each host', () => {
+  test('revisions name the state of each host', () => {
     const nodeStatuses = [
       { nodeName: 'a', currentRevision: 3, targetRevision: 4 },
       { nodeName: 'b', currentRevision: 3, lastFailedRevision: 4, lastFailedRevisionErrors: ['boom'] },
@@ -142,7 +142,7 @@ suite('revisions', () => {
     );
   });
 
-  test('an update took the time between its start and its end', () => {
+  test('the duration of an update is the time between its start and its end', () => {
     assert.equal(tookText('2026-01-01T00:00:00Z', '2026-01-01T00:02:05Z'), '2m 5s');
     assert.equal(tookText('2026-01-01T00:00:00Z', ''), '');
   });

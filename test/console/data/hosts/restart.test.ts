@@ -43,7 +43,7 @@ describe('restart of a component', () => {
     await work;
   }
 
-  it('ends with the outcome of the stream', async () => {
+  it('the restart of a component ends with the outcome of the stream', async () => {
     answer = () => stream(restart('1', { stage: 'restarting' }), { result: restart('1', { endedAt: 't' }) });
     await run();
     answer = () => stream(restart('2', { stage: 'restarting' }), { error: 'api: revision 7 failed: bad flag' });
@@ -51,7 +51,7 @@ describe('restart of a component', () => {
     assert.equal(server.requests.length, 4);
   });
 
-  it('reads the outcome with the ID after a broken connection, while the API server is down', async () => {
+  it('reads the outcome of a restart by its ID after a broken connection, while the API server is down', async () => {
     answer = () => stream(restart('1', { stage: 'restarting' }));
     const down = (): Response => {
       throw new TypeError('fetch failed');
@@ -73,7 +73,7 @@ describe('restart of a component', () => {
     await assert.rejects(run(), /^Error: api: not ready$/);
   });
 
-  it('finds the restart when the connection breaks before its ID arrives, and takes no earlier one for it', async () => {
+  it('finds the restart whose connection breaks before its ID arrives, and no earlier restart', async () => {
     answer = () => {
       throw new TypeError('network error');
     };
@@ -86,7 +86,7 @@ describe('restart of a component', () => {
     await assert.rejects(run(), /m\/1 has no outcome of the restart of api/);
   });
 
-  it('passes on refusals, and does not wait after them', async () => {
+  it('reports the refusal of a restart without waiting for an outcome', async () => {
     const texts = { 429: 'api is being restarted', 409: 'an update is in progress', 403: 'not allowed' };
     for (const [code, text] of Object.entries(texts)) {
       server.requests.length = 0;
@@ -96,7 +96,7 @@ describe('restart of a component', () => {
     }
   });
 
-  it('stops waiting when its signal is aborted', async () => {
+  it('stops waiting for a restart when the signal of the caller is aborted', async () => {
     const stop = new AbortController();
     answer = () => {
       setTimeout(() => stop.abort(new Error('the page was closed')), 20);

@@ -20,7 +20,7 @@ const use = (name: string, requester: string, from: number, to?: number) => ({
 });
 
 suite('uses of a rig', () => {
-  test('become bars of the span with a colour for each requester', () => {
+  test('uses of a rig become bars of the span with a colour for each requester', () => {
     const uses = usesOf(
       rig(use('c', 'ann', 18), use('b', 'bob', 6, 12), use('a', 'ann', -6, 6), use('z', 'zoe', -9, -8)),
       NOW,
@@ -50,7 +50,7 @@ suite('uses of a rig', () => {
     assert.equal(timelineOf(uses, USE_SPANS['7d'], NOW).bars.length, 4);
   });
 
-  test('stay within the drawing and visible, also if clocks differ', () => {
+  test('bars of the uses of a rig stay within the drawing and visible, also if clocks differ', () => {
     const uses = usesOf(
       rig(use('future', 'a', 23.999), use('short', 'a', 3, 3), use('late', 'a', 30), { grantedAt: 'x' }),
       NOW,
@@ -65,7 +65,7 @@ suite('uses of a rig', () => {
 });
 
 suite('recordings of a rig', () => {
-  test('are listed and read from the subresource, with encoded names', async () => {
+  test('recordings of a rig are listed and read from the subresource, with encoded names', async () => {
     const server = new FakeApi();
     const file = { name: 'f.log', start: at(1), bytes: 3, isOpen: true };
     server.answer = () => json({ items: [{ node: 'n1', ...file }, file], failures: [{ node: 'n2', message: 'off' }] });
@@ -100,7 +100,7 @@ suite('recordings of a rig', () => {
     await assert.rejects(downloadRecording(server.api, 'bench', { name: 'f.log' }), /too large/);
   });
 
-  test('are shown without control sequences, and long ones from a whole line near their end', async () => {
+  test('recordings are shown without control sequences, and long recordings from a whole line near their end', async () => {
     const shown = await recordingText(new Blob(['\u001b[31mred\u001b[0m\r\nbell\u0007\n\u202eevil']));
     assert.deepEqual(shown, { text: 'red\nbell\\x07\n\\u{202e}evil', isCut: false });
     const long = await recordingText(new Blob(['line of text\n'.repeat(50_000)]));

@@ -53,7 +53,7 @@ suite('rigs', () => {
     );
   });
 
-  test('name the missing field of a board without console or power', () => {
+  test('rigs name the missing field of a board without console or power', () => {
     const rig = { spec: { power: { on: {}, off: {} } } } as unknown as AnyObject;
     assert.match(withoutConsole(rig) ?? '', /spec\.console/);
     assert.equal(withoutPower(rig, 'cycle'), undefined);

@@ -55,7 +55,7 @@ const at = (state: string, more: object = {}): object => ({ id: '3', version: '2
 describe('progress of an update', () => {
   const running = cluster('2.0.0', 'True');
 
-  it('has a phase for each state that a host reports', () => {
+  it('progress of an update has a phase for each state that a host reports', () => {
     const why = 'the disk is slow';
     const rows = updateProgress(running, [
       host('a', { version: '1.0.0' }),
@@ -95,7 +95,7 @@ describe('progress of an update', () => {
     assert.equal(rows[6]?.message, why);
   });
 
-  it('recognizes a rollback by the reason of the guard', () => {
+  it('progress of an update recognizes a rollback by the reason of the guard', () => {
     const record = { id: '3', from: '1.0.0', to: '2.0.0', phase: 'trying', message: '', timeoutMs: 1_000 } as const;
     for (const state of [
       { elapsedMs: 1e9, starts: 1, restarted: false },
@@ -109,7 +109,7 @@ describe('progress of an update', () => {
     }
   });
 
-  it('shows hosts that return after the failure of another as waiting, then as confirmed', () => {
+  it('shows hosts that return after the failure of another host as waiting, then as confirmed', () => {
     const returning = cluster('1.0.0', 'True');
     const updated = host('a', { version: '2.0.0', wanted, update: at('Done') });
     const back = { id: '3-back', version: '1.0.0' };
@@ -151,7 +151,7 @@ describe('progress of an update', () => {
     assert.equal(sentence('2.0.0', '2.0.0'), 'All 2 hosts have version 2.0.0.');
   });
 
-  it('shows hosts that are not ready, but not those that restart for the update', () => {
+  it('progress of an update shows hosts that are not ready, but not those that restart for the update', () => {
     const rows = updateProgress(running, [
       host('a', { version: '1.0.0', ready: 'Unknown' }),
       host('b', { version: '2.0.0', ready: 'False' }),
@@ -167,7 +167,7 @@ describe('progress of an update', () => {
     );
   });
 
-  it('can be stopped only while it is requested', () => {
+  it('an update can be stopped only while it is requested', () => {
     assert.equal(canStop(running), true);
     assert.equal(canStop(cluster('2.0.0', 'False')), false);
     assert.equal(canStop({ ...running, spec: {} }), false);
@@ -197,14 +197,14 @@ describe('return to an earlier release', () => {
   ]);
   const facts = { nodes: [host('a', {})], announcements: [announcement('1.0.0', 3)], storeLevel: 3 };
 
-  it('offers the newest completed one that is older', () => {
+  it('offers a return to the newest completed release that is older', () => {
     assert.deepEqual(rollBackOf(current, facts), { version: '1.0.0', refusal: undefined });
     assert.equal(rollBackOf(cluster('1.0.0', 'False', '', [done('1.0.0'), done('2.0.0')]), facts), undefined);
     const during = cluster('2.0.0', 'True', '', [{ state: 'Partial', version: '2.0.0' }, done('1.0.0')]);
     assert.equal(rollBackOf(during, facts)?.version, '1.0.0');
   });
 
-  it('has the reason for which the server would refuse it', () => {
+  it('shows the reason for which the server would refuse a return to an earlier release', () => {
     const refusal = (change: object): string => rollBackOf(current, { ...facts, ...change })?.refusal ?? '';
     assert.match(refusal({ announcements: [announcement('1.5.0')] }), /no imported release is this/);
     assert.match(refusal({ announcements: [{ data: { 'manifest.json': '{' } }] }), /no imported release is this/);
@@ -214,7 +214,7 @@ describe('return to an earlier release', () => {
     assert.match(refusal({ nodes: [arm] }), /no executable for arm64/);
   });
 
-  it('requests it with force, which no later update inherits', () => {
+  it('requests an earlier release with force, which no later update inherits', () => {
     assert.deepEqual(requestRollBack('1.0.0'), {
       spec: { desiredUpdate: { version: '1.0.0', image: null, force: true } },
     });

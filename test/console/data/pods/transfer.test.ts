@@ -35,7 +35,7 @@ const file = (name: string, body: string): TarEntry => ({
 const archiveOf = (...entries: TarEntry[]): Promise<Uint8Array> => packTar(entries);
 
 suite('a download from a container', () => {
-  test('gets a file, and a directory as a new archive without links', async () => {
+  test('downloads a file, and a directory as a new archive without links', async () => {
     const commands: (readonly string[])[] = [];
     const archive = await archiveOf(file('app.log', 'hello'));
     const run: RunCommand = (command, streams) => {
@@ -85,7 +85,7 @@ suite('a download from a container', () => {
     await assert.rejects(download(containing(two), '/var/log', options()), /other entries/);
   });
 
-  test('shows escape sequences of names as text', async () => {
+  test('shows escape sequences in names of files as text', async () => {
     const archive = await archiveOf(file('etc/../\u001b]52;c;AAAA\u0007\u202Ex', 'x'));
     await assert.rejects(download(containing(archive), '/etc', options()), (error: Error) => {
       assert.doesNotMatch(error.message, /\p{Cc}|\p{Cf}/u);
@@ -93,7 +93,7 @@ suite('a download from a container', () => {
     });
   });
 
-  test('stops the command at the size limit', async () => {
+  test('stops the command of a download at the size limit', async () => {
     const archive = await archiveOf(file('big', 'x'.repeat(20_000)));
     let sent = 0;
     const run: RunCommand = async (_command, { onOutput }) => {
@@ -106,7 +106,7 @@ suite('a download from a container', () => {
     assert.ok(sent <= 4_608, `${sent}`);
   });
 
-  test('reports the error of the command rather than the missing archive', async () => {
+  test('a download reports the error of the command rather than the missing archive', async () => {
     const failing = containing(new Uint8Array(0), new Error('tar: nope: No such file or directory'));
     await assert.rejects(download(failing, '/nope', options()), /No such file/);
     await assert.rejects(download(containing(new Uint8Array(1_024)), '/nope', options()), /empty archive/);
@@ -116,7 +116,7 @@ suite('a download from a container', () => {
 suite('an upload to a container', () => {
   const local = (name: string, body: string) => Object.assign(new Blob([body]), { name, lastModified: 0 });
 
-  test('sends plain files with their names and reports progress', async () => {
+  test('uploads plain files with their names and reports progress', async () => {
     const received: Uint8Array[] = [];
     let command: readonly string[] = [];
     const run: RunCommand = async (words, { input }) => {
@@ -140,7 +140,7 @@ suite('an upload to a container', () => {
     assert.equal(done, 200_001);
   });
 
-  test('refuses hostile names, relative directories and too much data before it starts', async () => {
+  test('an upload refuses hostile names, relative directories and too much data before it starts', async () => {
     const never: RunCommand = () => assert.fail('the command was run');
     const names = ['', '.', '..', '../x', 'a/b', 'a\\b', 'a\0b', 'x'.repeat(101), 'ü'.repeat(51)];
     for (const name of names) {
@@ -167,7 +167,7 @@ test('names of downloads have no separators, control characters or leading dots'
 });
 
 suite('a command without a terminal', () => {
-  test('sends its input, and rejects with the error output without escape sequences', async () => {
+  test('a command without a terminal sends its input, and rejects with the error output without escape sequences', async () => {
     const socket = new FakeSocket();
     async function* input(): AsyncGenerator<Uint8Array> {
       yield Uint8Array.of(1, 2);
@@ -193,7 +193,7 @@ suite('a command without a terminal', () => {
     await assert.rejects(done, { message: 'exit 1: tar: denied' });
   });
 
-  test('ends with the reason of a cancellation', async () => {
+  test('a command without a terminal ends with the reason of a cancellation', async () => {
     const socket = new FakeSocket();
     const stop = new AbortController();
     const done = runCommand(socket, { signal: stop.signal });
@@ -203,7 +203,7 @@ suite('a command without a terminal', () => {
     assert.equal(socket.readyState, 3);
   });
 
-  test('encodes hostile names and arguments in the path', () => {
+  test('a command without a terminal encodes hostile names and arguments in the path', () => {
     const target = { namespace: 'n/../x', pod: 'p?a=b', container: 'c&command=rm', tty: false, stdin: false };
     const url = new URL(execPath({ ...target, command: ['a&command=b', '#'] }), 'https://api.test');
     assert.equal(url.pathname, '/api/v1/namespaces/n%2F..%2Fx/pods/p%3Fa%3Db/exec');

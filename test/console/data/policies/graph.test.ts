@@ -60,7 +60,7 @@ function randomCluster(seed: number): Cluster {
 const combinations = PROTOCOLS.flatMap((protocol) => PORTS.map((port) => ({ protocol, port })));
 
 suite('reachability under network policies', () => {
-  test('agrees with the decision about every pair of pods, on every port, for random policies', () => {
+  test('reachability agrees with the decision about every pair of pods, on every port, for random policies', () => {
     let open = 0;
     let closed = 0;
     for (let seed = 1; seed <= 300; seed++) {
@@ -85,7 +85,7 @@ suite('reachability under network policies', () => {
     assert.ok(open > 10_000 && closed > 10_000, `${open} open, ${closed} closed`);
   });
 
-  test('agrees with the decision about addresses outside the cluster, for random policies', () => {
+  test('reachability agrees with the decision about addresses outside the cluster, for random policies', () => {
     let compared = 0;
     for (let seed = 1; seed <= 300; seed++) {
       const cluster = randomCluster(seed);
@@ -171,7 +171,7 @@ suite('reachability under network policies', () => {
     return edges.map(({ from, to, ports }) => `${name(from)} → ${name(to)}: ${portsText(ports)}`).sort();
   };
 
-  test('without policies, every group reaches every peer, and peers that behave equally are one', () => {
+  test('without policies, every group reaches every peer, and peers with equal behaviour are combined', () => {
     const graph = policyGraph('shop', { pods, namespaces, policies: [] });
     assert.deepEqual(
       graph?.nodes.map(({ kind, name, pods: members }) => [kind, name, members.length]),
@@ -238,7 +238,7 @@ suite('reachability under network policies', () => {
     assert.deepEqual([graph?.hostNetworkPods, graph?.pendingPods, graph?.edges], [1, 1, []]);
   });
 
-  test('is not computed for more policies and pods than a page can compare', () => {
+  test('reachability is not computed for more policies and pods than a page can compare', () => {
     const rule = {
       from: Array.from({ length: 500 }, (_, index) => ({
         ipBlock: { cidr: `10.2.${index % 250}.0/${24 + (index % 8)}` },

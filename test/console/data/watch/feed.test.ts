@@ -20,7 +20,7 @@ async function started(...items: object[]) {
 }
 
 suite('a live collection', () => {
-  test('lists, then watches from the version of the list and applies events', async () => {
+  test('a live collection lists, then watches from the version of the list and applies events', async () => {
     const { feed, server } = await started(pod('a', '5'));
     assert.deepEqual(names(feed), ['a']);
     const [watch] = server.watches;
@@ -33,7 +33,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('resumes from the last event or bookmark after the server ends the stream', async () => {
+  test('a watch resumes from the last event or bookmark after the server ends the stream', async () => {
     const { feed, server, clock } = await started(pod('a', '5'));
     server.watches[0]?.event('BOOKMARK', { metadata: { resourceVersion: '40' } });
     await settle();
@@ -45,7 +45,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('replaces the copy in one step after 410, without an empty state between', async () => {
+  test('replaces the copy of a collection in one step after 410, without an empty state in between', async () => {
     const { feed, server, frame } = await started(pod('a', '5'), pod('b', '6'));
     frame();
     const seen: string[][] = [];
@@ -80,7 +80,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('connects again if nothing arrives for longer than the bookmarks need', async () => {
+  test('connects again if no data arrives for longer than the interval of bookmarks', async () => {
     const { feed, server, clock } = await started(pod('a', '5'));
     await clock.advance(80_000);
     assert.equal(server.watches.length, 1);
@@ -113,7 +113,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('reports a refusal and keeps trying', async () => {
+  test('reports a refused list and retries', async () => {
     const context = scene();
     context.server.answer = () => json({ kind: 'Status', code: 403, reason: 'Forbidden', message: 'no' }, 403);
     const feed = new Feed<KubeObject>({ path: PATH }, context);

@@ -31,7 +31,7 @@ describe('findings of a workload', () => {
     assert.match(found[0]?.finding.title ?? '', /the image reg\/none:1 does not exist in the registry/);
   });
 
-  it('uses the events of the pod itself', () => {
+  it('findings of a workload use the events of the pod itself', () => {
     const found = workloadFindings([pod('a', pulling), pod('b', pulling)], facts);
     assert.equal(found.length, 2);
   });

@@ -87,7 +87,7 @@ test('reports a kind as present if its list fails', async () => {
   assert.deepEqual((await survey.find('n0')).discoveryErrors, ['example.com/v1: no']);
 });
 
-test('starts a new survey for a namespace that arrives during one', async () => {
+test('starts a new survey for a namespace that arrives during a survey', async () => {
   const objects: Record<string, string[]> = {};
   const { kindsIn, calls } = startSurvey({ objects });
   const first = kindsIn('n0');

@@ -20,7 +20,7 @@ const plan = (each: ServiceCidr, others: ServiceCidr[], addresses: string[], now
   planServiceCidr(each, [each, ...others], addresses, { nowMs, graceMs: 10_000 });
 
 describe('ranges of service addresses', () => {
-  it('gets a finalizer, becomes ready, and is not changed any more', () => {
+  it('a range of service addresses gets a finalizer, becomes ready, and is not changed any more', () => {
     const first = plan(range('a', ['10.0.0.0/24'], { finalizers: ['a'] }), [], []);
     assert.ok(first.action === 'update');
     assert.deepEqual(first.object.metadata?.finalizers, ['a', FINALIZER]);

@@ -75,7 +75,7 @@ test('starts no job while suspended or being deleted', () => {
   assert.equal(plan(ending, '2026-01-01T00:20:00Z').create, undefined);
 });
 
-test('updates the status from its jobs', () => {
+test('updates the status of a cron job from its jobs', () => {
   const [running, done] = [job('tick-1'), job('tick-2', 'Complete', '2026-01-01T00:11:00Z')];
   const seen = plan(cronJob({}, active(running, done, job('lost'))), '2026-01-01T00:12:00Z', [
     running,

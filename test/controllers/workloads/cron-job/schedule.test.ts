@@ -29,7 +29,7 @@ test('parses fields, names, ranges, steps and descriptors', () => {
   ]);
 });
 
-test('requires day and weekday if one of them is any, otherwise either', () => {
+test('requires both day and weekday to match if one of the fields is any, and otherwise one of them', () => {
   const from = '2026-01-01T00:00:00Z';
   assert.deepEqual(times('0 0 13 * 5', 'UTC', from, 3), ['2026-01-02T00:00', '2026-01-09T00:00', '2026-01-13T00:00']);
   assert.deepEqual(times('0 0 13 * ?', 'UTC', from, 1), ['2026-01-13T00:00']);

@@ -135,7 +135,7 @@ describe('disruption budgets', () => {
     assert.deepEqual(reasons(budgetOf({ maxUnavailable: 1 }), [pod()]), ['Warning UnmanagedPods']);
   });
 
-  it('query each controller once, and only for budgets computed from its scale', () => {
+  it('disruption budgets query each controller once, and only for budgets computed from its scale', () => {
     const pods = [pod({ owner: 'x' }), pod({ owner: 'y' }), pod({ owner: 'x' }), pod()];
     const queriedFor = (spec: PodDisruptionBudget['spec']) =>
       controllersToRead(budgetOf(spec), pods).map(({ uid }) => uid);

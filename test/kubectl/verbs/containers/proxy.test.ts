@@ -114,7 +114,7 @@ async function raw(port: number, text: string): Promise<string> {
   return answer.split('\r\n')[0] ?? '';
 }
 
-test('passes method, path, query, body and answer on, with the own token', async () => {
+test('passes method, path, query, body and answer on, with the token of the client', async () => {
   const { code, stdout } = await proxied([], async (call) => {
     const answer = await call('/api/v1/pods?limit=1', { method: 'POST', headers: { 'x-of': 'client' } }, 'text');
     assert.deepEqual([answer.code, answer.body, answer.headers['x-from']], [201, 'answered', 'server']);

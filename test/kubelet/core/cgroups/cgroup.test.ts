@@ -38,7 +38,7 @@ const container = (requests?: Record<string, string>, limits?: Record<string, st
 const pod = (...containers: Container[]): Pod => ({ metadata: { uid: UID }, spec: { containers } });
 
 describe('cgroup names', () => {
-  it("equal upstream's byte for byte", () => {
+  it("cgroup names equal upstream's byte for byte", () => {
     const burstable = podPath([], 'Burstable', UID);
     assert.equal(cgroupfsName(burstable), `/kubepods/burstable/pod${UID}`);
     assert.equal(

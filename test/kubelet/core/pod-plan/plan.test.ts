@@ -285,7 +285,7 @@ describe('a random history', () => {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
 
-  it('converges, never runs a container twice, keeps the init order and terminates on request', () => {
+  it('a random history converges, never runs a container twice, keeps the init order and terminates on request', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = randomOf(seed);
       const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;

@@ -10,7 +10,7 @@ const rule = (operator: string, ...values: number[]): object => ({
   exitCodes: { operator, values },
 });
 
-test("prefers a matching rule over the container's policy, and that over the pod's policy", () => {
+test('a matching restart rule overrides the policy of the container, which overrides the policy of the pod', () => {
   assert.equal(restarts('OnFailure', {}, 0), false);
   assert.equal(restarts('OnFailure', {}, 1), true);
   assert.equal(restarts('Always', { restartPolicy: 'Never' }, 1), false);

@@ -88,7 +88,7 @@ describe('downsampling', () => {
   }
   const memory = METRICS.pod.findIndex(({ name }) => name === 'memory');
 
-  it('returns the mean and the maximum of all samples of each step, as plain arrays do', () => {
+  it('downsampling returns the mean and the maximum of all samples of each step, as plain arrays do', () => {
     const start = NOW - 5 * 3_600_000;
     const value = (timeMs: number): number | undefined => {
       const at = (timeMs - start) / STEP;
@@ -134,7 +134,7 @@ describe('downsampling', () => {
     }
   });
 
-  it('returns the highest peak of the CPU, not the highest average', () => {
+  it('downsampling returns the highest peak of the CPU, not the highest average', () => {
     const history = new UsageHistory();
     const identity = { scope: 'pod', namespace: 'a', name: 'b', container: '' } as const;
     const start = NOW - 24 * 3_600_000;
@@ -185,7 +185,7 @@ describe('downsampling', () => {
 });
 
 describe('timeline', () => {
-  it('keeps its pace when the wall clock jumps, and shows the corrected times', () => {
+  it('the timeline keeps its pace when the wall clock jumps, and shows the corrected times', () => {
     const timeline = new Timeline(1_000, 0);
     assert.equal(timeline.advance(61_000, 60_000), 60_000);
     // Time synchronization after a boot in 1970.
@@ -197,7 +197,7 @@ describe('timeline', () => {
     assert.ok(timeline.advance(62_500, NOW) === 62_000, 'never decreases');
   });
 
-  it('continues after a restart, after the last sample even if the clock was set back', () => {
+  it('the timeline continues after a restart, after the last sample even if the clock was set back', () => {
     const first = new Timeline(0, NOW);
     first.advance(3_600_000, NOW + 3_600_000);
     const saved = first.saved();

@@ -55,7 +55,7 @@ function assertClose(actual: readonly number[], expected: readonly number[], tol
 
 describe('usage history against plain arrays', () => {
   for (const seed of [1, 2, 3, 4, 5, 6]) {
-    it(`keeps averages, peaks and gaps of random samples (seed ${seed})`, () => {
+    it(`usage history keeps averages, peaks and gaps of random samples (seed ${seed})`, () => {
       const random = numbers(seed);
       const history = new UsageHistory();
       const fine: number[] = [];

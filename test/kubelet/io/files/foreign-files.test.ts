@@ -13,7 +13,7 @@ import { HungFileSystem } from '../../../support/hung-file-system.ts';
 const mounts = createMounter();
 const helper = [process.execPath, join(import.meta.dirname, '../../../../src/main.ts'), 'volume-call', '--'];
 
-describe('paths outside of the own directories', { skip: process.getuid?.() !== 0 }, () => {
+describe("paths outside of the kubelet's directories", { skip: process.getuid?.() !== 0 }, () => {
   let directory: string;
   before(() => {
     directory = mkdtempSync(join(tmpdir(), 'he-foreign-'));
@@ -23,7 +23,7 @@ describe('paths outside of the own directories', { skip: process.getuid?.() !== 
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it('paths outside of the own directories are accessed by child processes with the same results as in this process', async () => {
+  it("paths outside of the kubelet's directories are accessed by child processes with the same results as in this process", async () => {
     const { foreign } = createKubeletFiles(mounts, { helper, isOwn: () => false });
     const at = (name: string): string => join(directory, name);
     assert.equal(await foreign.makeDirectory(at('d/e')), true);
@@ -52,7 +52,7 @@ describe('paths outside of the own directories', { skip: process.getuid?.() !== 
     assert.equal(statSync(at('d/f/g')).gid, 4242);
   });
 
-  it('paths outside of the own directories may hang without blocking the operations of this process', {
+  it("paths outside of the kubelet's directories may hang without blocking the operations of this process", {
     timeout: 60_000,
   }, async () => {
     const hung = await HungFileSystem.mount(join(directory, 'hung'));
@@ -87,7 +87,7 @@ describe('paths outside of the own directories', { skip: process.getuid?.() !== 
     }
   });
 
-  it('paths outside of the own directories are accessed in this process if they belong to the host', async () => {
+  it("paths outside of the kubelet's directories are accessed in this process if they belong to the host", async () => {
     const own = join(directory, 'own');
     mkdirSync(own);
     const { foreign } = createKubeletFiles(mounts, { helper: ['/none'], isOwn: (path) => path.startsWith(own) });

@@ -290,17 +290,17 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.equal(await processes[1]?.exited, 137);
   });
 
-  describe('rejects the following and continues', () => {
+  describe('rejects an invalid stream or session and continues', () => {
     const STREAMS = query(['true'], 'stdout');
 
-    it('an unsupported protocol', async () => {
+    it('rejects an unsupported protocol', async () => {
       const client = Client.spdy(port, STREAMS, 'v9.channel.k8s.io');
       await client.closed();
       assert.match(client.head, /^HTTP\/1\.1 403 /);
       assert.match(client.head, /X-Accepted-Stream-Protocol-Versions: v4\.channel\.k8s\.io/);
     });
 
-    it('a session without streams, or with an unknown upgrade, with no further data on the connection', async () => {
+    it('rejects a session without streams, or with an unknown upgrade, with no further data on the connection', async () => {
       const none = Client.spdy(port, query(['true']));
       none.socket.write('GET /after HTTP/1.1\r\nHost: pod\r\n\r\n');
       await none.closed();
@@ -352,7 +352,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       },
     };
     for (const [name, attack] of Object.entries(attacks)) {
-      it(name, async () => {
+      it(`closes the session after ${name}`, async () => {
         const client = Client.spdy(port, STREAMS);
         await client.until(() => client.head.startsWith('HTTP/1.1 101'));
         await attack(client);
@@ -364,7 +364,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       });
     }
 
-    it('unrequested streams, resetting only those', async () => {
+    it('resets only the unrequested streams of a session', async () => {
       const client = Client.spdy(port, query(['echo', 'fine'], 'stdout'));
       await client.open(1, { streamtype: 'stdin' });
       await client.open(3, { streamtype: '__proto__' });
@@ -379,7 +379,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       );
     });
 
-    it('invalid port numbers', async () => {
+    it('rejects invalid port numbers', async () => {
       const client = Client.spdy(port, '', 'portforward.k8s.io', '/forward');
       for (const [index, bad] of ['0', '70000', '-1', '1e3', '80 ', ''].entries()) {
         await client.open(index * 2 + 1, { streamtype: 'data', port: bad, requestid: String(index) });
@@ -391,7 +391,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     });
   });
 
-  describe('WebSocket', () => {
+  describe('streams over WebSocket', () => {
     function session(
       path: string,
       protocols: string[],
@@ -410,7 +410,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
         messages.filter((message) => message[0] === channel).map((message) => message.subarray(1)),
       ).toString();
 
-    it('v5: closes only standard input', async () => {
+    it('version 5 of the WebSocket protocol closes only standard input', async () => {
       const path = `/exec?${query(['sh', '-c', 'cat; echo after'], 'stdin', 'stdout')}`;
       const { socket, messages, closed } = await session(path, ['v5.channel.k8s.io']);
       assert.equal(socket.protocol, 'v5.channel.k8s.io');
@@ -421,7 +421,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       assert.equal(JSON.parse(of(messages, 3)).status, 'Success');
     });
 
-    it('v4: 255 is an ordinary channel number', async () => {
+    it('255 is an ordinary channel number in version 4 of the WebSocket protocol', async () => {
       const path = `/exec?${query(['sh', '-c', 'read line; echo got $line'], 'stdin', 'stdout')}`;
       const { socket, messages, closed } = await session(path, ['v4.channel.k8s.io']);
       socket.send(Buffer.from([255, 0]));
@@ -442,7 +442,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       socket.close();
     });
 
-    it('terminal sizes, ignoring invalid ones', async () => {
+    it('passes terminal sizes on, and ignores invalid sizes', async () => {
       processes = [];
       const path = `/exec?${query(['sleep', '5'], 'stdin', 'stdout', 'tty')}`;
       const { socket, closed } = await session(path, ['v5.channel.k8s.io']);

@@ -95,7 +95,7 @@ describe('choice of an API server', () => {
     assert.equal(pool.list().length, 32);
   });
 
-  it('saves 16 servers: the current ones first, then those that are down now', () => {
+  it('saves 16 servers: the current ones first, then servers that are down at that time', () => {
     assert.deepEqual(remember(['b', 'c'], ['a', 'b']), ['b', 'c', 'a']);
     const many = Array.from({ length: 20 }, (_, at) => `m${at}`);
     assert.deepEqual(remember(['x'], many), ['x', ...many.slice(0, 15)]);
@@ -134,7 +134,7 @@ const AFTER: Readonly<Record<Finding, string>> = {
   silent: 'unready',
 };
 
-it('matches a direct implementation of the rules in 20,000 random steps', () => {
+it('the server pool matches a direct implementation of the rules in 20,000 random steps', () => {
   const seed = Number(process.env['SEED'] ?? Date.now() % 1e6);
   const random = seededRandom(seed);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random.random() * values.length)] as T;

@@ -51,7 +51,7 @@ describe('shared address', { skip: missing, timeout: 60_000 }, () => {
     inside('n', 'bash', '-c', `echo x >/dev/udp/${address}/9; sleep 1.2`).catch(() => '');
 
   for (const address of ['10.9.0.100', 'fd09::100']) {
-    it(`${address}: neighbors follow it immediately`, async () => {
+    it(`neighbors follow the shared address ${address} immediately`, async () => {
       await act('a', address, 'await shared.add();');
       await look(address);
       assert.equal(await knownAs(address), await hardwareOf('a'));

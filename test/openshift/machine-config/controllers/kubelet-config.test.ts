@@ -65,7 +65,7 @@ const isMissing = (name: string): Promise<true> =>
     }
   }, `${name} to go`);
 
-test('adds a fragment to the pools of a KubeletConfig and removes it with it', async () => {
+test('adds a fragment to the pools of a KubeletConfig, and removes the fragment with the KubeletConfig', async () => {
   await kubelet('large', { maxPods: 100, evictionHard: { 'memory.available': '200Mi' } }, { autoSizingReserved: true });
   const large = await resultOf('large', 'Success');
   assert.deepEqual(large.metadata?.finalizers, ['99-worker-generated-kubelet']);
@@ -127,7 +127,7 @@ test('omits the zero values that Go clients write', async () => {
   await isMissing('99-worker-generated-kubelet');
 });
 
-test('allows ten per pool, each named after the last, and rejects the eleventh', async () => {
+test('allows ten KubeletConfigs per pool, each named after the previous one, and rejects the eleventh', async () => {
   for (let index = 0; index < 10; index++) {
     await kubelet(`ten-${index}`, { maxPods: 100 + index });
     await resultOf(`ten-${index}`, 'Success');

@@ -130,7 +130,7 @@ test("prefers a pool of an administrator to the pool of the node's group", async
   assert.ok(JSON.stringify(spec).includes(encodeURIComponent('"maxPods": 44')));
 });
 
-test('moves arguments that hosts have applied to the pool, and keeps masters in theirs', async () => {
+test('moves arguments that hosts have applied to the pool, and keeps masters in their pool', async () => {
   await addHost('m1', { [GROUP_LABEL]: 'node-config-all-in-one', [MASTER]: '' });
   await group('node-config-all-in-one', "max-pods: ['50']");
   await eventually(() => byPools('node-config-all-in-one'), 'a group that pools apply');
@@ -140,7 +140,7 @@ test('moves arguments that hosts have applied to the pool, and keeps masters in 
   assert.ok(JSON.stringify(spec).includes(encodeURIComponent('"maxPods": 50')));
 });
 
-test('keeps arguments that a pool does not support on the hosts, and reports them in an event', async () => {
+test('leaves arguments that a pool does not support to the hosts, and reports them in an event', async () => {
   const pools = plane.of(resources.machineConfigPools);
   const nodeSelector = { matchLabels: { rack: '7' } };
   await pools.create({

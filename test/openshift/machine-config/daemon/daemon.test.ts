@@ -180,7 +180,7 @@ test('rolls back a unit that later stops the network, together with a file added
   }),
 );
 
-test('keeps an unconfirmed config when the next one fails, until it fails too', root, () =>
+test('keeps an unconfirmed config when the next config fails, until the unconfirmed config fails too', root, () =>
   withWorld(async (world) => {
     world.settleMs = 4_000;
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }, networkUnit('/bin/first')));

@@ -72,12 +72,12 @@ describe('login of the console', () => {
     return { cookie, token: exchanged.body.access_token };
   };
 
-  it('leads from a link to a token of kube:admin', async () => {
+  it('a one-time link leads to a token of kube:admin', async () => {
     const { token } = await login();
     assert.equal(await whoami(server, token), 'kube:admin');
   });
 
-  it('accepts a link once, and only within 60 s of monotonic time', async () => {
+  it('accepts a one-time link once, and only within 60 s of monotonic time', async () => {
     const secret = await newLink();
     assert.equal((await redeem(secret)).code, 204);
     const again = await redeem(secret);
@@ -89,7 +89,7 @@ describe('login of the console', () => {
     skewMs += 3_600_000;
   });
 
-  it('accepts one of many simultaneous uses of a link', async () => {
+  it('accepts only one of many simultaneous uses of a link', async () => {
     const secret = await newLink();
     const codes = (await Promise.all(Array.from({ length: 8 }, () => redeem(secret)))).map(({ code }) => code);
     assert.equal(codes.filter((code) => code === 204).length, 1, codes.join());
@@ -134,7 +134,7 @@ describe('login of the console', () => {
     laterMs += 600_000;
   });
 
-  it('sends codes to no other address', async () => {
+  it('sends authorization codes to no address other than the registered one', async () => {
     const { cookie } = await login();
     const { challenge } = newVerifier();
     for (const redirect of [
@@ -154,7 +154,7 @@ describe('login of the console', () => {
     assert.doesNotMatch((await server.call('GET', then, { as: null })).text, /evil/);
   });
 
-  it('sends codes to the host of its own route while the route exists', async () => {
+  it('sends authorization codes to the host of the console route while the route exists', async () => {
     const { cookie } = await login();
     const { challenge } = newVerifier();
     const uri = 'https://console-openshift-console.apps.example.com/console/callback';
@@ -184,7 +184,7 @@ describe('login of the console', () => {
     assert.deepEqual(await registered(), [own]);
   });
 
-  it('exchanges no code without its proof key', async () => {
+  it('exchanges no authorization code without its proof key', async () => {
     const { cookie } = await login();
     const { verifier, challenge } = newVerifier();
     const codeOf = async (fields: Record<string, string>): Promise<string> =>
@@ -216,7 +216,7 @@ describe('login of the console', () => {
     assert.deepEqual([refused.code, refused.headers['set-cookie']], [401, undefined]);
   });
 
-  it('revokes the token and ends the session at logout', async () => {
+  it('a logout revokes the token and ends the session', async () => {
     const { token } = await login();
     const count = async () => (await server.call<{ items: unknown[] }>('GET', TOKENS)).body.items.length;
     const before = await count();

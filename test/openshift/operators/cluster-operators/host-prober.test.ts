@@ -39,7 +39,7 @@ const until = async (holds: () => boolean): Promise<void> => {
   }
 };
 
-test('reports a fault once after it was found twice, and reports its end once', { timeout: 60_000 }, async () => {
+test('reports a fault once after two probes have found it, and reports its end once', { timeout: 60_000 }, async () => {
   const cluster = played();
   let calls = 0;
   let fault: 'none' | 'once' | 'lasting' = 'none';

@@ -225,7 +225,7 @@ test('backs off from 10 s to 10 min, and from 10 min to 2 h after a fallback', (
   );
 });
 
-test('installs nothing when Unmanaged', () => {
+test('installs no revision in the management state Unmanaged', () => {
   const plan = planRevisions(state({ isManaged: false, overlay: FORCED }), T0);
   assert.equal(plan.latest, 2);
   assert.equal(targets(plan), '');

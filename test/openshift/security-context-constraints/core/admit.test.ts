@@ -435,7 +435,7 @@ describe('selection of constraints', () => {
     for (const { metadata } of all) assert.ok(text.includes(metadata?.name ?? '?'), metadata?.name);
   });
 
-  it('modifies nothing if it must not', () => {
+  it('rejects a pod that is not admitted without changes if changes are not allowed', () => {
     const usable = candidates('restricted-v2', 'anyuid');
     assert.ok('errors' in tried(pod(), usable, NAMESPACE, 'nothing'));
     const first = tried(pod(), usable, NAMESPACE, 'pod', 'restricted-v2');
@@ -445,7 +445,7 @@ describe('selection of constraints', () => {
     assert.ok('name' in again && again.name === 'restricted-v2');
   });
 
-  it('sets defaults only of a new debugger', () => {
+  it('sets defaults of a new ephemeral container, and of no other container', () => {
     const usable = candidates('restricted-v2');
     const first = tried(pod(), usable, NAMESPACE, 'pod');
     assert.ok('pod' in first);

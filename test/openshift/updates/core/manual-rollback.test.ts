@@ -65,12 +65,12 @@ test('rejects hosts without a former release', () => {
   assert.throws(() => planManualRollback(facts({ hasExecutable: false }), false), /executable of 0\.1\.0 is missing/);
 });
 
-test('restores the store of a host that is back already', () => {
+test('restores the store of a host that has already returned to the former release', () => {
   const back = { record: { ...DONE, phase: 'failed' }, link: '0.1.0' } as const;
   assert.throws(() => planManualRollback(facts(back), false), /back at 0\.1\.0 already/);
   assert.equal(planManualRollback(facts(back), true).snapshot, 'store-0.1.0.db');
 });
 
-test('ends a trial before the guard does', () => {
+test('a manual rollback ends a trial before the guard ends it', () => {
   assert.equal(planManualRollback(facts({ record: { ...DONE, phase: 'trying' } }), false).phase, 'rollingBack');
 });

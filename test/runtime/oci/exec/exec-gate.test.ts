@@ -29,7 +29,7 @@ test('releases a waiting process and removes its fifo', async () => {
   assert.equal(existsSync(fifo()), false);
 });
 
-test('works whether the process opens the fifo before or after its reader', async () => {
+test('the exec gate works whether the process opens the fifo before or after its reader', async () => {
   await run('mkfifo', [fifo()]);
   const writing = open(fifo(), 'w').then(async (writer) => {
     await writer.write('0');
@@ -40,7 +40,7 @@ test('works whether the process opens the fifo before or after its reader', asyn
   await writing;
 });
 
-test('reports a process that ended before, and leaves the fifo to the runtime', async () => {
+test('the exec gate reports a process that ended before it opened the fifo, and leaves the fifo to the runtime', async () => {
   await run('mkfifo', [fifo()]);
   assert.equal(await openGate(directory, async () => false), false);
   assert.equal(existsSync(fifo()), true);

@@ -92,7 +92,7 @@ test('delays commit index updates for a moment and sends only the last one', () 
   assert.deepEqual(received(), ['append 9']);
 });
 
-test('omits the update when entries are sent, and sends it before other messages', () => {
+test('omits the commit index update when entries are sent, and sends the update before other messages', () => {
   const peers = connected();
   peers.send([news(8)]);
   peers.send([entries]);

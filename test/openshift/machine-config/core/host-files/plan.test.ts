@@ -45,7 +45,7 @@ describe('the plan of a change of host files', () => {
     assert.equal(next.note, 'note');
   });
 
-  it('writes no file that has the wanted content already', () => {
+  it('writes no file that already has the wanted content', () => {
     const state = stateWith({ '/etc/a': { kind: 'file', stored: '7', ...ROOT } });
     const { next, batch } = plan(state, [wanted('/etc/a', 'same', file('same'))]);
     assert.deepEqual(

@@ -33,7 +33,7 @@ test('converts arguments of a node group to fields and back without loss', () =>
   assert.deepEqual(joined.config, { evictionHard: { 'memory.available': '5%', 'nodefs.available': '1Gi' } });
 });
 
-test('leaves arguments with the host that no field can express', () => {
+test('leaves arguments that no field can express to the host', () => {
   const own = {
     'manifest-url': ['https://x'],
     'feature-gates': ['A=true'],
