@@ -129,7 +129,7 @@ class LogFile implements AuditSink {
     }
     if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) await this.#rotate();
     if (this.#handle === undefined) await this.open();
-    await this.#handle?.appendFile(bytes);
+    if (this.#handle !== undefined) await append(this.#handle, bytes);
     this.#bytes += bytes.length;
   }
 
@@ -147,5 +147,19 @@ class LogFile implements AuditSink {
     await this.#writing;
     await Promise.all([this.#handle?.close(), this.#old.close()]);
     this.#handle = undefined;
+  }
+}
+
+/**
+ * Appends all bytes. If a full disk takes only some of them, removes these again: the caller retries or drops all
+ * events, so the remains of a line would be joined to the next line.
+ */
+async function append(file: FileHandle, bytes: Buffer): Promise<void> {
+  let written = 0;
+  try {
+    while (written < bytes.length) written += (await file.write(bytes, written)).bytesWritten;
+  } catch (error) {
+    if (written > 0) await file.truncate((await file.stat()).size - written);
+    throw error;
   }
 }

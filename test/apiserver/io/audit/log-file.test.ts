@@ -1,13 +1,18 @@
 /** The audit log file: every line is written once, the file is rotated when it is full, and old files are deleted. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
+import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { openAuditLog } from '../../../../src/apiserver/io/audit/log-file.ts';
 import { silentLog } from '../../../../src/base/log.ts';
 import { systemClock } from '../../../../src/host/process/process.ts';
+import { ManualClock } from '../../../client/clocks.ts';
+
+const run = promisify(execFile);
 
 it('writes lines in order, rotates by size and keeps the configured number of files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
@@ -109,6 +114,47 @@ it('compresses rotated files and counts a file and its compressed copy as one', 
     );
     await sink.close();
   } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+it('writes every line once when the disk becomes full during a write', { skip: process.getuid?.() !== 0 }, async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
+  await run('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory]);
+  const clock = new ManualClock();
+  const options = { maxMegabytes: 0, maxDays: 0, maxBackups: 0, compress: false, bufferEvents: 10_000 };
+  const filler = join(directory, 'filler');
+  const lines = (from: number) =>
+    Array.from({ length: 30 }, (_, at) => `{"at":${from + at},"x":"${'x'.repeat(1000)}"}`);
+  const read = async (path: string) =>
+    (await readFile(path, 'utf8'))
+      .trimEnd()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { at: number }).at);
+  try {
+    for (const mode of ['batch', 'blocking-strict'] as const) {
+      const path = join(directory, `${mode}.log`);
+      let failures = 0;
+      const log = { ...silentLog, error: () => void failures++ };
+      const sink = await openAuditLog({ ...options, path, mode, clock, log });
+      // The disk has space for some of the 30 lines.
+      await writeFile(filler, Buffer.alloc(48 * 1024));
+      const kept = lines(0).map((line) => sink.accept(line));
+      if (mode === 'batch') while (failures === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      else assert.ok((await Promise.all(kept)).every((written) => written === false));
+      await rm(filler);
+      await clock.advance(1_000);
+      for (const line of lines(30)) void sink.accept(line);
+      await sink.close();
+      const from = mode === 'batch' ? 0 : 30;
+      assert.deepEqual(
+        await read(path),
+        Array.from({ length: 60 - from }, (_, index) => from + index),
+      );
+      await rm(path);
+    }
+  } finally {
+    await run('umount', [directory]);
     await rm(directory, { recursive: true });
   }
 });
