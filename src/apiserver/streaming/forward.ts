@@ -210,3 +210,15 @@ export function endUpgrade(socket: Duplex, error: unknown): void {
     ]),
   );
 }
+
+/** Returns at most `limit` characters of the body, and closes the connection if the body is longer. */
+export async function textOf(answer: IncomingMessage, limit: number): Promise<string> {
+  let text = '';
+  // A character may be divided between two chunks, so the stream decodes them.
+  for await (const chunk of answer.setEncoding('utf8') as AsyncIterable<string>) {
+    text += chunk;
+    if (text.length > limit) break;
+  }
+  answer.destroy();
+  return text.slice(0, limit);
+}

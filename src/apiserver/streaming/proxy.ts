@@ -14,7 +14,7 @@ import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
-import { answerHeaders, backendRequest, frameBody, passedHeaders, upgradeThrough } from './forward.ts';
+import { answerHeaders, backendRequest, frameBody, passedHeaders, textOf, upgradeThrough } from './forward.ts';
 import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
 import { checkLogOptions } from './log-options.ts';
 import { endWithClaim, rigTarget } from './rigs.ts';
@@ -161,13 +161,7 @@ const MAX_FAILURE_TEXT = 8 * 1024;
 
 /** Converts a plain-text error of a kubelet to an ApiError. */
 async function kubeletFailure(answer: IncomingMessage, status: number, info: ResourceRequestInfo): Promise<ApiError> {
-  let text = '';
-  for await (const chunk of answer) {
-    text += String(chunk);
-    if (text.length > MAX_FAILURE_TEXT) break;
-  }
-  answer.destroy();
-  const message = text.trim().slice(0, MAX_FAILURE_TEXT);
+  const message = (await textOf(answer, MAX_FAILURE_TEXT)).trim();
   if (status === 404) return new ApiError('NotFound', message === '' ? `log of pod ${info.name} not found` : message);
   if (status === 400) return errors.badRequest(message);
   if (status === 401 || status === 403) {

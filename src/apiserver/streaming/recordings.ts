@@ -12,7 +12,7 @@ import { RIG_GROUP, RIG_VERSION } from '../../rigs/kinds/rig-types.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { IncomingMessage } from '../port.ts';
-import { backendRequest } from './forward.ts';
+import { backendRequest, textOf } from './forward.ts';
 import { nodeOfRig, type RigsContext, rigOf } from './rigs.ts';
 import { kubeletOf } from './targets.ts';
 
@@ -156,15 +156,4 @@ function failureOf(status: number, body: string, { name }: ResourceRequestInfo):
   if (status === 404) return new ApiError('NotFound', message);
   if (status === 429) return new ApiError('TooManyRequests', message);
   return new ApiError('InternalError', `rig "${name}": recordings: ${message}`);
-}
-
-/** At most `limit` characters of the body. */
-async function textOf(answer: IncomingMessage, limit: number): Promise<string> {
-  let body = '';
-  for await (const chunk of answer) {
-    body += String(chunk);
-    if (body.length > limit) break;
-  }
-  answer.destroy();
-  return body.slice(0, limit);
 }

@@ -16,7 +16,7 @@ import { rigs } from '../../rigs/kinds/rigs/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServerContext } from '../rest/context.ts';
-import { backendRequest } from './forward.ts';
+import { backendRequest, textOf } from './forward.ts';
 import { kubeletOf, type Target } from './targets.ts';
 
 export type RigsContext = Pick<
@@ -106,13 +106,7 @@ export async function switchRig(context: RigsContext, exchange: Exchange, info: 
     const path = `/rigs/${encodeURIComponent(name)}/power?${step}`;
     const target = kubeletOf(context, nodeOfRig(rig), path);
     const answer = await context.backends.request(backendRequest(target, 'POST', {}, exchange.signal), undefined);
-    let text = '';
-    for await (const chunk of answer) {
-      text += String(chunk);
-      if (text.length > MAX_ANSWER) break;
-    }
-    answer.destroy();
-    const output = text.slice(0, MAX_ANSWER).trim();
+    const output = (await textOf(answer, MAX_ANSWER)).trim();
     const status = answer.statusCode ?? 502;
     if (status === 400 || status === 404) throw errors.badRequest(output);
     if (status !== 200) throw new ApiError('InternalError', `rig "${name}": power ${action}: ${output}`);

@@ -48,7 +48,9 @@ suite('recordings of a rig on several nodes', () => {
         target.signal.addEventListener('abort', () => reject(new Error('the client went away')));
       });
     const [statusCode, body] = answer;
-    return Promise.resolve(Object.assign(Readable.from([body]), { statusCode, headers: {} }) as never);
+    // Chunks of one byte divide every character that is not ASCII.
+    const chunks = [...Buffer.from(body)].map((byte) => Buffer.of(byte));
+    return Promise.resolve(Object.assign(Readable.from(chunks), { statusCode, headers: {} }) as never);
   };
 
   /** Result of a request with this query: a list, or the nodes and paths that were requested. */
@@ -95,13 +97,13 @@ suite('recordings of a rig on several nodes', () => {
 
   test('a list of recordings names the nodes that do not answer, are deleted, or fail, and contains the others', async () => {
     kubelets.set('n1', undefined);
-    kubelets.set('n2', [500, 'the directory of rig "bench" is not private']);
+    kubelets.set('n2', [500, 'каталог стенда „bench“ недоступен']);
     rig.status = { node: 'n3', history: [use('n1'), use('n2'), use('n0')] };
     const listed = await send();
     assert.deepEqual(names(listed), [`n3 ${file(2).name}`]);
     assert.deepEqual(listed.failures, [
       { node: 'n1', message: 'node "n1" does not answer within 4 s' },
-      { node: 'n2', message: 'rig "bench": recordings: the directory of rig "bench" is not private' },
+      { node: 'n2', message: 'rig "bench": recordings: каталог стенда „bench“ недоступен' },
       { node: 'n0', message: 'node "n0" is no longer in the cluster' },
     ]);
     assert.equal(clock.pendingTimers, 0);
