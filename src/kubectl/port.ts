@@ -42,7 +42,7 @@ export interface VerbContext {
 
 export interface Terminal {
   out(text: string | Uint8Array): void;
-  err(text: string): void;
+  err(text: string | Uint8Array): void;
   /** Resolves when the reader of stdout has read the buffered output; undefined if nothing is buffered. */
   drained(): Promise<unknown> | undefined;
   /** Reads stdin to its end. */

@@ -44,7 +44,7 @@ export async function runClient(
         onOut?.(shown);
       },
       err: (text) => {
-        stderr += text;
+        stderr += typeof text === 'string' ? text : Buffer.from(text).toString('utf8');
       },
       drained: () => undefined,
       readAll: async () => input,

@@ -112,7 +112,7 @@ export async function connectTerminal(
         io.out(bytes);
         return io.drained();
       }
-      if (channel === REMOTE_CHANNEL.stderr) io.err(Buffer.from(bytes).toString('utf8'));
+      if (channel === REMOTE_CHANNEL.stderr) io.err(bytes);
       else if (channel === REMOTE_CHANNEL.error) status.push(Buffer.from(bytes));
       return undefined;
     },

@@ -39,7 +39,7 @@ async function run(
         stdout += String(text);
       },
       err: (text) => {
-        stderr += text;
+        stderr += String(text);
       },
       drained: () => undefined,
       readAll: async () => '',
