@@ -32,6 +32,8 @@ const MAX_HEAD_BYTES = 128;
 
 export class CriLines {
   readonly #decoder = new TextDecoder();
+  /** A line over the limit may be divided within a character, so its records share the state of a decoder. */
+  readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
   readonly #pending = new Map<'stdout' | 'stderr', Pending>();
   #rest: Uint8Array = new Uint8Array();
   /** Position of the first byte of `#rest` in the file. */
@@ -71,7 +73,7 @@ export class CriLines {
     if (this.#rest.length > 0) this.#entry(this.#rest, lines, nowMs);
     this.#at += this.#rest.length;
     this.#rest = new Uint8Array();
-    for (const [stream, pending] of this.#pending) lines.push(this.#joined(stream, pending));
+    for (const [stream, pending] of this.#pending) lines.push(this.#joined(stream, pending, false));
     this.#pending.clear();
     return lines;
   }
@@ -94,11 +96,11 @@ export class CriLines {
       return;
     }
     this.#pending.delete(stream);
-    lines.push(this.#joined(stream, pending));
+    lines.push(this.#joined(stream, pending, tag === 'P'));
   }
 
-  #joined(stream: 'stdout' | 'stderr', { time, parts }: Pending): Line {
-    return { time, stream, text: this.#decoder.decode(concatenate(parts)) };
+  #joined(stream: 'stdout' | 'stderr', { time, parts }: Pending, continues: boolean): Line {
+    return { time, stream, text: this.#decoders[stream].decode(concatenate(parts), { stream: continues }) };
   }
 }
 

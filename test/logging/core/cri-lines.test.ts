@@ -72,6 +72,23 @@ describe('lines of container logs', () => {
     assert.equal(found.join(''), `${part.repeat(640)}end`);
   });
 
+  it('lines of container logs over the size of a record keep characters that are divided between two records', () => {
+    const lines = new CriLines(0);
+    // Runtimes divide lines by bytes: every entry ends within a character.
+    const text = Buffer.from(`x${'я'.repeat(100_000)}`);
+    const entryOf = (bytes: Uint8Array, tag: string): Buffer =>
+      Buffer.concat([Buffer.from(`${TIME} stdout ${tag} `), bytes, Buffer.from('\n')]);
+    const found: string[] = [];
+    for (let at = 0; at < text.length; at += 16_384) {
+      const part = text.subarray(at, at + 16_384);
+      found.push(...textsOf(lines.push(entryOf(part, at + 16_384 < text.length ? 'P' : 'F'), NOW)));
+      if (at === 0) assert.deepEqual(textsOf(lines.push(bytes(entry('другое', 'F', 'stderr')), NOW)), ['другое']);
+    }
+    assert.equal(found.length, 4);
+    assert.ok(found.join('') === text.toString(), 'the text has replacement characters');
+    assert.deepEqual(textsOf(lines.push(bytes(entry('next')), NOW)), ['next']);
+  });
+
   it('lines of container logs that are binary or have no newline are text with replacement characters, in pieces', () => {
     const lines = new CriLines(0);
     const found = textsOf(lines.push(Buffer.alloc(100_000, 0xff), NOW));
