@@ -60,8 +60,8 @@ function outputOf([file = '', ...args]: readonly string[], signal: AbortSignal):
       if (bytes > MAX_OUTPUT_BYTES) kill(`more than ${MAX_OUTPUT_BYTES} bytes of output`);
       else pieces.push(piece);
     });
-    child.stderr.on('data', (piece: Buffer) => {
-      errors = (errors + piece.toString()).slice(0, MAX_ERROR_CHARS);
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      errors = (errors + text).slice(0, MAX_ERROR_CHARS);
     });
     child.once('error', (error) => {
       signal.removeEventListener('abort', onAbort);

@@ -100,8 +100,8 @@ async function holdLock(program: string): Promise<ShutdownLock> {
   });
   const held = Promise.withResolvers<void>();
   let output = '';
-  child.stderr.on('data', (part: Buffer) => {
-    if (output.length < 1_000) output += part.toString();
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (output.length < 1_000) output += text;
   });
   child.stdin.on('error', () => {});
   // The program runs, and echoes, only while it holds the lock.

@@ -116,8 +116,8 @@ export async function runWith(
 /** Resolves with the program's standard error. */
 function endOf(child: ReturnType<typeof spawn>, program: string): Promise<string> {
   let stderr = '';
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr = `${stderr}${chunk.toString('utf8')}`.slice(0, STDERR_BYTES);
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr = `${stderr}${text}`.slice(0, STDERR_BYTES);
   });
   return new Promise((resolve, reject) => {
     child.on('error', (error) => reject(Object.assign(new Error(`${program}: ${messageOf(error)}`), codeOf(error))));

@@ -82,8 +82,8 @@ async function withNamespace(
 function echoing(child: ChildProcessWithoutNullStreams): Promise<number> {
   return new Promise((resolve, reject) => {
     let output = '';
-    child.stderr.on('data', (part: Buffer) => {
-      if (output.length < 1_000) output += part.toString();
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      if (output.length < 1_000) output += text;
     });
     child.stdin.on('error', () => {});
     child.stdin.write('\n');

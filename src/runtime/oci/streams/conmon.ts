@@ -144,8 +144,8 @@ export async function execMonitored(options: MonitoredExecOptions): Promise<Moni
     const standard = terminal ? undefined : output.ends;
     const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed', standard).begin();
     let text = '';
-    sync.on('data', (part: Buffer) => {
-      text += part.toString('utf8');
+    sync.on('data', (part: string) => {
+      text += part;
     });
     const exitCode = new Promise<number>((resolve) => {
       sync.on('close', () => resolve(reportedNumber(text) ?? 137));
@@ -209,13 +209,13 @@ function launchMonitor(
     env: { ...childEnvironment, _OCI_SYNCPIPE: '3', _OCI_STARTPIPE: '4' },
     stdio: [standard[0] ?? 'ignore', standard[1] ?? 'ignore', standard[2] ?? 'pipe', 'pipe', 'pipe'],
   });
-  const sync = child.stdio[3] as Readable;
+  const sync = (child.stdio[3] as Readable).setEncoding('utf8');
   const start = child.stdio[4] as Writable;
   start.on('error', () => {});
   let begun = false;
   let complaint = '';
-  child.stderr?.on('data', (part: Buffer) => {
-    if (complaint.length < 4096) complaint += part.toString('utf8');
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    if (complaint.length < 4096) complaint += text;
   });
   const failed = new Promise<never>((_, reject) => {
     child.on('error', (error) => reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error })));
@@ -271,12 +271,12 @@ function reportOf(sync: Readable, code: 'create-failed' | 'start-failed'): Promi
       sync.off('data', collect).off('end', settle).off('close', settle);
       resolve(text);
     };
-    const collect = (part: Buffer): void => {
-      text += part.toString('utf8');
+    const collect = (part: string): void => {
+      text += part;
       const end = text.indexOf('\n');
       if (end < 0) return;
       settle();
-      if (end + 1 < text.length) sync.unshift(Buffer.from(text.slice(end + 1)));
+      if (end + 1 < text.length) sync.unshift(text.slice(end + 1), 'utf8');
     };
     sync.on('data', collect).on('end', settle).on('close', settle);
   });

@@ -53,10 +53,10 @@ export async function connectInNamespace(
     let output = '';
     const refuse = (why: string): void => reject(new RuntimeError('network', why));
     child.on('error', (error) => refuse(`port forwarding needs nsenter and socat: ${error.message}`));
-    child.stderr.on('data', (part: Buffer) => {
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
       // Messages are read even after the connection is established, so that socat never blocks on writing them.
       if (output.length > 64 * 1024) return;
-      output += part.toString('utf8');
+      output += text;
       if (output.includes('starting data transfer loop')) {
         resolve(byteStream(child.stdout, child.stdin, () => child.kill('SIGKILL')));
       }
