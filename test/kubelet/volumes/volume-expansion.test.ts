@@ -41,7 +41,13 @@ function lab(expand: () => Promise<void>) {
     const spec = { ...present.spec, resources: { requests: { storage } } };
     api.put(resources.persistentVolumeClaims, { ...present, spec });
   };
-  return { expansion, status, request };
+  const addCondition = (type: string): void => {
+    const present = claim();
+    if (present === undefined) return;
+    const conditions = [...(present.status?.conditions ?? []), { type, status: 'True' }];
+    api.put(resources.persistentVolumeClaims, { ...present, status: { ...present.status, conditions } });
+  };
+  return { expansion, status, request, addCondition };
 }
 
 const state = (status: ReturnType<ReturnType<typeof lab>['status']>) => ({
@@ -69,9 +75,9 @@ test('marks an unsupported expansion infeasible without a retry', async () => {
   });
   await expansion.run();
   await expansion.run();
-  const failed = { allocated: '9Gi', capacity: '4Gi', conditions: ['Resizing', 'NodeResizeError'] };
+  const failed = { allocated: '9Gi', capacity: '4Gi', conditions: ['NodeResizeError', 'Resizing'] };
   assert.deepEqual([calls, state(status())], [1, { step: 'NodeResizeInfeasible', ...failed }]);
-  assert.match(status()?.conditions?.[1]?.message ?? '', /^failed to expand pvc with .*too large/);
+  assert.match(status()?.conditions?.[0]?.message ?? '', /^failed to expand pvc with .*too large/);
 });
 
 test('retries after another final error until the claim requests a different size', async () => {
@@ -93,3 +99,23 @@ test('does not change the claim after an error that is not final', async () => {
   const expected = { step: 'NodeResizeInProgress', allocated: '9Gi', capacity: '4Gi', conditions: ['Resizing'] };
   assert.deepEqual(state(status()), expected);
 });
+
+for (const [outcome, error] of [
+  ['succeeds', undefined],
+  ['fails', new CsiError('Internal', 'broken')],
+] as const) {
+  test(`keeps a condition that another client sets while an expansion ${outcome}`, async () => {
+    const { expansion, status, addCondition } = lab(async () => {
+      addCondition('ModifyVolumeError');
+      if (error !== undefined) throw error;
+    });
+    await expansion.run();
+    const expected = error === undefined ? [] : ['NodeResizeError', 'Resizing'];
+    assert.deepEqual(
+      status()
+        ?.conditions?.map(({ type }) => type)
+        .sort(),
+      ['ModifyVolumeError', ...expected],
+    );
+  });
+}

@@ -41,18 +41,26 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
     watched.close();
     watched.close = watchPaths(watchDirectory, [...Object.keys(state.entries), FORCE], watched.listener);
   };
+  const read = async (): Promise<void> => {
+    const found = await readState(disk);
+    known = found !== undefined;
+    state = found ?? EMPTY;
+    rearm();
+  };
+  /** Completes or undoes a change whose undo failed, before another change overwrites its journal. */
+  const settle = async (): Promise<void> => {
+    if ((await transactions.replay()) !== 'nothing') await read();
+  };
   return {
     async open() {
       await ensureDirectory(disk, STATE_DIRECTORY, PRIVATE_DIRECTORY);
       await ensureDirectory(disk, ORIGINALS, PRIVATE_DIRECTORY);
       await transactions.replay();
-      const read = await readState(disk);
-      known = read !== undefined;
-      state = read ?? EMPTY;
-      rearm();
+      await read();
       return known ? state.note : undefined;
     },
     async apply(tree, note) {
+      await settle();
       const accounts = await readAccounts(disk);
       const hasState = (await disk.stat(STATE)) !== undefined;
       const plan = planFiles(state, await readFileFacts(disk, state, tree, accounts, hasState), note);
@@ -62,6 +70,7 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
       rearm();
     },
     async note(note) {
+      await settle();
       const next: State = { ...state, note };
       await transactions.replace(STATE, jsonBytes(next));
       state = next;

@@ -8,7 +8,7 @@
 
 import { dirname } from 'node:path';
 import { type Decoded, decodeJson, list, object, oneOf, optional, text as string } from '../../../base/decode.ts';
-import { CodedError, messageOf } from '../../../base/errors.ts';
+import { CodedError, ignore, messageOf } from '../../../base/errors.ts';
 import { type Batch, PRIVATE } from '../core/host-files/port.ts';
 import { codeOf, type Disk } from './disk.ts';
 
@@ -38,11 +38,14 @@ export type Replayed = 'nothing' | 'finished' | 'undone';
 
 export interface Transactions {
   /**
-   * Completes or undoes a transaction that a power failure has interrupted. Must be called before `run`. Throws
-   * CodedErrors.
+   * Completes or undoes a transaction that a power failure or an error has interrupted. Must be called before `run`,
+   * which overwrites the journal. Throws if the transaction could be neither completed nor undone.
    */
   replay(): Promise<Replayed>;
-  /** Executes a transaction. Throws CodedErrors that name the file; the changes are then undone. */
+  /**
+   * Executes a transaction. Throws CodedErrors that name the file; the changes are then undone. If the undo fails, the
+   * next replay repeats it.
+   */
   run(batch: Batch): Promise<void>;
   /** Replaces a private file in the directory of the journal. */
   replace(path: string, bytes: Uint8Array): Promise<void>;
@@ -66,14 +69,15 @@ class JournaledTransactions implements Transactions {
   async replay(): Promise<Replayed> {
     const journal = await this.#readJournal();
     if (journal === undefined) return 'nothing';
-    if (journal.phase === 'commit') {
-      return this.#finishOrUndo(journal).then(
-        () => 'finished',
-        () => 'undone',
-      );
+    if (journal.phase !== 'commit') {
+      await this.#undo(journal);
+      return 'undone';
     }
-    await this.#undo(journal);
-    return 'undone';
+    // The old entries are removed only after all changes are on disk. If one is missing, an undo would be incomplete.
+    const isCommitted = await this.#lacksOld(journal);
+    if (!isCommitted && (await this.#commitOrUndo(journal)) !== undefined) return 'undone';
+    await this.#clean(journal);
+    return 'finished';
   }
 
   async run(batch: Batch): Promise<void> {
@@ -96,7 +100,9 @@ class JournaledTransactions implements Transactions {
       await this.#undo(journal);
       throw error;
     }
-    await this.#finishOrUndo({ ...journal, phase: 'commit' });
+    const failure = await this.#commitOrUndo({ ...journal, phase: 'commit' });
+    if (failure !== undefined) throw failure.error;
+    await this.#clean(journal).catch(ignore('the changes are on disk, and the next replay removes the old entries'));
   }
 
   async #stage({ replacements, directories }: Batch, journal: Journal): Promise<void> {
@@ -122,19 +128,30 @@ class JournaledTransactions implements Transactions {
     await this.#syncParents(journal.changes);
   }
 
-  async #finishOrUndo(journal: Journal): Promise<void> {
+  /** Returns the error if the changes failed and were undone. Throws if the undo failed as well. */
+  async #commitOrUndo(journal: Journal): Promise<{ readonly error: unknown } | undefined> {
     try {
       await this.#commit(journal);
+      return undefined;
     } catch (error) {
       const undone: Journal = { ...journal, phase: 'undo' };
       await this.#writeJournal(undone);
       await this.#undo(undone);
-      throw error;
+      return { error };
     }
-    for (const { old } of journal.changes) if (old !== undefined) await this.#disk.remove(old);
-    for (const path of journal.leftFiles) await this.#disk.remove(path);
-    for (const path of journal.leftDirectories) await this.#removeLeftDirectory(path);
-    await this.#syncParents(journal.changes);
+  }
+
+  async #lacksOld({ changes }: Journal): Promise<boolean> {
+    for (const { old } of changes) if (old !== undefined && (await this.#disk.stat(old)) === undefined) return true;
+    return false;
+  }
+
+  /** Removes what is no longer needed after a commit, and ends the transaction. */
+  async #clean({ changes, leftFiles, leftDirectories }: Journal): Promise<void> {
+    for (const { old } of changes) if (old !== undefined) await this.#disk.remove(old);
+    for (const path of leftFiles) await this.#disk.remove(path);
+    for (const path of leftDirectories) await this.#removeLeftDirectory(path);
+    await this.#syncParents(changes);
     await this.#endJournal();
   }
 

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim } from '../../../../src/api/generated/core/v1.ts';
+import type { JsonObject } from '../../../../src/api/meta/object.ts';
+import { resources } from '../../../../src/api/resources.ts';
+import { schemaOf } from '../../../../src/api/schema/index.ts';
 import { awaitsNodeExpansion, expandedStatus } from '../../../../src/api/volumes/expansion.ts';
+import { strategicMergePatch } from '../../../../src/apiserver/core/patch/index.ts';
 import { planExpansion } from '../../../../src/controllers/storage/persistent-volume-expander/plan.ts';
 
 const claim = (status: object = {}): PersistentVolumeClaim =>
@@ -30,7 +34,10 @@ test('expands a local volume: updates the claim, then the volume, then waits for
   const waiting = claim({ ...first.status, ...third.status });
   assert.deepEqual(planExpansion(waiting, second.volume, 0), { kind: 'keep' });
   assert.equal(awaitsNodeExpansion(waiting), true);
-  const done = claim(expandedStatus(waiting, '2Gi'));
+  const schema = schemaOf(resources.persistentVolumeClaims);
+  assert.ok(schema !== undefined);
+  const patch = { status: expandedStatus(waiting, '2Gi') } as JsonObject;
+  const done = strategicMergePatch(waiting as unknown as JsonObject, patch, schema) as unknown as PersistentVolumeClaim;
   assert.deepEqual(planExpansion(done, second.volume, 0), { kind: 'keep' });
   assert.equal(awaitsNodeExpansion(done), false);
 });
