@@ -35,8 +35,8 @@ suite('checks of the host in a child process', () => {
     await assert.rejects(doctorOf('console.error("no root"); process.exitCode = 2').report(running), /no root/);
     // Two writes divide a character.
     const divided = `const bytes = Buffer.from('нет корня');
-      process.stderr.write(bytes.subarray(0, 7));
-      setTimeout(() => process.stderr.write(bytes.subarray(7)), 100);
+      process.stderr.write(bytes.subarray(0, 8));
+      setTimeout(() => process.stderr.write(bytes.subarray(8)), 100);
       process.exitCode = 2`;
     await assert.rejects(doctorOf(divided).report(running), { message: 'нет корня' });
     await assert.rejects(doctorOf('console.log("text")').report(running), /not JSON/);
