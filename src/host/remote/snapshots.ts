@@ -82,10 +82,15 @@ export class RemoteSnapshots {
       const listed = (await this.#list()).find((each) => each.name === name);
       if (listed === undefined) throw missing(name);
       const file = await open(join(this.#places.directory, listed.name), constants.O_RDONLY | constants.O_NOFOLLOW);
-      const { size } = await file.stat();
-      // The stream ends at the announced size, even if the file grows.
-      const content = file.createReadStream({ end: Math.max(0, size - 1), highWaterMark: READ_BYTES });
-      return { name: listed.name, bytes: size, content, close };
+      try {
+        const { size } = await file.stat();
+        // The stream ends at the announced size, even if the file grows.
+        const content = file.createReadStream({ end: Math.max(0, size - 1), highWaterMark: READ_BYTES });
+        return { name: listed.name, bytes: size, content, close };
+      } catch (error) {
+        await file.close();
+        throw error;
+      }
     } catch (error) {
       close();
       if (error instanceof CodedError) throw error;

@@ -91,10 +91,14 @@ async function openDirectory(parent: string, rig: string): Promise<FileHandle | 
     if (code === 'ENOENT' || code === 'ELOOP' || code === 'ENOTDIR') return undefined;
     throw error;
   }
-  const { mode, uid } = await directory.stat();
-  if ((mode & 0o077) === 0 && uid === process.geteuid?.()) return directory;
-  await directory.close();
-  throw new CodedError('failed', `the directory of rig "${rig}" is not private; set its mode to 0700`);
+  try {
+    const { mode, uid } = await directory.stat();
+    if ((mode & 0o077) === 0 && uid === process.geteuid?.()) return directory;
+    throw new CodedError('failed', `the directory of rig "${rig}" is not private; set its mode to 0700`);
+  } catch (error) {
+    await directory.close();
+    throw error;
+  }
 }
 
 function startOf(name: string): string | undefined {

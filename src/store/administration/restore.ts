@@ -108,8 +108,7 @@ async function intoNew<T>(dataDirectory: string, fill: (directory: string) => Pr
     const result = await fill(partial);
     for (const name of await readdir(partial)) {
       const handle = await open(join(partial, name), 'r');
-      await handle.sync();
-      await handle.close();
+      await handle.sync().finally(() => handle.close());
     }
     await flushDirectory(partial);
     await rename(partial, wanted);

@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, test } from 'node:test';
 import { CodedError } from '../../../src/base/errors.ts';
 import { RemoteSnapshots } from '../../../src/host/remote/snapshots.ts';
+import { openAfterFailingStat } from '../../support/failing-stat.ts';
 
 const NAME = 'etcd-42-20260102T030405Z.db';
 let directory: string;
@@ -64,6 +65,14 @@ test('reads listed names only, and none outside of the directory', async () => {
   assert.equal(opened.bytes, 7);
   assert.equal((await buffer(opened.content)).toString(), 'content');
   opened.close();
+});
+
+test('closes a snapshot that cannot be inspected, and serves the next download', async () => {
+  const refused = () => assert.rejects(snapshots.open(NAME), failsWith('not-found'));
+  assert.equal(await openAfterFailingStat(join(directory, NAME), refused), 0);
+  const next = await snapshots.open(NAME);
+  next.content.destroy();
+  next.close();
 });
 
 test('serves one download of a snapshot at a time, and the next after its end', async () => {

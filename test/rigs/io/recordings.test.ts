@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, test } from 'node:test';
 import { createRigHost } from '../../../src/rigs/io/host.ts';
 import type { RigHost } from '../../../src/rigs/rig-host-port.ts';
+import { openAfterFailingStat } from '../../support/failing-stat.ts';
 
 const FIRST = '2026-01-01T000000-000Z.log';
 const PART = '2026-01-01T000000-000Z-0001.log';
@@ -50,6 +51,11 @@ test('lists recordings with their state, newest first, and sends the part that i
   );
   const empty = await host.openRecording('bench', PART);
   assert.deepEqual([empty.bytes, await text(empty.content)], [0, '']);
+});
+
+test('closes the directory of a rig that cannot be inspected', async () => {
+  const refused = () => assert.rejects(host.recordings('bench'), /EIO/);
+  assert.equal(await openAfterFailingStat(join(directory, 'rigs/bench'), refused), 0);
 });
 
 test('reads nothing outside the directory of the rig', async () => {

@@ -13,9 +13,13 @@ export const logFiles: LogFiles = {
 async function openLog(path: string): Promise<OpenLog> {
   // Without O_NONBLOCK, opening a pipe without a writer would block a thread of the pool forever.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  if ((await file.stat()).isFile()) return logOf(file);
-  await file.close();
-  throw new Error(`${path}: is not a regular file`);
+  try {
+    if ((await file.stat()).isFile()) return logOf(file);
+    throw new Error(`${path}: is not a regular file`);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
 function logOf(file: FileHandle): OpenLog {

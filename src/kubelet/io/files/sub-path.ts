@@ -69,11 +69,12 @@ async function resolveBelow(base: string, subPath: string): Promise<string[]> {
 async function openBelow(directory: FileHandle, name: string, subPath: string, mode: number): Promise<FileHandle> {
   const path = join(`/proc/self/fd/${directory.fd}`, name);
   let handle: FileHandle;
+  let made = false;
   try {
     handle = await open(path, NO_FOLLOW);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-    const made = await mkdir(path, { mode: 0o750 }).then(
+    made = await mkdir(path, { mode: 0o750 }).then(
       () => true,
       (failure: unknown) => {
         if (!(failure instanceof Error && 'code' in failure && failure.code === 'EEXIST')) throw failure;
@@ -81,14 +82,17 @@ async function openBelow(directory: FileHandle, name: string, subPath: string, m
       },
     );
     handle = await open(path, NO_FOLLOW);
+  }
+  try {
     if (made) await setMode(handle, mode);
-  }
-  // O_PATH opens a link itself instead of rejecting it.
-  if ((await handle.stat()).isSymbolicLink()) {
+    // O_PATH opens a link itself instead of rejecting it.
+    if ((await handle.stat()).isSymbolicLink())
+      throw new Error(`subPath ${JSON.stringify(subPath)}: ${name} is a symbolic link`);
+    return handle;
+  } catch (error) {
     await handle.close();
-    throw new Error(`subPath ${JSON.stringify(subPath)}: ${name} is a symbolic link`);
+    throw error;
   }
-  return handle;
 }
 
 /** Uses the opened directory, because its path may lead elsewhere meanwhile. */

@@ -29,7 +29,8 @@ export function hostLogs(directory: string, journalctl = 'journalctl'): HostLogs
       if (handle === undefined) return undefined;
       // A link may have replaced the file since the path was resolved.
       const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined);
-      if (opened === place && (await handle.stat()).isFile()) return createReadStream('', { fd: handle });
+      const found = await handle.stat().catch(() => undefined);
+      if (opened === place && found?.isFile() === true) return createReadStream('', { fd: handle });
       await handle.close();
       return undefined;
     },

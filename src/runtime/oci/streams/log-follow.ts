@@ -20,7 +20,6 @@ export interface LogFollower {
 /** Opens the log at its end; later output of the container is returned. */
 export async function followLog(path: string, watch: WatchPath): Promise<LogFollower> {
   let file: FileHandle = await open(path, 'r');
-  let position = (await file.stat()).size;
   let changed = true;
   let finishing = false;
   let closed = false;
@@ -31,9 +30,17 @@ export async function followLog(path: string, watch: WatchPath): Promise<LogFoll
     wake = undefined;
   };
   const name = basename(path);
-  const watcher = watch(dirname(path), (changedName) => {
-    if (changedName === name) notify();
-  });
+  let position: number;
+  let watcher: ReturnType<WatchPath>;
+  try {
+    position = (await file.stat()).size;
+    watcher = watch(dirname(path), (changedName) => {
+      if (changedName === name) notify();
+    });
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 
   const parse = createLogParser();
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { logFiles } from '../../../../src/kubelet/io/files/log-files.ts';
+import { openAfterFailingStat } from '../../../support/failing-stat.ts';
 
 test('rejects a log that is a pipe or a directory immediately', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-log-'));
@@ -22,8 +23,10 @@ test('rejects a log that is a pipe or a directory immediately', async () => {
   assert.equal(outcome, `${pipe}: is not a regular file`);
   await assert.rejects(logFiles.open(directory), /not a regular file/);
   await assert.rejects(logFiles.open(join(directory, 'none')), { code: 'ENOENT' });
-  await writeFile(join(directory, 'log'), 'text');
-  const log = await logFiles.open(join(directory, 'log'));
+  const path = join(directory, 'log');
+  await writeFile(path, 'text');
+  assert.equal(await openAfterFailingStat(path, () => assert.rejects(logFiles.open(path), /EIO/)), 0);
+  const log = await logFiles.open(path);
   assert.equal(await log.size(), 4);
   await log.close();
   await rm(directory, { recursive: true });

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hostLogs, journalArguments } from '../../../../src/kubelet/io/host-facts/index.ts';
+import { openAfterFailingStat } from '../../../support/failing-stat.ts';
 
 let directory: string;
 before(async () => {
@@ -30,6 +31,12 @@ test('serves files and directories below the log directory, and no links out of 
   }
   for (const path of ['out', '../secret', 'pods', 'none']) assert.equal(await logs.open(path), undefined, path);
   assert.equal(await logs.names('..'), undefined);
+});
+
+test('closes a file that cannot be inspected', async () => {
+  const logs = hostLogs(join(directory, 'log'));
+  const refused = async () => assert.equal(await logs.open('messages'), undefined);
+  assert.equal(await openAfterFailingStat(join(directory, 'log/messages'), refused), 0);
 });
 
 test('rejects a socket and a pipe without a writer, and does not block threads', async () => {
