@@ -75,8 +75,8 @@ function loneStar(values: readonly string[], path: string, noun: string): FieldE
 }
 
 /**
- * As upstream, a wildcard only conflicts with entries after it, and of entries for whole resources only the last one
- * counts.
+ * Validates the resources of a rule. As upstream, a wildcard conflicts only with entries after it. Of the entries for
+ * whole resources, only the last one is checked.
  */
 function validateResources(resources: readonly string[], path: string): FieldError[] {
   if (resources.length === 0) return [fieldError.required(path)];

@@ -24,7 +24,9 @@ const MAX_TIMEOUT_SECONDS = 30;
 const HTTPS_PORT = 443;
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
-/** Accepted in v1beta1, and on update if the stored object has them. Such webhooks fail dry runs. */
+/**
+ * Side effects that are accepted in v1beta1, and on update if the stored object has them. Such webhooks fail dry runs.
+ */
 const OLDER_SIDE_EFFECTS = [...SIDE_EFFECTS, 'Some', 'Unknown'];
 
 /** Type for both kinds. Validating webhooks lack reinvocationPolicy. */

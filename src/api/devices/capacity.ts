@@ -10,14 +10,14 @@ const MAX_VALUES = 10;
 const NANO = 1_000_000_000n;
 const ZERO: Quantity = { nanos: 0n, format: 'DecimalSI' };
 
-/** Invalid quantities are rejected before this is called. */
+/** Parses a quantity. Validation has rejected invalid quantities before. */
 const amount = (given: Amount | undefined): Quantity | undefined =>
   given === undefined ? undefined : (tryParseQuantity(given) ?? ZERO);
 
-/** Whole units, rounded up, as upstream before 1.37. */
+/** Number of whole units, rounded up, as upstream before 1.37. */
 const units = ({ nanos }: Quantity): bigint => nanos / NANO + (nanos % NANO > 0n ? 1n : 0n);
 
-/** `shared`: the device allows multiple allocations. */
+/** Validates the request policy of a capacity. `shared`: the device allows multiple allocations. */
 export function validateCapacity({ value, requestPolicy }: DeviceCapacity, at: string, shared: boolean): FieldError[] {
   if (requestPolicy === undefined) return [];
   const where = `${at}.requestPolicy`;
@@ -54,7 +54,7 @@ function validateValues(usual: Quantity, most: Quantity, given: readonly Amount[
   }
   if (values.length > MAX_VALUES) errors.push(fieldError.tooMany(at, values.length, MAX_VALUES));
   else errors.push(...validateOptions(values, most, at));
-  // If there are too many values, the default is not looked up among them.
+  // A list that is too long is not searched, so the default is reported as invalid.
   if (values.length > MAX_VALUES || !values.some((value) => compareQuantity(value, usual) === 0)) {
     const rule = 'default value is not valid according to the requestPolicy';
     errors.push(fieldError.invalid(at, formatQuantity(usual), rule));

@@ -131,7 +131,8 @@ function validateExact(request: ExactRequest, at: string): FieldError[] {
 function validateConstraint({ matchAttribute, distinctAttribute }: DeviceConstraint, at: string): FieldError[] {
   if (matchAttribute !== undefined) return validateQualifiedName(matchAttribute, `${at}.matchAttribute`, true);
   if (distinctAttribute !== undefined) return validateQualifiedName(distinctAttribute, `${at}.distinctAttribute`, true);
-  // Upstream's wording. If both fields are set, the first one counts.
+  // The wording is upstream's, although the error is only reported if no field is set. If both are set, the first is
+  // used.
   const words = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set';
   return [fieldError.required(at, words)];
 }

@@ -8,10 +8,12 @@ import type { DeviceClass } from './types.ts';
 
 /** Prefix of the implicit extended resource that every class provides; the class name follows. */
 export const DEVICE_CLASS_PREFIX = 'deviceclass.resource.kubernetes.io/';
-/** `true` on claims that the scheduler created for extended resources of a pod. */
+/** Annotation with the value `true` on claims that the scheduler created for extended resources of a pod. */
 export const EXTENDED_CLAIM_ANNOTATION = 'resource.kubernetes.io/extended-resource-claim';
 
-/** Undefined if no resource of the pod is backed by devices. */
+/**
+ * Reference to the claim for the pod's extended resources. Undefined if no resource of the pod is backed by devices.
+ */
 export const extendedClaimStatus = ({ status }: Pod): PodExtendedResourceClaimStatus | undefined =>
   status?.extendedResourceClaimStatus;
 
@@ -23,7 +25,9 @@ export const isBackedByDevices = (pod: Pod, resource: string): boolean =>
 export const mayBeDevices = (resource: string): boolean =>
   resource.startsWith(DEVICE_CLASS_PREFIX) || isExtended(resource);
 
-/** Device classes by extended resource. If several classes provide it, the newest wins, then the first by name. */
+/**
+ * Device classes by extended resource. Of several classes for one resource, the newest is used, then the first by name.
+ */
 export function classesByResource(classes: readonly DeviceClass[]): ReadonlyMap<string, DeviceClass> {
   const found = new Map<string, DeviceClass>();
   const createdAt = ({ metadata }: DeviceClass): string => metadata?.creationTimestamp ?? '';

@@ -27,8 +27,8 @@ const C_RULE =
   "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
 /**
- * Validates each item with `rule`, the number of items, and uniqueness by `key`. Errors of duplicates follow the errors
- * of items.
+ * Validates the number of items, each item with `rule`, and the uniqueness of their keys. Errors about duplicates come
+ * after the errors of the items.
  */
 export function validateItems<T>(
   items: readonly T[] | undefined,
@@ -111,7 +111,7 @@ function uuidError(text: string): string | undefined {
   return (length === 32 ? /^[0-9a-f]{32}$/i : HYPHENATED).test(plain) ? undefined : invalid('invalid UUID format');
 }
 
-/** Checks the form only. Compilation of the expressions is checked in the API server, which has the CEL compiler. */
+/** Validates the form of selectors. The API server, which has the CEL compiler, validates the expressions. */
 export const validateSelectors = (selectors: readonly DeviceSelector[] | undefined, at: string): FieldError[] =>
   validateItems(selectors, MAX_LIST, at, ({ cel }, where) => {
     if (cel === undefined) return [fieldError.required(`${where}.cel`)];
@@ -184,7 +184,7 @@ export const validateDeviceTaints = (taints: readonly DeviceTaint[] | undefined,
     ...validateOneOf(taint.effect, EFFECTS, `${where}.effect`),
   ]);
 
-/** The number of tolerations is not limited. */
+/** Validates device tolerations. Their number is not limited. */
 export const validateDeviceTolerations = (given: readonly DeviceToleration[] | undefined, at: string): FieldError[] =>
   (given ?? []).flatMap(({ key, operator, value, effect }, index) => {
     const where = `${at}[${index}]`;

@@ -24,7 +24,7 @@ const MAX_CONSUMPTIONS = 2;
 const MAX_VALUE = 64;
 const VALUES = ['bool', 'int', 'string', 'version'];
 const LISTS = ['bools', 'ints', 'strings', 'versions'];
-/** Longer names are truncated in error paths. */
+/** Maximum length of a name in error paths. Longer names are truncated. */
 const MAX_SHOWN = 63 + 1 + 32;
 /** Pattern from semver.org. */
 const SEMVER =
@@ -58,7 +58,7 @@ export function sliceWarnings({ spec }: ResourceSlice): string[] {
   return [`spec.driver: driver names should be lowercase; ${JSON.stringify(driver)} contains uppercase characters`];
 }
 
-/** `old`: unchanged capacities and taints are not validated again. */
+/** Validates a slice. `old`: the stored slice, whose unchanged capacities and taints are not validated again. */
 export function validateSlice(slice: ResourceSlice, old?: ResourceSlice): FieldError[] {
   const spec: Spec = slice.spec ?? {};
   const { pool = {}, devices, sharedCounters } = spec;
@@ -82,7 +82,7 @@ export function validateSlice(slice: ResourceSlice, old?: ResourceSlice): FieldE
   );
   const most = advanced === true ? MAX_DEVICES_ADVANCED : MAX_DEVICES;
   const named = ({ name }: { name?: string }) => name ?? '';
-  // Reversed, so that the first device of a name wins. Duplicates are reported elsewhere.
+  // The list is reversed, so that of devices with the same name the first is used. Another check reports duplicates.
   const before = new Map([...(old?.spec?.devices ?? [])].reverse().map((device) => [named(device), device]));
   errors.push(
     ...validateItems(
@@ -225,7 +225,7 @@ function validateCounters(counters: Readonly<Record<string, unknown>> = {}, at: 
   return names.flatMap((name) => validateLabelName(name, `${at}.counters`));
 }
 
-/** Lists are dropped before unless the stored object has them. */
+/** Validates an attribute. `dropUnsupported` has dropped lists unless the stored object has them. */
 function validateAttribute(attribute: Readonly<Record<string, unknown>>, at: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const field of ['string', 'version'] as const) {

@@ -245,14 +245,14 @@ export function subresourcesOf({ kind, group, version }: Served): Subresource[] 
   return found;
 }
 
-/** The storageVersionHash, by which clients detect a change of the storage version. */
+/** The storageVersionHash of a kind, by which clients detect a change of the storage version. */
 function storedIn(kind: KindDefinition, hash: DiscoveryOptions['storageHash']): { storageVersionHash?: string } {
   const version = kind.custom === undefined ? kind.version : kind.custom.storageVersion;
   if (hash === undefined || version === undefined || !kind.verbs.includes('watch')) return {};
   return { storageVersionHash: hash(`${kind.group}/${version}/${kind.kind}`) };
 }
 
-/** Short names, except for removed groups: kubectl would warn about an ambiguous name. */
+/** Short names of a kind. Removed groups have none, because kubectl would warn about an ambiguous name. */
 function shortNamesOf({ kind, group, version }: Served): { shortNames?: string[] } {
   const alias = kind.aliases?.find((each) => each.group === group && each.version === version);
   if (kind.shortNames === undefined || (group !== kind.group && alias?.deprecated !== undefined)) return {};

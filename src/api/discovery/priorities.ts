@@ -4,9 +4,9 @@
  */
 
 export interface Priority {
-  /** 1 to 20000. Groups with higher values come first. */
+  /** Priority of the group, 1 to 20000. Groups with higher values come first. */
   readonly group: number;
-  /** 1 to 1000. Equal values are ordered by version name. */
+  /** Priority of the version in its group, 1 to 1000. Versions with equal values are ordered by name. */
   readonly version: number;
 }
 
@@ -37,7 +37,10 @@ const GROUPS: Readonly<Record<string, number>> = {
   'flowcontrol.apiserver.k8s.io': 16_100,
 };
 const OTHER_GROUP = 15_000;
-/** Priorities of OpenShift's groups. config.openshift.io comes last, so that `projects` does not resolve to it. */
+/**
+ * Priorities of OpenShift's groups. config.openshift.io comes last, so that `projects` means the projects of
+ * project.openshift.io.
+ */
 const OPENSHIFT_GROUP = 9_900;
 const OPENSHIFT_CONFIG = { name: 'config.openshift.io', priority: 9_800 };
 

@@ -128,7 +128,7 @@ export const suggestedSchemas: readonly FlowSchema[] = [
     subjects: [...users(CONTROLLER_MANAGER, SCHEDULER), ...systemAccounts('*')],
     resourceRules: [resources(ELECTION_VERBS, LEASES, ['leases'])],
   }),
-  // Must precede the next schema, which would classify these writes as leader election.
+  // This schema must precede the next one, which would classify the same writes as leader election.
   schema('endpoint-controller', 'workload-high', 150, 'ByUser', {
     subjects: [
       ...users(CONTROLLER_MANAGER),

@@ -16,7 +16,9 @@ export function findCondition<T extends { readonly type: string }>(
   return conditions?.find((each) => each.type === type);
 }
 
-/** Transition time of a condition that now has `status`: that of `before` unless the status changes. */
+/**
+ * Transition time of a condition whose status is now `status`: the time of `before`, or `now` if the status changes.
+ */
 export function transitionTime(
   before: Pick<ConditionState, 'status' | 'lastTransitionTime'> | undefined,
   status: string,
@@ -25,7 +27,7 @@ export function transitionTime(
   return before?.status === status ? (before.lastTransitionTime ?? now) : now;
 }
 
-/** Sets a condition at the place of the one of its type, or at the end. `now` is RFC 3339. */
+/** Sets a condition. It replaces the condition of the same type, or is appended. `now` is in RFC 3339 format. */
 export function withCondition<T extends ConditionState, C extends ConditionState>(
   conditions: readonly T[] | undefined,
   condition: C,

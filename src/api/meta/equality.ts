@@ -37,7 +37,7 @@ type Fields = Record<string, unknown>;
 
 function sameFields(left: Fields, right: Fields, ignored: readonly string[]): boolean {
   const [own, others] = [Object.keys(left), Object.keys(right)];
-  // An object without fields only equals another one without fields; it differs from one whose fields are all empty.
+  // An object without fields equals only an object without fields, not one whose fields are all empty.
   if (ignored === NOTHING && (own.length === 0 || others.length === 0)) return own.length === others.length;
   for (const key of own) {
     if (ignored.includes(key)) continue;

@@ -30,14 +30,14 @@ const MAX_FAILURES = 128;
 /** Validation is aborted after this many errors, because a document of 3 MB can have millions. */
 const MAX_FOUND = 20_000;
 
-/** Errors of the current validation. Validation is synchronous. */
+/** Errors of the current validation. A global variable is sufficient, because validation is synchronous. */
 let found: { count: number; readonly first: FieldError[] } | undefined;
 
 class GivenUp extends Error {}
 
 /**
- * Runs a validation and returns its errors, or the first ones if it was aborted. `tries`: the validation tries
- * alternatives, whose errors do not count and which has a limit of its own.
+ * Runs a validation and returns its errors, or the first ones if it was aborted. `tries`: the validation checks a value
+ * against alternatives. Errors of alternatives are not counted, because the validation has a limit of its own.
  */
 export function failuresOf(validate: () => FieldError[], tries = false): FieldError[] {
   if (tries) return validate();
@@ -61,13 +61,15 @@ function noted(error: FieldError): FieldError {
   return error;
 }
 
-/** An absent list, shown as `null`. An absent value is shown as `"null"`. */
+/** Marks an absent list, which an error shows as `null`. An absent value is shown as `"null"`. */
 export const NULL: unique symbol = Symbol('null');
 
-/** A value that is omitted from the message, including its separator. */
+/** Marks a value that the message omits together with its separator. */
 export const OMITTED: unique symbol = Symbol('omitted');
 
-/** Texts of objects in the errors of one response, because thousands of errors can quote the same list. */
+/**
+ * JSON texts of objects in the errors of one response. They are cached, because thousands of errors can quote one list.
+ */
 let quoted: Map<object, string> | undefined;
 
 function quote(value: unknown): string {
@@ -81,7 +83,7 @@ function quote(value: unknown): string {
   return shown;
 }
 
-/** At least the first `length` characters of the JSON text, without the work for the rest of a large value. */
+/** Returns at least the first `length` characters of the JSON text, without serializing the rest of a large value. */
 function startOfJson(value: unknown, length: number): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, length));
   if (typeof value !== 'object' || value === null || 'toJSON' in value) return JSON.stringify(value) ?? 'null';
@@ -105,7 +107,7 @@ function supportedText(supported: readonly string[]): string {
   return supported.map((each) => JSON.stringify(each)).join(', ');
 }
 
-/** The text is composed when it is read, because a validation can find thousands of errors and a response shows few. */
+/** Creates an error that composes its text when it is read. A validation can find thousands; a response shows few. */
 function failure(type: FieldErrorType, field: string, message: () => string): FieldError {
   return noted({
     type,

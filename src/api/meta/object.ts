@@ -30,7 +30,7 @@ export interface ResourceType<T extends KubeObject = KubeObject> extends GroupVe
   /** Lower-case plural in URL paths, for example `pods`. */
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Carries T for type inference; never set. */
+  /** Carries T for type inference. The property is never set. */
   readonly _type?: T;
 }
 
@@ -53,8 +53,8 @@ export function apiVersionOf(gvk: { readonly group: string; readonly version: st
 }
 
 /**
- * The generation of `object` plus one. Clients can send any 64-bit generation; unsafe integers are BigInts
- * (base/json/json.ts).
+ * Returns the generation of `object` plus one. Clients can send any 64-bit generation; numbers outside the safe range
+ * are BigInts (base/json/json.ts).
  */
 export function nextGeneration(object: KubeObject): number {
   return integerOf(BigInt.asIntN(64, BigInt(object.metadata?.generation ?? 0) + 1n)) as number;

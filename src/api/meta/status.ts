@@ -46,7 +46,7 @@ const HTTP_CODE = {
   ServiceUnavailable: 503,
   Timeout: 504,
   ServerTimeout: 500,
-  /** Errors for which upstream has no reason. The response then has none. */
+  /** Code for errors for which upstream has no reason. The response then contains no reason. */
   Unknown: 500,
 } as const;
 

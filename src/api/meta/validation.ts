@@ -201,7 +201,6 @@ const STANDARD_FINALIZERS = new Set([
   'baremetalhost.metal3.io',
 ]);
 
-/** As upstream, finalizers of custom resources may have any name. */
 /**
  * Warnings about finalizers without a domain that a write adds to a custom resource. Source:
  * k8s.io/apiextensions-apiserver's validateKubeFinalizerName.
@@ -251,7 +250,10 @@ export function validateImmutable(value: unknown, old: unknown, path: string): F
   return semanticEqual(value, old) ? [] : [fieldError.invalid(path, value, IMMUTABLE_MESSAGE)];
 }
 
-/** Whether the text is present and not empty. Go's types do not distinguish the two, so validation must not either. */
+/**
+ * Whether the text is present and not empty. Go does not distinguish absent from empty texts, so neither does
+ * validation.
+ */
 export function isSet(value: string | undefined | null): value is string {
   return value !== undefined && value !== null && value !== '';
 }

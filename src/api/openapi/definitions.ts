@@ -206,14 +206,16 @@ function renderField(
   return { ...schema, ...extensions };
 }
 
-/** Reference to the named type that upstream has for fields with arbitrary JSON. */
+/** Replaces arbitrary JSON in a field's type by the named type that upstream has for the field. */
 function anyType(typeName: string, field: string, compact: string): string {
   if (typeName.startsWith(`${APIEXTENSIONS}.JSONSchemaProps`)) return compact.replace(/(^|\])any$/, `$1#${ANY_JSON}`);
   if (compact !== 'any') return compact;
   return typeName === `${META}.ManagedFieldsEntry` && field === 'fieldsV1' ? `#${FIELDS_V1}` : `#${RAW_EXTENSION}`;
 }
 
-/** `described`: the reference has siblings, which v3 allows only if the reference is in an allOf. */
+/**
+ * Renders a type where it is used. `described`: the use has other keywords beside a reference; v3 then requires allOf.
+ */
 function renderUse(
   compact: string,
   version: OpenApiVersion,

@@ -23,14 +23,14 @@ export function documentNames(kinds: readonly KindDefinition[]): string[] {
   const groups = new Set(servedGroupVersions(own).map(({ group }) => group));
   groups.delete('');
   return [
-    // Paths that belong to no kind are only in the documents of the built-in kinds.
+    // Paths that belong to no kind are only in the set of documents that includes the built-in kinds.
     ...(own.length === 0 ? [] : ROOTS.keys()),
     ...[...groups].map((group) => `apis/${group}`),
     ...servedGroupVersions(kinds).map(documentOf),
   ];
 }
 
-/** Undefined if the name is not in `documentNames`. */
+/** Operations of one document. Undefined if the name is not in `documentNames`. */
 export function operationsOfDocument(kinds: readonly KindDefinition[], name: string): PathOperations[] | undefined {
   const own = servedGroupVersions(builtinOf(kinds));
   const root = own.length === 0 ? undefined : ROOTS.get(name);

@@ -1,7 +1,7 @@
 /**
- * Merges OpenAPI v2 documents of aggregated API servers into the local document: their paths and the definitions that
- * these need, renamed where they conflict. The documents are not trusted, so only well-formed parts are used. Source:
- * k8s.io/kube-openapi/pkg/aggregator.
+ * Merges OpenAPI v2 documents of aggregated API servers into the local document: their paths, and the definitions to
+ * which the paths refer. Definitions that conflict with local ones are renamed. The documents are not trusted, so only
+ * well-formed parts are used. Source: k8s.io/kube-openapi/pkg/aggregator.
  */
 import type { GroupVersion } from '../discovery/index.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';
@@ -117,7 +117,9 @@ function parametersOf(holder: JsonObject, read: Read): ParameterV2[] {
   });
 }
 
-/** Returns `part` without definitions that equal those in `known`, and with new names for those that differ. */
+/**
+ * Returns `part` without definitions that `known` also contains. Definitions that differ from `known` get new names.
+ */
 export function withUniqueDefinitions(
   part: Pick<OpenApiV2, 'paths' | 'definitions'>,
   known: Definitions,
@@ -148,7 +150,7 @@ export function withUniqueDefinitions(
   };
 }
 
-/** The definition without its kinds, because shared types list the kinds of their server. */
+/** JSON text of a definition without its kinds, because definitions of shared types list the kinds of their server. */
 function factsOf(definition: SchemaObject | undefined): string {
   const { [GVK]: _kinds, ...facts } = (definition ?? {}) as { [field: string]: JsonValue };
   return JSON.stringify(inOrder(facts));

@@ -30,7 +30,7 @@ export interface Operation {
   readonly produces: readonly string[];
   readonly body?: { readonly schema: string; readonly required: boolean };
   readonly responses: readonly Response[];
-  /** Undefined for operations that do not concern a kind. */
+  /** Action and kind of the operation. Undefined if the operation does not concern a kind. */
   readonly about?: { readonly action: Action; readonly gvk: GroupVersionKind };
 }
 
@@ -127,7 +127,9 @@ export function operationsOf(
   return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** Hides the list of a virtual kind with creates, because its response is not a list of the kind's objects. */
+/**
+ * Returns a virtual kind with only the verb create, because a response to its list is not a list of the kind's objects.
+ */
 function describable(kind: KindDefinition): KindDefinition {
   return kind.virtual === true && kind.verbs.includes('create')
     ? { ...kind, verbs: kind.verbs.filter((verb) => verb === 'create') }
@@ -326,7 +328,7 @@ class OperationMaker {
     return operations;
   }
 
-  /** `ending`: suffix of the operation ID. */
+  /** Operations of a subresource. `ending`: suffix of the operation IDs. */
   subresource(sub: Subresource, ending = ''): Operation[] {
     const suffix = `${capital(sub.name)}${ending}`;
     const gvk = { group: sub.group, version: sub.version, kind: sub.kind };
@@ -347,7 +349,7 @@ class OperationMaker {
       : this.#readWrite(what, schema, gvk, sub.verbs, suffix);
   }
 
-  /** Streams are opened with GET and POST; proxied requests use any method. */
+  /** Operations that open a stream, with GET and POST, or that proxy a request, with any method. */
   #connections(sub: Subresource, suffix: string, gvk: GroupVersionKind): Operation[] {
     const methods = sub.verbs.flatMap((verb) => CONNECT_METHODS[verb] ?? []);
     const supported = sub.name === 'proxy' ? methods : methods.filter((each) => each === 'get' || each === 'post');

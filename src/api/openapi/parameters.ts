@@ -39,7 +39,7 @@ export const PATCH_PARAMETERS: readonly Parameter[] = [
   query('force', 'boolean', 'Whether apply takes fields from other owners.'),
 ];
 
-/** List parameters that also select the objects of a deletecollection request. */
+/** List parameters with which a deletecollection request also selects objects. */
 export const CHOICE_PARAMETERS: readonly Parameter[] = [
   query('continue', 'string', 'Where the next page of a list starts; from the previous page.'),
   query('fieldSelector', 'string', 'A selector by fields: narrows the list of returned objects.'),

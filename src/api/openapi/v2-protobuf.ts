@@ -6,7 +6,9 @@ import { Writer } from '../../wire/protobuf/protobuf.ts';
 import type { SchemaObject } from './definitions.ts';
 import type { OpenApiV2, OperationV2, ParameterV2, PathItemV2, SecurityV2 } from './v2.ts';
 
-/** Media types that select this form. The old name is not a valid media type, so responses have the new one. */
+/**
+ * Media types that request the protobuf form. The old name is not a valid media type, so responses have the new one.
+ */
 export const OPENAPI_V2_PROTOBUF_REQUESTS: readonly string[] = [
   'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
   'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
@@ -14,7 +16,7 @@ export const OPENAPI_V2_PROTOBUF_REQUESTS: readonly string[] = [
 /** Content type of the response. */
 export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
-/** `expected`: approximate size in bytes. */
+/** Encodes the document. `expected`: approximate size of the result in bytes. */
 export function encodeOpenapiV2(document: OpenApiV2, expected = 1 << 20): Uint8Array {
   const out = new Writer(expected);
   out.string(1, document.swagger);

@@ -21,7 +21,7 @@ export function amountsOf(list: ResourceList | undefined): Map<string, Quantity>
   return amounts;
 }
 
-/** Sorted by name, so that the document does not depend on the order of computation. */
+/** Amounts in JSON form, sorted by name, so that the document does not depend on the order of computation. */
 export function listOf(amounts: Amounts): Record<string, string> {
   const names = [...amounts.keys()].sort();
   return Object.fromEntries(names.map((name) => [name, formatQuantity(amounts.get(name) ?? quantityOf(0))]));

@@ -32,7 +32,7 @@ export interface QuotaRequest {
 }
 
 export type QuotaVerdict =
-  /** `plain`: upstream's message does not name the object. */
+  /** `plain`: the error must not name the object, as upstream's does not. */
   | { readonly kind: 'refused'; readonly message: string; readonly plain?: boolean }
   /** Amounts to charge, by the index of the quota. Empty if no quota applies. */
   | { readonly kind: 'allowed'; readonly charges: ReadonlyMap<number, Amounts> };
@@ -76,7 +76,7 @@ function matches(quota: ResourceQuota, evaluator: Evaluator, object: KubeObject)
 
 const NO_QUOTA = -1;
 
-/** Added usage for each quota. A quota that did not count the old object is charged for the whole new one. */
+/** Added usage for each quota. If a quota did not count the old object, it is charged for the whole new object. */
 function deltasOf(
   quotas: readonly QuotaState[],
   interesting: readonly number[],

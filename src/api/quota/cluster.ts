@@ -12,7 +12,9 @@ import { addTo, listOf } from './amounts.ts';
 import type { GroupResource } from './evaluators.ts';
 import { calculateUsage } from './totals.ts';
 
-/** Both selectors must match. A quota without selectors applies to no project. */
+/**
+ * Whether the quota applies to the project: both selectors must match. A quota without selectors applies to no project.
+ */
 export function holdsFor({ spec }: ClusterResourceQuota, { metadata }: Namespace): boolean {
   const labels = spec?.selector?.labels ?? undefined;
   const annotations = Object.entries(spec?.selector?.annotations ?? {});
@@ -33,7 +35,7 @@ export function asResourceQuota(quota: ClusterResourceQuota): ResourceQuota {
 
 type ObjectsOf = (kind: GroupResource, namespace: string) => readonly KubeObject[] | undefined;
 
-/** Usage of all projects and of each project. `namespaces`: those to which the quota applies. */
+/** Usage of all projects and of each project. `namespaces`: the projects to which the quota applies. */
 export function clusterTotals(
   quota: ClusterResourceQuota,
   namespaces: readonly string[],

@@ -28,7 +28,7 @@ export interface Evaluator {
   /** Reports whether a quota resource of this name counts such objects. */
   counts(name: string): boolean;
   matchesScope(object: KubeObject, selector: ScopeSelector): boolean;
-  /** The reason why the object cannot be counted for these resources; undefined if it can. */
+  /** Returns the reason why the object violates a quota of the `required` resources; undefined if it does not. */
   constraint(required: readonly string[], object: KubeObject): string | undefined;
   usage(object: KubeObject, nowMs: number): Amounts;
 }
@@ -38,7 +38,7 @@ const CLASS_SUFFIX = '.storageclass.storage.k8s.io/';
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const SERVICE_NAMES = new Set(['count/services', 'services', 'services.nodeports', 'services.loadbalancers']);
 const CLAIM_NAMES = ['persistentvolumeclaims', 'requests.storage'];
-/** Kinds that have a quota resource of their own name, from before `count/…` existed. */
+/** Kinds that are counted under their plural, as before `count/…` existed. */
 const LEGACY_NAMES = new Set(['configmaps', 'replicationcontrollers', 'resourcequotas', 'secrets']);
 
 const none = (): undefined => undefined;
@@ -76,7 +76,7 @@ const services: Evaluator = {
       ['services', one],
       ['services.loadbalancers', quantityOf(type === 'LoadBalancer' ? 1 : 0)],
     ]);
-    // Node ports may not be allocated yet, so the number of requested ones counts.
+    // Node ports may not be allocated yet, so the number of node ports that the service requests is counted.
     let nodePorts = type === 'NodePort' || type === 'LoadBalancer' ? ports.length : 0;
     if (type === 'LoadBalancer' && allocateLoadBalancerNodePorts === false) {
       nodePorts = ports.filter(({ nodePort = 0 }) => nodePort !== 0).length;
@@ -110,7 +110,7 @@ const claims: Evaluator = {
   },
 };
 
-/** Requested storage in whole bytes. If an expansion has failed, the larger allocated amount counts. */
+/** Requested storage in whole bytes. After a failed expansion it is the allocated amount if that is larger. */
 function claimStorage({ spec, status }: PersistentVolumeClaim): Quantity | undefined {
   const requested = tryParseQuantity(spec?.resources?.requests?.['storage']);
   if (requested === undefined) return undefined;
@@ -169,7 +169,7 @@ const deviceClaims: Evaluator = {
   },
 };
 
-/** Any kind can be counted, including custom resources. */
+/** Evaluator that counts the objects of any kind, including custom resources. */
 function counting(resource: GroupResource): Evaluator {
   const names = [
     countName(resource),
@@ -184,7 +184,7 @@ function counting(resource: GroupResource): Evaluator {
   };
 }
 
-/** Undefined for kinds that are never counted: events and kinds without storage. */
+/** Evaluator of a kind. Undefined for kinds that are never counted: events and kinds without storage. */
 export function evaluatorOf(resource: GroupResource): Evaluator | undefined {
   const { group, plural } = resource;
   if (plural === 'events' && (group === '' || group === 'events.k8s.io')) return undefined;
@@ -197,7 +197,7 @@ export function evaluatorOf(resource: GroupResource): Evaluator | undefined {
   return counting(resource);
 }
 
-/** The kind that a quota resource of this name counts. Undefined if it counts none. */
+/** The kind whose objects a quota resource of this name counts; undefined if the resource counts no objects. */
 export function countedBy(name: string): GroupResource | undefined {
   if (name.startsWith('count/')) {
     const [, plural = '', group = ''] = /^count\/([^.]+)(?:\.(.+))?$/.exec(name) ?? [];

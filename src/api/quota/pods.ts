@@ -14,7 +14,7 @@ const COUNTED = new Set([
   ...COMPUTE,
   ...COMPUTE.flatMap((name) => [`requests.${name}`, `limits.${name}`]),
 ]);
-/** If a quota limits one of these, every container must set it. */
+/** Resources that every container must set if a quota limits them. */
 const REQUIRED = new Set(['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']);
 const REQUESTS = 'requests.';
 const HUGE_PAGES = 'hugepages-';
@@ -40,8 +40,8 @@ function charged(requests: Amounts, limits: Amounts): Map<string, Quantity> {
 }
 
 /**
- * The missing resources of containers, in upstream's wording. Undefined if every container sets what the quota
- * requires.
+ * Resources that containers do not set although a quota requires them, in upstream's wording. Undefined if nothing is
+ * missing.
  */
 export function podConstraint(required: readonly string[], pod: Pod): string | undefined {
   // Pod-level resources are sufficient.
@@ -61,7 +61,10 @@ export function podConstraint(required: readonly string[], pod: Pod): string | u
   return `must specify ${each.join('; ')}`;
 }
 
-/** Terminated pods, and pods past their deletion grace period, count only as objects. */
+/**
+ * Whether quotas charge the pod and its resources. Terminated pods and pods past their grace period count only for
+ * `count/pods`.
+ */
 export function isCharged(pod: Pod, nowMs: number): boolean {
   const phase = pod.status?.phase;
   if (phase === 'Failed' || phase === 'Succeeded') return false;
@@ -76,7 +79,9 @@ export function podUsage(pod: Pod, nowMs: number): Amounts {
   return usage;
 }
 
-/** Sidecars keep running. An ordinary init container runs beside the sidecars that were started before it. */
+/**
+ * Maximum use of a pod. Sidecars keep running. Other init containers run beside the sidecars that were started before.
+ */
 function podTotal(pod: Pod, kind: Kind): Map<string, Quantity> {
   const total = new Map<string, Quantity>();
   const sidecars = new Map<string, Quantity>();
@@ -111,7 +116,7 @@ interface Resources {
   readonly limits?: Readonly<Record<string, string>>;
 }
 
-/** During a resize, the larger of allocated and requested resources counts. */
+/** Amounts of a container. During a resize, the larger of the allocated and requested amounts are used. */
 function containerAmounts(
   pod: Pod,
   container: Container,

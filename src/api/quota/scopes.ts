@@ -20,7 +20,7 @@ export function scopesOf({ spec }: ResourceQuota): readonly ScopeSelector[] {
 export const scopeText = ({ scopeName, operator, values = [] }: ScopeSelector): string =>
   `{${scopeName} ${operator} [${values.join(' ')}]}`;
 
-/** `value` is undefined if the object has none. */
+/** Whether the selector matches `value`; undefined means that the object has no value. */
 function selects({ operator, values = [] }: ScopeSelector, value: string | undefined): boolean {
   switch (operator) {
     case 'In':
@@ -59,7 +59,7 @@ export function podMatchesScope(pod: Pod, selector: ScopeSelector): boolean {
   }
 }
 
-/** Affinity to pods of other namespaces can keep those from being scheduled. */
+/** Whether the pod has affinity to pods of other namespaces, which can prevent those pods from being scheduled. */
 function namesOtherNamespaces(pod: Pod): boolean {
   const { podAffinity, podAntiAffinity } = pod.spec?.affinity ?? {};
   const terms: (PodAffinityTerm | undefined)[] = [podAffinity, podAntiAffinity].flatMap((affinity) => [
@@ -69,7 +69,10 @@ function namesOtherNamespaces(pod: Pod): boolean {
   return terms.some((term) => (term?.namespaces ?? []).length > 0 || term?.namespaceSelector !== undefined);
 }
 
-/** A claim whose volume attributes class is being changed belongs to both classes. */
+/**
+ * Whether the claim matches the scope. While its volume attributes class is being changed, a claim belongs to both
+ * classes.
+ */
 export function claimMatchesScope(claim: PersistentVolumeClaim, selector: ScopeSelector): boolean {
   if (selector.scopeName !== 'VolumeAttributesClass') return false;
   const names = [

@@ -17,8 +17,8 @@ export function countedKinds(quota: ResourceQuota): readonly GroupResource[] {
 }
 
 /**
- * `objectsOf` returns all objects of a kind in the quota's namespace. Undefined: they are unknown, and the usage in the
- * status is kept.
+ * Computes the usage of a quota. `objectsOf` returns all objects of a kind in the quota's namespace, or undefined if
+ * they are unknown; the usage in the status is then kept.
  */
 export function calculateUsage(
   quota: ResourceQuota,
@@ -50,15 +50,15 @@ export function calculateUsage(
 }
 
 export interface QuotaPlan {
-  /** Undefined if the status is correct, or too high but must not be lowered yet. */
+  /** New status. Undefined if the status is correct, or if it is too high but must not be lowered yet. */
   readonly status: NonNullable<ResourceQuota['status']> | undefined;
   /** True if the status is too high and must not be lowered yet. */
   readonly isHeldBack: boolean;
 }
 
 /**
- * Computes the new status. Usage is raised at once, but lowered only with `mayLower`, because the API server may have
- * reserved usage for objects that are not stored, or not visible here, yet.
+ * Computes the new status. Usage is raised at once, but lowered only with `mayLower`: the API server may have reserved
+ * usage for objects that are not stored yet, or that the caller has not received yet.
  */
 export function planStatus(quota: ResourceQuota, reckoned: Amounts, mayLower: boolean): QuotaPlan {
   const before = amountsOf(quota.status?.used);

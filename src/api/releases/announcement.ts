@@ -37,5 +37,5 @@ export const announcing = ({ name, text, signature }: Announcement): ConfigMap =
   data: { [MANIFEST_NAME]: text, [SIGNATURE_NAME]: signature },
 });
 
-/** The release as an image reference, which `oc adm upgrade` shows and sets. */
+/** Image reference that stands for the release in `oc adm upgrade`. */
 export const releaseImage = (manifestSha256: string): string => `hyperedge.dev/release@sha256:${manifestSha256}`;

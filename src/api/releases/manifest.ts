@@ -29,25 +29,25 @@ export interface ReleaseFile {
 
 export interface ReleaseManifest {
   readonly version: string;
-  /** Kubernetes release that it implements, for example `v1.36.0+hyperedge1`. */
+  /** Kubernetes release that the executable implements, for example `v1.36.0+hyperedge1`. */
   readonly kubernetes: string;
   /** Update channels. Empty means all channels. */
   readonly channels: readonly string[];
   readonly files: readonly ReleaseFile[];
-  /** Highest level of the store's log that the release can read. Releases that do not state it read level 2. */
+  /** Highest level of the store's log that the release can read. Absent: level 2. */
   readonly storeLevel?: number;
 }
 
-/** Level that releases read whose manifest or record does not name one. */
+/** Store level of a release whose manifest or record contains none. */
 export const UNSTATED_STORE_LEVEL = 2;
 
-/** `manifest` is undefined for a release whose manifest is not known. */
+/** Store level that a release reads. `manifest` is undefined if the manifest of the release is unknown. */
 export const storeLevelOf = (manifest: ReleaseManifest | undefined): number =>
   manifest?.storeLevel ?? UNSTATED_STORE_LEVEL;
 
 export const releaseFileName = (architecture: Architecture): string => `hyperedge-linux-${architecture}`;
 
-/** Text that is signed. */
+/** Text of the manifest, of which the signature is made. */
 export function manifestText({ version, kubernetes, channels, files, storeLevel }: ReleaseManifest): string {
   const document = { apiVersion: API_VERSION, kind: KIND, version, kubernetes, channels, storeLevel, files };
   return `${JSON.stringify(document, undefined, 2)}\n`;

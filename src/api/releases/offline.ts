@@ -11,10 +11,10 @@ const API_VERSION = 'hyperedge.dev/v1';
 const MAX_FILES = 500;
 const MAX_TEXT = 512;
 const GIB = 1024 * 1024 * 1024;
-/** Size limits by role. Manifests have the limit of the deploy directory. */
+/** Maximum file sizes by role. A Kubernetes manifest has the same limit as a file in the deploy directory. */
 const MAX_BYTES = { executable: MAX_FILE_BYTES, package: MAX_FILE_BYTES, image: 16 * GIB, manifest: 8 * 1024 * 1024 };
 export const MAX_OFFLINE_BYTES = 64 * GIB;
-/** The names become names of files, in the deploy directory. */
+/** Names of files in a bundle. Manifests keep their name in the deploy directory, so a name contains no path. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._~+-]{0,127}$/;
 const MANIFEST_FILE = /\.(?:yaml|yml|json)$/;
 
@@ -43,7 +43,7 @@ export interface OfflineManifest {
   readonly join?: JoinParameters;
 }
 
-/** Text that is signed. */
+/** Text of the manifest, of which the signature is made. */
 export const offlineText = ({ version, join, files }: OfflineManifest): string =>
   `${JSON.stringify({ apiVersion: API_VERSION, kind: OFFLINE_KIND, version, join, files }, undefined, 2)}\n`;
 

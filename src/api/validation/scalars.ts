@@ -21,8 +21,8 @@ export function validateRange(value: number | undefined, min: number, max: numbe
 }
 
 /**
- * Requires one of the given values. With `required`, an absent or empty value is a "required" error. Otherwise an
- * absent value is accepted, and an empty one is compared like any other.
+ * Requires one of the given values. With `required`, an absent or empty value is a "required" error. Without it, an
+ * absent value is accepted, and an empty value must also be one of the given values.
  */
 export function validateOneOf(
   value: string | undefined,

@@ -47,8 +47,8 @@ export interface NetworkPolicies {
   /** Handles released addresses of a pod. */
   release(namespace: string, name: string): void;
   /**
-   * Compares the rules with the kernel's and restores removed ones. A table in `damaged` (`FAMILY NAME`) is replaced in
-   * any case. Resolves when the rules are applied.
+   * Compares the rules with those in the kernel and restores removed ones. A table that is listed in `damaged` as
+   * `FAMILY NAME` is replaced without a comparison. Resolves when the rules are applied.
    */
   verify(damaged: ReadonlySet<string>): Promise<void>;
   /** `keepRules` leaves the rules in force, for a restart of the host process. */
@@ -56,8 +56,9 @@ export interface NetworkPolicies {
 }
 
 /**
- * Timeout for the first complete state. A reachable API server delivers it earlier. Otherwise the last known state is
- * loaded by then, or there is none and pods of this host start without it.
+ * Timeout for the first complete state. A reachable API server sends the state earlier. If it is not reachable, the
+ * informers have loaded the last known state within this time; without such a state, pods of this host start without
+ * network policies.
  */
 const FIRST_STATE_MS = 5_000;
 const APPLY_MS = 5_000;
@@ -158,7 +159,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
         log.warn('pod admitted before network policies are known', { pod: `${namespace}/${name}` });
         return;
       }
-      // The addresses may still wait for the end of the planner's steps.
+      // While a program is planned, the planner does not have the new addresses yet, so `isIsolated` is not decisive.
       if (loop === undefined || (!turn.isPlanning && !planner.isIsolated(namespace, name))) return;
       if (await inTime(clock, loop.settled(), APPLY_MS)) return;
       throw new CodedError('network-policy', `pod ${namespace}/${name}: its network policies are not applied yet`);
@@ -195,7 +196,7 @@ function setPod(planner: PolicyPlanner, pod: Pod): void {
 interface PlanningTurn {
   readonly isPlanning: boolean;
   plan(steps: Steps<string>): Promise<string>;
-  /** Calls `make`, after the last step if a program is being planned. */
+  /** Calls `make`. While a program is being planned, the call is delayed until after the last step. */
   change(make: () => void): void;
 }
 
@@ -279,7 +280,7 @@ function followInformer<T extends KubeObject>(
   return unsubscribe;
 }
 
-/** Resolves with false when `ms` have passed first. */
+/** Resolves with true when `work` is done, or with false if `ms` pass before. */
 function inTime(clock: Clock, work: Promise<void>, ms: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const timer = clock.setTimer(ms, () => resolve(false));

@@ -1,6 +1,6 @@
 /**
- * Updates of this host: executes the update in its Node's annotation, in steps that survive power failures. Masters
- * keep the files of all announced releases, for hosts of every architecture.
+ * Updates of this host: executes the update that an annotation of its Node requests, in steps that survive power
+ * failures. Masters also keep the files of all announced releases, for hosts of every architecture.
  */
 import type { ConfigMap, Node } from '../../api/generated/core/v1.ts';
 import {
@@ -44,11 +44,11 @@ export interface UpdateAgentDeps {
   readonly executables: HostExecutables;
   readonly files: ReleaseFiles;
   readonly verify: VerifyRelease;
-  /** Fault of the first failing probe of this host. Empty when all pass. */
+  /** Fault of the first failing probe of this host. Empty if all probes pass. */
   readonly fault: () => string;
   /** Text that changes after a restart of one of this host's components. */
   readonly runs: () => Promise<string>;
-  /** Reason why other hosts cannot reach this one. Empty when they can or none probes it. */
+  /** Reason why other hosts cannot reach this host. Empty if they can reach it, or if no host probes it. */
   readonly unreached: (updateId: string) => string;
   /**
    * Saves the store before an update and resolves with the name of the snapshot. Undefined when this host has no store
@@ -79,7 +79,7 @@ export class UpdateAgent {
   #stopped = false;
   #again = false;
   #restarting = false;
-  /** Fetch attempts of one update. */
+  /** Number of fetch attempts for the update with this ID. */
   #fetches = { id: '', count: 0 };
   /** Start of the period in which all probes pass without a restart of a component. */
   #healthy: { readonly sinceMs: number; readonly runs: string } | undefined;
@@ -199,7 +199,7 @@ export class UpdateAgent {
     this.#again = true;
   }
 
-  /** Called after the link was switched. From here on the guard watches. */
+  /** Restarts the host process after the link was switched. During a trial, the guard watches from now on. */
   async #restart(node: Node | undefined, record: SwitchRecord | undefined): Promise<void> {
     const { executables, log } = this.#deps;
     if (record !== undefined)
@@ -213,8 +213,8 @@ export class UpdateAgent {
   }
 
   /**
-   * Confirms an update when this host has been healthy for STABLE_MS without a component restart, by its own probes and
-   * those of other hosts, and the cluster shows its new version.
+   * Confirms an update. Conditions: by its own probes and those of other hosts, this host has been healthy for
+   * STABLE_MS without a component restart, and its Node in the API shows the new version.
    */
   async #confirm(node: Node | undefined, record: SwitchRecord): Promise<void> {
     const { executables, unreached, running, log } = this.#deps;
@@ -233,8 +233,8 @@ export class UpdateAgent {
   }
 
   /**
-   * Returns the fault, or '' when the host has been healthy for long enough. `otherFault`: fault besides those of the
-   * probes, '' if none.
+   * Returns the reason why the host is not stable, or '' if it has been healthy for long enough. `otherFault`: a fault
+   * that the probes do not detect; '' if there is none.
    */
   async #unstable(otherFault: string): Promise<string> {
     const { fault, runs, clock } = this.#deps;
@@ -252,7 +252,9 @@ export class UpdateAgent {
     return healthyMs >= STABLE_MS ? '' : `healthy for ${Math.floor(healthyMs / 1000)} s`;
   }
 
-  /** Called when the former release is healthy after a rollback: its store is not replaced any more. */
+  /**
+   * Removes the snapshot from the record once the former release is healthy after a rollback: its store is then kept.
+   */
   async #settle({ snapshot: _, ...record }: SwitchRecord): Promise<void> {
     if ((await this.#unstable('')) !== '') return this.#later(POLL_MS);
     await this.#deps.executables.writeRecord(record);
@@ -274,7 +276,7 @@ export class UpdateAgent {
         await executables.place(version, await this.#deps.files.fetch(file));
       }
       if (wanted.drain === true && node !== undefined) await drainOwnNode(this.#host, node);
-      // Last step before the switch, so that a rollback loses little data.
+      // The snapshot is taken last before the switch, so that a rollback loses little data.
       snapshot = await saveStore?.(running);
     } catch (error) {
       if (this.#fetches.id !== id) this.#fetches = { id, count: 0 };
@@ -292,7 +294,7 @@ export class UpdateAgent {
     this.#wakeSoon();
   }
 
-  /** An older release cannot read a store whose log level was raised after the last update. */
+  /** Rejects an update to an older release that cannot read the store, because the store's log level was raised. */
   async #requireReadableStore(version: string, manifest: ReleaseManifest | undefined): Promise<void> {
     const { running, storeLevel } = this.#deps;
     if (storeLevel === undefined || compareReleases(version, running) >= 0) return;
@@ -305,7 +307,7 @@ export class UpdateAgent {
       );
   }
 
-  /** Returns undefined for a version that this host has kept. Throws CodedError 'refused'. */
+  /** Manifest of the wanted release; undefined for a version that this host has kept. Throws CodedError 'refused'. */
   #manifestOf({ version, manifest }: WantedUpdate): ReleaseManifest | undefined {
     if (manifest === '') return undefined;
     const found = this.#releases.list().map((map) => this.#deps.verify(announcementOf(map)));

@@ -1,4 +1,4 @@
-/** Drains this host's own Node before an update, if its pool requests that, and uncordons it afterwards. */
+/** Drains this host's own Node before an update, if the update requests it, and uncordons the Node afterwards. */
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -18,7 +18,7 @@ export interface DrainedHost {
   readonly stopped: () => boolean;
 }
 
-/** Throws CodedError 'refused' when pods are left after five minutes. */
+/** Cordons the Node and evicts its pods. Throws CodedError 'refused' if pods are left after five minutes. */
 export async function drainOwnNode(host: DrainedHost, node: Node): Promise<void> {
   const { nodeName, client, clock } = host;
   if (node.spec?.unschedulable !== true) {
@@ -59,7 +59,8 @@ export async function uncordonOwnNode({ nodeName, client }: DrainedHost, node: N
 }
 
 /**
- * Like kubectl drain --ignore-daemonsets: mirror pods belong to the host, and a DaemonSet would create its pods again.
+ * Whether a pod must be evicted. As with kubectl drain --ignore-daemonsets, mirror pods stay because they belong to the
+ * host, and pods of a DaemonSet stay because the DaemonSet would create them again.
  */
 function mustGo({ metadata, status }: Pod): boolean {
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;

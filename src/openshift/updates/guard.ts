@@ -1,6 +1,6 @@
 /**
- * Guard of an update: runs the former executable beside the new one and rolls back when that does not confirm in time,
- * also without an API server. The service manager starts it at each boot during a trial.
+ * Guard of an update: runs the former executable beside the new one and rolls back if the new one does not confirm in
+ * time. It needs no API server. The service manager starts the guard at each boot during a trial.
  */
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -14,7 +14,7 @@ const POLL_MS = 500;
 export async function runGuard(executables: HostExecutables, clock: Clock, log: Log): Promise<void> {
   const beganMs = clock.monotonicMs();
   let restarted = false;
-  // Uses a separate file, because the host process may write the record at the same time.
+  // The number of starts is in a separate file, because the host process may write the record at the same time.
   const first = await executables.record();
   const starts = first === undefined ? 0 : await executables.countStart(first.id);
   for (;;) {

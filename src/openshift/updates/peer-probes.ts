@@ -1,4 +1,4 @@
-/** Probes hosts under update from this host, and reads other hosts' probe results for this one. */
+/** Probes hosts that are being updated, and evaluates the results of other hosts' probes of this host. */
 import type { Node } from '../../api/generated/core/v1.ts';
 import {
   hostUpdateOf,
@@ -19,14 +19,16 @@ export interface PeerProbesDeps {
   readonly nodeName: string;
   readonly client: ApiClient;
   readonly nodes: Informer<Node>;
-  /** Connects to the components of a host at its addresses. Rejects with the reason, or when the signal aborts. */
+  /**
+   * Connects to the components of a host. Rejects with the reason if a component is unreachable, or if `signal` aborts.
+   */
   readonly probe: (node: Node, signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export interface PeerProbes {
-  /** Reason why most probing hosts cannot reach this one. Empty when they can or none probes it. */
+  /** Reason why most probing hosts cannot reach this host. Empty if they can reach it, or if no host probes it. */
   unreached(updateId: string): string;
   stop(): Promise<void>;
 }
@@ -53,7 +55,7 @@ export function startPeerProbes({ nodeName, client, nodes, probe, clock, log }: 
     return once();
   };
 
-  /** Resolves with whether hosts are under update. */
+  /** Runs one round of probes. Resolves with true if hosts are being updated, so that another round is needed. */
   const round = async (): Promise<boolean> => {
     const own = nodes.get(nodeName);
     if (own === undefined) return false;

@@ -1,26 +1,29 @@
 /**
- * Port for the files of an update on this host. Implemented by `src/openshift/updates/io`; the restart by `src/host`.
+ * Port for the files of an update on this host. `src/openshift/updates/io` implements the port, except for the restart,
+ * which `src/host` implements.
  */
 import type { ReleaseFile } from '../../api/releases/manifest.ts';
 import type { SwitchRecord } from './core/port.ts';
 
 export interface HostExecutables {
   record(): Promise<SwitchRecord | undefined>;
-  /** Atomic. Resolves when the record is on disk. */
+  /** Replaces the record atomically. Resolves when the record is on disk. */
   writeRecord(record: SwitchRecord): Promise<void>;
-  /** Counts a start of the guard during the trial with this ID. Resolves with the number of starts. */
+  /** Increases the number of guard starts during the trial with this ID. Resolves with the number. */
   countStart(id: string): Promise<number>;
-  /** Version that the link points to. Undefined when the executable is a regular file. */
+  /** Version to which the link points. Undefined if the executable is a regular file. */
   link(): Promise<string | undefined>;
-  /** Atomic. Resolves when the link is on disk. Rejects when there is no executable of that version. */
+  /** Replaces the link atomically. Resolves when it is on disk. Rejects if there is no executable of the version. */
   setLink(version: string): Promise<void>;
-  /** Whether an executable of this version is stored, with this digest if one is given. */
+  /**
+   * Whether an executable of this version is stored. If a digest is given, the executable must also have this digest.
+   */
   has(version: string, sha256: string | undefined): Promise<boolean>;
-  /** Stores the running executable and the guard's under their version. */
+  /** Stores copies of the running executable and of the guard's executable under their version. */
   keepRunning(version: string): Promise<void>;
   /** Stores a verified file as the executable of a version. Resolves when it is on disk. */
   place(version: string, path: string): Promise<void>;
-  /** Removes executables of other versions. */
+  /** Removes the executables of all versions that are not in `keep`. */
   prune(keep: readonly string[]): Promise<void>;
   /** Starts the guard on hosts whose service manager does not. */
   startGuard(): Promise<void>;
@@ -30,7 +33,7 @@ export interface HostExecutables {
 
 /** Files of releases on this host, by digest. */
 export interface ReleaseFiles {
-  /** Returns undefined when the file is missing or incomplete. */
+  /** Returns the path of the file with this digest. Undefined if the file is missing or incomplete. */
   pathOf(sha256: string): Promise<string | undefined>;
   /**
    * Fetches the file from the masters and resolves with its path. Rejects with a CodedError that contains each master's

@@ -152,8 +152,7 @@ const lists: readonly Overload[] = [
       if (count > 10_000n) throw new EvaluationError(`range of ${count}`);
       return Array.from({ length: Number(count) }, (_, index) => BigInt(index));
     },
-    // The argument is a number, so its size does not limit the result. The costs assume a list of the maximum
-    // length.
+    // The argument is a number, so its size does not limit the result. The costs assume a list of the maximum length.
     { cost: () => 1_000, size: () => 10_000 },
   ),
 ];

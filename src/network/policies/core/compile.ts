@@ -30,10 +30,10 @@ export interface PolicyPod {
 
 /** Pods of one namespace, or of the namespaces that a selector matches. */
 export interface PodSelection {
-  /** Equal for equivalent selections. */
+  /** Equivalent selections have the same ID. */
   readonly id: string;
   readonly namespace: string | undefined;
-  /** Equal for equivalent namespace selectors. */
+  /** Text that is equal for equivalent namespace selectors. */
   readonly namespaceText: string;
   readonly namespaceSelector: LabelSelector;
   readonly podSelector: LabelSelector;
@@ -67,9 +67,9 @@ export interface RuleSource {
 }
 
 export interface PolicyRule {
-  /** Undefined for every peer. */
+  /** Undefined if the rule matches every peer. */
   readonly peers: readonly Peer[] | undefined;
-  /** Undefined for every protocol and port. Ranges are sorted and disjoint. */
+  /** Undefined if the rule matches every protocol and port. Ranges are sorted and disjoint. */
   readonly ports: { readonly ranges: readonly PortRange[]; readonly names: readonly NamedPort[] } | undefined;
 }
 
@@ -78,13 +78,13 @@ export interface CompiledPolicy {
   readonly key: string;
   readonly namespace: string;
   readonly podSelector: LabelSelector;
-  /** Undefined if the policy does not isolate pods in this direction. */
+  /** Rules for incoming traffic. Undefined if the policy does not isolate pods in this direction. */
   readonly ingress: readonly RuleSource[] | undefined;
   readonly egress: readonly RuleSource[] | undefined;
   readonly size: number;
 }
 
-/** Undefined for pods without their own address: pods in the host's network and finished pods. */
+/** Facts about a pod. Undefined if the pod has no address of its own: it uses the host's network or has finished. */
 export function policyPodOf({ metadata, spec, status }: Pod): PolicyPod | undefined {
   if (spec?.hostNetwork === true || status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
   const namespace = metadata?.namespace ?? '';
@@ -104,7 +104,7 @@ export function policyPodOf({ metadata, spec, status }: Pod): PolicyPod | undefi
   };
 }
 
-/** Canonical forms of the valid addresses; nft programs must contain no other text. */
+/** Canonical forms of the valid addresses. Other texts are dropped, because they must not get into nft programs. */
 export function canonicalAddresses(texts: readonly (string | undefined)[]): string[] {
   return [...new Set(texts.flatMap((text) => (text === undefined ? [] : (canonicalAddress(text) ?? []))))];
 }
@@ -116,7 +116,7 @@ export function compilePolicy({ metadata, spec }: NetworkPolicy): CompiledPolicy
   const isolates = (type: string, otherwise: boolean): boolean =>
     types.length === 0 ? otherwise : types.some((each) => each === type);
   const size = spec === undefined ? 0 : policySize(spec);
-  // The planner gives such a policy no rules, so compiling them would only take time.
+  // The planner gives a policy above the limit no rules, so compiling its rules would only take time.
   const { ingress = [], egress = [] } = size > MAX_POLICY_SIZE ? {} : (spec ?? {});
   return {
     key: `${namespace}/${metadata?.name ?? ''}`,
@@ -132,7 +132,7 @@ export function compilePolicy({ metadata, spec }: NetworkPolicy): CompiledPolicy
   };
 }
 
-/** `namespace` is the namespace of the policy. */
+/** Compiles a rule. `namespace`: namespace of the policy. */
 export function* compileRule({ peers, ports }: RuleSource, namespace: string): Steps<PolicyRule> {
   const compiled: Peer[] = [];
   for (const peer of peers) {
@@ -178,7 +178,7 @@ function peerOf({ podSelector, namespaceSelector, ipBlock }: NetworkPolicyPeer, 
   ];
 }
 
-/** Undefined if a part cannot be parsed, because a block without one of its exceptions would allow too much. */
+/** Parses an ipBlock. Undefined if any part is invalid: a block without one of its exceptions would allow too much. */
 function blockOf(cidr: string, except: readonly string[]): Block | undefined {
   const whole = networkOf(cidr);
   const parts = except.map(networkOf);

@@ -21,7 +21,7 @@ export class ElementSet {
     return [...this.#counts.keys()];
   }
 
-  /** Returns the changes since the last call and counts them as applied. */
+  /** Returns the changes since the last call. The caller must apply them: they are recorded as applied. */
   take(): { readonly added: readonly string[]; readonly removed: readonly string[] } {
     const added: string[] = [];
     const removed: string[] = [];

@@ -27,7 +27,7 @@ export interface Tracked {
   readonly members: Map<string, readonly Element[]>;
   /** Number of elements of all members. */
   size: number;
-  /** Whether all pods were matched since the set exists. */
+  /** Whether all existing pods have been matched for the set. Later changes of pods then update the set. */
   isFilled: boolean;
   used: boolean;
   dropped: boolean;
@@ -43,9 +43,9 @@ const PORT_TYPES: Readonly<Record<Family, string>> = {
   4: 'ipv4_addr . inet_proto . inet_service',
   6: 'ipv6_addr . inet_proto . inet_service',
 };
-/** Requirements of selectors that are matched in one step. */
+/** Maximum number of selector requirements that are matched in one step. */
 const STEP = 250;
-/** Namespace selectors whose namespaces are kept while sets are filled. */
+/** Maximum number of namespace selectors whose matching namespaces are cached while sets are filled. */
 const MAX_KEPT = 100;
 const NO_ELEMENTS: readonly Element[] = [];
 const NO_PORTS: ReadonlyMap<string, readonly number[]> = new Map();
@@ -70,7 +70,7 @@ export class Memberships {
   #size = 0;
   #collected = new Set<Tracked>();
 
-  /** The caller owns both maps and reports each change after making it. */
+  /** The caller owns and changes both maps. It reports each change after making it. */
   constructor(pods: ReadonlyMap<string, PolicyPod>, namespaces: ReadonlyMap<string, Labels>) {
     this.#pods = pods;
     this.#namespaces = namespaces;
@@ -118,7 +118,7 @@ export class Memberships {
     return true;
   }
 
-  /** Matches all pods if the set is new. Returns false if it has more than `maxSize` elements. */
+  /** Matches all pods if the set is new. Returns false if the set has more than `maxSize` elements. */
   *fill(tracked: Tracked, maxSize: number): Steps<boolean> {
     if (tracked.isFilled) return tracked.size <= maxSize;
     let work = 0;
@@ -137,7 +137,7 @@ export class Memberships {
     return true;
   }
 
-  /** Name of the set of a selection, which is created if it does not exist. */
+  /** Returns the name of the set for a selection. Creates the set if it does not exist. */
   selection(selection: PodSelection, family: Family): string {
     return this.#use(`pods ${selection.id}`, family, ADDRESS_TYPES, selection, '');
   }
@@ -146,7 +146,7 @@ export class Memberships {
     return this.#use(`port ${protocol} ${name}`, family, PORT_TYPES, undefined, `${protocol} ${name}`);
   }
 
-  /** Starts a new round of marks, which `dropUnused` ends. */
+  /** Removes the marks of all sets. `mark` then marks the used sets, and `dropUnused` drops the others. */
   unmark(): void {
     this.#matching = new BoundedMap(MAX_KEPT);
     for (const tracked of this.#tracked.values()) tracked.used = false;
@@ -250,7 +250,7 @@ export class Memberships {
       const labels = this.#namespaces.get(pod.namespace);
       if (labels === undefined || !matchesLabels(selection.namespaceSelector, labels)) return NO_ELEMENTS;
     }
-    // Shared by all selections of the pod.
+    // All selections of the pod share one list of elements.
     const elements = this.#addresses.get(pod) ?? pod.ips.map((text) => ({ family: familyOf(text), text }));
     this.#addresses.set(pod, elements);
     return elements;

@@ -1,8 +1,9 @@
 /**
- * Plans the packet filter of one node from the cluster's network policies. A pod that policies select is isolated: a
- * verdict map per direction leads from its addresses to a chain that jumps to the chains of its policies and drops all
- * packets that none of them accepts. Pods with the same policies share that chain. Peers are sets of addresses, so a
- * new pod adds elements and no rules. Source: networking.k8s.io/v1, "Network Policies" of the Kubernetes documentation.
+ * Plans the packet filter of one node from the cluster's network policies. A pod that policies select is isolated: for
+ * each direction, a verdict map leads from the pod's addresses to a chain. The chain jumps to the chains of the pod's
+ * policies and drops the packets that no policy accepts. Pods with the same policies share one chain. Peers are sets of
+ * addresses, so a new pod adds elements and no rules. Source: networking.k8s.io/v1, "Network Policies" of the
+ * Kubernetes documentation.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -22,7 +23,7 @@ export interface PlannerOptions {
   readonly nodeName: string;
 }
 
-/** Policies that permit traffic of an isolated pod, by direction; undefined if not isolated. */
+/** Policies that permit traffic of a pod, by direction. Undefined: the pod is not isolated in this direction. */
 type Isolation = Readonly<Record<Direction, readonly CompiledPolicy[] | undefined>>;
 
 interface Rules {
@@ -42,7 +43,7 @@ interface Selectors {
   readonly permitting: Readonly<Record<Direction, readonly CompiledPolicy[]>>;
   /** Policies that isolate pods and permit nothing, by direction. */
   readonly denying: Readonly<Record<Direction, readonly CompiledPolicy[]>>;
-  /** Results by labels: pods of a workload have the same. */
+  /** Isolation by the labels of a pod, because pods of one workload have the same labels. */
   readonly byLabels: BoundedMap<string, Isolation>;
 }
 
@@ -52,7 +53,7 @@ interface Usage {
   size: number;
 }
 
-/** A chain without rules, because the sets of its policy would be too large. */
+/** A chain that has no rules, because the sets of its policy would be too large. */
 interface Crowded {
   readonly policy: string;
   /** Number of pods of the cluster when the sets were too large. */
@@ -63,13 +64,14 @@ const DIRECTIONS: readonly Direction[] = ['ingress', 'egress'];
 const FREE: Isolation = { ingress: undefined, egress: undefined };
 const NONE: readonly CompiledPolicy[] = [];
 const NO_RULES: readonly string[] = [];
-/** Elements by which all sets may grow before the limit of each namespace is checked again. */
+/** Number of elements by which all sets may grow before the limit of each namespace is checked again. */
 const MAX_GROWTH = 50_000;
-/** Label sets of a namespace whose policies are kept. */
+/** Maximum number of label sets of a namespace for which the isolation is cached. */
 const MAX_KEPT = 1000;
 
 /**
- * Must not be used concurrently. Text from users is only compared or replaced by numbers, never written to programs.
+ * Keeps the desired state and creates the nft programs. A planner must not be used concurrently. Programs never contain
+ * text from users: names are replaced by numbers.
  */
 export class PolicyPlanner {
   readonly #options: PlannerOptions;
@@ -98,12 +100,12 @@ export class PolicyPlanner {
     ingress: new WeakMap(),
     egress: new WeakMap(),
   };
-  /** Policies without rules, by namespace, because the policies of their namespace are too large together. */
+  /** Keys of policies without rules, by namespace, because all policies of the namespace together exceed the limit. */
   readonly #oversized = new Map<string, readonly string[]>();
   /** Chains without rules because of the size of their sets, by namespace and chain. */
   #crowded = new Map<string, Map<string, Crowded>>();
   readonly #selectors = new Map<string, Selectors>();
-  /** Namespaces whose policies have changed since their pods were placed. */
+  /** Namespaces whose policies have changed since the isolation of their pods was computed. */
   readonly #changed = new Set<string>();
   /** Names of groups, by the identity of their policies. */
   #groups = newGroups();
@@ -197,8 +199,8 @@ export class PolicyPlanner {
   }
 
   /**
-   * Returns the program that updates the table since the last program, which counts as applied; '' if nothing differs.
-   * No other method may be called before the last step.
+   * Returns the program that updates the table from the state after the last program; '' if nothing differs. The
+   * program is recorded as applied. No other method may be called before the last step.
    */
   *programSteps(): Steps<string> {
     this.#placeChanged();
@@ -218,7 +220,7 @@ export class PolicyPlanner {
     return text;
   }
 
-  /** The pods are placed later, once for all changes: a list may report thousands of policies at once. */
+  /** Records changed policies. Pods are placed later, once for all changes: a list may report thousands of policies. */
   #policiesChanged(namespace: string): void {
     this.#selectors.delete(namespace);
     this.#crowded.delete(namespace);
@@ -233,7 +235,7 @@ export class PolicyPlanner {
     this.#changed.clear();
   }
 
-  /** The policies that fit, in the order of their keys, keep their rules. */
+  /** Policies of a namespace. In the order of their keys, policies keep their rules until the limits are reached. */
   #selectorsOf(namespace: string): Selectors {
     const known = this.#selectors.get(namespace);
     if (known !== undefined) return known;
@@ -342,14 +344,14 @@ export class PolicyPlanner {
     return name;
   }
 
-  /** The sets of a chain are computed again only when the cluster has clearly fewer pods. */
+  /** Whether to compute the sets of a chain again: only if the cluster now has clearly fewer pods. */
   readonly #mayFit = ({ pods }: Crowded): boolean => this.#pods.size < pods * 0.9;
 
   /** Updates the sets for changed pods, and the chains if the structure changed or a namespace may be too large. */
   *#updateSets(): Steps<void> {
     const memberships = this.#memberships;
     for (;;) {
-      // No namespace exceeds its limit unless all of them do together.
+      // As long as all sets together are below the limit of one namespace, no namespace can exceed the limit.
       const checked = Math.max(this.#checkedSize, MAX_MEMBERS);
       const isComplete = yield* memberships.update(checked + MAX_GROWTH);
       const mayFit = [...this.#crowded.values()].some((chains) => [...chains.values()].some(this.#mayFit));
@@ -359,8 +361,8 @@ export class PolicyPlanner {
   }
 
   /**
-   * Rules of a policy for one direction, and fills the sets that they use. Cached per policy: an identical array means
-   * an unchanged chain. Undefined if the sets of the namespace would be too large.
+   * Returns the rules of a policy for one direction and fills the sets that the rules use. Undefined if the sets of the
+   * namespace would be too large. Rules are cached per policy: for an unchanged chain the same array is returned.
    */
   *#rulesOf(policy: CompiledPolicy, direction: Direction, usage: Usage): Steps<readonly string[] | undefined> {
     const memberships = this.#memberships;

@@ -23,7 +23,10 @@ const DECLARATIONS: Readonly<Record<MapName, string>> = {
   self6: 'set self6 { type ipv6_addr . ipv6_addr; }',
 };
 
-/** Accept only ends the base chain, so packets accepted by the egress chain still pass the ingress chain. */
+/**
+ * Base chains. A verdict `accept` ends only one base chain, so the ingress chain also evaluates packets that the egress
+ * chain accepted.
+ */
 const BASE_CHAINS = [
   { direction: 'egress', side: 'saddr', priority: -6 },
   { direction: 'ingress', side: 'daddr', priority: -5 },
@@ -51,8 +54,8 @@ export function* replaceTable(desired: PolicyTable): Steps<string> {
 }
 
 /**
- * Program for the difference; '' if there is none. Referenced objects are added before their references and removed
- * after them.
+ * Program for the difference between two states; '' if there is none. Sets and chains are added before rules refer to
+ * them, and removed after the rules that refer to them.
  */
 export function* difference(
   current: { readonly chains: PolicyTable['chains']; readonly sets: ReadonlySet<string> },

@@ -21,7 +21,9 @@ export interface SetNames {
 const FAMILIES: readonly Family[] = [4, 6];
 const ip = (family: Family): string => (family === 4 ? 'ip' : 'ip6');
 
-/** Each rule accepts packets. All other packets return to the chain of the pod. */
+/**
+ * Returns the rules of a policy for one direction. Each rule accepts packets; other packets return to the pod's chain.
+ */
 export function* ruleSteps(policy: CompiledPolicy, direction: Direction, names: SetNames): Steps<string[]> {
   const side = direction === 'ingress' ? 'saddr' : 'daddr';
   const lines: string[] = [];
@@ -34,7 +36,7 @@ export function* ruleSteps(policy: CompiledPolicy, direction: Direction, names: 
           ? ['']
           : [
               ...(ports.ranges.length === 0 ? [] : [rangesOf(ports.ranges)]),
-              // A named port refers to the destination: this pod for ingress, the peer for egress.
+              // A named port is a port of the destination: of the isolated pod for ingress, of the peer for egress.
               ...ports.names.map(
                 (port) => `${ip(family)} daddr . meta l4proto . th dport @${names.port(port, family)} `,
               ),
@@ -49,7 +51,10 @@ const nfProto = (family: Family): string => `meta nfproto ipv${family}`;
 
 function* peersOf(peers: readonly Peer[], side: string, family: Family, names: SetNames): Steps<string[]> {
   const field = `${ip(family)} ${side}`;
-  /** Blocks that share one rule, so that its cost does not grow with their number. nft merges overlapping ones. */
+  /**
+   * Blocks that share one rule, so that the cost of a packet does not grow with their number. nft merges overlapping
+   * blocks.
+   */
   const plain: string[] = [];
   const rules: string[] = [];
   for (const peer of peers) {

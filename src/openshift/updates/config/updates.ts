@@ -30,9 +30,9 @@ export const updatesField = () =>
 type UpdatesFile = Parsed<{ updates: ReturnType<typeof updatesField> }, 'updates'>['updates'];
 
 export interface UpdateSettings {
-  /** Keys whose releases are accepted, in addition to those of the ConfigMap release-keys. */
+  /** Keys of trusted releases, in addition to those of the ConfigMap release-keys. */
   readonly keys: readonly string[];
-  /** Time limit for a new executable until its host is healthy. */
+  /** Time in milliseconds within which the host must become healthy with a new executable. */
   readonly healthyWithinMs: number;
 }
 

@@ -19,7 +19,7 @@ import type {
 } from '../../operators/kinds/config/types.ts';
 import { planRollout, type RolloutHost, type RolloutStep } from './rollout.ts';
 
-/** Abandoned update: the generation of its spec, and the reason. It is not retried before the spec changes. */
+/** An abandoned update: generation of the spec that requested it, and the reason. A new generation permits a retry. */
 export interface GivenUp {
   readonly generation: number;
   readonly version: string;
@@ -53,13 +53,13 @@ export interface VersionPlan {
   readonly status: ClusterVersionStatus;
   /** Host to update next. */
   readonly ask: { readonly host: string; readonly wanted: WantedUpdate } | undefined;
-  /** Set if the update was abandoned now. */
+  /** Set if this call abandons the update. */
   readonly givenUp: GivenUp | undefined;
   /** Version to which hosts are being updated, if any. */
   readonly updatingTo: string | undefined;
 }
 
-/** The same as upstream. */
+/** Maximum number of history entries, as upstream. */
 const MAX_HISTORY = 100;
 
 interface Finding {
@@ -85,7 +85,7 @@ export function planVersion(input: VersionInput): VersionPlan {
   const history = historyOf(before, desired, {
     completed,
     verified: target !== undefined && !target.back,
-    // Hosts that an earlier, stopped update left at another version are included until this request is completed.
+    // Until the request is completed, hosts that an earlier, stopped update left at another version are also updated.
     repeated: object.spec?.desiredUpdate?.force === true && object.status?.observedGeneration !== generation,
     nowMs,
   });
@@ -102,7 +102,7 @@ export function planVersion(input: VersionInput): VersionPlan {
   return { status, ask, givenUp, updatingTo: completed ? undefined : target?.wanted.version };
 }
 
-/** The version that was completed last. If all hosts were updated manually, their version. */
+/** The version of the last completed update, or the version of all hosts if they were updated manually. */
 function currentVersion(input: VersionInput): string {
   const completed = (input.object.status?.history ?? []).find(({ state }) => state === 'Completed')?.version;
   const only = commonVersion(input);
@@ -110,15 +110,15 @@ function currentVersion(input: VersionInput): string {
   return completed ?? only ?? input.own.version;
 }
 
-/** Undefined if hosts have different versions, or none has reported. */
+/** Version of all hosts. Undefined if hosts have different versions, or if no host has reported a version. */
 function commonVersion({ hosts }: VersionInput): string | undefined {
   const versions = new Set(hosts.flatMap(({ version }) => (version === '' ? [] : [version])));
   return versions.size === 1 ? [...versions][0] : undefined;
 }
 
 /**
- * Version of spec.desiredUpdate. Empty if none is set, or if all hosts were updated further manually since it was
- * completed.
+ * Version of spec.desiredUpdate. Empty if no update is desired, or if after its completion all hosts were updated
+ * manually to a newer version.
  */
 function wantedVersion(input: VersionInput): string {
   const { version = '', image = '' } = input.object.spec?.desiredUpdate ?? {};
@@ -127,7 +127,7 @@ function wantedVersion(input: VersionInput): string {
   return isSettled(input, version) && only !== undefined && compareReleases(only, version) > 0 ? '' : version;
 }
 
-/** Whether the update has been completed before. */
+/** Whether the update to `version` has been completed before. */
 function isSettled({ object }: VersionInput, version: string): boolean {
   const { observedGeneration, history = [] } = object.status ?? {};
   const seen = observedGeneration === (object.metadata?.generation ?? 1) && history[0]?.state === 'Completed';
@@ -137,11 +137,11 @@ function isSettled({ object }: VersionInput, version: string): boolean {
 interface Target {
   readonly wanted: WantedUpdate;
   readonly release: Release;
-  /** The update returns to the version before a failed update. */
+  /** True if the target is the version before a failed update. */
   readonly back: boolean;
 }
 
-/** Hosts to update. After the update is completed, hosts that were updated further manually are excluded. */
+/** Hosts to update. After completion, hosts that were updated manually to a newer version are excluded. */
 function hostsOf(input: VersionInput, { wanted, back }: Target): readonly RolloutHost[] {
   if (back || !isSettled(input, wanted.version)) return input.hosts;
   return input.hosts.filter(({ version }) => compareReleases(version, wanted.version) <= 0);
@@ -165,14 +165,17 @@ function targetOf(input: VersionInput, generation: number, current: string): Tar
   return { wanted, release: releaseOf(input, version), back: false };
 }
 
-/** Version to return to. An update that a host rolled back after its completion is not the version to return to. */
+/**
+ * Version to return to after an abandoned update. If a host rolled the update back after its completion, the abandoned
+ * version is the current one; the result is then the version that was completed before.
+ */
 function formerVersion({ object }: VersionInput, current: string, abandoned: string): string {
   if (current !== abandoned) return current;
   const completed = (object.status?.history ?? []).filter(({ state }) => state === 'Completed');
   return completed.find(({ version }) => version !== abandoned)?.version ?? current;
 }
 
-/** Reason why the desired update is not started. Not evaluated once it has started. */
+/** Reason why the desired update is not started. It is not evaluated for an update that has started. */
 function refusal(input: VersionInput, current: string): Finding | undefined {
   const { image = '', force = false } = input.object.spec?.desiredUpdate ?? {};
   const version = wantedVersion(input);
@@ -275,7 +278,7 @@ function releaseOf({ releases, object }: VersionInput, version: string): Release
 interface Entry {
   readonly completed: boolean;
   readonly verified: boolean;
-  /** The version is requested again, so it gets another entry if hosts must be updated. */
+  /** True if the version is requested again. It then gets another entry if hosts must be updated. */
   readonly repeated: boolean;
   readonly nowMs: number;
 }
@@ -371,7 +374,7 @@ function progress(step: RolloutStep | undefined, { version }: Release, failing: 
   return { message: `Cluster version is ${version}${skipped}` };
 }
 
-/** FNV-1a. Distinguishes contents; not cryptographic. */
+/** FNV-1a hash, which detects changed content. It is not cryptographic. */
 function hashOf(text: string): string {
   let hash = 0x811c9dc5;
   for (const each of text) hash = Math.imul(hash ^ (each.codePointAt(0) ?? 0), 0x01000193) >>> 0;

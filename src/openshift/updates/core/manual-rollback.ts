@@ -12,7 +12,7 @@ export interface RollbackFacts {
   readonly link: string | undefined;
   /** Whether the executable of the former release is kept. */
   readonly hasExecutable: boolean;
-  /** Undefined if this host has no store member. */
+  /** Facts about the store member of this host. Undefined if the host has no store member. */
   readonly store: StoreFacts | undefined;
 }
 
@@ -26,8 +26,9 @@ export interface StoreFacts {
 }
 
 /**
- * Returns the record that starts the rollback. `restoreStore`: the former release may replace a store that it cannot
- * read with the snapshot, which loses later changes. Throws CodedError 'refused' with the reason and a remedy.
+ * Returns the record that starts the rollback. `restoreStore`: if the former release cannot read the store, it may
+ * replace the store with the snapshot, which loses later changes. Throws CodedError 'refused' with the reason and a
+ * remedy.
  */
 export function planManualRollback(facts: RollbackFacts, restoreStore: boolean): SwitchRecord {
   const { record, link, store } = facts;
@@ -45,7 +46,7 @@ export function planManualRollback(facts: RollbackFacts, restoreStore: boolean):
   const { snapshot: _, ...kept } = record;
   const message = `rolled back from ${to} to ${from} on the host`;
   const planned: SwitchRecord = { ...kept, phase: 'rollingBack', message };
-  // With other members, the former release gets their data instead of the snapshot, so nothing is lost.
+  // If the store has other members, the former release copies their data instead of the snapshot, so no data is lost.
   const mayReplace = restoreStore || (store?.members ?? 1) > 1;
   return mayReplace && store?.snapshot !== undefined ? { ...planned, snapshot: store.snapshot.name } : planned;
 }

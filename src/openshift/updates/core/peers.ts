@@ -8,13 +8,13 @@ export interface PeerHost {
   readonly name: string;
   readonly master: boolean;
   readonly ready: boolean;
-  /** Undefined if its release does not support probes. */
+  /** Probe results of the host. Undefined if its release does not support probes. */
   readonly report: PeerReport | undefined;
 }
 
 const MAX_PROBERS = 3;
 
-/** The hosts that probe `target`: masters first, then by name. */
+/** Returns the hosts that probe `target`: masters come first, then hosts are sorted by name. */
 export function probersOf(target: string, hosts: readonly PeerHost[]): PeerHost[] {
   return hosts
     .filter(({ name, ready, report }) => name !== target && ready && report !== undefined)
@@ -23,7 +23,7 @@ export function probersOf(target: string, hosts: readonly PeerHost[]): PeerHost[
 }
 
 /**
- * Reason why most probing hosts do not reach `target`; empty if they do, or if there are none. `id` is that of the
+ * Reason why most probing hosts do not reach `target`. Empty if they reach it, or if no host probes it. `id`: ID of the
  * update.
  */
 export function unreached(target: string, id: string, hosts: readonly PeerHost[]): string {

@@ -7,11 +7,12 @@ export interface SwitchRecord {
   readonly to: string;
   readonly phase: 'trying' | 'rollingBack' | 'done' | 'failed';
   readonly message: string;
-  /** Milliseconds for the new executable to confirm. */
+  /** Time in milliseconds within which the new executable must confirm the update. */
   readonly timeoutMs: number;
   /**
-   * Name of the snapshot of the store beside the record. After a rollback the previous executable restores it if it
-   * cannot read the store. Absent if no snapshot was taken, or if the host has been healthy since the rollback.
+   * Name of the snapshot of the store, in the directory of the record. After a rollback, the previous executable
+   * restores the snapshot if it cannot read the store. Absent if no snapshot was taken, or if the host has been healthy
+   * since the rollback.
    */
   readonly snapshot?: string;
   /** Highest level of the store's log that `from` reads. Absent in records of older releases. */
@@ -19,18 +20,18 @@ export interface SwitchRecord {
 }
 
 /**
- * Snapshot that the store may restore after a rollback to `running`. Undefined if this release is not the result of a
- * rollback, or has been healthy since.
+ * Snapshot that the store may restore after a rollback to `running`. Undefined if the running release was not reached
+ * by a rollback, or if the host has been healthy since the rollback.
  */
 export function snapshotAfterRollback(record: SwitchRecord | undefined, running: string): string | undefined {
   if (record === undefined || record.from !== running || record.phase === 'trying') return undefined;
   return record.phase === 'done' && record.to !== running ? undefined : record.snapshot;
 }
 
-/** File name in the directory of the record. */
+/** Pattern for the file names of snapshots. */
 const SNAPSHOT_NAME = /^store-[\w.+-]+\.db$/;
 
-/** Undefined if the text is no valid record. */
+/** Parses a record. Undefined if the text is not a valid record. */
 export function parseSwitchRecord(text: string): SwitchRecord | undefined {
   let given: Partial<Record<keyof SwitchRecord, unknown>> | null;
   try {

@@ -22,7 +22,7 @@ export interface RolloutHost {
   readonly paused: boolean;
   readonly wanted: WantedUpdate | undefined;
   readonly update: HostUpdate | undefined;
-  /** Time since this leader first saw the update in progress; 0 if it is not in progress. */
+  /** Milliseconds since this leader first saw that the update is in progress; 0 if no update is in progress. */
   readonly underWayMs: number;
 }
 
@@ -69,7 +69,7 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate,
 
 const isAt = (host: RolloutHost, target: WantedUpdate): boolean => host.version === target.version;
 
-/** Whether the host has an unconfirmed request for this update, so that a new version may still be rolled back. */
+/** Whether the host has not yet confirmed this update. Until then, the host may still roll its new version back. */
 function isUnderWay(host: RolloutHost, target: WantedUpdate): boolean {
   if (host.wanted?.id !== target.id) return false;
   const isConfirmed = host.update?.id === target.id && host.update.state === 'Done';

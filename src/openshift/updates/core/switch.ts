@@ -1,7 +1,7 @@
 /**
- * Switch of a host's executable, with a record on disk and a link that are both replaced atomically: after a power
- * failure at any step the next start determines the due step. During a trial, a guard process with the previous
- * executable reverts the switch if the new executable does not confirm in time.
+ * Switch of a host's executable. A record on disk and a link are replaced atomically, so that after a power failure the
+ * next start determines which step is due. During a trial, a guard process with the previous executable reverts the
+ * switch if the new executable does not confirm in time.
  */
 import { type SwitchRecord, snapshotAfterRollback } from './port.ts';
 
@@ -31,7 +31,7 @@ export function nextSwitchStep(
   switch (record?.phase) {
     case 'trying':
       if (running === record.to) return { step: 'confirm', record: { ...record, phase: 'done', message: '' } };
-      // A third executable runs: it was replaced manually.
+      // Neither the previous nor the new executable runs, so an administrator has replaced the executable.
       if (running !== record.from) return failed(record, `${running} was installed meanwhile`);
       return link === record.to ? { step: 'restart' } : { step: 'link', version: record.to };
     case 'rollingBack':
@@ -49,7 +49,7 @@ const failed = (record: SwitchRecord, message: string): SwitchStep => ({
   record: { ...record, phase: 'failed', message },
 });
 
-/** The snapshot of a rollback stays in the record until the host is healthy: the store may not have started yet. */
+/** After a rollback, the snapshot stays in the record until the host is healthy: the store may not have started yet. */
 const doneWithout = (
   { id, version }: { readonly id: string; readonly version: string },
   from: string,
@@ -60,12 +60,12 @@ const doneWithout = (
 });
 
 /**
- * Time for which a host must be healthy, without a restart of a component, before its update is confirmed. Longer than
- * a minute, so that a release whose API server ends after its first minute is rolled back.
+ * Time for which a host must be healthy, without a restart of a component, before its update is confirmed. It is longer
+ * than a minute, so that a release whose API server terminates after a minute is rolled back.
  */
 export const STABLE_MS = 90_000;
 
-/** Limit of starts of the guard (boots) during a trial. */
+/** Maximum number of starts of the guard during one trial. The guard starts again at each boot. */
 const MAX_STARTS = 4;
 
 export type GuardStep =
@@ -78,11 +78,11 @@ export type GuardStep =
 
 /** State of the guard that is not on disk. */
 export interface GuardState {
-  /** Time since this start of the guard. */
+  /** Time since the guard process started. */
   readonly elapsedMs: number;
   /** Number of starts of the guard during this trial. */
   readonly starts: number;
-  /** The guard has restarted the host process since the link was reverted. */
+  /** True if the guard has restarted the host process since it reverted the link. */
   readonly restarted: boolean;
 }
 
@@ -96,7 +96,7 @@ export function nextGuardStep(
     if (link !== record.from) return { step: 'link', version: record.from };
     return restarted ? { step: 'wait' } : { step: 'restart' };
   }
-  // The link has not been switched: the previous executable runs and continues.
+  // The link has not been switched, so the previous executable still runs and continues the update.
   if (link !== record.to) return { step: 'wait' };
   const why =
     elapsedMs > record.timeoutMs + STABLE_MS

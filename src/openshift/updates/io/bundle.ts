@@ -77,8 +77,8 @@ export const readBundle = (
 };
 
 /**
- * `accept` is called after the signature has been verified, before any file is passed on. Throws CodedError
- * 'bad-bundle' with one line that names the bundle.
+ * Reads a bundle and passes its files on. `accept` is called after the signature has been verified and before the first
+ * file is passed on. Throws CodedError 'bad-bundle' with one line that names the bundle.
  */
 export async function readSigned<M extends SignedManifest>(
   path: string,
@@ -98,7 +98,7 @@ export async function readSigned<M extends SignedManifest>(
   if (size > kind.maxBytes) throw bad(`it is larger than ${kind.maxBytes} bytes`);
   const tar = extract();
   const source = createReadStream(path, { highWaterMark: 1 << 20 });
-  // A failure of the source ends the extraction, which reports the error.
+  // An error while reading the source ends the extraction, which reports the error.
   const fed = pipeline(source, tar).catch(ignore('the extraction reports the error'));
   let text: string | undefined;
   let read: ReadBundle<M> | undefined;
@@ -137,7 +137,7 @@ export async function readSigned<M extends SignedManifest>(
     return read;
   } catch (error) {
     if (error instanceof CodedError) throw error;
-    // The library's own message gives advice about compressed archives.
+    // The tar library's own message gives advice about compressed archives, which does not apply.
     if (messageOf(error).startsWith('Invalid tar header')) throw bad(`it is not ${kind.name}`, error);
     throw bad(reasonOf(error), error);
   } finally {
@@ -160,7 +160,7 @@ async function textMember(
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** The library's message for a truncated archive gives no fix. */
+/** Error text with a fix for truncated archives, for which the tar library's message has none. */
 const reasonOf = (error: unknown): string =>
   messageOf(error) === 'Unexpected end of data' ? 'it is truncated; copy it again' : messageOf(error);
 
@@ -180,7 +180,7 @@ export interface BundleToWrite {
   /** Text of the manifest. */
   readonly text: string;
   readonly files: readonly SignedFile[];
-  /** Paths by name. */
+  /** Paths of the files by their name in the bundle. */
   readonly sources: ReadonlyMap<string, string>;
   readonly key: KeyObject;
   /** Mode of the bundle, by default readable by all. */
@@ -189,7 +189,7 @@ export interface BundleToWrite {
   readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
-/** Writes a temporary file and renames it. Throws CodedError 'unwritable'. */
+/** Writes a bundle to a temporary file and then renames the file. Throws CodedError 'unwritable'. */
 export async function writeSigned(path: string, bundle: BundleToWrite): Promise<void> {
   const { text, files, sources, key, mode = 0o644, onBytes = () => undefined } = bundle;
   const temporary = `${path}.new`;

@@ -20,7 +20,7 @@ export interface DownloadOptions extends Masters {
 const IDLE_MS = 20_000;
 const IDENTITY = '127.0.0.1';
 
-/** Throws CodedError 'unavailable' with the error of each server. */
+/** Downloads a file from a master. Throws CodedError 'unavailable' with the error of each server. */
 export async function download(
   file: Pick<ReleaseFile, 'sha256' | 'size'>,
   { store, ...masters }: DownloadOptions,
@@ -32,8 +32,9 @@ export async function download(
 }
 
 /**
- * The first response that `take` accepts. Throws CodedError 'unavailable' with the error of each server. 'full' and
- * 'changed' of `take` are rethrown immediately, because another server would not help.
+ * Returns the result of `take` for the first response that it accepts. Throws CodedError 'unavailable' with the error
+ * of each server. The errors 'full' and 'changed' of `take` are thrown immediately, because another server would not
+ * help.
  */
 export async function fromMasters<T>(
   what: string,

@@ -1,6 +1,6 @@
 /**
- * Executables of several versions side by side: `hyperedge-VERSION`, and the link `hyperedge` to the one that is
- * started. Each change is on disk before it is reported.
+ * Executables of several versions in one directory, named `hyperedge-VERSION`. The link `hyperedge` points to the
+ * version that is started. Each method resolves after its change is on disk.
  */
 import { randomUUID } from 'node:crypto';
 import {

@@ -1,4 +1,6 @@
-/** Files by digest in one directory: verified by SHA-256 and flushed before they get their name. */
+/**
+ * Files of releases, named by their digest, in one directory. A file is verified and flushed before it gets its name.
+ */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
@@ -37,7 +39,10 @@ export class DigestStore {
     return path;
   }
 
-  /** Throws CodedError 'full' before any write, and 'bad-file' for other content. A failure leaves no file. */
+  /**
+   * Writes a file. Throws CodedError 'full' before any write if there is not enough space, and 'bad-file' if the
+   * content does not match the digest. A failure leaves no file.
+   */
   async add(
     { sha256, size }: Pick<ReleaseFile, 'sha256' | 'size'>,
     content: AsyncIterable<Uint8Array>,
@@ -94,7 +99,7 @@ export class DigestStore {
   async retain(digests: readonly string[], withdrawn: ReadonlySet<string>, writtenBeforeMs: number): Promise<void> {
     const kept = new Set(digests);
     for (const name of await readdir(this.#directory).catch(() => [])) {
-      // A partial file may be in use by another process. Interrupted ones are removed at the start.
+      // Another process may still write a partial file, so partial files are only removed at the start.
       if (kept.has(name) || !isDigest(name)) continue;
       const path = join(this.#directory, name);
       const writtenMs = (await stat(path).catch(() => undefined))?.mtimeMs ?? 0;
@@ -102,7 +107,7 @@ export class DigestStore {
     }
   }
 
-  /** Removes partial files of interrupted writers. Must be called at the start, before any other writer. */
+  /** Removes partial files of interrupted writers. Call it at the start, before any process writes files. */
   async removePartial(): Promise<void> {
     for (const name of await readdir(this.#directory).catch(() => []))
       if (name.startsWith(PARTIAL)) await rm(join(this.#directory, name), { force: true });

@@ -14,7 +14,7 @@ const MAX_REMEMBERED = 64;
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 const KEY_BYTES = 32;
 
-/** Parses a PEM, or base64 of the 32 bytes. Throws CodedError 'bad-key' with the reason. */
+/** Parses a public key: a PEM, or the base64 form of its 32 bytes. Throws CodedError 'bad-key' with the reason. */
 export function parseTrustedKey(text: string): KeyObject {
   try {
     const trimmed = text.trim();
@@ -30,7 +30,7 @@ export function parseTrustedKey(text: string): KeyObject {
   }
 }
 
-/** Throws CodedError 'bad-key'. */
+/** Parses the PEM of a private key. Throws CodedError 'bad-key'. */
 export function parseSigningKey(text: string): KeyObject {
   try {
     const key = createPrivateKey(text);
@@ -41,17 +41,17 @@ export function parseSigningKey(text: string): KeyObject {
   }
 }
 
-/** Signature in base64. */
+/** Signs a text and returns the signature in base64. */
 export const signatureOf = (text: string, key: KeyObject): string =>
   sign(undefined, Buffer.from(text), key).toString('base64');
 
-/** Parses the manifest after checking that one of the keys has signed its text. */
+/** Parses a manifest, after verifying that one of the keys has signed its text. */
 export function verifyManifest(text: string, signature: string, keys: readonly KeyObject[]): VerifiedRelease {
   if (keys.length === 0) return { problem: 'no key is trusted; set updates.keys in the bootstrap file' };
   return verifySigned(text, signature, keys, parseManifest);
 }
 
-/** `parse` returns an error text `field: problem` for an invalid manifest. */
+/** Like `verifyManifest`, for any manifest. `parse` returns an error text `field: problem` for an invalid manifest. */
 export function verifySigned<M extends object>(
   text: string,
   signature: string,
@@ -68,7 +68,7 @@ export function verifySigned<M extends object>(
     : { manifest, digest: sha256Hex(text) };
 }
 
-/** `keys` returns the currently trusted keys. */
+/** Returns a function that verifies announced releases. `keys` returns the currently trusted keys. */
 export function createVerifier(keys: () => readonly KeyObject[]): VerifyRelease {
   const known = new BoundedMap<string, VerifiedRelease>(MAX_REMEMBERED);
   let knownKeys: readonly KeyObject[] = [];
