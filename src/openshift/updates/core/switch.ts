@@ -31,7 +31,7 @@ export function nextSwitchStep(
   switch (record?.phase) {
     case 'trying':
       if (running === record.to) return { step: 'confirm', record: { ...record, phase: 'done', message: '' } };
-      // Neither the previous nor the new executable runs, so an administrator has replaced the executable.
+      // Another executable runs than the previous or the new one, so an administrator has replaced the executable.
       if (running !== record.from) return failed(record, `${running} was installed meanwhile`);
       return link === record.to ? { step: 'restart' } : { step: 'link', version: record.to };
     case 'rollingBack':
