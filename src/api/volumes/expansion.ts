@@ -23,37 +23,43 @@ export const withoutResizing = (
 ): PersistentVolumeClaimCondition[] => (conditions ?? []).filter(({ type }) => !RESIZE_CONDITIONS.includes(type));
 
 /**
- * Merge patch for the status of a claim that has grown to `size`. It keeps allocatedResources, because quotas use them.
+ * Strategic merge patch for the status of a claim that has grown to `size`. It keeps allocatedResources, because quotas
+ * use them. Conditions of other types are not part of the patch, because their owners may have changed them meanwhile.
  */
 export function expandedStatus({ status }: PersistentVolumeClaim, size: string): object {
   const { storage: _done, ...others } = status?.allocatedResourceStatuses ?? {};
   return {
     capacity: { ...status?.capacity, storage: size },
     allocatedResourceStatuses: Object.keys(others).length === 0 ? null : { ...others, storage: null },
-    conditions: withoutResizing(status?.conditions),
+    conditions: (status?.conditions ?? [])
+      .filter(({ type }) => RESIZE_CONDITIONS.includes(type))
+      .map(({ type }) => ({ type, $patch: 'delete' })),
   };
 }
 
-/** Merge patch for the status of a claim whose node starts to grow it; undefined if the status already shows that. */
+/**
+ * Strategic merge patch for the status of a claim whose node starts to grow it; undefined if the status already shows
+ * that.
+ */
 export const startedOnNode = (claim: PersistentVolumeClaim): object | undefined =>
   resizeStatusOf(claim) === PENDING_ON_NODE
     ? { allocatedResourceStatuses: { storage: IN_PROGRESS_ON_NODE } }
     : undefined;
 
 /**
- * Merge patch for the status of a claim that its node cannot grow. `infeasible`: the node does not retry, and the claim
- * may request a smaller size. Source: pkg/volume/util MarkNodeExpansionInfeasible, MarkNodeExpansionFailedCondition.
+ * Strategic merge patch for the status of a claim that its node cannot grow. `infeasible`: the node does not retry, and
+ * the claim may request a smaller size. Source: pkg/volume/util MarkNodeExpansionInfeasible,
+ * MarkNodeExpansionFailedCondition.
  */
 export function failedOnNode(
   { status }: PersistentVolumeClaim,
   { message, infeasible, time }: { readonly message: string; readonly infeasible: boolean; readonly time: string },
 ): object {
-  const others = (status?.conditions ?? []).filter(({ type }) => type !== NODE_RESIZE_ERROR);
   const known = status?.conditions?.find(({ type }) => type === NODE_RESIZE_ERROR);
   const lastTransitionTime = known?.lastTransitionTime ?? time;
   const text = `failed to expand pvc with ${message}`;
   return {
     ...(infeasible ? { allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' } } : {}),
-    conditions: [...others, { type: NODE_RESIZE_ERROR, status: 'True', lastTransitionTime, message: text }],
+    conditions: [{ type: NODE_RESIZE_ERROR, status: 'True', lastTransitionTime, message: text }],
   };
 }

@@ -108,7 +108,7 @@ export class VolumeExpansion {
     const { name = '', namespace } = claim.metadata ?? {};
     await client
       .resource(resources.persistentVolumeClaims)
-      .patch(name, namespace, 'merge', { status }, { subresource: 'status' });
+      .patch(name, namespace, 'strategic', { status }, { subresource: 'status' });
   }
 }
 

@@ -109,13 +109,14 @@ export class VolumeUsages {
       events.pod(owner, type, abnormal === undefined ? 'VolumeConditionNormal' : ABNORMAL, message);
     const found = await claims.claim(claim);
     if (plugins.isMeasured(record) || found === undefined || this.#client === undefined) return;
-    const others = (found.status?.conditions ?? []).filter((each) => each.type !== FULL);
     const lastTransitionTime = timestamp(this.#options.nowMs());
-    const mine = { type: FULL, status: 'True', reason: ABNORMAL, message: abnormal ?? '', lastTransitionTime };
-    const conditions = abnormal === undefined ? others : [...others, mine];
+    const condition =
+      abnormal === undefined
+        ? { type: FULL, $patch: 'delete' }
+        : { type: FULL, status: 'True', reason: ABNORMAL, message: abnormal, lastTransitionTime };
     const [namespace, name = ''] = claim.split('/');
     await this.#client
       .resource(resources.persistentVolumeClaims)
-      .patch(name, namespace, 'merge', { status: { conditions } }, { subresource: 'status' });
+      .patch(name, namespace, 'strategic', { status: { conditions: [condition] } }, { subresource: 'status' });
   }
 }

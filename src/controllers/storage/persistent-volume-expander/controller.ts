@@ -35,8 +35,9 @@ function prepare(handle: ControllerHandle): ControllerRun {
       }
       if (plan.kind === 'volume') volume = await volumeClient.update(plan.volume);
       else {
-        const { name = '', namespace } = claim.metadata ?? {};
-        const body = { metadata: { uid: claim.metadata?.uid }, status: plan.status };
+        const { name = '', namespace, uid, resourceVersion } = claim.metadata ?? {};
+        // The patch replaces all conditions, so it must not overwrite a newer claim.
+        const body = { metadata: { uid, resourceVersion }, status: plan.status };
         claim = await claimClient.patch(name, namespace, 'merge', body, { subresource: 'status' });
       }
     }
