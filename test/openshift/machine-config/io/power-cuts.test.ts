@@ -160,6 +160,54 @@ test('an I/O error at any step changes nothing, or the change is completed', asy
   }
 });
 
+test('an I/O error during the replay of any power failure leaves the files of one config', async () => {
+  for (const keep of [0, 1])
+    for (let cut = 30; cut < 60; cut += 1)
+      for (let step = 0; step < 10; step += 1) {
+        const disk = await newHost();
+        const files = open(disk);
+        await files.open();
+        await files.apply(TREES[1] ?? new Map(), 'one');
+        const before = visible(disk);
+        disk.operations = 0;
+        disk.cutAfter = cut;
+        await files.apply(TREES[2] ?? new Map(), 'two').catch(() => {});
+        disk.powerOn(() => keep);
+        disk.failAfter = step;
+        await open(disk)
+          .open()
+          .catch(() => {});
+        disk.powerOn(() => keep);
+        const note = await open(disk).open();
+        assert.equal(visible(disk) === before, note === 'one', `cut after ${cut}, error at ${step}`);
+        assert.ok(![...disk.snapshot().keys()].some((path) => path.includes('.hyperedge-')), `cut after ${cut}`);
+      }
+});
+
+test('a change that can be neither completed nor undone is reported, and undone when the disk works again', async () => {
+  const disk = await newHost();
+  const files = open(disk);
+  await files.open();
+  await files.apply(TREES[1] ?? new Map(), 'one');
+  const before = visible(disk);
+  const rename = disk.rename.bind(disk);
+  const broken = async (from: string, to: string): Promise<void> => {
+    if (to === '/etc/own/b' || to === '/etc/link') throw Object.assign(new Error('EIO'), { code: 'EIO' });
+    await rename(from, to);
+  };
+  disk.rename = broken;
+  await assert.rejects(files.apply(TREES[2] ?? new Map(), 'two'));
+  await assert.rejects(open(disk).open());
+  await assert.rejects(files.apply(TREES[2] ?? new Map(), 'two'));
+  await assert.rejects(files.note('three'));
+  disk.rename = rename;
+  await files.note('four');
+  assert.equal(visible(disk), before);
+  assert.equal(await open(disk).open(), 'four');
+  await files.apply(new Map(), 'none');
+  assert.equal(visible(disk), visible(await newHost()));
+});
+
 test('a full disk while staging changes nothing and leaves no files', async () => {
   for (let space = 0; space < 3_000; space += 150) {
     const disk = await newHost();
