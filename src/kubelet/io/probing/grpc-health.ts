@@ -1,4 +1,5 @@
 import { connect, constants } from 'node:http2';
+import { Writer } from '../../../wire/protobuf/protobuf.ts';
 import { MAX_PROBE_OUTPUT_BYTES } from '../../probes/port.ts';
 
 /** Sends the request of a gRPC probe (`ProbeNetwork.grpcHealth` in kubelet/probes/port.ts). */
@@ -50,8 +51,7 @@ export function grpcHealth(ip: string, port: number, service: string, timeoutMs:
         resolve(STATUS_NAMES[serving] ?? serving);
       }
     });
-    const name = Buffer.from(service, 'utf8').subarray(0, 127);
-    const message = name.length === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.from([0x0a, name.length]), name]);
+    const message = new Writer().bytes(1, Buffer.from(service, 'utf8')).finish();
     const frame = Buffer.alloc(5 + message.length);
     frame.writeUInt32BE(message.length, 1);
     message.copy(frame, 5);
