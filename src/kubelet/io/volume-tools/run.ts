@@ -8,10 +8,13 @@ const PACKAGES: Readonly<Record<string, string>> = {
   losetup: 'util-linux',
   blkid: 'util-linux',
   blockdev: 'util-linux',
+  'mkfs.ext2': 'e2fsprogs',
+  'mkfs.ext3': 'e2fsprogs',
   'mkfs.ext4': 'e2fsprogs',
   'mkfs.xfs': 'xfsprogs',
   'mkfs.btrfs': 'btrfs-progs',
   setquota: 'quota',
+  xfs_quota: 'xfsprogs',
   chattr: 'e2fsprogs',
 };
 
