@@ -1,10 +1,10 @@
 /**
- * Appends files to the executable for `src/cli/launch.ts`: the files, a JSON table of their positions, and the length
- * of the table as eight hexadecimal digits.
+ * Appends files to the executable, where `src/cli/launch.ts` finds them. After the files follow a JSON table of their
+ * positions, and the length of the table as eight hexadecimal digits.
  */
 import { appendFile, readFile, stat } from 'node:fs/promises';
 
-/** `files`: paths of the files by name. */
+/** Appends `files`, which are paths by name, to the executable. */
 export async function appendFiles(executable: string, files: Readonly<Record<string, string>>): Promise<void> {
   let { size } = await stat(executable);
   const table: Record<string, readonly [number, number]> = {};

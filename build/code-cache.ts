@@ -17,15 +17,15 @@ export async function writeCodeCache(
   { evaluate }: { readonly evaluate: boolean },
 ): Promise<void> {
   const args = ['--random-seed=1', import.meta.filename, bundle, output, ...(evaluate ? ['--evaluate'] : [])];
-  // Node's own compile cache, which the environment may enable, changes the numbers that V8 gives to functions.
+  // Node's own compile cache, which an environment variable may enable, changes the numbers that V8 gives to functions.
   await promisify(execFile)(process.execPath, args, { env: {} });
 }
 
 function main([bundle = '', output = '', evaluate]: readonly string[]): void {
-  // Reads and writes are synchronous, because V8 numbers functions in the order in which they run, also Node's own.
-  // A copy: V8 stores a part of a string together with the whole, which is a path of this machine.
+  // V8 numbers functions in the order in which they run, including Node's own, so reads and writes are synchronous. The
+  // name is copied: V8 stores a substring together with the whole string, which is a path of the build machine.
   const filename = Buffer.from(basename(bundle)).toString();
-  // Which functions a garbage collection would drop from the cache depends on its time.
+  // A garbage collection drops functions from the cache. Which ones depends on its time, so the dropping is disabled.
   setFlagsFromString('--no-flush-bytecode');
   const script = new Script(readFileSync(bundle, 'latin1'), { filename });
   const module: { exports: { evaluateAll?(): void } } = { exports: {} };
@@ -33,7 +33,7 @@ function main([bundle = '', output = '', evaluate]: readonly string[]): void {
     script.runInThisContext()(module.exports, createRequire(import.meta.url), module);
     module.exports.evaluateAll?.();
   }
-  // A cache that states other flags is rejected.
+  // V8 rejects a cache that was created with other flags.
   setFlagsFromString('--flush-bytecode');
   writeFileSync(output, script.createCachedData());
   // Evaluated modules may have started timers or servers.

@@ -98,7 +98,10 @@ export async function bundleConsole(directory = join(root, 'dist/console')): Pro
   return { manifest, contents, modules: Object.keys(metafile.inputs), firstLoad, all: offset };
 }
 
-/** The entry and what it imports statically, as names below `assets`. The first page of a cluster counts too. */
+/**
+ * Names below `assets` of the entry, the overview page and the files that both import statically. A browser loads these
+ * files for its first view.
+ */
 function staticImports({ outputs }: Metafile, entry: string): string[] {
   const byName = new Map(Object.entries(outputs).map(([path, output]) => [basename(path), output]));
   const found = new Set<string>();

@@ -1,7 +1,7 @@
 /** TypeScript types of the generated schemas: one module per group and version, `core/v1.ts`. */
 import type { GeneratedType } from '../src/api/schema/types-format.ts';
 
-/** Groups whose name is neither the package's name nor that name with `.k8s.io`. */
+/** API groups whose name is neither the name of their package nor that name with the suffix `.k8s.io`. */
 const GROUPS: Readonly<Record<string, string>> = {
   core: '',
   apps: 'apps',

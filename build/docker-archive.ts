@@ -22,13 +22,13 @@ export interface ImageToWrite {
   readonly layers: readonly (readonly Entry[])[];
   /** Field `config` of the image configuration: Env, Cmd, Entrypoint, User … */
   readonly config: Readonly<Record<string, unknown>>;
-  /** As in GOARCH; by default this host's. */
+  /** Architecture in the notation of GOARCH. Default: this host's. */
   readonly architecture?: string;
 }
 
 export const directory = (name: string, mode = 0o755): Entry => ({ name, type: 'directory', mode });
 
-/** Writes `images` to one archive at `path`. A layer that several images share (the same array) is stored once. */
+/** Writes `images` to one archive at `path`. A layer is stored once if several images refer to the same array. */
 export async function writeDockerArchive(path: string, images: readonly ImageToWrite[]): Promise<void> {
   const file = await open(path, 'w');
   const written = new Map<readonly Entry[], string>();
@@ -79,7 +79,9 @@ export async function writeDockerArchive(path: string, images: readonly ImageToW
   }
 }
 
-/** Layer with a static busybox, by default this host's. Throws if there is none (Debian package busybox-static). */
+/**
+ * Layer with the static busybox at `path`, by default this host's. Throws if there is none (package busybox-static).
+ */
 export async function busyboxLayer(path?: string): Promise<readonly Entry[]> {
   const busybox = path ?? (await findBusybox());
   const binary = await readFile(busybox);

@@ -69,14 +69,16 @@ function rowOf(field: SourceField): string {
   return `${field.number} ${field.name || '-'} ${prefix}${value}${field.omitZero ? '!' : ''}`;
 }
 
-/** Kinds of other projects have no field numbers, so they are only available as JSON. */
+/**
+ * Adds a kind and the types that it reaches. Kinds of other projects have no field numbers and are only served as JSON.
+ */
 const addKind = (name: string): void => {
   if (declared.has(name)) indexOf(name);
 };
 
 for (const kind of [...builtinKinds, ...subresourceKinds]) {
-  // JSON and protobuf names differ in schemas of custom resources, so these are only available as JSON. API services
-  // are encoded by hand.
+  // JSON and protobuf names differ in schemas of custom resources, so CustomResourceDefinitions are only served as
+  // JSON. API services are encoded by hand.
   if (kind.group === 'apiextensions.k8s.io' || kind.group === 'apiregistration.k8s.io') continue;
   addKind(kind.schemaName);
   for (const alias of kind.aliases ?? []) {

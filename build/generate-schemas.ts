@@ -18,7 +18,7 @@ import fieldFacts from './field-facts.json' with { type: 'json' };
 import { META_TYPES, RENAMED, ROOTS } from './schema-roots.ts';
 
 interface Attribute {
-  /** Differs from the base name if that is a reserved word: `_default`. */
+  /** Name of the property in the client. It differs from `baseName` if that is a reserved word: `_default`. */
   readonly name: string;
   readonly baseName: string;
   readonly type: string;
@@ -86,7 +86,7 @@ function commentText(block: string): string {
     .replaceAll(/\\(["'\\])/g, '$1');
 }
 
-/** Class name in a type text of the client. */
+/** Class name in a type text of the client; undefined if the text refers to no class. */
 const referencedClass = (type: string): string | undefined =>
   /\b((?:[A-Z][a-z]+)?V\d\w*)\b/.exec(stripMicro(type))?.[1];
 const stripMicro = (type: string): string => type.replaceAll(/\bV1MicroTime\b/g, 'MicroTime');

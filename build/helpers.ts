@@ -45,8 +45,8 @@ export interface HelperBundle {
 }
 
 /**
- * Returns undefined, after logging the reason, if apt cannot provide the packages. The executable then needs the host's
- * programs.
+ * Builds the bundle. If apt cannot provide the packages, it logs the reason and returns undefined; the executable then
+ * needs the host's programs.
  */
 export async function helperBundle(
   architecture: Architecture,
@@ -108,7 +108,7 @@ async function make(architecture: Architecture, work: string): Promise<void> {
     files.set('lib/ld.so', await find(packages, loader.slice(1), `lib/${debian.triplet}/${basename(loader)}`));
   }
   for (const name of libraries) {
-    // The loader is already in the bundle.
+    // The bundle already contains the loader.
     if (files.has(`lib/${name}`) || name.startsWith('ld-linux')) continue;
     const places = ['usr/lib', 'lib'].map((directory) => `${directory}/${debian.triplet}/${name}`);
     const original = await find(packages, ...places);
@@ -176,7 +176,7 @@ async function fetchPackages(
         env: { PATH: process.env['PATH'], LANG: 'C.UTF-8' },
       })
     ).stdout;
-  // Other, unreachable sources must not fail the build. A missing package fails below.
+  // Unreachable sources that no package needs must not fail the build. If a package is missing, the next step fails.
   await apt('update').catch(() => {});
   const simulated = await apt('--simulate', '--no-install-recommends', 'install', ...names);
   const chosen = [...simulated.matchAll(/^Inst (\S+) \((\S+) /gm)].map(([, name = '', version = '']) => ({
@@ -196,7 +196,9 @@ async function fetchPackages(
   return found;
 }
 
-/** The first of `paths` that a package contains, after following links in it. Throws if there is none. */
+/**
+ * Path of the first of `paths` that a package contains, after following links in the package. Throws if there is none.
+ */
 async function find(packages: readonly DebianPackage[], ...paths: readonly string[]): Promise<string> {
   for (const path of paths) {
     for (const { root } of packages) {

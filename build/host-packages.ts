@@ -46,7 +46,7 @@ export const TEST_PROGRAMS: readonly HostProgram[] = [
 ];
 
 async function onPath(program: string): Promise<boolean> {
-  // Debian has some of these in sbin, which is not in every user's PATH.
+  // Debian has some of the programs in sbin, which is not in every user's PATH.
   const directories = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin'];
   for (const directory of directories) {
     const found = await access(join(directory, program), constants.X_OK).then(
@@ -77,8 +77,8 @@ async function apt(args: readonly string[]): Promise<void> {
 }
 
 /**
- * Installs missing programs after their packages are reported, and returns them. Without root or apt it throws an error
- * of one line with the command to run.
+ * Reports and installs missing programs, and returns them. Without root or apt it throws an error of one line with the
+ * command to run.
  */
 export async function ensurePrograms(
   programs: readonly HostProgram[],

@@ -47,8 +47,8 @@ export async function thirdPartyNotices(
 }
 
 /**
- * `node_modules/a/node_modules/@b/c/lib/d.js` → `node_modules/a/node_modules/@b/c`; undefined for files of this
- * project.
+ * Directory of the package that contains a module: `node_modules/a/node_modules/@b/c` for
+ * `node_modules/a/node_modules/@b/c/lib/d.js`. Undefined for files of this project.
  */
 function packageOf(module: string): string | undefined {
   return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(module)?.[0];
@@ -62,7 +62,7 @@ async function packageNotice(directory: string): Promise<Notice> {
   return { name, version, license: license.replace(/^\((.*)\)$/, '$1'), text: texts.join('\n') };
 }
 
-/** Node's LICENSE includes those of V8, OpenSSL, ICU and its other libraries. */
+/** Notice of Node. Its LICENSE file includes the licenses of V8, OpenSSL, ICU and its other libraries. */
 async function nodeNotice(root: string): Promise<Notice> {
   const name = `node-linux-${process.arch}`;
   const places = [join(root, 'node_modules/node/node_modules', name), join(root, 'node_modules', name)];

@@ -106,7 +106,7 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
   await quietly(() =>
     sea(entry, {
       nodePath: node,
-      // The blob is created by the local Node, also for another target architecture.
+      // The local Node creates the blob, also for another target architecture.
       useLocalNode: true,
       targets: [{ platform: 'linux', arch: architecture, nodeRange: 'node24', output: temporary }],
       seaConfig: {
@@ -138,8 +138,8 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
 }
 
 /**
- * Replaces the only occurrence of a text by one of the same length. The executable contains the path of its entry,
- * which would be different on every machine.
+ * Replaces the only occurrence of a text in a file by a text of the same length. It removes the path of the entry from
+ * the executable, because this path differs between machines.
  */
 async function replaceBytes(path: string, from: string, to: string): Promise<void> {
   const content = await readFile(path);
@@ -149,7 +149,7 @@ async function replaceBytes(path: string, from: string, to: string): Promise<voi
   await file.write(to, at).finally(() => file.close());
 }
 
-/** The bundles of the commands, and their code cache if the architecture is this machine's. */
+/** The bundles of the commands. They include code caches if the architecture is this machine's. */
 async function commandFiles(architecture: Architecture): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
   for (const file of bundled.commands) {
@@ -164,7 +164,9 @@ async function commandFiles(architecture: Architecture): Promise<Record<string, 
   return files;
 }
 
-/** Smoke test. Executables of other architectures run under user-mode emulation, if it is installed. */
+/**
+ * Runs the executable as a smoke test. For another architecture, the test needs user-mode emulation on this machine.
+ */
 async function checkVersion(output: string, architecture: Architecture): Promise<void> {
   const name = relative(root, output);
   if (architecture === host) {
@@ -187,7 +189,9 @@ async function checkVersion(output: string, architecture: Architecture): Promise
   say(`${name} version (emulated): ${stdout.trim().split('\n')[0]}`);
 }
 
-/** Libraries that Node links dynamically, from Debian packages of the other architecture. */
+/**
+ * Creates a directory with the libraries that Node links dynamically, from Debian packages of the other architecture.
+ */
 async function makeSysroot(sysroot: string, architecture: Architecture): Promise<void> {
   const debian = architecture === 'x64' ? 'amd64' : architecture;
   const work = `${sysroot}.work`;
@@ -243,7 +247,10 @@ async function nodeBinary(architecture: Architecture): Promise<string> {
   return binary;
 }
 
-/** Removes debug symbols, a fifth of Node's binary. Without a suitable strip(1), the binary is used unchanged. */
+/**
+ * Removes the debug symbols from Node's binary, a fifth of its size. Without a suitable strip(1), the binary is
+ * unchanged.
+ */
 async function strip(binary: string, architecture: Architecture): Promise<string> {
   const { size, mtimeMs } = await stat(binary);
   const key = createHash('sha256').update(`${binary} ${size} ${mtimeMs}`).digest('hex').slice(0, 12);
@@ -303,7 +310,7 @@ async function onPath(name: string): Promise<boolean> {
   return (process.env['PATH'] ?? '').split(':').some((directory) => existsSync(join(directory, name)));
 }
 
-/** Suppresses the output of the packer, which this script replaces by one line. */
+/** Runs `body` without the output of the packer. The output is shown if `body` fails. */
 async function quietly(body: () => Promise<void>): Promise<void> {
   const { log, info, warn } = console;
   const kept: unknown[][] = [];

@@ -1,6 +1,6 @@
 /**
- * Cleanup of the cgroup levels above pods (`kubepods` and the QoS levels, for both cgroup drivers) after trial runs. A
- * regular appliance keeps them, because its pods outlive the host process.
+ * Removal of the cgroup levels above pods (`kubepods` and the QoS levels, for both cgroup drivers) after trial runs. A
+ * regular appliance keeps these levels, because its pods outlive the host process.
  */
 import { execFile } from 'node:child_process';
 import { access, readdir, readFile, rmdir } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { createCgroupFileSystem } from '../src/kubelet/io/cgroupfs/index.ts';
 
-/** Relative to each hierarchy's mount point, innermost first. */
+/** Paths of the levels, relative to the mount point of each hierarchy, innermost first. */
 const LEVELS = [
   'kubepods/burstable',
   'kubepods/besteffort',
@@ -18,7 +18,7 @@ const LEVELS = [
   'kubepods.slice',
 ];
 
-/** Directories of existing levels. Tests pass another `mountinfo`. */
+/** Directories of existing levels. `mountinfo` is replaced by tests. */
 export async function podLevels(mountinfo = '/proc/self/mountinfo'): Promise<readonly string[]> {
   const hierarchies = await createCgroupFileSystem({ mountinfo }).hierarchies();
   const candidates = hierarchies.flatMap(({ mount }) => LEVELS.map((level) => join(mount, level)));
@@ -41,7 +41,7 @@ export async function removeNewPodLevels(before: readonly string[], mountinfo?: 
     await rmdir(level).catch(ignoreIfUsed);
     if (level.endsWith('.slice')) slices.add(basename(level));
   }
-  // systemd keeps the unit of a slice whose directory was removed.
+  // systemd keeps the unit of a slice after its directory was removed, so the units are stopped.
   if (slices.size > 0) await promisify(execFile)('systemctl', ['stop', ...slices]).catch(() => undefined);
 }
 
@@ -57,7 +57,7 @@ async function isEmpty(level: string): Promise<boolean> {
   return processes.trim() === '' && !entries.some((entry) => entry.isDirectory());
 }
 
-/** Another process may have added a pod or removed the level in the meantime. */
+/** Ignores errors that occur if another process has added a pod to the level or removed the level in the meantime. */
 function ignoreIfUsed(error: NodeJS.ErrnoException): void {
   if (!['EBUSY', 'ENOTEMPTY', 'ENOENT'].includes(error.code ?? '')) throw error;
 }

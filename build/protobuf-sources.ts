@@ -9,9 +9,9 @@ export interface SourceField {
   readonly repeated: boolean;
   /** Scalar type, or full name of a message. */
   readonly type: string;
-  /** A map with string keys; `type` is the type of its values. */
+  /** Whether the field is a map with string keys; `type` is the type of its values. */
   readonly isMap: boolean;
-  /** JSON omits a zero value. */
+  /** Whether JSON omits a zero value. */
   readonly omitZero: boolean;
 }
 
@@ -79,6 +79,6 @@ function* readProto(source: string, tags: ReadonlyMap<string, Tag>): Generator<[
   }
 }
 
-/** `.k8s.io.api.core.v1.Pod` → `io.k8s.api.core.v1.Pod` */
+/** Name of a type in the schemas: `io.k8s.api.core.v1.Pod` for `.k8s.io.api.core.v1.Pod`. */
 const schemaName = (name: string): string =>
   name.replace(/^\.?k8s\.io\./, 'io.k8s.').replace(/^io\.k8s\.kubernetes\.vendor\.k8s\.io\./, 'io.k8s.');

@@ -1,6 +1,7 @@
 /**
- * `npm run release -- --key FILE [--images FILE…] [--manifests FILE]… [--join URL --token T --ca-hash H]`: writes the files of a release to dist/release. Two runs of one commit with the same
- * Node, strip(1) and apt sources write the same bytes (docs/release.md).
+ * `npm run release -- --key FILE [--images FILE…] [--manifests FILE]… [--join URL --token T --ca-hash H]` writes the
+ * files of a release to dist/release. Two runs for one commit with the same Node, strip(1) and apt sources write the
+ * same bytes (docs/release.md).
  */
 import { execFile } from 'node:child_process';
 import { createPublicKey } from 'node:crypto';
@@ -77,7 +78,10 @@ async function release(): Promise<void> {
   say(`release ${PRODUCT_VERSION} is in ${directory}`);
 }
 
-/** SOURCE_DATE_EPOCH, else the time of the commit. Source: reproducible-builds.org/specs/source-date-epoch. */
+/**
+ * SOURCE_DATE_EPOCH if it is set, otherwise the time of the commit. Source:
+ * reproducible-builds.org/specs/source-date-epoch.
+ */
 async function sourceDate(): Promise<number> {
   const given = process.env['SOURCE_DATE_EPOCH'];
   const text = given ?? (await run('git', ['-C', root, 'log', '-1', '--format=%ct'])).stdout.trim();

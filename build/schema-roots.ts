@@ -1,6 +1,6 @@
 /**
- * Client classes, by package, from which schema generation starts in addition to the kinds of `src/api/kinds`. `+` also
- * adds the List. The order matters: a type belongs to the first package that reaches it.
+ * Client classes, by package, from which schema generation starts in addition to the kinds of `src/api/kinds`. A class
+ * with `+` also adds its List. The order matters: a type belongs to the first package that reaches it.
  */
 export const ROOTS: readonly { readonly prefix: string; readonly classes: readonly string[] }[] = [
   {

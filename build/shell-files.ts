@@ -1,6 +1,6 @@
 /**
  * Completion scripts and man pages that `hyperedge install` puts on a host, as a JSON object of texts by their paths
- * below the root. The package of Debian has its own.
+ * below the root. The Debian package contains these files itself.
  */
 import { writeFile } from 'node:fs/promises';
 import { completionScript } from '../src/cli/completion/scripts.ts';

@@ -35,7 +35,7 @@ let interrupted = false;
 const say = (line: string): void => console.log(line);
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-// The terminal also sends Ctrl-C to the host process; this process only waits for its exit.
+// On Ctrl-C, the terminal also signals the host process, so this process only waits for its exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
     interrupted = true;
@@ -85,8 +85,8 @@ function fetchText(url: string): Promise<string> {
 }
 
 /**
- * Waits for the deployment of the sample. Resolves with the reasons if it is not ready in time. `rollout status` would
- * fail at once if an earlier start exceeded the progress deadline.
+ * Waits for the deployment of the sample. Resolves with the reasons if the deployment is not ready in time. `rollout
+ * status` is not used: it would fail at once if an earlier start exceeded the progress deadline.
  */
 async function rollOut(seconds: number): Promise<string[]> {
   let problems: string[] = [];

@@ -49,8 +49,8 @@ interface ContainerState {
 }
 
 /**
- * Lines about the deployment and each pod that is not ready; none if all replicas of the current template are. The
- * condition `Progressing` is ignored: it remembers the deadline of an earlier start.
+ * Lines about the deployment and about each pod that is not ready; none if all replicas have the current template and
+ * are ready. The condition `Progressing` is ignored, because it may result from an earlier start.
  */
 export function notReady(deployment: DeploymentState, pods: readonly PodState[]): string[] {
   const { metadata, spec, status = {} } = deployment;

@@ -9,10 +9,10 @@ import { type CarriedPackage, sbomText } from './sbom.ts';
 import { writeSums } from './sums.ts';
 
 export interface ReleaseOptions {
-  /** Replaced when everything is written. */
+  /** Directory for the files. Its content is replaced after all files are written. */
   readonly directory: string;
   readonly version: string;
-  /** Seconds, the time of all files. */
+  /** Modification time of all files, in seconds since 1970. */
   readonly epoch: number;
   readonly key: KeyObject;
   readonly executables: ReadonlyMap<Architecture, string>;
@@ -21,12 +21,12 @@ export interface ReleaseOptions {
   /** Path of package-lock.json. */
   readonly lock: string;
   readonly changelog: string;
-  /** Content of the offline bundle besides executables and packages; undefined makes none. */
+  /** Content of the offline bundle in addition to executables and packages. Undefined: no offline bundle is written. */
   readonly offline?: Pick<OfflineOptions, 'images' | 'manifests' | 'join'>;
   readonly say: (line: string) => void;
 }
 
-/** Throws an Error with the fix; an earlier release in the directory then stays. */
+/** Writes a release. If it throws, the error contains the fix, and an earlier release in the directory is unchanged. */
 export async function assembleRelease(options: ReleaseOptions): Promise<void> {
   const { directory, version, epoch, key, executables, carried, say } = options;
   const notes = releaseNotes(await readFile(options.changelog, 'utf8'), version);

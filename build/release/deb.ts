@@ -28,7 +28,7 @@ export interface DebianPackage {
 const HEADER_BYTES = 60;
 const KIB = 1024;
 
-/** Writes a temporary file and renames it. `epoch`: seconds, the time of all members. */
+/** Writes the package to a temporary file and renames the file. `epoch`: time of all members, in seconds since 1970. */
 export async function writeDeb(path: string, given: DebianPackage, epoch: number): Promise<void> {
   const entries = withParents(given.entries);
   const sums: string[] = [];
@@ -68,7 +68,7 @@ export async function writeDeb(path: string, given: DebianPackage, epoch: number
   }
 }
 
-/** Writes the header again after the content, when its size is known. */
+/** Writes a member of the archive. The header is written again after the content, when the size is known. */
 async function member(file: FileHandle, name: string, epoch: number, write: () => Promise<void>): Promise<void> {
   const { size: start } = await file.stat();
   const header = (size: number): string =>
@@ -78,7 +78,7 @@ async function member(file: FileHandle, name: string, epoch: number, write: () =
   const { size: end } = await file.stat();
   const size = end - start - HEADER_BYTES;
   await file.write(header(size), start);
-  // Members begin at even offsets. The write at a position has not moved the position of the file.
+  // Members begin at even offsets. Writing the header at a given position has not moved the position of the file.
   if (size % 2 === 1) await file.write('\n');
 }
 

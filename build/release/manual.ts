@@ -124,10 +124,10 @@ function exampleLines(examples: Command['examples']): string[] {
 
 const code = (call: string): string[] => ['.RS 4', `.B ${roff(`hyperedge ${call}`)}`, '.RE'];
 
-/** Lines that are not filled. */
+/** Formats lines that man(1) must not fill. */
 const verbatim = (lines: readonly string[]): string[] => ['.nf', ...lines.map((line) => roff(line) || '.sp'), '.fi'];
 
-/** Escapes backslashes and hyphens, and a control character at the beginning of the line. Typography becomes ASCII. */
+/** Escapes text for roff: backslashes, hyphens, and a control character at the beginning of a line. Output is ASCII. */
 function roff(text: string): string {
   const ascii = text.replaceAll('’', "'").replaceAll('…', '...').replaceAll('–', '-');
   const escaped = ascii.replaceAll('\\', '\\e').replaceAll('-', '\\-');

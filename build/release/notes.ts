@@ -1,6 +1,6 @@
 /** Release notes: the section of a version in CHANGELOG.md. */
 
-/** Throws an Error that names the missing section. */
+/** Release notes of a version. Throws an Error that names the section if it is missing. */
 export function releaseNotes(changelog: string, version: string): string {
   const sections = changelog.split(/^(?=## )/m);
   const section = sections.find((each) => each.startsWith(`## ${version}\n`) || each.startsWith(`## ${version} (`));

@@ -14,7 +14,7 @@ export interface DebInput {
   readonly executable: string;
   readonly architecture: Architecture;
   readonly version: string;
-  /** Seconds. */
+  /** Time of the files, in seconds since 1970. */
   readonly epoch: number;
   readonly notes: string;
 }
@@ -31,9 +31,9 @@ const PACKAGED_UNITS = [
   'hyperedge.slice',
 ];
 const CONFFILE = '/etc/origin/bootstrap.yaml.d/00-package.yaml';
-/** Other directories that purge removes, besides those of the data. */
+/** Directories that a purge removes in addition to the data directories. */
 const OTHER_DATA = ['/var/cache/hyperedge', '/run/hyperedge'];
-/** glibc 2.28 is that of Node's builds (nodejs/node: BUILDING.md). */
+/** Dependencies. Node's builds require glibc 2.28 (nodejs/node: BUILDING.md). */
 const DEPENDS = ['libc6 (>= 2.28)', 'libgcc-s1', 'libstdc++6 (>= 9)'];
 
 export const debName = (version: string, architecture: Architecture): string =>
@@ -108,5 +108,5 @@ async function entriesOf(
   ];
 }
 
-/** The release notes stand beside the changelog; Debian's format has no links. */
+/** Changelog entry. Debian's format has no links, so the entry refers to the release notes in a file of their own. */
 const changeLine = (notes: string): string => `Release ${/^# hyperedge (\S+)/.exec(notes)?.[1] ?? ''}; see NEWS.gz.`;

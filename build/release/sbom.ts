@@ -39,14 +39,14 @@ interface Component {
 
 export interface SbomInput {
   readonly version: string;
-  /** Seconds. */
+  /** Time of the document, in seconds since 1970. */
   readonly epoch: number;
   readonly lock: LockedPackages;
   /** Carried packages by Debian architecture. */
   readonly carried: ReadonlyMap<string, readonly CarriedPackage[]>;
 }
 
-/** The document depends on the input only, also its serial number. */
+/** Text of the document. The text, including its serial number, depends on the input only. */
 export function sbomText({ version, epoch, lock, carried }: SbomInput): string {
   const components = [...npmComponents(lock)];
   for (const [architecture, packages] of carried)
@@ -71,7 +71,7 @@ export function sbomText({ version, epoch, lock, carried }: SbomInput): string {
   return `${JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', serialNumber, ...body }, undefined, 2)}\n`;
 }
 
-/** A UUID of version 8 (RFC 9562) from a digest. */
+/** Creates a UUID of version 8 (RFC 9562) from a digest. */
 function uuidFrom(hex: string): string {
   const text = `${hex.slice(0, 12)}8${hex.slice(13, 16)}8${hex.slice(17, 32)}`;
   return [text.slice(0, 8), text.slice(8, 12), text.slice(12, 16), text.slice(16, 20), text.slice(20)].join('-');
@@ -99,7 +99,7 @@ function npmComponents(lock: LockedPackages): Component[] {
   return [...found.values()];
 }
 
-/** Without the deprecated identifiers, whose meaning is that of `-only`. */
+/** Replaces deprecated SPDX identifiers such as `GPL-2.0` by their equivalents with `-only`. */
 const spdx = (expression: string): string =>
   expression.replace(/^\((.*)\)$/, '$1').replaceAll(/\b(L?GPL-\d\.\d)(?![\w.+-])/g, '$1-only');
 

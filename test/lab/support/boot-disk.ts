@@ -11,11 +11,14 @@ const ROOT = '/dev/vda1';
 const SECTOR = 512;
 const START_SECTORS = 2048;
 const SIZE_MIB = 3072;
-/** Features of newer file systems that neither boot loader can read. */
+/** File system features to disable, because neither boot loader can read them. */
 const FEATURES = '^64bit,^metadata_csum,^metadata_csum_seed,^orphan_file';
 const BOOT_CODE_BYTES = 440;
 
-/** `root`: mounted files of the host. `lower`: files of the packages, with the boot loader's programs. */
+/**
+ * Makes a disk that boots with `loader`. `root`: mounted root file system of the host. `lower`: files of the packages,
+ * with the programs of the boot loader.
+ */
 export async function makeBootDisk(loader: LabBootLoader, root: string, lower: string, disk: string): Promise<void> {
   const images = await readdir(join(lower, 'boot'));
   const kernel = images.find((name) => name.startsWith('vmlinuz-')) ?? 'vmlinuz';
@@ -53,8 +56,8 @@ async function extlinuxFiles(root: string, { kernel, initrd }: Kernel): Promise<
 }
 
 /**
- * Configuration as Debian's package creates it. The first grub.cfg is written here, later ones by the host's
- * grub-mkconfig.
+ * Writes GRUB's configuration as Debian's package does. This function writes the first grub.cfg; later ones are written
+ * by the host's grub-mkconfig.
  */
 async function grubFiles(root: string, { kernel, initrd }: Kernel): Promise<void> {
   const target = join(root, 'boot/grub/i386-pc');
@@ -103,8 +106,8 @@ async function installExtlinux(lower: string, disk: string): Promise<void> {
 }
 
 /**
- * Writes GRUB to the boot sector and the gap after it, whose blocks the image refers to by default. Source: GRUB's
- * manual, 3.4.
+ * Writes GRUB to the boot sector and to the gap after it. GRUB's image finds its own blocks in this gap by default.
+ * Source: GRUB's manual, 3.4.
  */
 async function installGrub(lower: string, disk: string, file: Awaited<ReturnType<typeof open>>): Promise<void> {
   const core = `${disk}.core`;

@@ -1,6 +1,7 @@
 /**
- * A host whose hyperedge is the arm64 executable under qemu-user, in mount and network namespaces of its own. The kernel
- * starts arm64 programs by an entry of binfmt_misc, which the whole machine has until `stop`.
+ * A host that runs the arm64 executable of hyperedge with qemu-user, in mount and network namespaces of its own. A
+ * binfmt_misc entry makes the kernel start arm64 programs with qemu. Until `stop`, the entry applies to the whole
+ * machine.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -67,7 +68,7 @@ export class EmulatedHost {
     const bootstrap = `apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nhostTools: true\nnode: {name: arm-1, ip: ${ADDRESS}}\n`;
     await writeFile(join(this.root, 'etc/origin/bootstrap.yaml'), bootstrap, { mode: 0o600 });
     const [real, wrapper] = [join(this.directory, 'runc.real'), join(this.directory, 'runc')];
-    // exec keeps the pipes of conmon.
+    // The wrapper uses exec, so that runc inherits the pipes of conmon.
     const script = `#!/bin/sh\n'${process.execPath}' '${EDITOR}' '${SYSROOT}' "$@" && exec '${real}' "$@"\n`;
     await writeFile(wrapper, script, { mode: 0o755 });
     await this.#must(
@@ -89,7 +90,7 @@ export class EmulatedHost {
     return run('nsenter', [...this.#enter, 'sh', '-ec', script]);
   }
 
-  /** Runs a command of the arm64 executable to its end. */
+  /** Runs a command of the arm64 executable and waits until it ends. */
   hyperedge(args: readonly string[], timeoutMs = 120_000): Promise<Ran> {
     return run('nsenter', [...this.#enter, ARM64, ...args], { timeoutMs });
   }

@@ -1,8 +1,9 @@
 /**
- * Changes the bundle of a `runc create` for a program that an emulator interprets: the emulator makes system calls of
- * the machine, which the filter for the emulated architecture rejects, and needs the libraries of that architecture.
+ * Changes the bundle of a `runc create` for a program that an emulator interprets. It removes the seccomp filter, which
+ * applies to the emulated architecture and would reject the system calls of the emulator. It also sets the directory
+ * with the libraries of the emulated architecture.
  *
- *   emulated-runc.child.ts SYSROOT ARGUMENTS-OF-RUNC…
+ * Usage: `emulated-runc.child.ts SYSROOT ARGUMENTS-OF-RUNC…`
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

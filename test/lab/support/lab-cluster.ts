@@ -1,4 +1,4 @@
-/** Blank hosts on one switch that form a cluster with the commands of the documentation. */
+/** Blank hosts on one switch, which form a cluster with the commands of the documentation. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { basename, join } from 'node:path';
@@ -122,7 +122,10 @@ export class LabCluster {
     await this.untilRing(this.hosts);
   }
 
-  /** Sends load from `client` with the credentials of `by` while `act` runs. Fails if an acknowledged write is lost. */
+  /**
+   * Sends requests from `client`, with the credentials of `by`, while `act` runs. Fails if an acknowledged write is
+   * lost.
+   */
   async underLoad(
     what: string,
     { client, by }: { readonly client: NspawnHost; readonly by: NspawnHost },
@@ -209,7 +212,7 @@ export class LabCluster {
     return stdout === '' ? [] : JSON.parse(stdout);
   }
 
-  /** Waits until all voters are healthy, as `by` sees them. */
+  /** Waits until all store members that vote are healthy according to `by`. */
   async untilVoters(by: NspawnHost, hosts: readonly NspawnHost[], timeoutMs = 90_000): Promise<void> {
     const wanted = hosts.map(({ name }) => name).sort();
     await eventually(`store members ${wanted.join()}, as ${by.name} sees them`, timeoutMs, async () => {
@@ -225,7 +228,7 @@ export class LabCluster {
     return host;
   }
 
-  /** Names of the alive members of the ring, as `by` sees them. */
+  /** Names of the alive members of the gossip ring according to `by`. */
   async ring(by: NspawnHost): Promise<string[]> {
     const { stdout } = await by.inside('hyperedge', ['gossip', 'members', '-o', 'json'], { timeoutMs: 10_000 });
     if (stdout === '') return [];
@@ -286,7 +289,7 @@ export class LabCluster {
   async reachWeb(by: NspawnHost, from: readonly NspawnHost[], attempts = 12): Promise<string[]> {
     const ip = await by.mustKubectl(['get', 'service', 'web', '-o', 'jsonpath={.spec.clusterIP}']);
     const served = new Set<string>();
-    // The static busybox resolves names with nslookup only, because other programs need glibc's libraries.
+    // The static busybox resolves names only with nslookup, because its other programs need glibc's libraries for that.
     const address = '$' + '{a:-$1}';
     const fetch =
       'a=$(nslookup $1 | sed -n "s/^Address: *\\([0-9.]*\\)$/\\1/p" | tail -1); n=0; ' +
@@ -302,7 +305,7 @@ export class LabCluster {
     return [...served].sort();
   }
 
-  /** Waits until the host and the cluster report it as Ready and its pods run. */
+  /** Waits until the host itself and the cluster report the host as Ready, and its pods run. */
   async untilBack(host: NspawnHost, masters: readonly NspawnHost[], timeoutMs = 120_000): Promise<void> {
     try {
       await eventually(`${host.name} Ready by its own status`, timeoutMs, async () => {

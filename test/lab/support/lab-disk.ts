@@ -10,8 +10,8 @@ const SHUT_DOWN =
   'open(my $d, "<", $ARGV[0]) or die $!; my $f = pack("L", 2); ioctl($d, 0x8004587d, $f) or die "ioctl: $!"';
 
 /**
- * The test needs a mount namespace of its own: other programs that create mount namespaces would keep a copy of the
- * mount and so the file system.
+ * An ext4 file system in a file. The test that uses it needs its own mount namespace: a program that creates a mount
+ * namespace would otherwise keep a copy of the mount, and the file system would stay in use.
  */
 export class LabDisk {
   readonly mount: string;
@@ -48,7 +48,7 @@ export class LabDisk {
     await succeed('mount', ['-o', 'loop', this.#file, this.mount]);
   }
 
-  /** Waits until the file system has ended. While it is in use, its old superblock may still be written. */
+  /** Waits until no mount uses the file system. While it is in use, the kernel may still write its old superblock. */
   async #detach(): Promise<void> {
     await eventually('an unused disk', 20_000, async () => {
       await run('umount', [this.mount]);

@@ -26,12 +26,12 @@ export class Lan {
     return `192.0.2.${9 + this.#hosts}`;
   }
 
-  /** Connects or disconnects a host's cable. */
+  /** Plugs or unplugs the cable of a host. */
   async cable(host: { readonly name: string }, plugged: boolean): Promise<void> {
     await succeed('ip', ['-n', this.netns, 'link', 'set', portOf(host.name), plugged ? 'up' : 'down']);
   }
 
-  /** Starts or stops dropping all frames of a host while its link stays up. */
+  /** Starts or stops dropping all frames of a host. The host's link stays up. */
   async cutOff(host: { readonly name: string }, cut: boolean): Promise<void> {
     const table = `part-${host.name}`;
     const port = `"${portOf(host.name)}"`;

@@ -1,6 +1,7 @@
 /**
- * A host with a real systemd as PID 1 in systemd-nspawn: own root file system (an overlay), own state on the machine's
- * disk, own network, own cgroups in every hierarchy of the machine. `stop` removes everything, also after a failure.
+ * A host that runs a real systemd as PID 1 in systemd-nspawn. It has its own root file system (an overlay), its own
+ * state on the machine's disk, its own network, and its own cgroups in every hierarchy of the machine. `stop` removes
+ * everything, also after a failure.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -25,7 +26,7 @@ mount --make-rshared /
 exec /usr/lib/systemd/systemd
 `;
 
-/** Reason why this machine cannot run such hosts; undefined if it can. */
+/** Reason why this machine cannot run lab hosts; undefined if it can. */
 export async function whyNoNspawn(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'lab hosts need root';
   if (!existsSync(executable)) return `${executable} has not been built: npm run build`;
@@ -53,7 +54,7 @@ async function hierarchies(): Promise<Hierarchy[]> {
 
 export class NspawnHost {
   readonly name: string;
-  /** Address of its link, also after a reboot. */
+  /** Address of the host's link. It stays the same after a reboot. */
   address: string;
   readonly #lan: Lan;
   readonly #directory: string;
@@ -72,9 +73,9 @@ export class NspawnHost {
   }
 
   /**
-   * Creates an installed host without booting it, on `lan` or on a switch of its own. `blank`: it only has a copy of
-   * the executable in /root and none of the programs that it needs. `ssh`: like blank, with OpenSSH. `disk`: all its
-   * writes go to a disk of its own, which loses unsynced data in a power cut.
+   * Creates an installed host on `lan`, or on a switch of its own, without booting the host. `blank`: the host only has
+   * a copy of the executable in /root, and none of the programs that hyperedge needs. `ssh`: like `blank`, with
+   * OpenSSH. `disk`: all writes of the host go to a disk of its own, which loses unsynced data in a power cut.
    */
   static async create(
     say: (line: string) => void,
@@ -102,7 +103,7 @@ export class NspawnHost {
     return join(this.#directory, 'root');
   }
 
-  /** Directory on the machine that is the host's /var/lib/origin. */
+  /** Directory on the machine with the host's /var/lib/origin. */
   get directoryOfState(): string {
     return join(this.#writable, 'state');
   }
@@ -111,7 +112,7 @@ export class NspawnHost {
     return this.#disk?.mount ?? this.#directory;
   }
 
-  /** PID of systemd on the machine. */
+  /** PID on the machine of the host's systemd. */
   get pid1(): number {
     return this.#pid1;
   }
@@ -174,7 +175,7 @@ export class NspawnHost {
     }
   }
 
-  /** Runs a program of the host on the host. */
+  /** Runs a program that is installed on the host, in the host's namespaces. */
   inside(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
     const env = Object.entries(options.env ?? {}).map(([name, value]) => `${name}=${value}`);
     const namespaces = ['-m', '-u', '-i', '-n', '-p', '-C', '--wdns=/'];
@@ -192,7 +193,7 @@ export class NspawnHost {
     return ran.stdout;
   }
 
-  /** Runs the machine's kubectl in the host's network. */
+  /** Runs the machine's kubectl in the network namespace of the host. */
   kubectl(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
     return run('nsenter', ['-t', String(this.#pid1), '-n', kubectls()[0]?.path ?? 'kubectl', ...args], {
       ...options,
@@ -206,7 +207,7 @@ export class NspawnHost {
     return ran.stdout;
   }
 
-  /** Runs the machine's nft in the host's network. */
+  /** Runs the machine's nft in the network namespace of the host. */
   async nft(args: readonly string[]): Promise<string> {
     const ran = await run('nsenter', ['-t', String(this.#pid1), '-n', 'nft', ...args]);
     if (ran.code !== 0) throw new Error(`nft ${args.join(' ')}: exit ${ran.code}\n${ran.stderr}`);
@@ -261,17 +262,17 @@ export class NspawnHost {
     this.address = address;
   }
 
-  /** Ends the host without any shutdown: the next boot finds what the disk contains. */
+  /** Kills the host without a shutdown, so that the next boot finds only what is on the disk. */
   async cutPower(): Promise<void> {
     await this.#end(async () => {
       process.kill(this.#pid1, 'SIGKILL');
       await this.#disk?.shutDown();
-      // A container that was being created may be frozen; it only ends after a thaw.
+      // A container that was being created may be frozen. Its processes end only after the cgroup is thawed.
       for (const { mount } of await hierarchies()) await thaw(join(mount, this.name));
     });
   }
 
-  /** After a power cut, provides the files of a host with a disk as the next boot would find them. */
+  /** After a power cut of a host with a disk, mounts its files as the next boot would find them. */
   async readDisk(): Promise<void> {
     if (this.#disk === undefined) return;
     await succeed('umount', [this.root]);
@@ -279,7 +280,7 @@ export class NspawnHost {
     await this.#mountRoot();
   }
 
-  /** Runs `systemctl poweroff`. Returns the milliseconds that it took. */
+  /** Runs `systemctl poweroff`. Returns how many milliseconds the shutdown took. */
   async powerOff(): Promise<number> {
     const begin = performance.now();
     await this.#end(() => this.inside('systemctl', ['poweroff']));
@@ -316,7 +317,7 @@ export class NspawnHost {
 
   async #removeNetwork(): Promise<void> {
     await run('ip', ['netns', 'delete', this.name]);
-    // The cable disappears with the namespace, but not immediately.
+    // The kernel removes the cable with the namespace, but not immediately.
     await run('ip', ['-n', this.#lan.netns, 'link', 'delete', portOf(this.name)]);
   }
 
@@ -333,12 +334,12 @@ export class NspawnHost {
     return made;
   }
 
-  /** Kills the remaining processes in the cgroups and removes them. */
+  /** Kills the remaining processes of the host and removes its cgroups. */
   async #removeCgroups(): Promise<void> {
     for (const { mount } of await hierarchies()) await removeCgroup(join(mount, this.name));
   }
 
-  /** Removes everything. May be called at any time and repeatedly. */
+  /** Removes everything. It may be called at any time and repeatedly. */
   async stop(): Promise<void> {
     await this.cutPower().catch(() => {});
     await this.#removeCgroups();

@@ -1,6 +1,6 @@
 /**
- * The machine config daemon without other components, bundled for an emulated machine in which a whole node would be
- * too slow: `pool-daemon.cjs ACCESS.json`. Files, units, boot loader and reboots are real.
+ * Runs the machine config daemon without other components: `pool-daemon.cjs ACCESS.json`. It is bundled for an emulated
+ * machine, in which a whole node would be too slow. Files, units, boot loader and reboots are real.
  */
 
 import { readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { createHostUnits } from '../../../src/openshift/machine-config/io/host-u
 import { createHostKernel } from '../../../src/openshift/machine-config/io/kernel.ts';
 import { createDirectoryWatch } from '../../../src/openshift/machine-config/io/watch.ts';
 
-/** Access data that the test writes. */
+/** Content of the file ACCESS.json, which the test writes. */
 export interface DaemonAccess {
   readonly server: string;
   readonly tlsServerName: string;
@@ -53,6 +53,6 @@ const daemon = createMachineConfigDaemon({
   settleMs: SETTLE_MS,
   addresses: () => Object.values(networkInterfaces()).flatMap((link) => (link ?? []).map(({ address }) => address)),
 });
-// The daemon's own timers do not keep the process alive.
+// The daemon's own timers do not keep the process alive, so this timer does.
 setInterval(() => {}, 1 << 30);
 void daemon.start();

@@ -1,6 +1,6 @@
 /**
  * `requests.child.ts KUBECONFIG URL`: sends reads and writes without retries until SIGTERM, at most one of each every
- * 20 ms. Then prints one line of JSON, `RequestReport`. Writes create config maps in the namespace default.
+ * 20 ms. It then prints a `RequestReport` as one line of JSON. Writes create config maps in the namespace default.
  */
 import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'node:https';
@@ -10,10 +10,10 @@ import { parse } from 'yaml';
 export interface RequestReport {
   readonly requests: number;
   readonly errors: ReadonlyArray<{ readonly atMs: number; readonly what: string }>;
-  /** Time from the first to the end of the last failed request. */
+  /** Time from the start of the first failed request to the end of the last failed request. */
   readonly errorWindowMs: number;
   readonly slowestMs: number;
-  /** Label and name part of the config maps: `load-LABEL-N`, label `load`. */
+  /** Value of the label `load` of the config maps, whose names are `load-LABEL-N`. */
   readonly label: string;
   /** Numbers of acknowledged writes. */
   readonly written: readonly number[];

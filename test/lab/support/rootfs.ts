@@ -1,6 +1,6 @@
 /**
- * Root file systems of lab hosts: Debian 12 with systemd and the packages that the guide installs. They are created
- * once per machine.
+ * Root file systems of lab hosts: Debian 12 with systemd and the packages that the guide installs. Each file system is
+ * created once per machine.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -21,7 +21,7 @@ const KERNEL_PACKAGES = ['linux-image-cloud-amd64', 'initramfs-tools'];
 const LOADER_PACKAGES = ['extlinux', 'syslinux-common', 'grub2-common', 'grub-pc-bin'];
 const BUILD_TIMEOUT_MS = 10 * 60_000;
 
-/** A persistent cache; below the temporary directory for users other than root. */
+/** Directory of the root file systems. It is persistent for root, and temporary for other users. */
 const cache = (): string => join(process.getuid?.() === 0 ? '/var/cache' : tmpdir(), 'hyperedge-lab');
 
 export type RootfsKind = 'container' | 'blank' | 'ssh' | 'machine' | 'bootable';
@@ -34,7 +34,7 @@ const KINDS: Readonly<Record<RootfsKind, { readonly name: string; readonly packa
   bootable: { name: `${SUITE}-boot-1`, packages: [...PACKAGES, ...KERNEL_PACKAGES, ...LOADER_PACKAGES] },
 };
 
-/** Creates the file system if it does not exist, in half a minute. Throws with the error of mmdebstrap. */
+/** Creates the file system if it does not exist, which takes half a minute. Throws with the error of mmdebstrap. */
 export async function labRootfs(kind: RootfsKind, say: (line: string) => void): Promise<string> {
   const { name, packages } = KINDS[kind];
   const target = join(cache(), name);
@@ -53,14 +53,16 @@ export async function labRootfs(kind: RootfsKind, say: (line: string) => void): 
   return target;
 }
 
-/** Prepares a new host whose root file system is at `root`, with only the executable. */
+/**
+ * Prepares a new host whose root file system is at `root`. The host has the executable, but hyperedge is not installed.
+ */
 export async function blankOn(root: string, name: string): Promise<void> {
   await copyFile(executable, join(root, 'root', basename(executable)));
   await chmod(join(root, 'root', basename(executable)), 0o755);
   await identify(root, name);
 }
 
-/** Installs hyperedge without its own `install` on a host whose root file system is at `root`. */
+/** Installs hyperedge, without the command `install`, on a host whose root file system is at `root`. */
 export async function installOn(root: string, name: string): Promise<void> {
   await copyFile(executable, join(root, 'usr/local/bin/hyperedge'));
   await chmod(join(root, 'usr/local/bin/hyperedge'), 0o755);
@@ -70,9 +72,9 @@ export async function installOn(root: string, name: string): Promise<void> {
 
 async function identify(root: string, name: string): Promise<void> {
   await writeFile(join(root, 'etc/hostname'), `${name}\n`);
-  // As Debian's installer writes it.
+  // Debian's installer writes the same content.
   await writeFile(join(root, 'etc/hosts'), `127.0.0.1\tlocalhost\n127.0.1.1\t${name}\n`);
-  // Without a machine ID it would be a first boot, which enables every service.
+  // Without a machine ID, systemd would treat the start as a first boot, which enables every service.
   await writeFile(join(root, 'etc/machine-id'), `${randomBytes(16).toString('hex')}\n`);
   await mkdir(join(root, 'var/lib/origin'), { recursive: true });
 }

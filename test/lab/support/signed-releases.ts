@@ -35,7 +35,7 @@ export class SignedReleases {
     }
   }
 
-  /** `storeLevel`: level of the store's log in the manifest; undefined as in manifests of older releases. */
+  /** Imports a release. `storeLevel`: level of the store's log in the manifest; undefined as for older releases. */
   async import(by: NspawnHost, version: string, program: string, storeLevel?: number): Promise<void> {
     const name = releaseFileName('x64');
     const { size } = await stat(program);

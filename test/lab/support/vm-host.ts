@@ -1,6 +1,6 @@
 /**
- * A machine in qemu without acceleration: pure cgroup v2, a clock of its own, and a disk that loses unsynced data in a
- * power cut. Programs run ten times slower in it. `stop` removes everything, also after a failure.
+ * A machine in qemu without acceleration. It has pure cgroup v2, a clock of its own, and a disk that loses unsynced
+ * data in a power cut. Programs run ten times slower in the machine. `stop` removes everything, also after a failure.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { installOn, labRootfs, succeed } from './rootfs.ts';
 const BOOT_TIMEOUT_MS = 120_000;
 const SHELL_PORT = 2222;
 
-/** Address at which the machine reaches an API server of the test. */
+/** Address at which the virtual machine reaches an API server that the test runs. */
 export const API_OF_TEST = { address: '10.0.2.100', port: 8443 } as const;
 
 const NETWORK = `[Match]
@@ -26,7 +26,7 @@ Name=eth0
 Address=10.0.2.15/24
 Gateway=10.0.2.2
 `;
-/** A shell for the test, which is only reachable through this machine's loopback. */
+/** Unit with a shell for the test. Only the loopback of the machine that runs the test can reach the shell. */
 const SHELL = `[Unit]
 Description=shell of the lab
 [Service]
@@ -37,8 +37,8 @@ KillMode=process
 WantedBy=multi-user.target
 `;
 /**
- * At boot, systemd advances a clock that is behind its own release date. This unit sets it back before hyperedge
- * starts.
+ * Unit that sets the clock back before hyperedge starts. It is needed because systemd, at boot, advances a clock that
+ * is behind its own release date.
  */
 const CLOCK = `[Unit]
 Description=wrong clock of the lab
@@ -49,7 +49,7 @@ Type=oneshot
 ExecStart=/bin/sh -c 'date -s @$(tr " " "\\n" < /proc/cmdline | busybox sed -n "s/^lab.clock=//p")'
 `;
 
-/** Reason why this machine cannot run such hosts; undefined if it can. */
+/** Reason why this machine cannot run virtual hosts; undefined if it can. */
 export async function whyNoVm(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'lab hosts need root';
   if (process.arch !== 'x64') return 'the virtual machine of the lab is an x64 one';
@@ -75,8 +75,8 @@ export class VmHost {
   }
 
   /**
-   * Creates an installed machine without starting it. `files` are copied in: local paths by path in the machine.
-   * `loader`: it boots from its disk with this boot loader instead of a kernel given to qemu.
+   * Creates an installed machine without starting it. `files`: local paths of files to copy, by their path in the
+   * machine. `loader`: the machine boots from its disk with this boot loader, instead of a kernel that qemu loads.
    */
   static async create(
     files: Readonly<Record<string, string>>,
@@ -137,7 +137,7 @@ export class VmHost {
 
   /**
    * Boots the machine and waits until systemd is up. `clock`: initial time of the machine's clock in seconds since
-   * 1970. `api`: a port of this machine's loopback that it reaches at `API_OF_TEST`.
+   * 1970. `api`: a port of the test's loopback, which the machine reaches at `API_OF_TEST`.
    */
   async boot(options: { readonly clock?: number; readonly api?: number } = {}): Promise<void> {
     this.#port = await freePort();
@@ -177,7 +177,7 @@ export class VmHost {
     ];
   }
 
-  /** Runs a shell script as root. Never rejects; code -1 means no response. */
+  /** Runs a shell script as root. The promise never rejects; code -1 means that the machine did not respond. */
   shell(script: string, timeoutMs = 120_000): Promise<Ran> {
     return new Promise((resolve) => {
       let output = '';
@@ -211,7 +211,7 @@ export class VmHost {
     return ran.stdout.trimEnd();
   }
 
-  /** Kills the machine; unsynced data of the guest are lost. */
+  /** Kills the machine. Unsynced data of the guest is lost. */
   async cutPower(): Promise<void> {
     const machine = this.#machine;
     if (machine === undefined || machine.exitCode !== null || machine.signalCode !== null) return;
@@ -221,7 +221,7 @@ export class VmHost {
     this.#machine = undefined;
   }
 
-  /** Removes everything. May be called at any time and repeatedly. */
+  /** Removes everything. It may be called at any time and repeatedly. */
   async stop(): Promise<void> {
     await this.cutPower();
     await run('umount', ['-l', join(this.#directory, 'root')]);
