@@ -177,7 +177,7 @@ export class VmHost {
     ];
   }
 
-  /** Runs a shell script as root. The promise never rejects; code -1 means that the machine did not respond. */
+  /** Runs a shell script as root. Code -1 means that the machine did not respond; the function never rejects. */
   shell(script: string, timeoutMs = 120_000): Promise<Ran> {
     return new Promise((resolve) => {
       let output = '';
