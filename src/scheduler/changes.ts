@@ -5,17 +5,15 @@
 import type { Node, Pod } from '../api/generated/core/v1.ts';
 import type { ClusterEvent } from './core/hints.ts';
 
-type NodeEvent = Exclude<Extract<ClusterEvent, { readonly node: Node }>['kind'], 'NodeAdded'>;
-
-export function nodeEvents(node: Node, old: Node): NodeEvent[] {
-  const events: NodeEvent[] = [];
-  if (differs(node.status?.allocatable, old.status?.allocatable)) events.push('NodeAllocatableChanged');
-  if (differs(node.metadata?.labels, old.metadata?.labels)) events.push('NodeLabelsChanged');
+export function nodeEvents(node: Node, old: Node): ClusterEvent[] {
+  const events: ClusterEvent[] = [];
+  if (differs(node.status?.allocatable, old.status?.allocatable)) events.push({ kind: 'NodeAllocatableChanged', node });
+  if (differs(node.metadata?.labels, old.metadata?.labels)) events.push({ kind: 'NodeLabelsChanged', node, old });
   if (
     differs(node.spec?.taints, old.spec?.taints) ||
     (node.spec?.unschedulable ?? false) !== (old.spec?.unschedulable ?? false)
   ) {
-    events.push('NodeTaintsChanged');
+    events.push({ kind: 'NodeTaintsChanged', node });
   }
   return events;
 }

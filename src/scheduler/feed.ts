@@ -94,7 +94,7 @@ export class ClusterFeed {
   #nodeChanged(node: Node, old: Node): void {
     if (!isNodeRelevant(node, old)) return;
     this.#state.cluster.setNode(node);
-    for (const kind of nodeEvents(node, old)) this.#happened({ kind, node });
+    for (const event of nodeEvents(node, old)) this.#happened(event);
   }
 
   #podAdded(pod: Pod): void {

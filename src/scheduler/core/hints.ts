@@ -16,10 +16,9 @@ import { podGroupKey } from './pod-group.ts';
 
 /** Change of the cluster that may make a rejected pod schedulable. */
 export type ClusterEvent =
-  | {
-      readonly kind: 'NodeAdded' | 'NodeAllocatableChanged' | 'NodeLabelsChanged' | 'NodeTaintsChanged';
-      readonly node: Node;
-    }
+  | { readonly kind: 'NodeAdded' | 'NodeAllocatableChanged' | 'NodeTaintsChanged'; readonly node: Node }
+  /** `old`: the node before the change. */
+  | { readonly kind: 'NodeLabelsChanged'; readonly node: Node; readonly old: Node }
   /** The kind PodPlaced includes pods that another scheduler has bound. */
   | { readonly kind: 'PodLeft' | 'PodPlaced' | 'PodLabelsChanged'; readonly pod: PodInfo }
   | { readonly kind: 'ClaimChanged'; readonly claim: PersistentVolumeClaim }
@@ -77,10 +76,11 @@ const isRelated = (pod: PodInfo, { pod: other }: { readonly pod: PodInfo }): boo
 const isSpreadWith = (pod: PodInfo, { pod: other }: { readonly pod: PodInfo }): boolean =>
   pod.namespace === other.namespace;
 
+/** Whether the node is in a domain of each constraint that can reject the pod. */
 const hasSpreadKeys = (pod: PodInfo, { node }: { readonly node: Node }): boolean =>
-  (pod.pod.spec?.topologySpreadConstraints ?? []).every(({ topologyKey }) =>
-    Object.hasOwn(node.metadata?.labels ?? {}, topologyKey),
-  );
+  (pod.pod.spec?.topologySpreadConstraints ?? [])
+    .filter(({ whenUnsatisfiable }) => whenUnsatisfiable === 'DoNotSchedule')
+    .every(({ topologyKey }) => Object.hasOwn(node.metadata?.labels ?? {}, topologyKey));
 
 const HINTS: Readonly<Record<FilterName, Hints>> = {
   NodeUnschedulable: { NodeAdded: isSchedulable, NodeTaintsChanged: isSchedulable },
@@ -120,7 +120,8 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
   },
   PodTopologySpread: {
     NodeAdded: hasSpreadKeys,
-    NodeLabelsChanged: hasSpreadKeys,
+    // The node may have left the domain with the fewest pods.
+    NodeLabelsChanged: (pod, { node, old }) => hasSpreadKeys(pod, { node }) || hasSpreadKeys(pod, { node: old }),
     NodeTaintsChanged: hasSpreadKeys,
     // The removed node may have been the last node of the domain with the fewest pods.
     NodeRemoved: always,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import { toUid } from '../../../src/base/brand.ts';
+import { nodeEvents } from '../../../src/scheduler/changes.ts';
 import type { FilterName } from '../../../src/scheduler/core/filters/filter.ts';
 import type { ClusterEvent } from '../../../src/scheduler/core/hints.ts';
 import { MAX_WAIT_MS, SchedulingQueue } from '../../../src/scheduler/core/queue.ts';
@@ -12,7 +13,7 @@ const entry = (uid: string, priority = 0) => {
   return podInfoOf({ ...made, metadata: { ...made.metadata, uid } });
 };
 const left: ClusterEvent = { kind: 'PodLeft', pod: podInfoOf(pod({ node: 'n', cpu: '1' })) };
-const labels: ClusterEvent = { kind: 'NodeLabelsChanged', node: node('n') };
+const labels: ClusterEvent = { kind: 'NodeLabelsChanged', node: node('n'), old: node('n') };
 const filters = (...names: FilterName[]): ReadonlySet<FilterName> => new Set(names);
 
 test('returns pods by priority, then in order of arrival', () => {
@@ -100,4 +101,29 @@ test('removes a pod in any state', () => {
   queue.remove(toUid('a'));
   queue.rejected(toUid('a'), filters(), 0);
   assert.equal(queue.size, 0);
+});
+
+test('requeues a pod with spread constraints when a node joins or leaves their domains', () => {
+  const constraint = (topologyKey: string, whenUnsatisfiable: string) => ({
+    topologyKey,
+    whenUnsatisfiable,
+    maxSkew: 1,
+    labelSelector: {},
+  });
+  const topologySpreadConstraints = [constraint('zone', 'DoNotSchedule'), constraint('rack', 'ScheduleAnyway')];
+  const zoned = node('n', { labels: { zone: '1' } });
+  const outside = node('n');
+  const other = node('n', { labels: { other: '1' } });
+  const requeued = (events: readonly ClusterEvent[]): number => {
+    const queue = new SchedulingQueue();
+    queue.add(podInfoOf(pod({ name: 'a', spec: { topologySpreadConstraints } })), 0);
+    const uid = queue.pop(0)?.uid ?? toUid('');
+    queue.rejected(uid, filters('PodTopologySpread'), 0);
+    return events.reduce((sum, event) => sum + queue.onEvent(event), 0);
+  };
+  assert.equal(requeued(nodeEvents(zoned, outside)), 1);
+  assert.equal(requeued(nodeEvents(outside, zoned)), 1, 'the domain with the fewest pods may be gone');
+  assert.equal(requeued(nodeEvents(other, outside)), 0);
+  assert.equal(requeued([{ kind: 'NodeAdded', node: zoned }]), 1);
+  assert.equal(requeued([{ kind: 'NodeAdded', node: outside }]), 0);
 });
