@@ -1,6 +1,5 @@
 import type { Dispatcher } from 'undici';
 import { ApiError, type Status } from '../api/meta/status.ts';
-import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import { parseJson } from '../base/json/json.ts';
 import { ConnectionError } from './errors.ts';
@@ -8,6 +7,7 @@ import type { StreamAnswer } from './informers/shared-streams.ts';
 import { checkedAtSend } from './leases/fenced-dispatch.ts';
 import type { WriteFence } from './leases/write-fence.ts';
 import { type ServerConnectionOptions, ServerConnections } from './server-connections.ts';
+import { sleep } from './sleep.ts';
 import type { Impersonated } from './types.ts';
 
 /**
@@ -203,25 +203,6 @@ async function readError(request: HttpRequest, code: number, body: AsyncIterable
     text = messageOf(error);
   }
   return ApiError.fromStatus(statusIn(text) ?? { message: text.trim() || `HTTP ${code}` }, code);
-}
-
-/** Waits for `delayMs` on `clock`. Rejects with the signal's reason if it is aborted. */
-export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) {
-      reject(signal.reason);
-      return;
-    }
-    const onAbort = (): void => {
-      timer.cancel();
-      reject(signal?.reason);
-    };
-    const timer = clock.setTimer(delayMs, () => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    });
-    signal?.addEventListener('abort', onAbort, { once: true });
-  });
 }
 
 async function* guarded(

@@ -7,7 +7,7 @@ import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { timestamp } from '../../base/times.ts';
 import { isConnectionError } from '../errors.ts';
-import { sleep } from '../transport.ts';
+import { sleep } from '../sleep.ts';
 import type { ApiClient, EventRecorder, ResourceClient } from '../types.ts';
 import { type Correlation, EventCorrelator } from './event-correlator.ts';
 

@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts';
 import { Backoff } from '../backoff.ts';
 import { isConnectionError } from '../errors.ts';
 import type { Reachability } from '../reachability.ts';
-import { sleep } from '../transport.ts';
+import { sleep } from '../sleep.ts';
 import type { ChangeHandler, Informer, InformerOptions, ResourceClient, WatchEvent } from '../types.ts';
 import { IndexedStore } from './indexed-store.ts';
 import { type LastKnown, withoutVersions } from './last-known.ts';

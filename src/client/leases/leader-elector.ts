@@ -3,7 +3,7 @@ import type { Clock, RandomSource } from '../../base/clock.ts';
 import { assert, ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { isConnectionError } from '../errors.ts';
-import { sleep } from '../transport.ts';
+import { sleep } from '../sleep.ts';
 import type { ApiClient, LeaderElector } from '../types.ts';
 import type { Competition } from './competition.ts';
 import { LeaseLock } from './lease-lock.ts';

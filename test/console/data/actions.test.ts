@@ -203,6 +203,33 @@ suite('drain of a node', () => {
     assert.equal(evictions, 2);
     assert.deepEqual(seen, ['0 eviction requested', '0 violates the budget', '0 ending', '1 ']);
   });
+
+  for (const isEvicted of [false, true])
+    test(`a drain ends at once when it is cancelled while ${isEvicted ? 'the pod ends' : 'a budget rejects'}`, async () => {
+      const server = new FakeApi();
+      const clock = new ManualClock();
+      server.answer = ({ pathname }) => {
+        if (!pathname.endsWith('/eviction')) return json(podOf('a'));
+        return isEvicted ? json({}) : json({ kind: 'Status', reason: 'TooManyRequests', message: 'budget' }, 429);
+      };
+      const stopped = new AbortController();
+      let error: unknown;
+      void drain('n1', planDrain([podOf('a')]), {
+        api: server.api,
+        clock,
+        signal: stopped.signal,
+        onProgress: () => {},
+      }).catch((reason: unknown) => {
+        error = reason;
+      });
+      await settle();
+      await clock.advance(0);
+      assert.equal(clock.pendingTimers, 1);
+      stopped.abort(new Error('cancelled'));
+      await settle();
+      assert.equal(String(error), 'Error: cancelled');
+      assert.equal(clock.pendingTimers, 0);
+    });
 });
 
 class FakeSocket implements Socket {

@@ -4,6 +4,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { collectionPath, objectPath, query } from '../../../client/resource-path.ts';
+import { sleep } from '../../../client/sleep.ts';
 import { type Api, MERGE_PATCH } from '../api/api.ts';
 import { FIELD_MANAGER } from '../api/apply.ts';
 import { NODES, PODS } from '../api/resources.ts';
@@ -130,7 +131,7 @@ async function evictPod(
       const isLater = isApiError(error, 'TooManyRequests') || isApiError(error, 'ServiceUnavailable');
       if (!isLater) throw error;
       onText(messageOf(error));
-      await pause(clock, RETRY_MS);
+      await sleep(clock, RETRY_MS, signal);
     }
   }
   onText('ending');
@@ -143,11 +144,6 @@ async function evictPod(
       if (isApiError(error, 'NotFound')) return;
       if (!isApiError(error, 'ServiceUnavailable')) throw error;
     }
-    await pause(clock, POLL_MS);
+    await sleep(clock, POLL_MS, signal);
   }
 }
-
-const pause = (clock: Clock, ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    clock.setTimer(ms, resolve);
-  });

@@ -3,6 +3,7 @@ import { ApiError } from '../../../api/meta/status.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { type Decoded, decode, list, object, optional, text } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { sleep } from '../../../client/sleep.ts';
 import { type Api, hostPath } from '../api/api.ts';
 import { LineSplitter } from '../watch/lines.ts';
 
@@ -122,10 +123,7 @@ async function outcomeOf(
       problem = messageOf(error);
       onProgress(`Waiting for the API server: ${problem}`);
     }
-    await new Promise<void>((resolve) => {
-      clock.setTimer(POLL_MS, resolve);
-    });
-    signal.throwIfAborted();
+    await sleep(clock, POLL_MS, signal);
   }
   throw new Error(`the outcome of the restart of ${component} is unknown: ${problem}`);
 }
