@@ -32,9 +32,12 @@ const TIMEOUT_MS = 10 * 60_000;
 /** Some hosts of the lab are virtual machines without acceleration. */
 const LAB_TIMEOUT_MS = 30 * 60_000;
 const SOAK_TIMEOUT_MS = 60 * 60_000;
-/** More unit files at once do not end earlier, because most of them compute, and more time limits fail. */
+/**
+ * Number of unit test files that run at once. With more files the run does not end earlier, because most files need the
+ * processor, and more time limits are exceeded.
+ */
 const UNIT_FILES_AT_ONCE = Math.max(3, availableParallelism());
-/** An appliance has five processes beside its pods. */
+/** Number of end-to-end test files that run at once. An appliance has five processes beside its pods. */
 const PACKAGED_FILES_AT_ONCE = 2;
 const SOAKS = ['test/sim/**/simulation.test.ts', 'test/store/disk/flipped-bits.test.ts'];
 const QUICK_E2E = ['test/e2e/once.test.ts'];
@@ -103,7 +106,7 @@ async function runPackaged(): Promise<void> {
   );
 }
 
-/** Failed files run again from their sources, so that errors have the places in them. */
+/** Runs unit test files. Failed files run again from their sources, so that stack traces refer to the sources. */
 async function runUnit(paths: readonly string[]): Promise<void> {
   const main = join(root, 'src/main.ts');
   const sources = await bundleTests(root, paths, [main]);

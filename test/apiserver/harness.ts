@@ -102,9 +102,9 @@ export interface HarnessOptions {
   readonly audit?: AuditSettings;
   readonly identities?: Followed<IdentitySettings>;
   readonly certificates?: FollowedCertificates;
-  /** Default: the real one. */
+  /** Default: the implementation that the product uses. */
   readonly clock?: Clock;
-  /** Default: the real one. */
+  /** Default: the implementation that the product uses. */
   readonly http?: HttpPort;
   readonly login?: CreateLogin;
   readonly imageRegistries?: ImageRegistries;

@@ -22,7 +22,7 @@ function second(ms: number): string {
 test('formats random times like an independent formatter of calendar fields', () => {
   const random = generator(20);
   for (let run = 0; run < 20_000; run++) {
-    // Pairs of times of the same second, because the last text is kept.
+    // Pairs of times in the same second, because the formatter caches the text of the last second.
     const ms = Math.floor(FIRST_MS + random() * (LAST_MS - FIRST_MS));
     for (const each of [ms, ms - (ms % 1000), ms]) {
       assert.equal(timestamp(each), `${second(each)}Z`);

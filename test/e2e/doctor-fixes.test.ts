@@ -44,5 +44,5 @@ test('docs/doctor.md lists every provoked fault with its fix', async () => {
   assert.deepEqual(missing, [], `docs/doctor.md lacks:\n${missing.join('\n')}`);
 });
 
-/** A pipe in a cell ends it, except behind a backslash. */
+/** Row of the table in docs/doctor.md. A pipe in the fix is escaped, because a pipe ends the cell. */
 const rowOf = ({ id, what, fix }: Fault): string => `| \`${id}\` | ${what} | \`${fix.replaceAll('|', '\\|')}\` |`;

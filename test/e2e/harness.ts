@@ -90,7 +90,7 @@ export interface ApplianceOptions {
 /** A process that keeps a network namespace open. */
 async function newNamespace(): Promise<ChildProcess> {
   const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' });
-  // Wait until it has left the test's namespace, so that later commands run in the new one.
+  // Wait until the process has left the test's namespace, so that later commands run in the new one.
   const ours = await readlink('/proc/self/ns/net');
   await eventually('network namespace', 10_000, async () =>
     (await readlink(`/proc/${holder.pid}/ns/net`)) === ours ? undefined : true,
@@ -187,7 +187,7 @@ export class Appliance {
       throw new Error(`${String(error)}\n${this.#output.slice(-6_000)}`);
     }
     const tookMs = performance.now() - begin;
-    // The controllers create it shortly after the namespace; before that, no pod is admitted.
+    // The controllers create the default service account shortly after the namespace; before that, no pod is admitted.
     await eventually('default service account', 60_000, async () =>
       (await this.kubectl(['get', 'serviceaccount', 'default'])).code === 0 ? true : undefined,
     );

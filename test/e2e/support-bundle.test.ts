@@ -264,7 +264,7 @@ function assertNoSecrets({ files }: Opened): void {
   for (const { name, value } of planted) {
     const middle = Buffer.from(value);
     const forms = [value, encodeURIComponent(value), middle.toString('hex')];
-    // The part of each alignment of base64 that depends on the value only.
+    // For each alignment of base64, the part of the encoding that depends on the secret only is searched for.
     for (const offset of [0, 1, 2]) {
       const encoded = Buffer.concat([Buffer.alloc(offset), middle])
         .toString('base64')
@@ -329,7 +329,7 @@ test('a bundle of a host whose API server does not answer has the kubelet’s po
     try {
       process.kill(api.pid, 'SIGCONT');
     } catch {
-      // The kubelet has restarted it.
+      // The kubelet has restarted the API server, so the process does not exist any more.
     }
   }
   assertNoSecrets(opened);

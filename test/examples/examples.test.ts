@@ -130,7 +130,7 @@ describe('examples', () => {
   });
 });
 
-/** Names in the source at which metrics are written. */
+/** Names of the metrics that the source code writes. */
 async function metricNames(): Promise<Set<string>> {
   const sources = await readdir(join(ROOT, 'src'), { recursive: true });
   const texts = await Promise.all(

@@ -40,7 +40,8 @@ export const APPLY_SET_SCENARIO: Scenario = {
       .map((name) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}}\n---\n`)
       .join(''),
     all: ALL,
-    // kubectl prunes kinds and namespaces in a random order; each of these omits one more object.
+    // kubectl prunes kinds and namespaces in a random order, so each of these manifests omits one more object than the
+    // previous one.
     fewer: `${KEY}${ROLE}${map('one', 'sets', 'a: c')}${map('three', 'other')}`,
     keyless: `${ROLE}${map('one', 'sets')}${map('three', 'other')}`,
     roleless: `${map('one', 'sets')}${map('three', 'other')}`,

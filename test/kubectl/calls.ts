@@ -1,4 +1,4 @@
-/** Calls in their order, against a server of their own. */
+/** Calls that run in this order against a server that no other scenario uses. */
 export interface Scenario {
   readonly name: string;
   /** Documents for stdin, by name. */
@@ -346,7 +346,7 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** The outcome without what differs between runs: times, ages, uids, versions, ports and addresses. */
+/** The outcome without values that differ between runs: times, ages, UIDs, versions, ports and addresses. */
 export function comparable({ code, stdout, stderr }: Outcome, places: readonly string[]): Outcome {
   const clean = (text: string): string => {
     let result = text;

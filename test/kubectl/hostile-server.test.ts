@@ -65,9 +65,9 @@ async function run(given: typeof answers, ...args: string[]): Promise<Outcome> {
   return runClient(['--kubeconfig', '/dev/null', '--server', `http://127.0.0.1:${port}`, ...args]);
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the test is about them
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for control characters
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the test is about them
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for control characters
 const NEVER = /[\x1b\r\x07]/;
 const PODS = '/api/v1/namespaces/default/pods';
 

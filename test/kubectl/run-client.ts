@@ -7,7 +7,7 @@ import { VERBS } from '../../src/kubectl/verbs.ts';
 import type { Outcome } from './calls.ts';
 
 export interface ClientOptions {
-  /** Stands for SIGINT. */
+  /** Aborting this signal has the effect of SIGINT. */
   readonly signal?: AbortSignal;
   readonly onOut?: (text: string) => void;
   readonly isInputTerminal?: boolean;

@@ -59,7 +59,7 @@ export interface KubeletLab {
   readonly kubelet: () => Kubelet;
   readonly runtime: () => OciRuntime;
   readonly logLines: string[];
-  /** Awaited before each unmount. A test holds it to make the release of volumes slow. */
+  /** Function that is awaited before each unmount. A test delays it to make the release of volumes slow. */
   beforeUnmount: () => Promise<void>;
   /** Starts the kubelet on the existing state, like a new process. */
   boot(api?: ApiAccess, lastKnown?: LastKnown): Promise<void>;

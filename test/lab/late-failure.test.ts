@@ -18,9 +18,9 @@ import { clusterVersion, historyOf, requestUpdate, SignedReleases, untilComplete
 const missing = await whyNoNspawn();
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
-/** Stores data as this build does. */
+/** Release that stores data as this build does. */
 const SAME = '0.3.0';
-/** Raises the level of the store, so that this build cannot read it. */
+/** Release that raises the level of the store, so that this build cannot read it. */
 const RAISED = '0.4.0';
 const ENDED_MS = 600_000;
 /** The API server ends as soon as this file exists. It is in a directory that its container mounts. */

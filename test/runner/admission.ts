@@ -19,11 +19,14 @@ export interface Limits {
   readonly filesAtOnce: number;
 }
 
-/** Files wait for timers and processes in between, so the sum of their averages may exceed the cores. */
+/**
+ * Factor by which the sum of the averages may exceed the number of cores, because files also wait for timers and
+ * processes.
+ */
 const OVERSUBSCRIPTION = 1.25;
 /** Above this share of busy processors, a file starts only if a core has no running file. */
 const BUSY = 0.9;
-/** A file that waits longer is not passed by files that fit earlier. */
+/** After this time, no other file starts before the waiting file. */
 const PATIENCE_MS = 60_000;
 
 /** Returns the file that starts now, or undefined. `waiting`: in order of arrival. */

@@ -9,12 +9,12 @@ export interface Cost {
   readonly cpuSeconds?: number;
 }
 
-/** Unmeasured short files mostly load their sources. */
+/** Cores assumed for an unmeasured short file, which mostly loads its sources. */
 const UNMEASURED_CORES = 0.8;
-/** Unmeasured long files mostly wait. */
+/** Cores assumed for an unmeasured long file, which mostly waits. */
 const UNMEASURED_LONG_CORES = 0.5;
 const LONG_SECONDS = 20;
-/** Bursts matter also for files with a small average. */
+/** Minimum for each file, because a file with a small average also has bursts. */
 const LEAST_CORES = 0.15;
 
 export function coresOf({ seconds, cpuSeconds }: Cost): number {

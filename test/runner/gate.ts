@@ -11,9 +11,9 @@ import { type Candidate, nextFile } from './admission.ts';
 import { type Cost, coresOf } from './costs.ts';
 
 const CHECK_MS = 100;
-/** A started file loads its sources first; its load shows only afterwards. */
+/** Interval between two starts. A started file loads its sources before its load can be measured. */
 const SPACING_MS = 250;
-/** Files that may wait for timers together. */
+/** Maximum number of files that run at once, most of which wait for timers. */
 const FILES_AT_ONCE = 4 * availableParallelism();
 
 /** Weight of the newest interval in the average of about a second. */

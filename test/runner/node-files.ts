@@ -10,7 +10,10 @@ import { WATCH_MS, watchFiles } from './watchdog.ts';
 /** A file may take longer than each of its tests by this much. */
 const FILE_GRACE_MS = 60_000;
 
-/** A runner's own limit, which counts the time that a file waits at the gate. The watchdog's does not. */
+/**
+ * Time limit of the runner for a file. It includes the time for which the file waits at the gate, unlike the limit of
+ * the watchdog.
+ */
 const WAITING_MS = 60 * 60_000;
 const GATE_CLIENT = join(import.meta.dirname, 'gate-client.ts');
 

@@ -15,7 +15,10 @@ export interface FileOutcome {
 /** A runner of test files: one result per file, in no order. */
 export type RunFiles = (paths: readonly string[], concurrency: number) => Promise<ReadonlyMap<string, FileOutcome>>;
 
-/** With more failed files, the change is at fault and not the load of the machine: nothing runs again. */
+/**
+ * Maximum number of failed files that run again. With more failed files, the cause is the change and not the load of
+ * the machine.
+ */
 const MAX_REPEATED_FILES = 8;
 /**
  * A run with more flaky files fails: such tests hide defects. A run on a shared machine, whose load it does not control,

@@ -6,7 +6,10 @@ import type { Gate } from './gate.ts';
 import type { FileOutcome, RunFiles } from './outcomes.ts';
 import { WATCH_MS, watchFiles } from './watchdog.ts';
 
-/** Settings of `tap run`: the files use `node:test`, whose TAP it reads. Coverage is that of the sources they load. */
+/**
+ * Settings of `tap run`, which reads the TAP output of `node:test`. Coverage is measured for the sources that the files
+ * load.
+ */
 const ARGUMENTS = ['--allow-empty-coverage', '--allow-incomplete-coverage', '--reporter=tap', '--timeout=0'];
 
 /** Loaded into each test file, in this order. */

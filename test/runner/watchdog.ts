@@ -80,7 +80,7 @@ export function watchFiles(
     for (const pid of descendants(process.pid, all)) {
       const file = all.find((each) => each.pid === pid)?.command.at(-1) ?? '';
       if (!files.has(file) || watched.get(file)?.pid === pid || !isStarted(file)) continue;
-      // A runner may let the file write its errors to where this process writes.
+      // The file may write its errors to the same output as this process.
       const output = new Set(outputs(pid)).difference(own);
       watched.set(file, { pid, output, startedMs: performance.now() });
     }

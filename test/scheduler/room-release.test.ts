@@ -103,7 +103,8 @@ async function promise(name: string, finalizers: string[] = []): Promise<void> {
   const pod = await create(name, '4', 'high');
   if (finalizers.length > 0) await pods().patch(name, namespace, 'merge', { metadata: { finalizers } });
   assert.equal(await nominated(pod.metadata?.name ?? ''), 'n1');
-  // On a node that is added, it could take the place of the other pod, whose back-off may be longer.
+  // The selector keeps this pod from an added node, where it could take the place of the other pod, whose back-off may
+  // be longer.
   await create('waiting', '1', 'low', { nodeSelector: { 'kubernetes.io/hostname': 'n1' } });
   await refused('waiting');
 }

@@ -38,7 +38,7 @@ const server = createEtcdServer({
   clientUrls: ['https://127.0.0.1:2379'],
   onFatal: () => process.exit(1),
 });
-// Before the port is printed, because a test may stop the process immediately.
+// The handler is installed before the port is printed, because a test may stop the process immediately.
 process.once('SIGTERM', () => {
   void server.stop().then(() => process.exit(0));
 });

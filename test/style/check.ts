@@ -12,9 +12,9 @@ const ROOT = join(import.meta.dirname, '../..');
 const MAX_COLUMNS = 120;
 const MAX_FILE_LINES = 500;
 const MAX_FUNCTION_LINES = 120;
-/** Words that need decoding. docs/glossary.md has the terms to use instead. */
+/** Words that readers do not understand immediately. docs/glossary.md has the terms to use instead. */
 const BANNED = /\b(?:nobody|whoever|mend(?:s|ed|ing)?|anew|told|rumou?rs?)\b/i;
-/** Files with upstream's texts, or with names that users see. */
+/** Generated files, whose text comes from upstream or is recorded output. */
 const GENERATED = /\/generated\/|\/golden\/|\.golden$/;
 
 const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
@@ -45,20 +45,23 @@ const IMPURE_GLOBALS = new Set([
   'setTimeout',
 ]);
 const IMPURE_MEMBERS = new Set(['Date.now', 'Math.random']);
-/** Code that one module does for all: its pattern, the module, and files that may contain it besides. */
+/**
+ * Functions that exist in one module only: the pattern of their code, the module, and other files that may contain the
+ * pattern.
+ */
 const SHARED: readonly (readonly [pattern: RegExp, module: string, others?: RegExp])[] = [
   [/\.toISOString\(\)\.(?:replace\(|slice\(0, ?10\)|slice\(0, ?19\)\}Z)/, 'src/base/times.ts'],
   [/createHash\('sha256'\)\.update\(.*\)\.digest\('(?:hex|base64|base64url)'\)/, 'src/wire/digest.ts'],
   [/`# (?:HELP|TYPE) \$\{name\} \$\{/, 'src/base/metrics-text.ts', /^src\/apiserver\//],
   [/\?\.status === \S+ \? \(?\w+\.lastTransitionTime/, 'src/api/meta/conditions.ts'],
-  // The others are sets, which are cheap to fill again.
+  // The excepted files clear sets, which are cheap to fill again.
   [
     /\.size >= MAX_\w+\) (?:this\.)?#?\w+\.clear\(\)|\.delete\((?:this\.)?#?\w+\.keys\(\)\.next\(\)/,
     'src/base/bounded-map.ts',
     /^src\/(?:openshift\/oauth\/authorization\/tokens|apiserver\/authorization\/authorization)\.ts$/,
   ],
 ];
-/** Errors that disappear. `ignore` of src/base/errors.ts takes the reason. */
+/** Pattern of code that drops errors. `ignore` of src/base/errors.ts takes a reason instead. */
 const SWALLOWED = /\.catch\(\(\) => \{\s*\}\)|catch(?: \(\w+\))? \{\s*\}/;
 /** Places of casts that the compiler does not check, with their number. At most ten in total. */
 const UNCHECKED_CASTS: Readonly<Record<string, number>> = {

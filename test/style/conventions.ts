@@ -25,7 +25,10 @@ interface Manifest {
   readonly bugs?: { readonly email?: string };
 }
 
-/** The contact is that of the package, in each file that names one. */
+/**
+ * Checks that the files that name a contact name the one of package.json, and that SECURITY.md lists the current
+ * series.
+ */
 function checkContacts(): void {
   const { version, keywords = [], repository, bugs } = JSON.parse(read('package.json')) as Manifest;
   if (keywords.length === 0) problems.push('package.json: keywords are missing');

@@ -52,7 +52,7 @@ interface Judge {
 const ENVTEST = 'sigs.k8s.io/controller-runtime/pkg/envtest';
 const CERT_MANAGER = 'cert-manager';
 
-/** Releases for Kubernetes 1.36, if the proxy has one. */
+/** Suites by name, in releases for Kubernetes 1.36 if the module proxy has one. */
 const JUDGES: Readonly<Record<string, Judge>> = {
   'controller-runtime': {
     module: 'sigs.k8s.io/controller-runtime@v0.24.1',

@@ -32,7 +32,7 @@ const UPGRADE = 'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n';
 const WEBSOCKET =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
 
-/** Pieces that are written. */
+/** Invalid inputs, each in the pieces in which a client writes it. */
 const CASES: readonly (readonly Buffer[])[] = [
   ['\0'],
   ['GET / HTTP/2.0\r\nHost: x\r\n\r\n'],

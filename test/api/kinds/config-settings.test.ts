@@ -16,7 +16,7 @@ interface Leaf {
   readonly field: string;
 }
 
-/** A non-empty value of the compact type. */
+/** Non-empty value of a field whose type is given in the notation of the schema table, such as `[]string`. */
 function sample(type: string): unknown {
   if (type.startsWith('[]')) return [sample(type.slice(2))];
   if (type.startsWith('{}')) return { a: sample(type.slice(2)) };

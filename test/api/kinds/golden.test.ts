@@ -14,7 +14,7 @@ import { context, created, type Document, kindNamed, sampleNameOf, storedKinds, 
 
 const directory = join(import.meta.dirname, 'golden');
 const UPDATE = process.env['UPDATE_GOLDEN'] === '1';
-/** Pod templates have tests and depths of their own. */
+/** Fields that the golden files omit. Pod templates have tests of their own. */
 const SKIPPED = new Set(['template', 'jobTemplate', 'metadata', 'apiVersion', 'kind', 'status']);
 const MAX_DEPTH = 7;
 
@@ -23,7 +23,7 @@ type Path = readonly (string | number)[];
 const shown = (path: Path): string =>
   path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
 
-/** Every place in a document that is worth spoiling. */
+/** Paths of the fields of a document whose values the test replaces by wrong ones. */
 function* placesOf(value: JsonValue, path: Path): Generator<Path> {
   if (path.length > 0) yield path;
   if (typeof value !== 'object' || value === null || path.length >= MAX_DEPTH) return;
@@ -39,7 +39,7 @@ function parentOf(document: Document, path: Path): Record<string | number, JsonV
   return current;
 }
 
-/** Wrong values of the same type: they pass the decoder. */
+/** Wrong values of the same type as `value`, so that the decoder accepts them. */
 function spoilt(value: JsonValue): JsonValue[] {
   if (typeof value === 'string') return ['', '!'];
   if (typeof value === 'number') return [-1, 2_000_000_000];
@@ -109,7 +109,7 @@ function goldenOf(kindName: string): object {
 for (const kind of storedKinds.map(sampleNameOf)) {
   test(`golden ${kind}`, () => {
     const file = join(directory, `${kind}.json`);
-    // Through JSON: what is not set is not there.
+    // Formatting as JSON omits undefined fields.
     const actual = `${JSON.stringify(goldenOf(kind), null, 1)}\n`;
     if (UPDATE) {
       mkdirSync(directory, { recursive: true });

@@ -15,7 +15,7 @@ test('keeps the time of the last change of each status, in the order of the firs
   const pick = (texts: readonly string[]): string => texts[Math.floor(random() * texts.length)] ?? '';
   for (let run = 0; run < 300; run++) {
     let conditions: Condition[] | undefined;
-    // Oracle: the whole history of what was set.
+    // Oracle: all conditions that were set, in order.
     const history: (Condition & { readonly at: string })[] = [];
     for (let step = 0; step < 40; step++) {
       const condition = { type: pick(['A', 'B', 'C']), status: pick(['True', 'False', 'Unknown']), reason: `${step}` };

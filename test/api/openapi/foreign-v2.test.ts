@@ -47,9 +47,9 @@ test('shares equal definitions and renames different ones with all that refer to
   const { Size, Owner, ...rest } = partOfV2(DOCUMENT, AT).definitions;
   const part = { ...partOfV2(DOCUMENT, AT), definitions: { ...rest, Size: Size ?? {}, Owner: Owner ?? {} } };
   const known = {
-    // Equal except for the order of its fields and its kinds.
+    // This definition equals the existing one except for the order of its fields and its kinds.
     Size: { description: 'How large.', type: 'string', 'x-kubernetes-group-version-kind': [] },
-    // Equal itself, but refers to a definition that differs.
+    // This definition equals the existing one, but refers to a definition that differs.
     Meta: { properties: { owner: ref('Owner') } },
     Owner: { properties: { name: { type: 'integer' } } },
     Owner_v2: { type: 'string' },

@@ -48,7 +48,7 @@ function repair(kind: KindDefinition, object: KubeObject, random: Random): void 
     if (parts.spec?.['metrics'] !== undefined) parts.spec['metrics'] = metricsOf(random, true);
     if (parts.status?.['currentMetrics'] !== undefined) parts.status['currentMetrics'] = metricsOf(random, false);
   }
-  // This field is required.
+  // Validation requires `admissionReviewVersions`.
   const { webhooks } = object as { webhooks?: JsonObject[] };
   for (const webhook of webhooks ?? []) {
     webhook['admissionReviewVersions'] ??= ['v1'];
@@ -72,7 +72,7 @@ function repair(kind: KindDefinition, object: KubeObject, random: Random): void 
     binding.roleRef = { apiGroup, kind: 'ClusterRole', name: 'view' };
     const [user, group] = ['User', 'Group'].map((each) => ({ apiGroup, kind: each, name: 'a' }));
     const account = { kind: 'ServiceAccount', name: 'a', namespace: 'ns' };
-    // Same order as in the two lists of names.
+    // Subjects in the order in which a conversion through `userNames` and `groupNames` returns them.
     binding.subjects = [user, account, group].filter((each) => each !== undefined && random() < 0.7) as object[];
   }
   if (kind.kind === 'Ingress') {

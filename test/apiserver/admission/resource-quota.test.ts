@@ -113,7 +113,7 @@ describe('resource quotas', () => {
     assert.deepEqual((await usedOf(server, 'honest'))?.['configmaps'], '0');
     assert.equal((await post(maps, { metadata: { name: 'a' } })).code, 201);
     const inUse = await Promise.all(Array.from({ length: 5 }, () => post(maps, { metadata: { name: 'a' } })));
-    // Requests during a reservation may be rejected by the quota, but their usage is refunded.
+    // Requests during a reservation may be rejected by the quota, but the reserved usage is refunded.
     for (const { code } of inUse) assert.ok(code === 409 || code === 403);
     assert.ok(inUse.some(({ code }) => code === 409));
     assert.equal((await usedOf(server, 'honest'))?.['configmaps'], '1');

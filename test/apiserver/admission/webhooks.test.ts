@@ -138,7 +138,7 @@ describe('admission webhooks', () => {
     assert.match(late.body.message, /^request did not complete within requested timeout/);
     assert.equal(late.body.reason, 'Timeout');
     await unconfigure(server);
-    // The next request completes after all work of the timed-out one.
+    // The server completes this request after all work of the request that timed out.
     assert.equal((await call('POST', MAPS, map())).code, 201);
     for (const { path } of hooks.seen) assert.equal(path, '/two?timeout=1s');
     const odd = await call('GET', `${MAPS}?timeout=soon`);
@@ -662,7 +662,7 @@ test('a webhook that rejects everything does not prevent a server from becoming 
     hooks.on('/no', () => ({ allowed: false }));
     await configure(first, 'Validating', 'a', hooks.hook('/no', { rules }));
     assert.equal((await first.call('POST', MAPS, { body: { metadata: { name: 'x' } } })).code, 400);
-    // Another address, so that the server has to write objects.
+    // The second server has another address, so it must write objects to start.
     second = await startServer({
       store: first.store,
       config: { advertiseAddress: '192.0.2.11', soleWriter: false },

@@ -226,7 +226,7 @@ describe('an aggregated API server', () => {
       assert.match(String(answer.headers['content-type']), /^text\/plain/);
     }
     await until('stale', async () => ((await freshness(main)) === 'Stale' ? true : undefined));
-    // Its last discovery document is kept.
+    // The last discovery document of the unavailable server is kept.
     assert.equal((await groups(main)).at(-1)?.versions[0]?.resources.length, 1);
     const { text } = await main.call('GET', '/metrics');
     assert.match(text, /^aggregator_unavailable_apiservice\{name="v1alpha1\.wardle\.example\.com"\} 1$/m);
@@ -423,7 +423,7 @@ describe('malicious aggregated servers', () => {
     });
     const { main, flunders } = extended;
     try {
-      // Its OpenAPI v2 document is converted to v3.
+      // The aggregated server has no OpenAPI v3, so its OpenAPI v2 document is converted.
       const at = ROOT.slice(1);
       const index = await main.call<{ paths: Record<string, { serverRelativeURL: string }> }>('GET', '/openapi/v3');
       const url = index.body.paths[at]?.serverRelativeURL ?? '';

@@ -91,9 +91,9 @@ export class FlunderServer {
   readonly seen: Seen[] = [];
   readonly caBundle: string;
   mischief: Mischief = () => false;
-  /** Supports aggregated discovery. */
+  /** Whether the server supports aggregated discovery. */
   aggregated = true;
-  /** Supports OpenAPI v3. */
+  /** Whether the server supports OpenAPI v3. */
   explained = true;
   resources: object[] = [
     {

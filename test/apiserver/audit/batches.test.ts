@@ -11,7 +11,7 @@ interface Step {
   readonly ms?: number;
   /** Number of completed deliveries. */
   readonly answered?: number;
-  /** Sizes of the batches sent since. */
+  /** Sizes of the batches that were sent since the previous step. */
   readonly gone: readonly number[];
 }
 

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { createCertificateAuthenticator } from '../../../src/apiserver/authentication/certificates.ts';
 
 /**
- * Valid until 2126: an authority and a certificate of bob in dev with the subject attribute
- * `1.3.6.1.4.1.57683.2=uid-of-bob`.
+ * An authority and a certificate of user bob in group dev with the subject attribute `1.3.6.1.4.1.57683.2=uid-of-bob`,
+ * both valid until 2126.
  */
 const AUTHORITY = `-----BEGIN CERTIFICATE-----
 MIIBcTCCARegAwIBAgIUQZxXAX9mJ3OWwvuM0znDKzb2OL4wCgYIKoZIzj0EAwIw

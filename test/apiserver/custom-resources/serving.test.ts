@@ -113,7 +113,7 @@ describe('custom resources', () => {
     });
     assert.deepEqual(made.body['held'], { apiVersion: 'v1', kind: 'Thing', kept: 1, metadata: { name: 'Bar' } });
     assert.deepEqual((await call('GET', `${path}/a`)).body['held'], made.body['held']);
-    // Across all namespaces they can only be read.
+    // Across all namespaces, custom resources can only be read.
     const above = '/apis/embedding.example.com/v1/boxs';
     assert.equal((await call('GET', above)).code, 200);
     assert.equal((await call('POST', above, {})).code, 404);

@@ -13,9 +13,9 @@ export interface Attributes {
 
 export interface Reading {
   readonly attributes: Attributes;
-  /** True below `namespaces/NAMESPACE/`. */
+  /** Whether the path is below `namespaces/NAMESPACE/`. */
   readonly below: boolean;
-  /** True if the name comes from the field selector. */
+  /** Whether the name comes from the field selector. */
   readonly selected: boolean;
   readonly tail: string;
 }

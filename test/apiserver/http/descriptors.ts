@@ -28,11 +28,11 @@ export function protocOf(directory: string): Protoc | undefined {
       const name = new Reader(bytes);
       if (name.field() === 1) files.set(name.string(), bytes);
     } catch {
-      // Other compressed data in the program.
+      // These bytes are other compressed data of the program.
     }
   }
   const set = new Writer();
-  // Its options concern only generated Go code, so an empty file is sufficient.
+  // The options of gogo.proto concern only generated Go code, so an empty file is sufficient.
   set.message(1, new Writer().string(1, 'github.com/gogo/protobuf/gogoproto/gogo.proto').finish());
   for (const [name, bytes] of files) if (name.includes('k8s.io/')) set.message(1, bytes);
   const path = join(directory, 'descriptors.bin');

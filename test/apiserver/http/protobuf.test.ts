@@ -92,7 +92,7 @@ test('every field of every kind has upstream’s bytes', () => {
     const name = `${apiVersionOf(gvk)} ${gvk.kind}`;
     const known = golden.get(name);
     if (known === undefined) {
-      // Kinds that are not in k8s.io/api, or not any more.
+      // Kinds that k8s.io/api does not contain, or no longer contains.
       assert.match(
         name,
         /^(api(extensions|registration)\.k8s\.io|autoscaling\/v2beta[12] |policy\/v1beta1 PodSecurityPolicy)/,

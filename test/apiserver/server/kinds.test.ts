@@ -9,13 +9,13 @@ import { kubectls } from '../../support/kubectls.ts';
 import { type Ran, run, startServer, type TestServer } from '../harness.ts';
 
 /**
- * Without kinds whose names depend on their content and which have their own tests: definitions and APIServices.
- * Certificate requests need a real request.
+ * All kinds except definitions and APIServices, whose names depend on their content and which have their own tests, and
+ * certificate requests, which need a real request.
  */
 const created = storedKinds.filter(
   ({ verbs, kind, group }) =>
     verbs.includes('create') &&
-    // Their objects are singletons that exist from the start.
+    // Objects of these groups are singletons that exist from the start.
     !['config.openshift.io', 'operator.openshift.io'].includes(group) &&
     !['APIService', 'CertificateSigningRequest', 'CustomResourceDefinition', 'Event'].includes(kind),
 );

@@ -30,7 +30,7 @@ test('lets no backend set the cookies of logins', () => {
 test('serves a page that anonymous users can open with an opaque origin', async (t) => {
   const http = createHttp();
   const { backends } = http;
-  // Nodes at loopback addresses are refused otherwise.
+  // The real HTTP port rejects nodes at loopback addresses.
   const near: HttpPort = {
     listen: (options) => http.listen(options),
     backends: {

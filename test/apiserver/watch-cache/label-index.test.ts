@@ -56,7 +56,7 @@ describe('objects with a label', () => {
         cache.applyPut(toStoreKey(key), stored({ name, namespace, labels }), revision, revision);
       };
       for (let round = 0; round < 60; round++) {
-        // Occasionally more changes than the index follows.
+        // Occasionally, there are more changes than the index follows.
         for (let n = random() < 0.05 ? 1500 : Math.floor(random() * 20); n >= 0; n--) change();
         for (const text of [
           `app=${pick(['x', 'y', ''])}`,

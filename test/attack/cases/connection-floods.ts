@@ -13,11 +13,11 @@ import type { AttackCase } from '../port.ts';
 const API = 8443;
 const KUBELET = 10250;
 const ETCD = 2379;
-/** Before the fix, a fast attacker caused seconds of latency and this one 50 to 400 ms. */
+/** Without limits, this attacker causes latencies of 50 to 400 ms, and a faster attacker of seconds. */
 const MAX_P50_MS = 50;
 const ATTEMPTS = 3;
 const MAX_P50_TIMES = 5;
-/** Time of a peer for its start and end. */
+/** Time that a peer needs to start and to end. */
 const PEER_SPARE_MS = 20_000;
 
 interface Waited {
@@ -34,7 +34,7 @@ interface Flooded {
 
 const peer = (name: string): string => join(import.meta.dirname, `../peers/${name}.child.ts`);
 
-/** Runs a peer. One that has printed its results has done its work, even if its process does not end. */
+/** Runs a peer. A peer that has printed its results counts as successful even if its process does not end. */
 async function run<T>(
   lab: AttackLab,
   name: string,

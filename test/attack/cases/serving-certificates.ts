@@ -115,7 +115,8 @@ export const cases: readonly AttackCase[] = [
         const annotations = { [`hyperedge.dev/${annotation}`]: wanted.join() };
         assert.equal((await node.send('PATCH', path, { metadata: { annotations } })).code, 403, annotation);
       }
-      // Its Node is Ready, so the addresses of services of type LoadBalancer would include the reported ones.
+      // The Node of the attacker is Ready, so the addresses of services of type LoadBalancer would include the reported
+      // ones.
       const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
       const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now };
       assert.equal((await node.send('PATCH', `${path}/status`, { status: { conditions: [ready] } })).code, 200);

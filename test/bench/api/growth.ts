@@ -110,7 +110,7 @@ interface Point {
 
 type Grow = (target: Target, from: number, to: number) => Promise<void>;
 
-/** Growing data by curve: sizes, and how to reach them. */
+/** Curves by name: the numbers of objects at their points, and the function that creates the objects up to a point. */
 const CURVES: Readonly<Record<string, { readonly sizes: readonly number[]; readonly grow: Grow }>> = {
   'objects of the same kind': {
     sizes: [0, 5_000, 20_000, 50_000],

@@ -1,4 +1,6 @@
-/** Throughput of single requests relative to a bare server, the store, and each other. Alternating in one run. */
+/**
+ * Throughput of single requests relative to a bare server, the store, and each other, in alternating rounds of one run.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { connect, makeCertificates, remove, startDebianEtcd, temporaryDirectory } from '../../store/harness.ts';

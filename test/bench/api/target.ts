@@ -14,7 +14,7 @@ const CLIENT = fileURLToPath(new URL('./client.ts', import.meta.url));
 const BARE_PORT = 19_443;
 export const NAMESPACE = 'bench';
 export const LIST = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
-/** With server-set metadata an object then has about 1 KB. */
+/** Content of an object, which has about 1 KB together with the metadata that the server sets. */
 export const FILLER = 'x'.repeat(700);
 
 export const median = (values: readonly number[]): number =>

@@ -178,7 +178,7 @@ describe('leader election', () => {
     const two = candidate('two', 2);
     await clock.advance(30_500);
     server.cut.set('one', 'hang');
-    // The last renewal was 500 ms ago; the others wait with a jitter of a fifth of the remaining time.
+    // The last renewal was 500 ms ago; the other candidates wait with a jitter of a fifth of the remaining time.
     await clock.advance(14_400);
     assert.deepEqual(notified, ['one leads', 'one ends']);
     await clock.advance(3_000);

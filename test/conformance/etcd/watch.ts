@@ -20,7 +20,8 @@ async function events(watch: Watch, count: number): Promise<Message<'Event'>[]> 
 export function watchConformance(subject: () => Subject): void {
   const open = async (create: Draft<'WatchCreateRequest'>): Promise<Watch> => {
     const { client } = subject();
-    // Wait for this member: without a start revision, a watch on a lagging member would also report older events.
+    // Waits until this member has all writes: without a start revision, a watch on a lagging member also reports older
+    // events.
     await client.range({ key: '/none' });
     const watch = client.watch();
     watch.send({ create_request: create });

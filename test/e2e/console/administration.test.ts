@@ -266,7 +266,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     await page.click('button[aria-disabled=false]:has-text("Roll back to 0.0.2")');
     await page.click('dialog[open] button:text-is("Roll back to 0.0.2")');
     await page.waitForSelector('text=The return to 0.0.2 is requested.');
-    // This host has no installed executable, so it gives the update up.
+    // This host has no installed executable, so it abandons the update.
     await page.waitForSelector('section[aria-label="Versions of the hosts"] >> text=given up');
     await page.waitForSelector('section[aria-label="Versions of the hosts"] >> text=/run hyperedge install first/');
     const { spec } = await version();

@@ -122,9 +122,9 @@ describe('console', { timeout: 560_000, skip }, () => {
       assert.equal(await answer?.headerValue('x-content-type-options'), 'nosniff');
     });
     const inline = await browser.newTab();
-    // Without a session the page leads to the login, which the script would race.
+    // The test logs in first: without a session, the page redirects to the login while the script runs.
     await logIn(inline, 'kubeadmin', password);
-    // The recorder of violations works: this one is provoked.
+    // This violation is provoked to prove that violations are recorded.
     await inline.page.evaluate(
       "{ const s = document.createElement('style'); s.textContent = 'a{}'; document.head.append(s) }",
     );

@@ -307,7 +307,7 @@ export class ApiServer {
 export const launch = (): Promise<Browser> =>
   chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'], timeout: 120_000 });
 
-/** A page of this width, and what is a defect of the console: uncaught errors, and violations of the policy. */
+/** Opens a page of this width. `faults` collects uncaught errors and violations of the content security policy. */
 export async function openPage(
   browser: Browser,
   width: number,

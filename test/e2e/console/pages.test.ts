@@ -11,7 +11,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { ApiServer, launch, openPage, PATHS, skip } from './page-server.ts';
 
-/** Heap of a page after garbage collection varies by less. */
+/** Limit for the growth of the heap of an idle page. After garbage collections the heap varies by less. */
 const IDLE_GROWTH_BYTES = 1 << 20;
 
 /** Pixels of the first plot that have the colour of the first line in the current theme. */

@@ -18,7 +18,7 @@ export type Place = 'host' | 'copy';
 export interface Fault {
   /** Identifier of the check. */
   readonly id: string;
-  /** As in the table of docs/doctor.md. */
+  /** Description of the fault, as in the table of docs/doctor.md. */
   readonly what: string;
   readonly place?: Place;
   readonly provoke: (drill: Drill) => Promise<void>;
@@ -153,7 +153,7 @@ registries:
       const { finding, report } = await this.#finding(fault);
       last = JSON.stringify(report);
       if (isFound) {
-        // The host process may have replaced the file, for example after the change of addresses of the fault before.
+        // The host process may have replaced the file, for example after the previous fault changed the addresses.
         if (finding === undefined && fault.provokesAgain === true) await fault.provoke(this);
         return finding;
       }
@@ -241,7 +241,7 @@ registries:
     );
   }
 
-  /** Programs that a host of users has and the host of the test lacks. */
+  /** Creates stubs of programs that hosts of users have and the host of the test lacks. */
   async #stubs(): Promise<void> {
     const bin = join(this.scratch, 'bin');
     await mkdir(bin);
@@ -250,7 +250,7 @@ registries:
   }
 }
 
-/** Waits until a process has left a namespace of the test. */
+/** Waits until the process is in another namespace of the type `namespace` than this process. */
 async function left({ pid }: ChildProcess, namespace: string): Promise<void> {
   const ours = await readlink(`/proc/self/ns/${namespace}`);
   await eventually(`a new ${namespace} namespace`, 10_000, async () =>

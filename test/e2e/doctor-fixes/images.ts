@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { busyboxLayer, directory, type Entry, writeDockerArchive } from '../../../build/docker-archive.ts';
 import { type Drill, GATEWAY, PLAIN_REGISTRY } from './drill.ts';
 
-/** Exists in the registry for this architecture. */
+/** Image that exists in the registry for this architecture. */
 export const APP = `${PLAIN_REGISTRY}/app:1`;
-/** Exists in no registry. */
+/** Image that exists in no registry. */
 export const MISSING = 'lab.invalid/missing:1';
 const BULK = 'lab.invalid/bulk:1';
 export const BULK_BYTES = 40 << 20;
 const BULK_FILES = 4000;
 
-/** Another processor than this host's. */
+/** Architecture that differs from that of this host. */
 export const FOREIGN = process.arch === 'arm64' ? 'amd64' : 'arm64';
 
 /** Name of the archive of an image in the scratch directory. */

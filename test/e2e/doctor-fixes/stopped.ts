@@ -8,9 +8,12 @@ import { type Drill, type Fault, GATEWAY, must, PLAIN_REGISTRY } from './drill.t
 import { archiveOf, BULK_BYTES } from './images.ts';
 
 const DAY_MS = 24 * 3_600_000;
-/** As in the check. */
+/** Free space in bytes below which the doctor reports a full disk, as in its check. */
 const FULL_BYTES = 200 << 20;
-/** Leaves less than the 5 % of the check free, and more if the files of the image are removed. */
+/**
+ * Factor for the number of used inodes: fewer than the required 5 % of inodes remain free, and more than 5 % after the
+ * files of the image are removed.
+ */
 const INODE_RESERVE = 1.02;
 
 const resize = async (drill: Drill, option: string): Promise<void> => {

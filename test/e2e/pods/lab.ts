@@ -110,7 +110,7 @@ export class PodLab {
     return this.appliance.must(args);
   }
 
-  /** Repeats an application whose answer was cut off, and prints the host's state then. */
+  /** Runs `kubectl apply`. If the response was cut off, prints the state of the host and applies the objects again. */
   async apply(...objects: object[]): Promise<void> {
     const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
     const ran = await this.appliance.kubectl(['apply', '-f', '-'], { input });

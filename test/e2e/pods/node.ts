@@ -250,7 +250,7 @@ export function sourceTests(lab: () => PodLab): void {
     // Times in the API are truncated to whole seconds.
     const started = Date.parse(record) - (Date.now() - mirrored);
     context.diagnostic(`the mirror said Ready after ${Math.round(mirrored)} ms`);
-    // It takes a third of a second on an idle machine.
+    // The start takes a third of a second on an idle machine.
     assert.ok(started < 3_000 * slack(), `started ${started} ms after its manifest was there`);
     const name = first.metadata?.name ?? '';
     assert.equal(await lab().logs(name), 'one\n');

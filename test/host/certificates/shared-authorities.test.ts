@@ -92,7 +92,7 @@ test('distributes a rotation to the other masters by phase; a master that missed
   api.secret = published[0];
   assert.equal(await adoptAuthorities(api.client, b), false);
   assert.equal(await caOf(b), await caOf(a));
-  // The last phase is encrypted with a key that was still trusted then; that of another rotation is not.
+  // The last phase is encrypted with a key that was trusted at that time; a phase of another rotation is not.
   api.secret = current;
   for (const phase of ['new-ca', 'reissue', 'finish'] as const) {
     const before = await sealingSecrets(a);

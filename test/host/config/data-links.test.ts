@@ -49,7 +49,7 @@ for (const purge of [false, true]) {
     const kept = await backUpData(await loadSettings({ root }), purge, 0, (done, total) =>
       counts.push(`${done}/${total}`),
     );
-    // The database behind its link; the containers are removed with their directory.
+    // Only the database behind its link is counted, because the containers are removed together with their directory.
     assert.deepEqual(counts, ['1/1']);
     assert.deepEqual(await readdir(join(disk, 'etcd')), []);
     assert.deepEqual(await readdir(join(disk, 'containers')), []);

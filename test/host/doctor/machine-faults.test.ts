@@ -25,7 +25,9 @@ interface Fault {
   readonly fix: RegExp;
 }
 
-/** Facts of these checks are real ones also in a fake tree; other tests provoke their faults. */
+/**
+ * Faults that a fake tree can contain. Other checks read facts of the real host, and other tests provoke their faults.
+ */
 const FAULTS: readonly Fault[] = [
   {
     check: 'memory-cgroup',

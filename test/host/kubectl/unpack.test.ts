@@ -51,7 +51,7 @@ test('writes files and directories below the requested name', async () => {
   ]);
   assert.equal(await readFile(join(target, 'inner/script'), 'utf8'), 'echo');
   assert.equal(await readFile(join(target, 'plain'), 'utf8'), 'text');
-  // The container chooses no set-uid bit for a file of the user.
+  // A set-uid bit in the archive is not applied to a file of the user.
   assert.equal((await stat(join(target, 'inner/script'))).mode & 0o7000, 0);
 });
 

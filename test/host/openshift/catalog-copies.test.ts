@@ -28,7 +28,7 @@ describe('copies of a catalog on masters', () => {
   const text = (master: string): Promise<string> =>
     readFile(join(directory(master), 'lab/catalog.json'), 'utf8').catch(() => 'none');
   const blob = (name: string): string => JSON.stringify({ schema: 'olm.package', name, defaultChannel: 'stable' });
-  /** Written atomically, as the guide recommends. */
+  /** Writes a catalog atomically, as the guide recommends. */
   const write = async (master: string, name: string): Promise<void> => {
     await mkdir(join(directory(master), 'lab'), { recursive: true });
     const path = join(directory(master), '.new.json');

@@ -39,7 +39,7 @@ test('finds the container of a trial even if the clock was set back after the tr
     // Created after the clock was set back by an hour.
     containers = [...containers, container('after', 1, startMs - HOUR_MS + 1_000, 'running')];
     assert.equal((await process.health(startMs)).state, 'healthy');
-    // A later trial does not count the run of this one.
+    // The health of a later trial does not count the run of this trial.
     assert.equal((await process.health(startMs + HOUR_MS)).state, 'starting');
   } finally {
     server.close();

@@ -25,7 +25,7 @@ async function tracked(body: (children: OwnChildren) => Promise<void>): Promise<
   }
 }
 
-/** Starts a shell that has set its trap when this resolves. */
+/** Starts a shell. Resolves when the shell has set its trap. */
 async function shell(script: string, detached = false): Promise<ChildProcess> {
   const child = spawn('/bin/sh', ['-c', `${script}; echo ready; read line`], { detached });
   await once(child.stdout, 'data');

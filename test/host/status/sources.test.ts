@@ -26,7 +26,7 @@ test('distinguishes a host process that does not answer from one that does not r
     assert.match(hanging.problems[0] ?? '', new RegExp(`\\(pid ${process.pid}\\) runs but does not answer at ${root}`));
     assert.equal(hanging.document.next?.[0], `kill ${process.pid}; hyperedge run --root ${root}`);
 
-    // The pid of another process that was given the same number later.
+    // The PID belongs to another process, which got the same number later.
     const held = await readFile(paths.pidFile, 'utf8');
     await lock.release();
     await writeFile(paths.pidFile, held.replace(/ \d+/, ' 1'));

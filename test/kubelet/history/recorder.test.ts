@@ -41,7 +41,7 @@ class TestClock {
     this.monotonic = Math.max(this.monotonic, end);
   }
 
-  /** Some samples in each quarter of an hour; the rest of it is skipped. */
+  /** Takes some samples in each quarter of an hour and skips the rest of the quarter. */
   async hours(count: number): Promise<void> {
     for (let quarter = 0; quarter < count * 4; quarter++) {
       await this.advance(3 * STEP);
@@ -137,7 +137,7 @@ describe('recorder of the usage history', () => {
     const components = async (): Promise<ComponentCounters> => {
       rounds += 1;
       const counters = { requests: clock.monotonic / 100, errors: 0 };
-      // The API server is not yet up at first, and does not answer once later. The store is up after it.
+      // The API server does not answer in the first and the fifth round, and the store not in the first two rounds.
       const isUp = rounds !== 1 && rounds !== 5;
       const isStoreSilent = rounds <= 2;
       const store = isStoreSilent ? undefined : { flushes: clock.monotonic, flushSeconds: 1 };
@@ -180,7 +180,7 @@ describe('recorder of the usage history', () => {
     await first.recorder.start();
     await clock.hours(50);
     await first.recorder.stop();
-    // Six hours off; the monotonic clock begins at zero at a boot.
+    // The host was off for six hours. The monotonic clock starts at zero at each boot.
     clock.wallOffset += clock.monotonic + 6 * HOUR;
     clock.monotonic = 0;
     const second = host(clock, files, () => 3);

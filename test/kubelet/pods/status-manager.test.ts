@@ -187,7 +187,7 @@ test('does not overwrite a condition of another component with its old value', a
   const statuses = new StatusManager({ clock: realClock, log: silentLog });
   statuses.connect(api.client());
   statuses.setTarget(UID, stored);
-  // Planned before the gate was closed.
+  // This status was computed before the gate was closed.
   statuses.set(UID, { ...gate('True'), hostIP: '192.0.2.1' });
   await turns();
   const seen = api.get(resources.pods, 'default/steady')?.status;

@@ -133,7 +133,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
       if (failure === 'file') content.destroy(new Error('disk'));
       while (!isClosed) {
         await sleep(10);
-        // The part that was written may arrive late and restart the time.
+        // The part that was written may arrive late and restart the time limit.
         if (failure === 'reader') await clock.advance(60_000);
       }
       await read;

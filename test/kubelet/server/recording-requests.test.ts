@@ -92,7 +92,7 @@ suite('recordings over HTTP', () => {
     const reads = responses.slice(1).map((response) => assert.rejects(text(response), /aborted/));
     while (closed.length < 4) {
       await sleep(10);
-      // A part that was written may arrive late and restart the time.
+      // A part that was written may arrive late and restart the time limit.
       await clock.advance(60_000);
     }
     await Promise.all(reads);

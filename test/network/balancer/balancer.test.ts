@@ -24,7 +24,7 @@ class Master {
   port = 0;
   readyz: readonly [number, string] = [200, 'ok'];
   probes = 0;
-  /** Responses of `/slow` wait for it. */
+  /** Promise for which responses of `/slow` wait. */
   held: Promise<void> = Promise.resolve();
 
   constructor(name: string, by = authority) {

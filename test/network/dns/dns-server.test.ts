@@ -187,7 +187,7 @@ test('answers several questions on one connection', async () => {
     framed(query('tcp.example.com')),
     framed(query('x.cluster.local')),
   ]);
-  // In pieces, as a network may deliver them.
+  // The queries arrive in pieces, as a network may deliver them.
   socket.write(all.subarray(0, 20));
   setTimeout(() => socket.write(all.subarray(20)), 50);
   const received: Buffer[] = [];
@@ -245,7 +245,8 @@ test('fails external names immediately without a server or with a closed one', a
     startMs = performance.now();
     await assert.rejects(asks.resolve4('www.example.com'), (error) => code(error) === 'ESERVFAIL');
     assert.ok(performance.now() - startMs < 500);
-    // Its own address does not count as a server. The port of the configuration is 0 here.
+    // The own address of the server does not count as an upstream server. The port of the configuration is 0 in this
+    // test.
     alone.setHostServers([{ address: '127.0.0.1', port: 0 }]);
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.match(alone.lines.at(-1) ?? '', /DNS upstream servers set servers=\[\]/);

@@ -170,7 +170,7 @@ test('neither throws for damaged and random messages nor amplifies them', async 
     assert.equal(response[0], message[0], context);
     assert.equal(response[1], message[1], context);
     assert.ok(((response[2] ?? 0) & 0x80) !== 0, context);
-    // Response to another program, so it must parse.
+    // Another program receives this response, so the response must be valid.
     if (response.length > 12) decode(Buffer.from(response));
   }
 });

@@ -109,7 +109,7 @@ describe('pods of three hosts, two on one link and one behind a router', { skip,
   test('pods of three hosts, two on one link and one behind a router connect to hosts and external networks with an address of their host', async () => {
     const outside = await lab.pod(hosts[1], 'extra');
     assert.ok(outside.ips[0]);
-    // Server of a host: a process in its namespace.
+    // The server of a host is a process in the namespace of the host.
     await reaches(pods[0], pods[1].ips[0] ?? '', pods[0].ips[0] ?? '');
     const { spawn } = await import('node:child_process');
     const script = `require('net').createServer((s) => { s.on('error', () => {}); s.end(s.remoteAddress.replace('::ffff:', '')); }).listen(80, '::', () => console.log('up'))`;

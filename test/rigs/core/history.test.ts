@@ -40,7 +40,7 @@ class Bench {
     this.claims = this.claims.filter(({ metadata }) => metadata?.uid !== uid);
   }
 
-  /** @param fails Whose status is not written in this pass. */
+  /** @param fails Object whose status is not written in this pass. */
   pass(second: number, fails?: 'claims' | 'rig'): void {
     const { rig, claims } = this;
     const snapshot = { rigs: [rig], claims, pods: [], nodes: [nodeOf(this.node)], deviceClaims: [] };

@@ -122,7 +122,7 @@ export class Checkers {
     return this.#retired.has(id);
   }
 
-  /** Returns false if the data had already been set aside. */
+  /** Records that the data of a member was set aside. Returns false if it had already been set aside. */
   putAside(id: string, nowMs: number): boolean {
     const isFirst = !this.#retired.has(id);
     if (this.counts(id)) this.#retired.set(id, nowMs);

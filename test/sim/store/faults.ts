@@ -10,7 +10,7 @@ export interface Hosts {
 }
 
 export interface FaultOptions {
-  /** Members are added and removed. */
+  /** Whether members are added and removed. */
   readonly reconfigures: boolean;
 }
 

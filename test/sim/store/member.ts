@@ -265,12 +265,12 @@ export class Member {
       return;
     }
     if ((code === 'closed' || code === 'corrupt') && this.#stopping) {
-      // It was stopped before it had started completely.
+      // The process was stopped before it had started completely.
       this.crash(false);
       return;
     }
     if (code === 'bad-config') {
-      // The member that it contacted does not know its addition yet.
+      // The contacted member does not know yet that this member was added.
       this.crash(false);
       return;
     }

@@ -136,7 +136,7 @@ describe('a single member that lost visible but unwritten revisions', () => {
       alone.start();
       await scene.pass(delayMs);
       alone.stop();
-      // It may be slow, or has to be killed.
+      // The regular stop may complete, or the process has to be killed.
       await scene.pass(2_000);
       alone.crash(false);
       alone.disk.slowness = 1;

@@ -169,7 +169,7 @@ test('does not restore when the snapshot shows other members, none exists, or it
   await snapshot(two, 2);
   await two.stop();
   await damage(database(), 0);
-  // Recorded beside the store, and also available when that is lost.
+  // The members are recorded beside the store, so that they are known also when the store is lost.
   const waiting = begin().catch(() => {});
   const others = JSON.parse(await readFile(join(data, 'others.json'), 'utf8'));
   assert.deepEqual(others, [['http://127.0.0.1:1']]);

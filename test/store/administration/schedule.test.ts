@@ -150,7 +150,7 @@ test('ends the process of a running snapshot when the schedule stops, and logs n
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // Ended, as it must.
+      // The process has ended, as expected.
     }
   }
 });

@@ -254,7 +254,7 @@ describe('learners', () => {
         const answer = await fetch(`${learner.endpoint}${path}`);
         return { status: answer.status, body: await answer.text() };
       };
-      // It learns its role from the other members.
+      // The new member learns from the other members that it is a learner.
       const until = performance.now() + 20_000;
       while ((await ask('/readyz')).status === 200 && performance.now() < until)
         await new Promise((resolve) => setTimeout(resolve, 20));

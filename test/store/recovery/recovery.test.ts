@@ -147,7 +147,7 @@ describe('a member of three', () => {
     };
     await victim().start(false, { log, initialCluster });
     const complaints = (): number => lines.filter((line) => line.includes('belongs to another cluster')).length;
-    // It logs both other members, and they log it.
+    // The wiped member logs complaints about both other members, and they log complaints about it.
     await until('they ignore each other', async () => (complaints() >= 4 ? true : undefined));
     assert.ok(lines.some((line) => line.includes('another cluster with a different token')));
     assert.deepEqual(await list(members[0] as ClusterMember), before);

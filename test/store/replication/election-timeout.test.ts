@@ -81,7 +81,7 @@ it('uses the round trip to a majority and ignores the burst of responses from a 
   }
   for (let round = 1; round <= 40; round++) timeout.answered(round, 'c', 4100);
   assert.equal(timeout.adapt(0, 4100), undefined);
-  // Two of four other members are required, and none counts twice.
+  // Two of four other members are required, and no member counts twice.
   timeout.ticked(5000);
   timeout.roundSent(50, ['b', 'c', 'd', 'e'], 5000);
   timeout.answered(50, 'b', 5010);

@@ -129,7 +129,7 @@ describe('etcd as a process', () => {
     const port = Number(new URL(etcd.endpoint).port);
     const store = connect(etcd.endpoint, certificates);
     let seen = 0;
-    // Sometimes it is written before the crash.
+    // The relaxed write is sometimes written before the crash, so several rounds may be necessary.
     for (let round = 0; round < 10; round += 1) {
       await put(store, 'a', 'kept');
       await put(store, 'a', 'first', 'relaxed');
@@ -142,7 +142,7 @@ describe('etcd as a process', () => {
     const { kv, revision } = await store.get('a');
     const there = kv?.modRevision ?? 0;
     assert.ok(there < seen && seen < revision, `${there} ${seen} ${revision}`);
-    // Its files contain everything it needs.
+    // The results are the same after another restart, because the files contain all state on which they depend.
     for (const restarted of [false, true]) {
       if (restarted) {
         await killed(etcd);

@@ -125,7 +125,7 @@ describe('the JSON gateway', () => {
       t.skip('etcd is not installed');
       return;
     }
-    /** Every step with the ID that the store assigned in the first. */
+    /** Results of all steps, which use the member ID that the store assigned in the first step. */
     const all = async (at: string): Promise<unknown[]> => {
       let id = '1';
       const output: unknown[] = [];

@@ -74,7 +74,7 @@ describe('etcdctl, which requires a leader', () => {
       });
       child.once('close', () => resolve(output));
     });
-    // Until the watch exists.
+    // Waits until the watch exists.
     for (let count = 0; count < 100; count += 1) {
       const metrics = await fetch(`${first.endpoint}/metrics`);
       if (/etcd_debugging_mvcc_watcher_total 1\b/.test(await metrics.text())) break;

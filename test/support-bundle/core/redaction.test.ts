@@ -198,7 +198,7 @@ test('removes known values in every encoding at every place of random texts', ()
       const result = known.remove(text);
       assert.ok(!result.includes(form.replace(/=+$/, '')), `${JSON.stringify(secret)} in ${JSON.stringify(text)}`);
     }
-    // Inside of longer base64, such as a basic authorization.
+    // The secret is inside of a longer base64 text, such as a basic authorization.
     const encoded = bytes.toString('base64');
     const decoded = Buffer.from(known.remove(encoded).replaceAll(REMOVED, ''), 'base64').toString('utf8');
     assert.ok(!decoded.includes(secret), `${secret} in ${encoded}`);

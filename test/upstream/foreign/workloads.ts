@@ -28,7 +28,9 @@ const claim = {
 };
 const ready = { readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 } };
 
-/** Some are in API versions that only clients of that time use. */
+/**
+ * Objects of all kinds that the components handle. Some are in API versions that only clients of Kubernetes 1.20 use.
+ */
 export const WORKLOADS = [
   object('v1', 'Namespace', NAMESPACE, {}, false),
   object('apps/v1', 'Deployment', 'web', {

@@ -172,7 +172,7 @@ describe("interoperates with Node's HTTP/2", () => {
       const answer = await call(session, '/mirror', [Buffer.alloc(0)], { 'x-mirror': value });
       assert.equal(answer.messages[0]?.toString('latin1'), value);
     }
-    // More than the table holds, so that entries must be evicted in the right order.
+    // More entries than the table holds, so that entries must be evicted in the right order.
     for (let i = 0; i < 200; i += 1) {
       const value = `${i}-${'v'.repeat(100)}`;
       const answer = await call(session, '/mirror', [Buffer.alloc(0)], { 'x-mirror': value, [`x-${i % 50}`]: value });

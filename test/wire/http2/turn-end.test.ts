@@ -12,7 +12,7 @@ test('runs callbacks that are added by callbacks in the same turn, in order', as
     atTurnEnd(() => ran.push('flush'));
   });
   atTurnEnd(() => ran.push('other'));
-  // Queued after the first callback: it would precede a callback that needs a second turn of the loop.
+  // This callback would run before any callback that needs a second turn of the event loop.
   setImmediate(() => ran.push('later'));
   assert.deepEqual(ran, []);
   await nextImmediate();

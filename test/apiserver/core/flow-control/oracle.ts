@@ -20,7 +20,10 @@ interface OracleQueue {
   waiting: OracleRequest[];
   executing: OracleRequest[];
   lingering: OracleRequest[];
-  /** Time of the last service or the start of the wait. The earliest is served first among equals. */
+  /**
+   * Time at which the queue was last served, or at which its first request began to wait. Of equal queues, the one with
+   * the earliest time is served first.
+   */
   stamp: number;
 }
 

@@ -20,7 +20,7 @@ function requestOf(id: number, { initial, final = 0, latencyMs = 0 }: Shape, now
   return new FlowRequest(id, level, new FlowCounters('level', 'schema'), '', work, nowMs);
 }
 
-/** Starts a request at once if none waits and it fits; otherwise queues it. */
+/** Starts the request at once if no request waits and enough seats are free; otherwise queues it. */
 function arrive(set: QueueSet<number>, request: FlowRequest<number>, hand: readonly number[], nowMs: number) {
   if (set.waiting === 0 && set.fits(request.seats)) {
     set.execute(request, hand, nowMs);

@@ -81,7 +81,7 @@ function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | 
         {
           const last = path.at(-1) ?? '';
           const parent = read(path.slice(0, -1));
-          // Index before an item is removed.
+          // The index is computed before an item is removed, because negative indexes depend on the length.
           const at = Array.isArray(parent) ? [...path.slice(0, -1), String(place(last, parent.length))] : path;
           if ((!cut(path) && Array.isArray(parent)) || !put(at, value)) return undefined;
         }

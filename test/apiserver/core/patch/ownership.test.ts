@@ -83,7 +83,7 @@ const withoutFields = (pod: JsonObject): JsonObject => {
   return { ...pod, metadata };
 };
 
-/** Contents of an object without an owner: none, structures, empty values (null), values. */
+/** Objects without field owners: an empty object, one with structures and nulls, and one with values. */
 const SKELETONS: readonly JsonObject[] = [
   {},
   { metadata: { creationTimestamp: null }, spec: { containers: null, securityContext: {} }, status: {} },
@@ -144,7 +144,7 @@ describe('field ownership', () => {
       kept: { a: '1', inner: { b: '2' } },
       spec: { nodeName: 'n' },
     };
-    // As kube-apiserver 1.20 records it.
+    // Ownership as kube-apiserver 1.20 records it.
     const expected = { '.': {}, 'f:a': {}, 'f:inner': { '.': {}, 'f:b': {} } };
     for (const live of [undefined, SUBJECT]) {
       const tracked = trackUpdate({ ...facts('one'), schema, live, updated }) as unknown as {

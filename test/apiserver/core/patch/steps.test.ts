@@ -74,7 +74,7 @@ it('merges the entries of very many managers quickly', () => {
   assert.equal(folded?.manager, 'ancient-changes');
   assert.equal(Object.keys(folded.fieldsV1['f:data']).length + others.length, entries.length);
   assert.equal(owners.length, 10);
-  // Inserting them one by one into a growing set takes minutes.
+  // Inserting the entries one by one into a growing set takes minutes.
   assert.ok(user + system < 5_000_000, `${user + system} µs`);
 });
 

@@ -13,7 +13,9 @@ import type { KeyPair } from '../../../../src/pki/certificate.ts';
 import { type Answer, call } from '../../harness.ts';
 
 const LIMIT = 3 * 1024 * 1024;
-/** Fields of a stored object. With managedFields it reaches half of the store's limit. */
+/**
+ * Number of fields of a stored object. With its managedFields, the object has half of the size that the store permits.
+ */
 const STORED = 400_000;
 /** Maximum block of the event loop, in passes of encoding and parsing. Quadratic code takes hundreds. */
 const MOST_PASSES = 3.5;
@@ -45,7 +47,7 @@ after(async () => {
 const send = (method: string, path: string, raw?: string | Buffer, type = 'application/json'): Promise<Answer> =>
   call(peer.port, peer.ca, peer.admin, method, path, raw === undefined ? {} : { raw, type });
 
-/** As many items as fit, separated by commas. */
+/** Items separated by commas, as many as fit into `size` characters. */
 function filled(make: (n: number) => string, size = LIMIT - 1000): string {
   const parts: string[] = [];
   for (let length = 0, n = 0; ; n++) {
@@ -144,7 +146,10 @@ const kinds: Readonly<Record<string, Sent>> = {
   ],
 };
 
-/** `npm run fuzz:large` sends all; a normal test run sends those that once took longest. */
+/**
+ * Bodies that a normal test run sends, because their processing once took longest. `npm run fuzz:large` sends all
+ * bodies.
+ */
 const SOME: ReadonlySet<string> = new Set([
   'many owners',
   'many owners of fields',

@@ -93,7 +93,7 @@ it('compresses rotated files and counts a file and its compressed copy as one', 
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
   const path = join(directory, 'audit.log');
   try {
-    // Left by a process that ended during the compression.
+    // A file that a process left behind because it ended during the compression.
     await writeFile(join(directory, 'audit-2001-01-01T00-00-00.000.log'), 'left\n');
     await writeFile(join(directory, 'audit-2001-01-01T00-00-00.000.log.gz'), 'half');
     await writeFile(join(directory, 'audit-2000-01-01T00-00-00.000.log.gz'), 'too many');

@@ -97,7 +97,7 @@ test('replaces a closed kept connection only for requests that are safe to repea
     await put(backendRequest('POST', '/kept'), 'body');
     isForgetful = true;
     assert.equal(await put(backendRequest('POST', '/twice'), 'body'), 'answer');
-    // On the kept connection, and on a new one.
+    // The first attempt was sent on the kept connection, the second one on a new connection.
     assert.deepEqual(seen(), [['POST /kept', 'POST /twice'], ['POST /twice']]);
   } finally {
     isForgetful = false;
@@ -122,7 +122,8 @@ test('rejects a denied address on every connection', async () => {
   await assert.rejects(ask(backendRequest('GET', '/after', { allowAddress: () => false })), {
     code: 'address-refused',
   });
-  // For a name, the address is known after the connection, which a kept one already has.
+  // The address of a host name is known only after a connection is established. A kept connection already has its
+  // address.
   await ask(backendRequest('GET', '/before', { host: 'localhost' }));
   await assert.rejects(ask(backendRequest('GET', '/after', { host: 'localhost', allowAddress: () => false })), {
     code: 'address-refused',

@@ -20,7 +20,7 @@ const ears = (server: ReturnType<typeof createTcpServer>, at: number | string): 
     server.listen(typeof at === 'string' ? { path: at } : { port: at, host: '127.0.0.1' }, resolve),
   );
 
-/** Targets requested from the proxies, and the client certificates. */
+/** Targets that clients requested from the proxies. `logins` has the Proxy-Authorization header of each request. */
 const requested: string[] = [];
 const logins: (string | undefined)[] = [];
 const servers: Server[] = [];

@@ -197,7 +197,7 @@ describe('watches', () => {
   it('sends 410 in the stream for a compacted version', async () => {
     const stream = watch(`${MAPS}?watch=true&resourceVersion=1`);
     await stream.until(() => stream.ended || stream.lines.length > 0);
-    // The cache was loaded at revision 1, so this one is available; an earlier one does not exist.
+    // The cache is loaded at the current revision, so a watch can start only after that revision.
     const fresh = await startServer({ store: server.store });
     try {
       const old = new Watch(fresh, `${MAPS}?watch=true&resourceVersion=2`);

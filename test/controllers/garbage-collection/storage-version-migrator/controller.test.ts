@@ -92,7 +92,7 @@ test('stores objects of a custom resource in its new version', { timeout: 60_000
   await migrate('again', 'lab.example.com', 'boards');
   await ended('again', 'Succeeded');
   assert.equal((await plane.of(boards('v1')).get('one', 'default')).metadata?.resourceVersion, after, 'nothing to do');
-  // The old version can be removed now. This was rejected while objects might be stored in it.
+  // The old version can be removed now. The removal was rejected while objects might be stored in this version.
   const { spec, metadata } = await definitions.get(crd.metadata.name);
   await definitions.update({ metadata, spec: { ...spec, versions: [version('v2', true)] } } as never);
   assert.equal((await plane.of(boards('v2')).get('one', 'default')).metadata?.name, 'one');

@@ -104,7 +104,7 @@ test('restores a manually deleted address only while its service exists', async 
     );
   }, 'an event that says so');
   await plane.of(resources.services).delete('own-0', namespace);
-  // Deleted later and restored, so all earlier events have been processed by then.
+  // This address is deleted after the first one. When it is restored, the controller has processed all earlier events.
   const [next] = (await addresses.list()).items.filter(({ spec }) => spec?.parentRef?.name === 'own-1');
   await addresses.delete(next?.metadata?.name ?? '');
   await eventually(() => addresses.get(next?.metadata?.name ?? '').catch(() => undefined), 'the other address');

@@ -167,7 +167,7 @@ test('does not publish addresses that a node merely reports', () => {
   assert.equal(published(liar('InternalIP', '127.0.0.1')), '10.0.0.1');
   const declared = { 'hyperedge.dev/serving-addresses': '203.0.113.7' };
   assert.equal(published(liar('ExternalIP', '203.0.113.7', declared)), '10.0.0.1,203.0.113.7');
-  // An address of another node remains that node's: if it reserves the port, the address is not published.
+  // An address of another node belongs to that node: if the node reserves the port, the address is not published.
   const victim = {
     ...honest,
     metadata: { ...honest.metadata, annotations: { 'hyperedge.dev/reserved-host-ports': 'TCP/80' } },
@@ -187,7 +187,7 @@ test('plans thousands of services for a small pool in little time, and gives eac
     slices: () => [],
     pool: parseAddressPool(['10.0.0.0/24', '10.0.9.0/24']),
   });
-  // Before, each service checked all addresses of the pool again.
+  // An implementation that checks all addresses of the pool for each service takes longer.
   assert.ok(performance.now() - start < 5000, `${performance.now() - start} ms`);
   const given = [...plans.values()].flatMap(({ addresses = [] }) => addresses);
   assert.equal(given.length, 512);
@@ -205,7 +205,7 @@ test('plans services with thousands of ports for many nodes in little time', () 
   const nodes = Array.from({ length: 100 }, (_, index) => node(`n${index}`, `192.0.2.${index}`));
   const started = performance.now();
   const plans = planLoadBalancers({ services, nodes, slices: () => [], pool: [] });
-  // Before, each port was looked up for each node: 5 seconds.
+  // An implementation that looks up each port for each node takes 5 seconds.
   assert.ok(performance.now() - started < 1500, `${performance.now() - started} ms`);
   assert.equal(plans.get('default/s0')?.addresses?.length, 100);
   assert.equal(plans.get('default/s1')?.problem, 'port TCP/2000 is in use by service default/s0');

@@ -93,7 +93,7 @@ describe('resource quota controller', () => {
     await assert.rejects(make('b'), /crontabs\.stable\.example\.com "b" is forbidden: exceeded quota: q/);
     const hard = { 'count/crontabs.stable.example.com': '2', configmaps: '9' };
     await quotas.patch('q', 'later', 'merge', { spec: { hard } });
-    // The CA config map of every namespace.
+    // The counted config map is that of the CA, which every namespace has.
     await says('later', { 'count/crontabs.stable.example.com': '1', configmaps: '1' });
     await make('b');
     await crontabs.delete('a', 'later');

@@ -214,7 +214,7 @@ test('keeps the last used volumes of a deleted Node for six minutes', async () =
     ['n3'],
   );
   passedMs += 400_000;
-  // Any change of the volume's pods queues it.
+  // Any change of a pod that uses the volume queues the volume.
   await end('kept-2');
   await newPod('kept-4', 'n2', ofClaim('kept'));
   await eventually(

@@ -114,7 +114,7 @@ describe('disruption controller', () => {
 
   it('follows changes of the scale and of pod labels', async () => {
     const sets = plane.of(resources.statefulSets);
-    // No controller creates its pods here. Only the set itself changes.
+    // No controller creates the pods of the set in this test. Only the set itself changes.
     const set = await sets.create({
       metadata: { name: 'db', namespace },
       spec: {

@@ -70,7 +70,7 @@ describe('disruption budgets', () => {
       else
         for (const [index, each] of replicas.entries())
           if (facts.some(({ owner }) => owner === `o${index}`)) expected += each;
-      // Rounds the share up.
+      // Percentages are rounded up.
       let share = 0;
       if (typeof wanted === 'number') share = wanted;
       else while (share * 100 < Number.parseInt(wanted, 10) * expected) share++;

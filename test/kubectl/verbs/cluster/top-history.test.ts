@@ -7,7 +7,7 @@ import { VERBS } from '../../../../src/kubectl/verbs.ts';
 
 type Handler = (path: string) => unknown;
 
-/** Runs the client against a server that is a function. */
+/** Runs the client against a server that answers each request with the given function. */
 async function run(
   args: readonly string[],
   handler: Handler,
@@ -217,7 +217,7 @@ describe('top --history', () => {
       );
       assert.equal(code, 0);
       assert.match(stdout, /\^\[\[31m/);
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be printed
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters must not be printed
       assert.doesNotMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
     }
   });

@@ -64,7 +64,7 @@ describe('parameters of the usage history', () => {
 
 describe('downsampling', () => {
   const STEP = LEVELS[0].stepMs;
-  /** Times of the timeline equal the wall clock. */
+  /** Records the values of one pod with a timeline whose times equal the wall clock. */
   function recorded(
     startMs: number,
     endMs: number,

@@ -42,7 +42,7 @@ describe('hostile clients of streams', { timeout: 60_000 }, () => {
         PROTOCOLS.flatMap((protocol) => {
           const bad = Buffer.from(hex, 'hex');
           const hello = greeting(path, protocol);
-          // With the handshake, and after it.
+          // The malformed frame is sent together with the handshake, and after it.
           return [talk(Buffer.concat([hello, bad]), Buffer.alloc(0)), talk(hello, bad)];
         }),
       );

@@ -79,7 +79,7 @@ try {
   const network = createBridgeNetwork(options);
   await network.setPodCidrs(['10.128.2.0/24']);
   await network.attach(client, pod('client'));
-  // Before any server listens, so that connection tracking has the flow without a translation.
+  // Clients start before any server listens, so that connection tracking has their flows without a translation.
   const fromPod = follow(client, '10.128.2.1', 8053);
   const fromHost = follow(undefined, '10.128.2.1', 8053);
   const toService = follow(client, '172.30.9.9', 53);

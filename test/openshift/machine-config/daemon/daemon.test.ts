@@ -217,7 +217,7 @@ test('keeps the config of a host that stayed Ready, regardless of later network 
     world.desire('rendered-worker-2');
     await world.until(done(world, 'rendered-worker-2'));
     assert.equal(await isConfirmed(), false);
-    // An interruption restarts that period.
+    // The period in which a host must stay Ready starts again when the host was not Ready.
     const began = performance.now();
     world.ready = false;
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -410,7 +410,7 @@ test('reports drift with path and difference, or repairs it, within a second', r
     assert.ok(noticed < 1_000 && performance.now() - began < 2_000);
     await world.until(() => world.events.some((event) => event.includes('ConfigDriftRepaired')));
     assert.equal(world.annotation('state'), 'Done');
-    // While the daemon is stopped.
+    // The settings of the pool change while the daemon is stopped.
     world.pools.set('worker', {});
     await world.restart();
     await world.until(done(world, 'rendered-worker-1'));

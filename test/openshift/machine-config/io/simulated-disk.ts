@@ -32,7 +32,7 @@ export class PowerCut extends Error {}
 
 export class SimulatedDisk implements Disk {
   readonly #root = inode('directory', ROOT);
-  /** Operations until the power fails, or until an operation fails. */
+  /** Number of operations until the power fails, or until an operation fails. */
   cutAfter = Number.POSITIVE_INFINITY;
   failAfter = Number.POSITIVE_INFINITY;
   /** Bytes that may still be written. */

@@ -109,7 +109,7 @@ describe('oc login', () => {
     const ask = () =>
       authorize(server, 'dev', 'password1', { client_id: 'console', response_type: 'code', redirect_uri: uri });
     assert.equal((await server.call('GET', `${clients}/console`)).code, 404);
-    // Earlier releases created it for a host without an owner.
+    // Earlier releases created the client `console` even if the host had no owner.
     const orphan = { metadata: { name: 'console' }, secret: 's', grantMethod: 'auto', redirectURIs: [uri] };
     assert.equal((await server.call('POST', clients, { body: orphan })).code, 201);
     assert.equal((await ask()).code, 401);

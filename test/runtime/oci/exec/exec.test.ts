@@ -213,7 +213,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       })();
       const began = performance.now();
       await sh('echo ran');
-      // Ten turns of two take longer than this on any host.
+      // Twenty execs, two at a time, take longer than this time-out on any host.
       const timeoutMs = Math.max(1_500, 5 * (performance.now() - began));
       try {
         const results = await Promise.all(Array.from({ length: 20 }, () => sh('echo ran', { timeoutMs })));

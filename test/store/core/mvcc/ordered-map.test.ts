@@ -45,7 +45,7 @@ describe('the ordered map', () => {
       map.walk(start, end, (cell) => walked.push(cell));
       assert.deepEqual(walked, expected);
       let sum = 0;
-      // The caller cannot use some summaries.
+      // The caller treats some summaries as unusable.
       const isOfUse = (summary: number): boolean => {
         if (below(5) === 0) return false;
         sum += summary;

@@ -54,7 +54,8 @@ it('drops values in order of arrival', () => {
   for (const version of versions.slice(0, 10)) cache.addCurrent(version);
   cache.forget(versions[1] as Version);
   for (const version of versions.slice(10)) cache.addCurrent(version);
-  // One place was free. For the other value the first one was dropped, not the second, which had already been removed.
+  // One place was free. To store the other value, the first value was dropped, not the second, which had already been
+  // removed.
   assert.deepEqual(
     versions.filter(({ kv }) => kv === undefined).map(({ revision }) => revision),
     [1],

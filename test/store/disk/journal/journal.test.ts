@@ -189,7 +189,7 @@ describe('the journal', () => {
       // Files cannot be copied while they are being written; from here new records are only in the journal.
       if (i % 50 === 31) await log.hash(2);
       if (random(20) === 0 && next > 10) {
-        // Entries of another leader replace some.
+        // Entries of another leader replace some entries of the log.
         next -= random(8);
         term += 1;
       }

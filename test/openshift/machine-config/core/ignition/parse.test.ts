@@ -89,7 +89,7 @@ test('rejects hostile paths and names', () => {
   const guarded = ['/etc/shadow', '/etc/passwd', '/etc/machine-id', '/etc/ssh/ssh_host_rsa_key', '/proc/sys/a'];
   const own = ['/etc/origin/bootstrap.yaml', '/var/lib/origin/x', '/etc/systemd/system/hyperedge.service.d/a.conf'];
   const control = '/etc/systemd/system.control/hyperedge.service.d/a.conf';
-  // Names on FAT.
+  // FAT ignores the case of names and dots at their end.
   const boot = ['/boot/firmware/CMDLINE.TXT', '/boot/Firmware/cmdline.txt..', '/boot/extlinux/extlinux.conf'];
   for (const path of [...guarded, ...own, control, ...boot])
     assert.match(firstOf(files(file(path)), 'refused'), /files\[0\]\.path: Forbidden: \//, path);

@@ -31,7 +31,10 @@ function member(owner: string, major: number, more: Partial<Member> = {}): Simpl
   };
 }
 
-/** Implemented independently of the resolver: a range `lo..hi` of a package, or a kind. */
+/**
+ * Whether the set satisfies the constraint, which is a range `lo..hi` of a package or a kind. Independent of the
+ * resolver.
+ */
 function satisfied(constraint: Constraint, set: readonly Simple[]): boolean {
   switch (constraint.type) {
     case 'gvk':
