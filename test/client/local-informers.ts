@@ -16,7 +16,7 @@ class Kind {
   readonly handlers = new Set<ChangeHandler<KubeObject>>();
 }
 
-/** Creates informers whose `synced` is the given promise. */
+/** Creates informers that are synced when `synced` resolves. */
 export function localInformers(synced: Promise<void> = Promise.resolve()): LocalInformers {
   const kinds = new Map<string, Kind>();
   const kindOf = (plural: string): Kind => {

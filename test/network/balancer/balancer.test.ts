@@ -24,7 +24,7 @@ class Master {
   port = 0;
   readyz: readonly [number, string] = [200, 'ok'];
   probes = 0;
-  /** Promise for which responses of `/slow` wait. */
+  /** Responses of `/slow` are sent after it resolves. */
   held: Promise<void> = Promise.resolve();
 
   constructor(name: string, by = authority) {
