@@ -14,6 +14,7 @@ import {
   scrubEnvironment,
   untilSignal,
 } from '../process/process.ts';
+import { excludeSlowKeyExchanges } from '../process/tls.ts';
 
 export interface ProxyOptions {
   readonly root: string | undefined;
@@ -29,6 +30,7 @@ export interface ProxyOptions {
  */
 export async function runProxy(options: ProxyOptions): Promise<number> {
   scrubEnvironment();
+  excludeSlowKeyExchanges();
   const settings = await loadSettings(options);
   const log = createProcessLog('proxy', settings.logLevel);
   endOnDefect(log);

@@ -7,6 +7,7 @@ import type { Component, ComponentOptions } from '../controllers/server.ts';
 import { diagnosticsBelow, serveDiagnostics } from './diagnostics.ts';
 import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, scavengeAlone, YOUNG_BYTES } from './heap.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
+import { excludeSlowKeyExchanges } from './tls.ts';
 
 export interface ComponentFlags {
   readonly root: string | undefined;
@@ -58,6 +59,7 @@ export function hasLeft(error: unknown): boolean {
 /** Starts the component and stops it at a signal or after a fatal error. */
 export async function runUntilSignal(log: Log, start: Start): Promise<number> {
   scrubEnvironment();
+  excludeSlowKeyExchanges();
   endOnDefect(log);
   const lag = watchLag(log);
   // Keeps the process running until its servers listen.

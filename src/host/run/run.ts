@@ -16,6 +16,7 @@ import {
   untilSignal,
   watchLag,
 } from '../process/process.ts';
+import { excludeSlowKeyExchanges } from '../process/tls.ts';
 import { depart, watchDeparture } from './departure.ts';
 import { startHost } from './host.ts';
 import { nextSteps } from './next-steps.ts';
@@ -31,6 +32,7 @@ export interface RunHostOptions {
 /** Runs the host. Resolves with the exit code after an orderly stop. Throws CodedErrors of the start. */
 export async function runHost(options: RunHostOptions): Promise<number> {
   scrubEnvironment();
+  excludeSlowKeyExchanges();
   const children = trackChildren();
   const began = performance.now();
   const settings = await loadSettings(options);
