@@ -88,6 +88,9 @@ export class LocalClient {
     const handler = open({
       metadata: (name) => identity.metadata(name),
       peerCommonName: () => identity.peerCommonName(),
+      // Callers send a single message.
+      pause: () => {},
+      resume: () => {},
       send: (...parts) => over || events.message(Buffer.concat(parts)),
       end: (code = RpcCode.ok, text = '') => {
         if (over) return;

@@ -27,6 +27,8 @@ export function messagePrefix(length: number): Buffer {
 export class MessageReader {
   readonly #maxBytes: number;
   readonly #pieces = new BytePieces();
+  /** While true, messages are kept instead of delivered. `deliver` may set it; `push` with no bytes continues. */
+  paused = false;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -40,7 +42,8 @@ export class MessageReader {
   /** Throws RpcError for messages that are compressed or too large. */
   push(data: Buffer, deliver: (message: Buffer) => void): void {
     const pieces = this.#pieces;
-    if (pieces.bytes === 0) this.#take(data, deliver);
+    if (this.paused) pieces.push(data);
+    else if (pieces.bytes === 0) this.#take(data, deliver);
     else {
       pieces.push(data);
       if (pieces.bytes < PREFIX || pieces.bytes < this.#needed()) return;
@@ -50,7 +53,7 @@ export class MessageReader {
 
   #take(bytes: Buffer, deliver: (message: Buffer) => void): void {
     let at = 0;
-    while (bytes.length - at >= PREFIX) {
+    while (!this.paused && bytes.length - at >= PREFIX) {
       const end = at + PREFIX + this.#length(bytes, at);
       if (end > bytes.length) break;
       deliver(bytes.subarray(at + PREFIX, end));

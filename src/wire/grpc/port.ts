@@ -62,6 +62,11 @@ export interface UnaryCall extends CallIdentity {
 export interface StreamCall extends CallIdentity {
   /** Queues a message made of `parts`. Returns false when the peer is slow: wait for `drained` before sending more. */
   send(...parts: readonly Uint8Array[]): boolean;
+  /**
+   * Delivers no further messages until `resume`. The peer can then send only as much as its flow-control window allows.
+   */
+  pause(): void;
+  resume(): void;
   /** Ends the stream, with success by default. */
   end(code?: RpcCode, message?: string): void;
 }

@@ -19,6 +19,7 @@ import {
  */
 const MAX_MESSAGE = 2 << 20;
 
+const EMPTY = Buffer.alloc(0);
 const CONTENT_TYPE = { name: 'content-type', value: 'application/grpc' };
 const RESPONSE_HEADERS = encodeHeaders([{ name: ':status', value: '200' }, CONTENT_TYPE]);
 const OK_TRAILERS = encodeHeaders([{ name: 'grpc-status', value: '0' }]);
@@ -41,6 +42,8 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   #answered = false;
   #blocked = false;
   #lost = false;
+  /** Whether the peer has sent its last message and the handler was not notified yet. */
+  #endPending = false;
   #cancelled: (() => void) | undefined;
 
   /** The common name of the verified client certificate; '' when there is none. */
@@ -78,9 +81,15 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
 
   data(bytes: Buffer, endStream: boolean): void {
     if (this.#answered) return;
+    if (endStream) this.#endPending = true;
+    this.#read(bytes);
+  }
+
+  #read(bytes: Buffer): void {
     try {
-      if (bytes.length > 0) this.#reader.push(bytes, this.#deliver);
-      if (!endStream) return;
+      this.#reader.push(bytes, this.#deliver);
+      if (!this.#endPending || this.#reader.paused) return;
+      this.#endPending = false;
       if (this.#handler !== undefined) this.#handler.ended();
       else if (this.#unary !== undefined) {
         if (this.#message === undefined) this.fail(RpcCode.internal, 'request ended without a message');
@@ -113,6 +122,19 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
     if (!this.#blocked) return;
     this.#blocked = false;
     this.#handler?.drained();
+  }
+
+  pause(): void {
+    this.#reader.paused = true;
+    this.#stream.pause();
+  }
+
+  resume(): void {
+    if (!this.#reader.paused || this.#answered) return;
+    this.#reader.paused = false;
+    this.#read(EMPTY);
+    // The peer may send more once all messages that have arrived are delivered.
+    if (!this.#reader.paused) this.#stream.resume();
   }
 
   whenCancelled(listener: () => void): void {

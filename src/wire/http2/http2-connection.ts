@@ -171,6 +171,12 @@ export class Http2Connection implements StreamOwner {
     this.#idle();
   }
 
+  widen(stream: Http2Stream): void {
+    if (stream.receiveWindow >= STREAM_WINDOW / 2) return;
+    this.#sender.write(windowUpdateFrame(stream.id, STREAM_WINDOW - stream.receiveWindow));
+    stream.receiveWindow = STREAM_WINDOW;
+  }
+
   release(stream: Http2Stream): void {
     this.#sender.release(stream);
     if (this.#streams.delete(stream.id) && this.#goneAway && this.#streams.size === 0) this.#finish();
@@ -251,10 +257,7 @@ export class Http2Connection implements StreamOwner {
     }
     stream.receiveWindow -= length;
     if (stream.receiveWindow < 0) throw new ConnectionError(ErrorCode.flowControl, 'stream window is exceeded');
-    if (!this.#dataEnds && stream.receiveWindow < STREAM_WINDOW / 2) {
-      this.#sender.write(windowUpdateFrame(id, STREAM_WINDOW - stream.receiveWindow));
-      stream.receiveWindow = STREAM_WINDOW;
-    }
+    if (!this.#dataEnds && !stream.paused) this.widen(stream);
   }
 
   #headers(id: number, block: Buffer, endStream: boolean): void {

@@ -26,6 +26,8 @@ export interface StreamOwner {
   readonly client: boolean;
   /** Removes a stream that has ended on both sides or was reset. */
   release(stream: Http2Stream): void;
+  /** Gives the peer a new receive window if the present one is small. */
+  widen(stream: Http2Stream): void;
   /** Counts a stream reset that the peer has provoked (CVE-2025-8671). Throws when there are too many. */
   provoked(): void;
 }
@@ -57,6 +59,7 @@ export class Http2Stream implements FrameSource {
   #sentEnd = false;
   #receivedEnd = false;
   #gone = false;
+  #paused = false;
 
   constructor(owner: StreamOwner, sender: FrameSender, id: number, sendWindow: number) {
     this.#owner = owner;
@@ -67,6 +70,22 @@ export class Http2Stream implements FrameSource {
 
   get open(): boolean {
     return !this.#gone && !this.#sentEnd;
+  }
+
+  /** True while the peer gets no new receive window. */
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  /** Limits what the peer can send to the rest of its receive window. */
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    if (!this.#gone && !this.#receivedEnd) this.#owner.widen(this);
   }
 
   sendHeaders(block: Buffer, endStream: boolean): void {

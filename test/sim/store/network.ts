@@ -280,6 +280,8 @@ class Channel implements PeerChannel {
           handler = opened.server.service.stream(path)?.({
             metadata: () => undefined,
             peerCommonName: () => '',
+            pause: () => {},
+            resume: () => {},
             send: (...parts) => {
               const message = Buffer.concat(parts);
               opened.send('back', () => {

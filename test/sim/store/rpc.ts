@@ -110,6 +110,8 @@ export function keepAlive(
       const handler = open({
         metadata: () => undefined,
         peerCommonName: () => 'root',
+        pause: () => {},
+        resume: () => {},
         send: (...parts) => {
           const ttl = ttlOf(Buffer.concat(parts));
           answered = true;

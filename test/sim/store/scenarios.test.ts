@@ -237,6 +237,8 @@ describe('a watch of an unchanged key', () => {
     const watch = far.service?.stream('/etcdserverpb.Watch/Watch')?.({
       metadata: () => undefined,
       peerCommonName: () => 'root',
+      pause: () => {},
+      resume: () => {},
       send: (...parts) => {
         heard.push(decodeWatchResponse(Buffer.concat(parts)));
         return true;

@@ -321,6 +321,8 @@ export class Sessions {
     const handler = open({
       metadata: () => undefined,
       peerCommonName: () => 'root',
+      pause: () => {},
+      resume: () => {},
       send: (...parts) => {
         const output = reportOf('Observe', Buffer.concat(parts));
         trace.count('observed');

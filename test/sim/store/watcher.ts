@@ -84,6 +84,8 @@ export class Watcher {
     const handler: StreamHandler = open({
       metadata: () => undefined,
       peerCommonName: () => 'root',
+      pause: () => {},
+      resume: () => {},
       send: (...parts) => {
         for (const answer of this.#sent(Buffer.concat(parts))) {
           const response = decodeWatchResponse(answer);

@@ -278,6 +278,8 @@ describe('the guard', () => {
       const call: StreamCall = {
         ...identity({}, user),
         send: () => true,
+        pause: () => {},
+        resume: () => {},
         end: (code, text) => seen.push(`${code} ${text}`),
       };
       const handler = on.guard.streams({ [path]: () => inner })[path]?.(call) as StreamHandler;
@@ -403,7 +405,13 @@ describe('authentication', () => {
         drained: () => {},
       }),
     });
-    const call = { ...identity({ token }), send: () => true, end: (code?: RpcCode) => seen.push(`end ${code}`) };
+    const call: StreamCall = {
+      ...identity({ token }),
+      pause: () => {},
+      resume: () => {},
+      send: () => true,
+      end: (code) => seen.push(`end ${code}`),
+    };
     const watch = stream['/etcdserverpb.Watch/Watch']?.(call);
     watch?.message(new Uint8Array());
     watch?.ended();

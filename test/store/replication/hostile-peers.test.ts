@@ -77,6 +77,8 @@ function stream(peers: Peers, frames: readonly Uint8Array[]): { code: number; te
   let ended: { code: number; text: string } | undefined;
   const call: StreamCall = {
     send: () => true,
+    pause: () => {},
+    resume: () => {},
     end: (code = 0, text = '') => {
       ended ??= { code, text };
     },

@@ -17,6 +17,8 @@ describe('a member without a leader', () => {
     reply: () => answers.push('reply'),
     fail: (code, message) => answers.push(`${code} ${message}`),
     send: () => true,
+    pause: () => {},
+    resume: () => {},
     end: (code, message) => answers.push(`${code} ${message}`),
   });
   const unary = required.unary({ '/a': (_message, { reply }) => reply(new Uint8Array()) })['/a'];

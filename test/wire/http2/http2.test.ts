@@ -37,6 +37,8 @@ function piecesOf(length: number): Buffer[] {
 
 /** Number of ended calls of /stuck. */
 let endedCalls = 0;
+/** Starts the handlers of /held, which pause after each message. */
+let started = Promise.withResolvers<void>();
 const STUCK = [
   { name: ':method', value: 'POST' },
   { name: ':path', value: '/stuck' },
@@ -44,7 +46,7 @@ const STUCK = [
 
 /**
  * Test service: echoes unary calls on /echo, messages on /chat and the header `x-mirror` on /mirror; returns the
- * requested number of bytes on /pieces.
+ * requested number of bytes on /pieces, and the first bytes of each message on /held.
  */
 const service: RpcService = {
   hasService: () => false,
@@ -64,6 +66,19 @@ const service: RpcService = {
         closed: () => {
           endedCalls += 1;
         },
+        drained: () => {},
+      });
+    if (path === '/held')
+      return (call: StreamCall): StreamHandler => ({
+        message: (message) => {
+          call.pause();
+          void started.promise.then(() => {
+            call.send(Buffer.from(message).subarray(0, 4));
+            call.resume();
+          });
+        },
+        ended: () => call.end(),
+        closed: () => {},
         drained: () => {},
       });
     if (path !== '/chat') return undefined;
@@ -137,6 +152,32 @@ describe("interoperates with Node's HTTP/2", () => {
       Array.from({ length: 500 }, (_, i) => call(session, '/echo', [Buffer.from(`${i}`)])),
     );
     assert.ok(many.every((a, i) => a.messages[0]?.toString() === `${i}`));
+  });
+
+  it('reads no more than the window of a paused stream, and continues in order', async () => {
+    started = Promise.withResolvers();
+    const size = 10_000;
+    const numbers = Array.from({ length: 1_200 }, (_, i) => i);
+    const messages = numbers.map((number) => {
+      const message = Buffer.alloc(size, 'x');
+      message.writeUInt32BE(number);
+      return message;
+    });
+    const other = connectHttp2(`http://127.0.0.1:${port}`);
+    const answer = call(other, '/held', messages);
+    const sent = (): number => (other.socket as unknown as Socket).bytesWritten;
+    for (let before = -1; sent() > before; await new Promise((resolve) => setTimeout(resolve, 300))) before = sent();
+    assert.ok(sent() < 6 << 20, `${sent()} bytes were read`);
+    // Other streams of the connection continue.
+    assert.equal((await call(other, '/echo', [Buffer.from('other')])).messages.toString(), 'other');
+    started.resolve();
+    const { messages: received, status } = await answer;
+    assert.equal(status, '0');
+    assert.deepEqual(
+      received.map((message) => message.readUInt32BE()),
+      numbers,
+    );
+    other.close();
   });
 
   it('sends responses in pieces completely and in order, whatever the windows', async () => {

@@ -255,6 +255,8 @@ export class RpcMetrics {
         this.#sent(method, bytes);
         return call.send(...parts);
       },
+      pause: () => call.pause(),
+      resume: () => call.resume(),
       end: (code, message) => {
         end(code ?? RpcCode.ok);
         call.end(code, message);
