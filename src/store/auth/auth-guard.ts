@@ -151,7 +151,7 @@ export class AuthGuard {
       drained: () => inner.drained(),
     };
     const awaited = this.#auth.awaited(call);
-    return awaited === undefined ? handler : afterwards(handler, awaited);
+    return awaited === undefined ? handler : afterwards(call, handler, awaited);
   }
 
   #table(): Readonly<Record<string, Check>> {
@@ -221,16 +221,18 @@ export class AuthGuard {
 }
 
 /** Queues the calls of a handler until `awaited` has resolved, and then runs them in order. */
-function afterwards(handler: StreamHandler, awaited: Promise<void>): StreamHandler {
+function afterwards(call: StreamCall, handler: StreamHandler, awaited: Promise<void>): StreamHandler {
+  call.pause();
   let held: Array<() => void> | undefined = [];
-  const run = (call: () => void): void => {
-    if (held === undefined) call();
-    else held.push(call);
+  const run = (each: () => void): void => {
+    if (held === undefined) each();
+    else held.push(each);
   };
   void awaited.then(() => {
     const all = held ?? [];
     held = undefined;
-    for (const call of all) call();
+    for (const each of all) each();
+    call.resume();
   });
   return {
     message: (message) => run(() => handler.message(message)),

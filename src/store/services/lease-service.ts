@@ -8,9 +8,10 @@ import type { Lease } from '../core/mvcc/leases.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { LeaseUpdates } from '../replication/peers/peer-protocol.ts';
 import type { Encoder } from './encode.ts';
+import { KeepAliveStream } from './keep-alive-stream.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { LeaseQuorum } from './lease-quorum.ts';
-import { answer, failureOf } from './rpc-errors.ts';
+import { answer } from './rpc-errors.ts';
 
 /** Counters for metrics. */
 export interface LeaseCounts {
@@ -215,35 +216,10 @@ export class LeaseService {
     return { [KEEP_ALIVE]: (message, call) => answer(call, this.#deps.log, () => this.renew(message)) };
   }
 
-  /** `LeaseKeepAlive`: one response for each request, in order. The TTL of an expired lease is 0. */
+  /** `LeaseKeepAlive`. The TTL of an expired lease is 0. */
   readonly keepAlive = (call: StreamCall): StreamHandler => {
     const { callLeader, log } = this.#deps;
-    let before: Promise<void> = Promise.resolve();
-    let open = true;
-    const one = async (message: Uint8Array): Promise<void> => {
-      try {
-        const answer = await callLeader(KEEP_ALIVE, message, () => this.renew(message));
-        if (open) call.send(answer);
-      } catch (error) {
-        const { code, message: text } = failureOf(error, log);
-        if (open) call.end(code, text);
-        open = false;
-      }
-    };
-    return {
-      message: (message) => {
-        before = before.then(() => one(message));
-      },
-      ended: () => {
-        void before.then(() => {
-          if (open) call.end();
-        });
-      },
-      closed: () => {
-        open = false;
-      },
-      drained: () => {},
-    };
+    return new KeepAliveStream(call, (message) => callLeader(KEEP_ALIVE, message, () => this.renew(message)), log);
   };
 
   #unusedId(): bigint {

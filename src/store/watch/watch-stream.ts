@@ -55,6 +55,8 @@ export class WatchStream implements WatchSink {
       this.close();
       this.#call.end(code, message);
     }
+    // The responses to further requests would fill the memory while the client reads none.
+    if (this.#blocked) this.#call.pause();
   }
 
   close(): void {
@@ -74,6 +76,7 @@ export class WatchStream implements WatchSink {
     this.#blocked = false;
     this.#startCatchUp();
     this.#reportProgress();
+    this.#call.resume();
   }
 
   /** Sends changes to `watch`, which is synced. */

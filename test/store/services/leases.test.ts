@@ -1,15 +1,22 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
 import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import { LeaseService, type LeaseServiceDeps } from '../../../src/store/services/lease-service.ts';
 import { Channel } from '../../../src/wire/grpc/channel.ts';
+import { createRpcListener } from '../../../src/wire/grpc/index.ts';
+import { messagePrefix } from '../../../src/wire/grpc/messages.ts';
 import { Reader, Writer } from '../../../src/wire/protobuf/protobuf.ts';
 import { clock, remove, startHere, temporaryDirectory } from '../harness.ts';
 
 const LEASES = 2_100;
 const TTL_SECONDS = 3_600;
 const PASSED_SECONDS = 600;
+/** More than the receive window of a stream. */
+const MANY_BYTES = 8 << 20;
 
 function remainingSeconds(response: Uint8Array): number {
   const reader = new Reader(response);
@@ -47,5 +54,77 @@ it('keeps the remaining times of more leases than fit into one checkpoint over a
     assert.ok(remaining.every((seconds) => seconds > 0));
   } finally {
     await remove(data);
+  }
+});
+
+/** Serves LeaseKeepAlive with `respond` as the leader, and opens a stream. */
+async function keepAlives(respond: () => Promise<Uint8Array>) {
+  const deps: Partial<LeaseServiceDeps> = { callLeader: respond, log: silentLog };
+  const { keepAlive } = new LeaseService(deps as LeaseServiceDeps);
+  const listener = createRpcListener({ host: '127.0.0.1', port: 0, log: silentLog });
+  const { port } = await listener.listen({
+    hasService: () => true,
+    unary: () => undefined,
+    stream: () => keepAlive,
+    http: async () => ({ status: 404, contentType: 'text/plain', body: '' }),
+  });
+  const session = connectHttp2(`http://127.0.0.1:${port}`);
+  const head = { ':method': 'POST', ':path': '/etcdserverpb.Lease/LeaseKeepAlive', 'content-type': 'application/grpc' };
+  const request = session.request(head).on('error', () => {});
+  return {
+    request,
+    close: async () => {
+      session.destroy();
+      await listener.close(0);
+    },
+  };
+}
+
+function requests(count: number): Buffer {
+  const message = new Writer(16).big(1, 1n).finish();
+  return Buffer.concat(Array.from({ length: count }, () => Buffer.concat([messagePrefix(message.length), message])));
+}
+
+/** Resolves when `count` no longer grows. */
+async function settled(count: () => number): Promise<void> {
+  for (let before = -1; count() > before; await sleep(500)) before = count();
+}
+
+it('reads no more keep-alives than the receive window while the leader does not respond', async () => {
+  const { request, close } = await keepAlives(() => new Promise(() => {}));
+  try {
+    const some = requests(10_000);
+    let accepted = 0;
+    const next = (): void => {
+      request.write(some, (error) => {
+        if (error !== null && error !== undefined) return;
+        accepted += some.length;
+        if (accepted < MANY_BYTES) next();
+      });
+    };
+    next();
+    await settled(() => accepted);
+    assert.ok(accepted < MANY_BYTES, `${accepted} bytes of requests were accepted`);
+  } finally {
+    await close();
+  }
+});
+
+it('pauses keep-alives while the client does not read the responses, and then continues', async () => {
+  const count = 20_000;
+  let renewals = 0;
+  const { request, close } = await keepAlives(async () => {
+    renewals += 1;
+    return Buffer.alloc(1_000);
+  });
+  try {
+    request.end(requests(count));
+    await settled(() => renewals);
+    assert.ok(renewals > 0 && renewals < count / 2, `${renewals} renewals`);
+    request.resume();
+    await once(request, 'end');
+    assert.equal(renewals, count);
+  } finally {
+    await close();
   }
 });
