@@ -50,7 +50,7 @@ export async function followHostGroup(options: NodeGroupOptions): Promise<() => 
         .then(() => apply(options, group, text, byPools))
         .catch((error: unknown) => log.warn('node group not applied', { group, error: messageOf(error) }));
     };
-    closers.push(followNodeGroup({ informers, client, nodeName, group, onConfig, log }));
+    closers.push(followNodeGroup({ informers, client, nodeName, group, onConfig, clock, log }));
   }
   return () => {
     for (const close of closers) close();

@@ -4,7 +4,8 @@
 import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { GROUP_BY_POOLS, GROUP_CLAIM } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { resources } from '../../../api/resources.ts';
-import { messageOf } from '../../../base/errors.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { startApplyLoop } from '../../../base/concurrency/apply-loop.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../../client/types.ts';
 import { GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
@@ -21,33 +22,37 @@ export interface GroupFollowerOptions {
    * settings that a KubeletConfig supports, so the host must not apply them.
    */
   readonly onConfig: (text: string, byPools: boolean) => void;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Starts to follow the group and claims it for the Node. Returns a function that stops this. */
 export function followNodeGroup(options: GroupFollowerOptions): () => void {
-  const { informers, client, nodeName, group, log } = options;
+  const { informers, client, nodeName, group, clock, log } = options;
   const groups = informers.informer(resources.configMaps, {
     namespace: GROUP_NAMESPACE,
     fieldSelector: `metadata.name=${group}`,
   });
   const nodes = informers.informer(resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
-  let busy = false;
+  const isClaimed = ({ metadata }: Node): boolean => metadata?.annotations?.[GROUP_CLAIM] === group;
   const take = ({ data, metadata }: ConfigMap): void => {
     const text = data?.[GROUP_KEY];
     if (text === undefined) log.warn('node group without configuration', { group, key: GROUP_KEY });
     else options.onConfig(text, metadata?.annotations?.[GROUP_BY_POOLS] !== undefined);
   };
-  const claim = ({ metadata }: Node): void => {
-    if (busy || metadata?.annotations?.[GROUP_CLAIM] === group) return;
-    busy = true;
-    client
-      .resource(resources.nodes)
-      .patch(nodeName, undefined, 'merge', { metadata: { annotations: { [GROUP_CLAIM]: group } } })
-      .catch((error: unknown) => log.warn('node group not claimed', { group, error: messageOf(error) }))
-      .finally(() => {
-        busy = false;
-      });
+  const claims = startApplyLoop({
+    apply: async () => {
+      const node = nodes.get(nodeName);
+      if (node === undefined || isClaimed(node)) return;
+      const metadata = { annotations: { [GROUP_CLAIM]: group } };
+      await client.resource(resources.nodes).patch(nodeName, undefined, 'merge', { metadata });
+    },
+    failure: 'node group not claimed',
+    clock,
+    log,
+  });
+  const claim = (node: Node): void => {
+    if (!isClaimed(node)) claims.touch();
   };
   const closers = [
     groups.onChange({
@@ -61,5 +66,6 @@ export function followNodeGroup(options: GroupFollowerOptions): () => void {
   for (const informer of [groups, nodes]) informer.start();
   return () => {
     for (const close of closers) close();
+    void claims.stop();
   };
 }
