@@ -44,6 +44,8 @@ const ABNORMAL = 'VolumeConditionAbnormal';
 export class VolumeUsages {
   readonly #options: VolumeUsagesOptions;
   readonly #known = new Map<string, VolumeUsage>();
+  /** Volumes whose condition at the claim is up to date, with `VolumeUsage.abnormal`. */
+  readonly #reported = new Map<string, string | undefined>();
   #client: ApiClient | undefined;
 
   constructor(options: VolumeUsagesOptions) {
@@ -70,12 +72,19 @@ export class VolumeUsages {
         const before = this.#known.get(key);
         if (usage === undefined) continue;
         this.#known.set(key, usage);
-        if (usage.abnormal !== before?.abnormal) await this.#report(record, usage);
+        if (usage.abnormal !== before?.abnormal) this.#announce(record, usage);
+        if (this.#reported.has(key) && this.#reported.get(key) === usage.abnormal) continue;
+        if (!this.#options.plugins.isMeasured(record)) await this.#report(usage);
+        this.#reported.set(key, usage.abnormal);
       } catch (error) {
         this.#options.log.v(2, 'volume not measured', { volume: record.name, error: messageOf(error) });
       }
     }
-    for (const key of this.#known.keys()) if (!present.has(key)) this.#known.delete(key);
+    for (const key of this.#known.keys()) {
+      if (present.has(key)) continue;
+      this.#known.delete(key);
+      this.#reported.delete(key);
+    }
   }
 
   async #measure(record: MountRecord, claim: string): Promise<VolumeUsage | undefined> {
@@ -100,16 +109,22 @@ export class VolumeUsages {
     return { ...common, ...whole, capacityBytes: limit, availableBytes, usedBytes, ...(isFull ? { abnormal } : {}) };
   }
 
-  async #report(record: MountRecord, { abnormal, claim }: VolumeUsage): Promise<void> {
-    const { events, pod, claims, plugins } = this.#options;
-    const owner = pod(record.uid);
-    const message = `Volume ${record.volume}: ${abnormal ?? 'The volume is healthy again'}`;
-    const type = abnormal === undefined ? 'Normal' : 'Warning';
-    if (owner !== undefined)
-      events.pod(owner, type, abnormal === undefined ? 'VolumeConditionNormal' : ABNORMAL, message);
-    const found = await claims.claim(claim);
-    if (plugins.isMeasured(record) || found === undefined || this.#client === undefined) return;
-    const lastTransitionTime = timestamp(this.#options.nowMs());
+  #announce({ uid, volume }: MountRecord, { abnormal }: VolumeUsage): void {
+    const { events, pod } = this.#options;
+    const owner = pod(uid);
+    if (owner === undefined) return;
+    const message = `Volume ${volume}: ${abnormal ?? 'The volume is healthy again'}`;
+    if (abnormal === undefined) events.pod(owner, 'Normal', 'VolumeConditionNormal', message);
+    else events.pod(owner, 'Warning', ABNORMAL, message);
+  }
+
+  /** Sets or removes the condition of the claim. The condition may be one of an earlier kubelet process. */
+  async #report({ abnormal, claim }: VolumeUsage): Promise<void> {
+    const found = await this.#options.claims.claim(claim);
+    if (found === undefined || this.#client === undefined) return;
+    const present = found.status?.conditions?.find(({ type }) => type === FULL);
+    if (abnormal === undefined && present === undefined) return;
+    const lastTransitionTime = present?.lastTransitionTime ?? timestamp(this.#options.nowMs());
     const condition =
       abnormal === undefined
         ? { type: FULL, $patch: 'delete' }

@@ -5,45 +5,88 @@ import { silentLog } from '../../../src/base/log.ts';
 import { VolumeUsages, type VolumeUsagesOptions } from '../../../src/kubelet/volumes/usage.ts';
 import { MemoryApi } from '../memory-api.ts';
 
-test('reports a full volume without removing a condition that another client sets meanwhile', async () => {
+const FULL = 'hyperedge.dev/VolumeFull';
+
+function lab(...initial: string[]) {
   const api = new MemoryApi();
   const client = api.client();
-  const put = (...types: string[]): void => {
-    const conditions = types.map((type) => ({ type, status: 'True' }));
+  const put = (types: readonly string[]): void => {
+    const conditions = types.map((type) => ({ type, status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }));
     api.put(resources.persistentVolumeClaims, { metadata: { name: 'c', namespace: 'ns' }, status: { conditions } });
   };
-  const conditions = () => {
-    const claim = api.get(resources.persistentVolumeClaims, 'ns/c');
-    return claim?.status?.conditions?.map(({ type }) => type).sort();
-  };
-  put();
-  let used = 10;
-  /** Conditions that another client sets after the kubelet has read the claim. */
-  let meanwhile: string[] = [];
+  put(initial);
   const record = { kind: 'local', uid: 'u', volume: 'v', name: 'pv', claim: 'ns/c', path: '/p', limitBytes: 10 };
+  const state = {
+    used: 1,
+    /** Conditions that another client sets after the kubelet has read the claim. */
+    meanwhile: undefined as readonly string[] | undefined,
+    events: [] as string[],
+  };
   const usages = new VolumeUsages({
     claims: {
       claim: async () => {
         const found = await client.resource(resources.persistentVolumeClaims).get('c', 'ns');
-        put(...meanwhile);
+        if (state.meanwhile !== undefined) put(state.meanwhile);
         return found;
       },
     },
     records: { all: async () => [record] },
     plugins: { isMeasured: () => false },
+    events: { pod: (_pod: unknown, _type: string, reason: string) => void state.events.push(reason) },
     host: {
       foreignFileSystem: async () => ({ capacityBytes: 100, availableBytes: 50, inodes: 9, inodesFree: 8 }),
     },
-    trees: { usage: async () => new Map([['/p', used]]) },
-    ...{ log: silentLog, nowMs: () => 0, pod: () => undefined },
+    trees: { usage: async () => new Map([['/p', state.used]]) },
+    ...{ log: silentLog, nowMs: () => 0, pod: () => ({}) },
   } as unknown as VolumeUsagesOptions);
   usages.connect(client);
+  const conditions = () => api.get(resources.persistentVolumeClaims, 'ns/c')?.status?.conditions ?? [];
+  const types = () =>
+    conditions()
+      .map(({ type }) => type)
+      .sort();
+  return { api, usages, state, conditions, types };
+}
 
-  meanwhile = ['FileSystemResizePending'];
+test('reports a full volume without removing a condition that another client sets meanwhile', async () => {
+  const { usages, state, types } = lab();
+  state.used = 10;
+  state.meanwhile = ['FileSystemResizePending'];
   await usages.measure();
-  assert.deepEqual(conditions(), ['FileSystemResizePending', 'hyperedge.dev/VolumeFull']);
-  used = 1;
-  meanwhile = ['Resizing', 'hyperedge.dev/VolumeFull'];
+  assert.deepEqual(types(), ['FileSystemResizePending', FULL]);
+  state.meanwhile = undefined;
+  state.used = 1;
   await usages.measure();
-  assert.deepEqual(conditions(), ['Resizing']);
+  assert.deepEqual(types(), ['FileSystemResizePending']);
+  assert.deepEqual(state.events, ['VolumeConditionAbnormal', 'VolumeConditionNormal']);
+});
+
+test('repeats a report that failed, without a second event', async () => {
+  const { api, usages, state, types } = lab();
+  state.used = 10;
+  await usages.measure();
+  state.used = 1;
+  api.down = true;
+  await usages.measure();
+  assert.deepEqual(types(), [FULL]);
+  api.down = false;
+  await usages.measure();
+  assert.deepEqual(types(), []);
+  assert.deepEqual(state.events, ['VolumeConditionAbnormal', 'VolumeConditionNormal']);
+});
+
+test('removes the condition that an earlier process has left', async () => {
+  const { usages, state, types } = lab(FULL, 'Resizing');
+  await usages.measure();
+  assert.deepEqual(types(), ['Resizing']);
+  assert.deepEqual(state.events, []);
+});
+
+test('keeps the transition time while a volume stays full', async () => {
+  const { usages, state, conditions } = lab(FULL);
+  state.used = 12;
+  await usages.measure();
+  const [condition] = conditions();
+  assert.match(condition?.message ?? '', /12 of 10 bytes/);
+  assert.equal(condition?.lastTransitionTime, '2026-01-01T00:00:00Z');
 });
