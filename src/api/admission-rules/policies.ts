@@ -103,7 +103,9 @@ function validateVariables(variables: readonly Variable[]): FieldError[] {
   });
 }
 
-/** Rejects DELETE, because a deleted object cannot be mutated. As upstream, the path does not identify the rule. */
+/**
+ * Rejects the operation DELETE, because a deleted object cannot be mutated. As upstream, the error path has no index.
+ */
 export function validateMutatedOperations(match: MatchResources | undefined, path: string): FieldError[] {
   return (match?.resourceRules ?? []).flatMap(({ operations }) =>
     (operations ?? []).flatMap((operation) =>

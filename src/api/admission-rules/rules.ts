@@ -13,7 +13,7 @@ import { validateLabelSelector } from '../validation/selectors.ts';
 const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const MAX_CONDITIONS = 64;
 
-/** Adds fields that the declared type lacks. Rules of policies also have resource names. */
+/** Rule with the fields that the generated type lacks. Only rules of policies have resource names. */
 type Rule = RuleWithOperations & { scope?: string; resources?: string[]; resourceNames?: string[] };
 
 export function setRuleDefaults(rules: readonly Rule[] | undefined): void {

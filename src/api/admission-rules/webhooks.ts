@@ -29,7 +29,7 @@ const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
  */
 const OLDER_SIDE_EFFECTS = [...SIDE_EFFECTS, 'Some', 'Unknown'];
 
-/** Type for both kinds. Validating webhooks lack reinvocationPolicy. */
+/** A configuration of validating or mutating webhooks. Validating webhooks have no reinvocationPolicy. */
 interface Configuration extends KubeObject {
   webhooks?: MutatingWebhook[];
 }

@@ -38,7 +38,7 @@ export function fromJson(value: JsonValue, reader: JsonReader): Value {
     case 'string':
       return reader.text(value);
     case 'number':
-      // Larger whole numbers are doubles, because the JSON parser reads large integers as BigInt.
+      // An unsafe whole number was written as a double, because the JSON parser reads large integers as BigInt.
       return reader.double || !Number.isSafeInteger(value) ? value : BigInt(value);
     case 'bigint':
       return reader.double ? Number(value) : value;
@@ -70,7 +70,8 @@ export class JsonList extends LazyList {
     return new Map(this.#items.map((item) => [identity(item, listKeys), item]));
   }
   /**
-   * Merges two keyed lists: existing items keep their position, and items of maps take the content of the other list.
+   * Merges another keyed list into this one. Items of this list keep their position. In a list of type map, an item of
+   * the other list replaces the item with the same key.
    */
   merged(other: JsonList): JsonList | undefined {
     const ours = this.keyed();

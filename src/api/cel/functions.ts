@@ -38,8 +38,7 @@ export const visits: Costs = { cost: ([first = 0]) => first };
 type Run<Args extends readonly Value[]> = { run(...args: Args): Value }['run'];
 
 /**
- * Declares an overload by its signature: `string.startsWith(string): bool`, `size(list<A>): int`, or with `namespace`
- * `math.abs(int): int`.
+ * Declares an overload by its signature: a method `string.startsWith(string): bool` or a function `size(list<A>): int`.
  */
 export function declare<Args extends readonly Value[]>(signature: string, run: Run<Args>, costs: Costs = {}): Overload {
   const match = /^(?:(.+?)\.)?([@\w!?:[\]<>=+\-*/%]+)\((.*)\): (.+)$/.exec(signature);
@@ -56,7 +55,7 @@ export function declare<Args extends readonly Value[]>(signature: string, run: R
   };
 }
 
-/** Like `declare`, for functions in a namespace: `math.abs`, called with the name before the dot. */
+/** Like `declare`, for a function in a namespace: for `math.abs`, the namespace is `math`. */
 export function declareIn<Args extends readonly Value[]>(
   namespace: string,
   signature: string,

@@ -15,10 +15,10 @@ interface Room {
   readonly wide: WideIntegers;
 }
 
-/** Form of integers that a double would round: exact integers, or strings as in protobuf's JSON. */
+/** How to convert integers that a double cannot represent: to exact integers, or to strings as in protobuf's JSON. */
 type WideIntegers = 'exact' | 'text';
 
-/** Throws EvaluationError for a value without a JSON form or above the size limit. */
+/** Converts a value to JSON. Throws EvaluationError for a value without a JSON form or above the size limit. */
 export function toJson(value: Value, wide: WideIntegers = 'exact'): JsonValue {
   return convert(value, { left: MAX_SIZE, wide }, 0);
 }
@@ -57,6 +57,6 @@ function convertMap(map: CelMap, room: Room, depth: number): JsonObject {
     room.left -= key.length;
     entries.push([key, convert(map.get(key) ?? null, room, depth + 1)]);
   }
-  // Creates own properties, whatever their names are.
+  // Object.fromEntries creates own properties, also for names such as `__proto__`.
   return Object.fromEntries(entries);
 }

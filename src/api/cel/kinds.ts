@@ -57,8 +57,8 @@ const FORMATS: Readonly<Record<string, Type>> = {
 };
 
 /**
- * CEL type of a published schema, whose only reference is metadata (of type `metadata`). Unknown preserved fields are
- * not included.
+ * CEL type of a published schema. The only reference in the schema is that to metadata, whose type is `metadata`.
+ * Unknown fields that the server preserves are not part of the type.
  */
 export function typeOfPublished(schema: JsonObject, name: string, metadata: SchemaNode): Type | undefined {
   if (schema['x-kubernetes-int-or-string'] === true) return DYN;

@@ -46,7 +46,10 @@ export class Compilation {
   #total = 0;
   readonly #costly: { readonly at: string; readonly cost: number }[] = [];
 
-  /** `sound` reports whether the schema at a path and below is valid. */
+  /**
+   * `sound` reports whether a path, and all paths below it, have a valid schema. Rules of invalid schemas are not
+   * compiled.
+   */
   constructor(sound: (path: string) => boolean = () => true) {
     this.#sound = sound;
   }

@@ -67,7 +67,7 @@ export interface AllocatedDevice {
 /** Device that was allocated for a request. */
 export interface AllocationResult extends AllocatedDevice {
   tolerations?: DeviceToleration[];
-  /** Set for a device that several claims share. */
+  /** Capacity that this allocation uses. Set if several claims share the device. */
   consumedCapacity?: Record<string, Amount>;
   bindingConditions?: string[];
   bindingFailureConditions?: string[];

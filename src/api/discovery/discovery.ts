@@ -67,12 +67,14 @@ export interface ForeignVersion extends GroupVersion {
   readonly priority: Priority;
   /** Resources in the form of aggregated discovery. */
   readonly resources: readonly AggregatedResource[];
-  /** Stale if the server could not be reached recently. */
+  /** 'Stale': the aggregated API server could not be reached recently. */
   readonly freshness: 'Current' | 'Stale';
 }
 
 export interface DiscoveryOptions {
-  /** Priorities from APIService objects for local groups, by `group/version`. Others have the built-in priority. */
+  /**
+   * Priorities of local groups from APIService objects, by `group/version`. Other groups have the built-in priority.
+   */
   readonly registered?: ReadonlyMap<string, Priority>;
   /** Aggregated versions. They replace local ones with the same group and version. */
   readonly foreign?: readonly ForeignVersion[];
@@ -291,7 +293,7 @@ function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash'
   return list;
 }
 
-/** A resource in aggregated discovery. Resources of aggregated API servers have no other representation here. */
+/** A resource in aggregated discovery. It is the only representation of resources of aggregated API servers. */
 export interface AggregatedResource {
   readonly resource: string;
   readonly [field: string]: unknown;

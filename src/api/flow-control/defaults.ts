@@ -12,7 +12,7 @@ import type {
   Subject,
 } from '../generated/flowcontrol/v1.ts';
 
-/** 'true': the server keeps the spec equal to its suggestion. */
+/** Annotation with which the server keeps the spec of an object equal to its suggestion, if the value is 'true'. */
 export const AUTO_UPDATE_ANNOTATION = 'apf.kubernetes.io/autoupdate-spec';
 export const EXEMPT = 'exempt';
 export const CATCH_ALL = 'catch-all';
@@ -91,7 +91,7 @@ function schema(
   };
 }
 
-/** Levels that must exist with this spec. They also apply while the objects are missing. */
+/** Levels that must exist with this spec. While an object is missing, its level applies nevertheless. */
 export const mandatoryLevels: readonly PriorityLevelConfiguration[] = [
   {
     metadata: metadata(EXEMPT),

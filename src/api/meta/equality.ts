@@ -17,7 +17,7 @@ export function semanticEqualBut(a: object, b: object, ignored: readonly string[
   return sameFields(a as Fields, b as Fields, ignored);
 }
 
-/** Equality of JSON values. Unlike semantic equality, empty and absent differ. */
+/** Equality of JSON values. In contrast to semantic equality, an empty value differs from an absent one. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

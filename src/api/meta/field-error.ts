@@ -168,7 +168,7 @@ export function invalid(
   quoted = new Map();
   const failures = all.slice(0, MAX_FAILURES).map(({ type, field, message }) => ({ type, field, message }));
   quoted = undefined;
-  // The message contains each error once; the causes contain all.
+  // The message contains equal errors once. The causes also contain the duplicates.
   const texts = [...new Set(failures.map((failure) => `${failure.field}: ${failure.message}`))];
   const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
   const kind = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;

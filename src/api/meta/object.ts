@@ -19,7 +19,7 @@ export type JsonObject = { [field: string]: JsonValue };
 export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
 
 export interface GroupVersionKind {
-  /** '' for the core group. */
+  /** API group; '' for the core group. */
   readonly group: string;
   readonly version: string;
   readonly kind: string;

@@ -16,7 +16,7 @@ import { semanticEqual } from './equality.ts';
 import { type FieldError, fieldError } from './field-error.ts';
 import type { KubeObject, ObjectMeta } from './object.ts';
 
-/** Total size of all keys and values of an object's annotations. */
+/** Maximum total size of the keys and values of an object's annotations. */
 export const MAX_ANNOTATION_BYTES = 256 * 1024;
 
 export const IMMUTABLE_MESSAGE = 'field is immutable';

@@ -129,7 +129,7 @@ export function withUniqueDefinitions(
   for (const [name, definition] of entries) {
     if (Object.hasOwn(known, name) && factsOf(definition) !== factsOf(known[name])) differing.add(name);
   }
-  // A definition that refers to a renamed one is renamed too.
+  // A definition that refers to a renamed definition is also renamed.
   for (let size = -1; size !== differing.size; ) {
     size = differing.size;
     for (const [name, definition] of entries) {

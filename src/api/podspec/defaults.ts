@@ -90,8 +90,8 @@ function setContainerDefaults(container: Container | EphemeralContainer): void {
 }
 
 /**
- * Default is Always for `:latest` and images without a tag. An invalid name, such as the blank that `oc new-app` sends,
- * gets IfNotPresent.
+ * Default pull policy: Always for `:latest` and for images without a tag, otherwise IfNotPresent. An invalid name, such
+ * as the blank that `oc new-app` sends, gets IfNotPresent.
  */
 export function pullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
   if (image !== '' && image.trim() === '') return 'IfNotPresent';

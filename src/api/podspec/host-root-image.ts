@@ -8,9 +8,9 @@ import type { Container, Pod } from '../generated/core/v1.ts';
 export const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
 
 /**
- * Variant with the host's programs only, without configuration, state and home directories. `oc adm must-gather` runs
- * from it. Only this exact spelling is accepted. Pods in `openshift-…` namespaces, which only administrators can
- * create, may use it.
+ * Variant of the image with only the host's programs, without configuration, state and home directories. `oc adm
+ * must-gather` uses it. Only this exact spelling is accepted. Pods in `openshift-…` namespaces, which only
+ * administrators can create, may use the variant.
  */
 export const HOST_PROGRAMS_IMAGE = `${HOST_ROOT_IMAGE}:programs`;
 const SYSTEM_NAMESPACES = 'openshift-';

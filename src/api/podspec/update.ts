@@ -61,7 +61,7 @@ export function containerCounts(spec: PodSpec, before: PodSpec): FieldError[] {
     : [fieldError.forbidden('spec.initContainers', message)];
 }
 
-/** activeDeadlineSeconds may be set or reduced. */
+/** Validates activeDeadlineSeconds, which may be set or reduced. */
 function validateDeadline(spec: PodSpec, before: PodSpec): FieldError[] {
   const path = 'spec.activeDeadlineSeconds';
   const now = spec.activeDeadlineSeconds;
@@ -92,7 +92,7 @@ function validateGateRemoval(spec: PodSpec, before: PodSpec): FieldError[] {
     .filter((error) => error !== undefined);
 }
 
-/** Tolerations may be added and their seconds changed. Existing tolerations must remain. */
+/** Validates tolerations. They may be added and their seconds changed, but existing tolerations must remain. */
 function validateAddedTolerations(tolerations: readonly Toleration[], old: readonly Toleration[]): FieldError[] {
   const identity = ({ key = '', operator = 'Equal', value = '', effect = '' }: Toleration): string =>
     JSON.stringify([key, operator, value, effect]);
@@ -141,7 +141,7 @@ function withoutChangeable(spec: PodSpec, before: PodSpec): PodSpec {
   return munged;
 }
 
-/** Node selection of a gated pod may become stricter, never wider. */
+/** Validates the node selection of a gated pod, which may become stricter but not wider. */
 function validateNarrowing(spec: PodSpec, before: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   const selector = spec.nodeSelector ?? {};

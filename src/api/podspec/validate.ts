@@ -34,7 +34,7 @@ const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_PATHS = 32;
 const MAX_SEARCH_CHARACTERS = 2048;
 
-/** Rules for new and stored pods. */
+/** Validates a pod by the rules for new and stored pods. */
 export function validatePod(pod: Pod): FieldError[] {
   const { spec } = pod;
   const errors = validateSpecialAnnotations(pod.metadata?.annotations, spec, ANNOTATIONS);
@@ -50,7 +50,7 @@ export function validatePod(pod: Pod): FieldError[] {
   return errors;
 }
 
-/** Additional rules for new pods. */
+/** Validates a pod by the additional rules for new pods. */
 export function validatePodCreate(pod: Pod): FieldError[] {
   const errors = validateDeletionCost(pod.metadata?.annotations, ANNOTATIONS);
   if ((pod.spec?.ephemeralContainers ?? []).length > 0) {

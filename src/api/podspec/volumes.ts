@@ -38,7 +38,7 @@ export function validateVolumes(
     if (!isSet(volume.name)) found.push(fieldError.required(`${at}.name`));
     else found.push(...validateNameRule(volume.name, dns1123LabelErrors, `${at}.name`));
     if (sound.has(volume.name)) found.push(fieldError.duplicate(`${at}.name`, volume.name));
-    // Mounts of an invalid volume are reported as unknown.
+    // An invalid volume is not added, so a mount that refers to it is reported as a mount of an unknown volume.
     if (found.length === 0) sound.set(volume.name, volume);
     errors.push(...found);
     const claim = volume.persistentVolumeClaim?.claimName;

@@ -25,7 +25,7 @@ interface Change {
 export interface Evaluator {
   /** Reports whether the change can increase usage. */
   handles(change: Change): boolean;
-  /** Reports whether a quota resource of this name counts such objects. */
+  /** Reports whether a quota resource of this name counts objects of this kind. */
   counts(name: string): boolean;
   matchesScope(object: KubeObject, selector: ScopeSelector): boolean;
   /** Returns the reason why the object violates a quota of the `required` resources; undefined if it does not. */
@@ -143,7 +143,7 @@ function devicesOf({ allocationMode, count = 1 }: DeviceAsk): number {
   return allocationMode === 'ExactCount' ? count : 0;
 }
 
-/** Counts resource claims, and the maximum number of devices per device class that they can get. */
+/** Counts resource claims and, for each device class, the maximum number of devices that the claims can get. */
 const deviceClaims: Evaluator = {
   handles: writes,
   counts: (name) => name === DEVICE_CLAIMS_COUNT || name.endsWith(DEVICES_SUFFIX),

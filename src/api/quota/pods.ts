@@ -44,7 +44,7 @@ function charged(requests: Amounts, limits: Amounts): Map<string, Quantity> {
  * missing.
  */
 export function podConstraint(required: readonly string[], pod: Pod): string | undefined {
-  // Pod-level resources are sufficient.
+  // In a pod with pod-level resources, the containers need not set resources.
   if (podLevel(pod, 'requests').size > 0 || podLevel(pod, 'limits').size > 0) return undefined;
   const missing = new Map<string, Set<string>>();
   for (const { name, resources } of [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])]) {

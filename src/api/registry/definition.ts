@@ -36,7 +36,7 @@ export interface WriteStrategy<T extends KubeObject> {
   prepareForCreate?(object: T, context: StrategyContext): void;
   /**
    * Restores fields that this endpoint must not change (for example the spec on /status) and increases the generation
-   * if due.
+   * if the desired state changes.
    */
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
   /** `old` is set on updates, so that newer rules can be skipped for values that the stored object already has. */
@@ -76,7 +76,7 @@ export type FieldReader<T extends KubeObject> = { read(object: T): string }['rea
 
 export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
-/** When a write is on disk; `Commit` in store/port.ts describes the values. */
+/** When a write reaches the disk. `Commit` in store/port.ts describes the values. */
 export type Durability = 'durable' | 'relaxed' | 'heartbeat';
 
 /** Fields that differ if a kind is served under another name. Columns read objects in the stored version. */
@@ -108,8 +108,8 @@ export interface KindAlias<T extends KubeObject = KubeObject> {
   /** Lists and watches contain only the objects that the user may get. */
   readonly onlyReadable?: true;
   /**
-   * Whether the object belongs to the user. Set for kinds of which users see only their own objects, whatever roles
-   * they have.
+   * Whether the object belongs to the user. Only for kinds of which users get only their own objects, whatever their
+   * roles are.
    */
   isOwn?(object: T, user: UserInfo): boolean;
   /** Converts an object of this version to the stored version. The caller sets `apiVersion` and `kind`. */
@@ -163,7 +163,7 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly ttlSeconds?: number;
   /** Like `deprecated` of an alias, for the version in which the objects are stored. */
   readonly deprecated?: { readonly since: string; readonly removed: string };
-  /** Other versions of the kind. All are stored in this version. */
+  /** Other versions of the kind. Their objects are stored in the version of this definition. */
   readonly aliases?: readonly KindAlias<T>[];
   /** Served only if `--runtime-config` enables the version, as upstream's beta APIs since 1.24. */
   readonly offByDefault?: true;
@@ -253,7 +253,7 @@ export interface ScaleMapping {
   /** JSON path as in CRDs, for example `.spec.replicas`. */
   readonly specReplicasPath: string;
   readonly statusReplicasPath: string;
-  /** JSON path of the label selector. Custom resources only. */
+  /** JSON path of the label selector. Only custom resources have such a path. */
   readonly selectorPath?: string;
   /** The label selector as text. */
   selector(object: KubeObject): string;

@@ -92,7 +92,7 @@ export function restorePart<T extends KubeObject>(object: T, old: T, part: 'spec
   else (object as Parts)[part] = before;
 }
 
-/** Sets the old generation, increased by one if the spec or the deletion timestamp changed. */
+/** Sets the generation to that of the old object, plus one if the spec or the deletion timestamp has changed. */
 export function bumpGeneration(object: KubeObject, old: KubeObject): void {
   bumpWhere(!semanticEqual((object as Parts).spec, (old as Parts).spec), object, old);
 }

@@ -31,6 +31,6 @@ const UPSTREAM: ReadonlyMap<string, boolean> = new Map([
   ['storagemigration.k8s.io/v1beta1', false],
 ]);
 
-/** Undefined if kube-apiserver does not have the version. */
+/** Whether kube-apiserver serves the version by default. Undefined if kube-apiserver does not have the version. */
 export const isUpstreamDefault = (group: string, version: string): boolean | undefined =>
   UPSTREAM.get(`${group}/${version}`);

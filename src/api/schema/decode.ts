@@ -131,7 +131,7 @@ function checkValue(node: SchemaNode, value: JsonValue, place: Place): JsonValue
   }
 }
 
-/** Returns the number of remaining entries. */
+/** Checks the entries of a map. Returns the number of entries that remain. */
 function checkMap(node: MapNode, map: Container, place: Place): number {
   const keys = Object.keys(map);
   for (const key of keys) {
@@ -306,7 +306,7 @@ const SCALAR_GO_TYPES: Readonly<Record<ScalarNode['type'], string>> = {
   any: 'runtime.RawExtension',
 };
 
-/** Go's zero value, which null becomes in a list or map. */
+/** Go's zero value of a type. A null in a list or map becomes the zero value. */
 function zeroOf(node: SchemaNode): JsonValue {
   switch (node.kind) {
     case 'object':

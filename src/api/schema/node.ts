@@ -22,7 +22,7 @@ export interface ObjectNode extends NodeFacts {
   readonly typeName: string;
   readonly fields: ReadonlyMap<string, SchemaNode>;
   readonly required: readonly string[];
-  /** Whether server-side apply owns and replaces it as a whole (x-kubernetes-map-type: atomic). */
+  /** Whether server-side apply owns and replaces the struct as a whole (x-kubernetes-map-type: atomic). */
   readonly atomic: boolean;
 }
 

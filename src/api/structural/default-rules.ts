@@ -13,7 +13,7 @@ import { validateValue } from './validate.ts';
 const TYPE_AND_METADATA: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /**
- * Errors for defaults in the schema. Defaults of the resource's own metadata are forbidden elsewhere; those below
+ * Errors for defaults in the schema. Another check forbids defaults of the resource's own metadata. Defaults below
  * `additionalProperties` are not checked. `inMeta`: the schema is within the metadata of an embedded resource, where
  * unknown fields are pruned silently.
  */

@@ -48,9 +48,9 @@ export interface SchemaVerdict {
 
 /** Requirements for a schema that depend on the definition. */
 export interface SchemaRules {
-  /** Every value must have one known type. */
+  /** Whether every value must have exactly one known type. */
   readonly structural: boolean;
-  /** Types must be valid. */
+  /** Whether types must be valid. */
   readonly types: boolean;
   /** Error text if defaults are not allowed, otherwise undefined. */
   readonly noDefaults: string | undefined;

@@ -30,7 +30,7 @@ export interface Schema {
   readonly additional: Schema | boolean | undefined;
   readonly items: Schema | undefined;
   readonly nullable: boolean;
-  /** Undefined if there is no default. */
+  /** Value of the keyword `default`; undefined if there is none. */
   readonly default: JsonValue | undefined;
   readonly title: string;
   readonly description: string;

@@ -42,7 +42,7 @@ class Walk {
     this.#steps = steps;
   }
 
-  /** `old` is the value at the same place before the update; undefined if there is none or it cannot be correlated. */
+  /** Checks a value. `old`: the same value before the update; undefined if there is none or it cannot be found. */
   check(schema: Schema, value: JsonValue, path: string, old?: JsonValue): void {
     if (old !== undefined && isUnchanged(schema, value, old)) return;
     this.#steps.count += 1;
@@ -210,7 +210,7 @@ class Walk {
     this.matches += 1;
   }
 
-  /** Alternatives are checked without ratcheting. */
+  /** Checks anyOf, oneOf, allOf and not. Within these schemas, an unchanged invalid value is an error. */
   #alternatives(schema: Schema, value: JsonValue, path: string): void {
     const quoted = JSON.stringify(path);
     const { anyOf, oneOf, allOf, not } = schema;

@@ -12,7 +12,7 @@ import type {
   Volume,
 } from '../generated/core/v1.ts';
 
-/** Name in `node.status.volumesAttached` and `volumesInUse`. */
+/** Unique name of a CSI volume in `node.status.volumesAttached` and `volumesInUse`. */
 export const uniqueVolumeName = (driver: string, volumeId: string): string => `kubernetes.io/csi/${driver}^${volumeId}`;
 
 type IscsiDisk = Pick<ISCSIVolumeSource & ISCSIPersistentVolumeSource, 'targetPortal' | 'iqn' | 'lun'>;

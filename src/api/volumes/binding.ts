@@ -43,7 +43,7 @@ export function classNameOf(object: PersistentVolume | PersistentVolumeClaim): s
   return annotationOf(object, CLASS_ANNOTATION) ?? object.spec?.storageClassName ?? '';
 }
 
-/** Whether the claim leaves the class open, so that the default class applies. */
+/** Whether the claim specifies no class, so that the default class applies. */
 export function takesDefaultClass(claim: PersistentVolumeClaim): boolean {
   return claim.spec?.storageClassName === undefined && annotationOf(claim, CLASS_ANNOTATION) === undefined;
 }

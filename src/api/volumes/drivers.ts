@@ -63,7 +63,7 @@ const FURTHER: Readonly<Record<string, (fields: Fields, at: string, persistent: 
   storageos: validateStorageOs,
 };
 
-/** `at` is the path of the source. Unknown source types have no errors here. */
+/** Validates a volume source at the path `at`. Sources of unknown types are accepted. */
 export function validateDriverVolume(type: string, source: object, at: string, persistent = false): FieldError[] {
   const fields = source as Fields;
   return [

@@ -85,7 +85,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
   const reportOversized = oversizedReport(log);
   const turn = planningTurn(clock);
   const apply = async (): Promise<void> => {
-    // With an incomplete list of pods the rules would deny permitted traffic.
+    // Rules from an incomplete list of pods would deny permitted traffic.
     if (!isComplete) return;
     if (isDue && (await isChangedExternally(readBack, deps))) planner.reset();
     isDue = false;
@@ -200,7 +200,7 @@ interface PlanningTurn {
   change(make: () => void): void;
 }
 
-/** Delays changes of the planner while it plans, because it must not change between its steps. */
+/** Delays changes of the planner while it plans a program, because the state must not change between two steps. */
 function planningTurn(clock: Clock): PlanningTurn {
   let isPlanning = false;
   let waiting: (() => void)[] = [];
@@ -226,7 +226,7 @@ function planningTurn(clock: Clock): PlanningTurn {
   };
 }
 
-/** Returns a function that logs the policies without rules when they change. */
+/** Returns a function that logs the policies without rules whenever the set of these policies changes. */
 function oversizedReport(log: Log): (policies: ReadonlySet<string>) => void {
   let reported = '';
   return (policies) => {

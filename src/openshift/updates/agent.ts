@@ -65,7 +65,7 @@ export interface UpdateAgentDeps {
 
 const POLL_MS = 1_000;
 const RETRY_MS = 5_000;
-/** Number of failed fetches after which a failure is reported. */
+/** Number of failed fetches of an update after which the agent reports the update as failed. */
 const MAX_FETCHES = 5;
 /** Longest pause between attempts to keep the files of releases. */
 const MAX_KEEP_RETRY_MS = 300_000;
@@ -109,7 +109,7 @@ export class UpdateAgent {
     this.#releases.onChange({ added: onRelease, updated: onRelease, deleted: onRelease });
     this.#node.start();
     this.#releases.start();
-    // A trial continues even if no API server responds.
+    // The trial of an update continues even if no API server responds.
     wake();
   }
 
@@ -362,7 +362,7 @@ export class UpdateAgent {
       log.info('release file fetched', { name: file.name, sha256: file.sha256 });
     }
     const manifests = announcements.map(({ text }) => parseManifest(text));
-    // The files of a manifest that this release cannot parse are not known.
+    // A manifest that the running release cannot parse may list more files, so no file is removed.
     if (manifests.some((manifest) => typeof manifest === 'string')) return;
     const kept = manifests.flatMap((manifest) =>
       typeof manifest === 'string' ? [] : manifest.files.map(({ sha256 }) => sha256),

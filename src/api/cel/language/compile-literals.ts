@@ -27,8 +27,8 @@ export function constantType(value: Value): Type {
 }
 
 /**
- * Elements of a literal must have one type, except in arguments of string.format. Source: cel-go's cel/validator.go
- * (ValidateHomogeneousAggregateLiterals).
+ * Reports an error if elements of a literal have different types, which only arguments of string.format may have.
+ * Source: cel-go's cel/validator.go (ValidateHomogeneousAggregateLiterals).
  */
 function checkAlike(compiler: Compilation, items: readonly { readonly type: Type; readonly at: number }[]): void {
   const [first, ...rest] = items;

@@ -22,7 +22,8 @@ interface Variable {
 }
 
 /**
- * Throws CompileError with all errors, or ProgramError for a valid expression that fails whatever its variables are.
+ * Compiles an expression. Throws CompileError with all errors, or ProgramError for a valid expression that fails
+ * whatever its variables are.
  */
 export function compile(source: string, environment: Environment): Program {
   const compiler = new Compiler(source, environment);
@@ -42,7 +43,9 @@ export function compile(source: string, environment: Environment): Program {
   };
 }
 
-/** Types whose values may have another type at run time. Times in documents without a schema are strings. */
+/**
+ * Types whose values may have another type at run time. For example, times in a document without a schema are strings.
+ */
 const SEEN_LATER: ReadonlySet<Type['kind']> = new Set(['dyn', 'param', 'null', 'timestamp', 'duration']);
 
 export class Compiler {
@@ -56,7 +59,7 @@ export class Compiler {
   #slots = 0;
   /** True inside arguments of string.format, which may have several types. */
   mixing = false;
-  /** The reason why the expression always fails. */
+  /** Reason why the expression always fails; undefined if it can succeed. */
   failure: string | undefined;
 
   constructor(source: string, environment: Environment) {

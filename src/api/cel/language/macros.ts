@@ -138,7 +138,7 @@ class Loop {
     }
   }
 
-  /** Sets the variables to each element in turn. */
+  /** Iterates over the elements. Before each step, it sets the variables to the next element. */
   *#steps(frame: Frame): Generator<Value> {
     const range = this.#target.run(frame);
     frame.budget.spend(this.#macro.name === 'exists_one' ? 2 : 1);

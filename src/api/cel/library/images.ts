@@ -12,7 +12,7 @@ const DEFAULT_REGISTRY = 'index.docker.io';
 interface ImageReference {
   readonly registry: string;
   readonly repository: string;
-  /** Either tag or digest is set. */
+  /** Tag of the image; empty if the image has a digest. The tag is `latest` if the text contains neither. */
   readonly tag: string;
   readonly digest: string;
 }

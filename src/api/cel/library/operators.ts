@@ -197,7 +197,7 @@ export function formatDouble(value: number, long = false): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   const exponent = value === 0 ? 0 : Number(value.toExponential().split('e')[1]);
-  // Go's shortest form has an exponent from a million on.
+  // In Go, `%v` writes an exponent from 10²¹ on, and the format `g` from 10⁶ on.
   const text = exponent < -4 || exponent >= 21 || (exponent >= 6 && long) ? value.toExponential() : String(value);
   return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }

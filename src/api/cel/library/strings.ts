@@ -39,7 +39,7 @@ const matching = {
   cost: ([text = 0, pattern = 0]: readonly number[]) => times(perCharacter(text + 1), Math.ceil(pattern * 0.25)),
 };
 
-/** Upstream's estimate of `format`. The actual cost depends on the text. */
+/** Upstream's cost estimate for `format`. The actual cost depends on the text. */
 const CLAUSES_COST = 16;
 
 /** Costs of finding the position of a match, which takes longer than matching alone. */

@@ -54,7 +54,7 @@ const NODE_LABELS: Readonly<Record<string, string>> = {
 export const deprecatedLabel = (key: string): string | undefined =>
   Object.hasOwn(NODE_LABELS, key) ? NODE_LABELS[key] : undefined;
 
-/** Warnings for a template at `path`; the path of a pod is empty. Truncated to MAX_WARNINGS. */
+/** Returns at most MAX_WARNINGS warnings for a template at `path`. For a pod, the path is empty. */
 export function templateWarnings(template: PodTemplateSpec | undefined, path: string): string[] {
   return warningsOf(template?.spec, template?.metadata, path).take(MAX_WARNINGS).toArray();
 }

@@ -177,7 +177,7 @@ function validatePorts(ports: readonly ContainerPort[] | undefined, path: string
   return errors;
 }
 
-/** With hostNetwork, host ports must equal container ports. In a template, host ports may be omitted. */
+/** Requires that host ports equal container ports if hostNetwork is set. In a template, host ports may be omitted. */
 export function validateHostNetworkPorts({ spec, isPod }: ContainerContext, path: string): FieldError[] {
   if (spec.hostNetwork !== true) return [];
   return (spec.containers ?? []).flatMap((container, index) =>

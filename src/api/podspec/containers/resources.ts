@@ -124,7 +124,7 @@ interface ClaimReference {
 function validateClaims(claims: readonly ClaimReference[], path: string, podClaims: ReadonlySet<string>): FieldError[] {
   const errors: FieldError[] = [];
   const whole = new Set<string>();
-  /** Referenced requests, by claim name. */
+  /** Requests to which the container refers, by claim name. */
   const parts = new Map<string, Set<string>>();
   claims.forEach(({ name, request = '' }, index) => {
     const at = `${path}[${index}]`;

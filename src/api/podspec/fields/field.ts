@@ -7,7 +7,7 @@ export interface FieldOwner {
   readonly container: Container;
 }
 
-/** Part of a document. Objects are merged; other values replace those of the document. */
+/** Part of a document that is merged into the document: objects are merged, and other values replace existing ones. */
 export interface Part {
   readonly [name: string]: unknown;
 }

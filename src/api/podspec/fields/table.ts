@@ -35,7 +35,10 @@ export const CONTAINER_FIELDS = {
     oci: (terminal) => ({ process: { terminal } }),
     cri: (tty) => ({ tty }),
   }),
-  /** `SIGUSR1`, `SIGRTMIN+3` …; undefined for the image's stop signal. CRI carries it in an annotation. */
+  /**
+   * Stop signal, for example `SIGUSR1` or `SIGRTMIN+3`; undefined if the image's stop signal applies. CRI has no field
+   * for the signal, so an annotation contains it.
+   */
   stopSignal: field({
     path: 'containers[].lifecycle.stopSignal',
     since: '1.33',
@@ -85,7 +88,7 @@ export const SECURITY_FIELDS = {
     },
     cri: (supplementalGroups) => security({ supplementalGroups }),
   }),
-  /** Excludes the groups of the user in the image's /etc/group. */
+  /** True if the process must not get the groups to which the image's /etc/group adds its user. */
   strictSupplementalGroups: field({
     path: 'securityContext.supplementalGroupsPolicy',
     since: '1.31',
@@ -117,7 +120,7 @@ export const SECURITY_FIELDS = {
     read: (owner): readonly string[] => own(owner).capabilities?.drop ?? [],
     cri: (drop) => security({ capabilities: { drop } }),
   }),
-  /** Undefined for no profile. With `localhost`, the profile is loaded on the host. */
+  /** AppArmor profile; undefined if there is none. The type `localhost` names a profile that is loaded on the host. */
   appArmor: field({
     path: 'containers[].securityContext.appArmorProfile',
     since: '1.30',

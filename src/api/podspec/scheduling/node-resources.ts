@@ -94,7 +94,7 @@ export function assumedRequests(pod: Pod): Amounts {
 function total(pod: Pod, requestsOf: (container: Container) => Amounts): Amounts {
   const sum: MutableAmounts = new Map();
   for (const container of pod.spec?.containers ?? []) add(sum, requestsOf(container));
-  // Sidecars keep running; an ordinary init container needs its share in addition to the sidecars started before it.
+  // Sidecars keep running, so another init container needs its resources in addition to those of earlier sidecars.
   const sidecars: MutableAmounts = new Map();
   const peak: MutableAmounts = new Map();
   for (const container of pod.spec?.initContainers ?? []) {

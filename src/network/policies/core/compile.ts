@@ -112,7 +112,8 @@ export function canonicalAddresses(texts: readonly (string | undefined)[]): stri
 export function compilePolicy({ metadata, spec }: NetworkPolicy): CompiledPolicy {
   const namespace = metadata?.namespace ?? '';
   const types = spec?.policyTypes ?? [];
-  // Upstream's defaults, for objects stored without them: ingress always, egress if rules are present.
+  // Upstream's defaults, for an object that was stored without types: always ingress, and egress if it has egress
+  // rules.
   const isolates = (type: string, otherwise: boolean): boolean =>
     types.length === 0 ? otherwise : types.some((each) => each === type);
   const size = spec === undefined ? 0 : policySize(spec);

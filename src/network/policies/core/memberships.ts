@@ -10,7 +10,7 @@ import type { Family, NamedPort, PodSelection, PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
 
 export interface TrackedSet {
-  /** Unique in the table and never reused. It contains no text from users. */
+  /** Name of the nft set. It is unique in the table, is never reused, and contains no text from users. */
   readonly name: string;
   readonly type: string;
   readonly content: ElementSet;
@@ -94,7 +94,9 @@ export class Memberships {
     return this.#podsByNamespace.get(namespace) ?? [];
   }
 
-  /** Matches the changed pods. Returns false if pods remain because the sets have more than `maxSize` elements. */
+  /**
+   * Matches the changed pods. Stops and returns false if the sets have more than `maxSize` elements and pods remain.
+   */
   *update(maxSize: number): Steps<boolean> {
     let work = 0;
     for (const [key, namespace] of this.#changed) {

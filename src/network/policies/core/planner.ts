@@ -107,7 +107,7 @@ export class PolicyPlanner {
   readonly #selectors = new Map<string, Selectors>();
   /** Namespaces whose policies have changed since the isolation of their pods was computed. */
   readonly #changed = new Set<string>();
-  /** Names of groups, by the identity of their policies. */
+  /** Names of groups by their list of policies, which is compared by identity. A group is a chain that pods share. */
   #groups = newGroups();
   readonly #names = new Map<string, string>();
   #numbers = 0;
@@ -161,7 +161,7 @@ export class PolicyPlanner {
     this.#podChanged(key, old.namespace);
   }
 
-  /** Records the addresses of a pod on this node, independent of the API. */
+  /** Records the addresses of a pod on this node. The API may not have reported them yet. */
   attach(namespace: string, name: string, ips: readonly string[]): void {
     this.#attached.set(`${namespace}/${name}`, canonicalAddresses(ips));
     this.#podChanged(`${namespace}/${name}`, namespace);

@@ -7,7 +7,7 @@ type MapName = 'ingress4' | 'ingress6' | 'egress4' | 'egress6' | 'self4' | 'self
 
 export interface PolicyTable {
   readonly name: string;
-  /** Rules in order by chain name. */
+  /** Rules by chain name, in the order in which they are evaluated. */
   readonly chains: ReadonlyMap<string, readonly string[]>;
   /** Elements of the verdict maps are `address : jump chain`. */
   readonly maps: Readonly<Record<MapName, ElementSet>>;

@@ -28,12 +28,12 @@ export interface RolloutHost {
 
 export type RolloutStep =
   | { readonly step: 'done'; readonly updated: number; readonly skipped: readonly string[] }
-  /** The host should start its update. */
+  /** The named host should start its update. */
   | { readonly step: 'begin'; readonly host: string; readonly updated: number; readonly of: number }
   | { readonly step: 'wait'; readonly message: string; readonly updated: number; readonly of: number }
   | { readonly step: 'failed'; readonly host: string; readonly message: string };
 
-/** A host that has not reported an end of its update after this time has failed. */
+/** Time within which a host must report the end of its update. Otherwise the update of the host has failed. */
 export const HOST_DEADLINE_MS = 600_000;
 
 /**
@@ -61,7 +61,7 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate,
   if (next === undefined) return { step: 'done', updated, skipped };
   const ill = concerned.find((host) => !host.healthy && host !== next && (!ignoresFaults || isAt(host, target)));
   if (ill !== undefined) return { step: 'wait', message: `waiting for ${ill.name}: ${ill.fault}`, ...counts };
-  // A silent host would exceed the deadline of its update.
+  // A silent host would exceed the deadline of its update, so the rollout waits for the host.
   if (ignoresFaults && next.silent)
     return { step: 'wait', message: `waiting for ${next.name}: ${next.fault}`, ...counts };
   return { step: 'begin', host: next.name, ...counts };

@@ -15,12 +15,12 @@ export interface HostState {
 
 export type SwitchStep =
   | { readonly step: 'none' }
-  /** Download and install the executables, then write the record `trying`. */
+  /** The host process downloads and installs the executables, and then writes the record with the phase `trying`. */
   | { readonly step: 'stage' }
   | { readonly step: 'write'; readonly record: SwitchRecord }
   | { readonly step: 'link'; readonly version: string }
   | { readonly step: 'restart' }
-  /** The new executable runs and confirms once the host is healthy. */
+  /** The new executable runs. It writes this record once the host is healthy. */
   | { readonly step: 'confirm'; readonly record: SwitchRecord };
 
 /** Returns the next step of the host process. `wanted` is undefined if the requested version is unknown. */
@@ -73,7 +73,7 @@ export type GuardStep =
   | { readonly step: 'wait' }
   | { readonly step: 'write'; readonly record: SwitchRecord }
   | { readonly step: 'link'; readonly version: string }
-  /** Restart of the host process after the link was reverted, with the previous executable. */
+  /** The guard restarts the host process with the previous executable, after the link was reverted. */
   | { readonly step: 'restart' };
 
 /** State of the guard that is not on disk. */

@@ -117,7 +117,7 @@ async function link(target: string, path: string): Promise<void> {
 
 async function writeDurably(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  // The guard and the host process may write at the same time.
+  // The temporary name is unique, because the guard and the host process may write at the same time.
   const temporary = `${path}.${process.pid}.${randomUUID()}`;
   const file = await open(temporary, 'wx', 0o600);
   try {

@@ -79,7 +79,7 @@ export class DigestStore {
     }
   }
 
-  /** Throws CodedError 'full' if less than the reserve would remain free. */
+  /** Throws CodedError 'full' if less than RESERVE_BYTES would remain free after writing `bytes`. */
   async checkSpace(bytes: number): Promise<void> {
     const { bavail, bsize } = await statfs(await existing(this.#directory));
     const free = bavail * bsize;

@@ -70,7 +70,7 @@ export const clusterResourceQuotas: KindDefinition<ClusterResourceQuota> = {
   columns,
 };
 
-/** Read-only view in a project of the cluster quotas that apply to it. */
+/** Cluster resource quotas that apply to a project, as read-only objects in the project's namespace. */
 export const appliedClusterResourceQuotas: KindDefinition<ClusterResourceQuota> = {
   group: 'quota.openshift.io',
   version: 'v1',

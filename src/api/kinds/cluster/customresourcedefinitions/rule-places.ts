@@ -23,7 +23,7 @@ export interface Place {
   readonly status: boolean;
 }
 
-/** Error paths of all parts of a definition. Paths of single versions come before the shared one. */
+/** Error paths of all parts of a definition. Paths of single versions come before the path that all versions share. */
 export function hoisted(versions: readonly Version[]): Place[] {
   const [first] = versions;
   if (first === undefined) return [];

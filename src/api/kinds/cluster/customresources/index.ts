@@ -130,7 +130,7 @@ export function customKind(
       const document = asJson(object);
       applyDefaults(lazy.schema, document, isApplied || lazy.preserves ? 'keep' : 'drop');
       if (!lazy.embeds) return;
-      // Defaults may set metadata of embedded resources that clients may not set.
+      // Defaults may contain metadata of embedded resources with fields of a wrong type, which are dropped here.
       coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);
     },
     strategy: mainStrategy(lazy, hasStatus, scale),

@@ -134,7 +134,7 @@ function validateList(values: readonly string[] | undefined, path: string, noun:
     : [];
 }
 
-/** As upstream, verbs of non-resource rules are checked against the resource verbs. */
+/** Validates the verbs of a rule. As upstream, verbs of non-resource rules are checked against the resource verbs. */
 function validateVerbs(verbs: readonly string[] | undefined, path: string): FieldError[] {
   const errors = validateList(verbs, path, 'verbs');
   if (errors.length > 0 || verbs?.includes('*') === true) return errors;

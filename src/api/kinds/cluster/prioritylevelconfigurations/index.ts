@@ -139,7 +139,7 @@ function entropyBits(deck: number, hand: number): number {
   return Math.ceil(bits);
 }
 
-/** Aliases for older versions, which call nominalConcurrencyShares assuredConcurrencyShares. */
+/** Aliases for older versions, in which nominalConcurrencyShares has the name assuredConcurrencyShares. */
 function olderShares(version: string, since: string, removed: string): KindAlias<Level> {
   const renamed = (object: KubeObject, from: string, to: string): Level => {
     const { limited } = (object as Level).spec ?? {};

@@ -32,7 +32,7 @@ function validate({ spec }: StorageVersionMigration): FieldError[] {
 const isTrue = ({ status }: StorageVersionMigration, type: string): boolean =>
   status?.conditions?.some((each) => each.type === type && each.status === 'True') === true;
 
-/** The Succeeded and Failed conditions are final. */
+/** Validates the conditions. The conditions Succeeded and Failed stay true once they are true. */
 function validateStatusUpdate(each: StorageVersionMigration, old: StorageVersionMigration): FieldError[] {
   const at = 'status.conditions';
   const errors: FieldError[] = [];

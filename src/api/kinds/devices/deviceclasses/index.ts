@@ -10,7 +10,7 @@ import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../../registry/strategies.ts';
 import { validateQualifiedName } from '../../../validation/resource-names.ts';
 
-/** Native resource names and the quota prefix, neither of which an extended resource may use. */
+/** Pattern for names that an extended resource must not have: names of native resources and the prefix of quotas. */
 const NATIVE = /^requests\.|(?:^|\.)kubernetes\.io\//;
 
 function validate({ spec = {} }: DeviceClass): FieldError[] {

@@ -22,7 +22,7 @@ const CLIENT_USAGES = ['digital signature', 'client auth'];
 const SERVER_USAGES = ['digital signature', 'server auth'];
 const OPTIONAL_USAGE = 'key encipherment';
 
-/** Smaller RSA keys are insecure, larger ones are slow. */
+/** Limits for RSA keys. Smaller keys are insecure, and larger keys are slow. */
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 

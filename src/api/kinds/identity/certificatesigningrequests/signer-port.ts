@@ -13,14 +13,16 @@ export interface CertificateRequestFacts {
   readonly requestsCa: boolean;
   /** True when the self-signature verifies against the request's own public key. */
   readonly signatureValid: boolean;
-  /** 'rsa' with its modulus length, 'ec' with its curve bits, 'ed25519' with 256; other keys are 'other'. */
+  /**
+   * Type of the key. `keyBits` is the modulus length for 'rsa', the size of the curve for 'ec', and 256 for 'ed25519'.
+   */
   readonly keyType: 'rsa' | 'ec' | 'ed25519' | 'other';
   readonly keyBits: number;
 }
 
 export interface SigningOrder {
   readonly signerName: string;
-  /** Signing authority: the one for kubelets' serving certificates, or the cluster's. Default: the cluster's. */
+  /** Authority that signs: 'kubelet' for serving certificates of kubelets, or the cluster's. Default: 'cluster'. */
   readonly authority?: 'cluster' | 'kubelet';
   /** PEM of the request, exactly one `CERTIFICATE REQUEST` block. */
   readonly requestPem: string;

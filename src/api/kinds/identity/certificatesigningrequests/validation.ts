@@ -70,7 +70,7 @@ export function validateRequest(request: CertificateSigningRequest): FieldError[
   return errors;
 }
 
-/** v1beta1 clients may use the legacy signer name; v1 clients must name a signer. */
+/** Validates the signer name of a new request. Only v1beta1 clients may use the legacy signer name. */
 export function validateNewSigner(request: CertificateSigningRequest): FieldError[] {
   const name = request.spec?.signerName;
   return name === LEGACY_SIGNER && !isBeta(request) ? [fieldError.invalid('spec.signerName', name, 'not allowed')] : [];
@@ -141,8 +141,8 @@ function validateConditions(conditions: readonly CertificateSigningRequestCondit
 }
 
 /**
- * Approval and denial conditions can only be added, and only through `approval`. Certificates are only set through
- * `status`.
+ * Validates changes of the status. Approval and denial conditions can only be added, and only through `approval`.
+ * Certificates are only set through `status`.
  */
 export function validateStatusChange(
   request: CertificateSigningRequest,

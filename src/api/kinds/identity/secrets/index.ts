@@ -18,7 +18,7 @@ const REQUIRED_KEYS: Readonly<Record<string, readonly string[]>> = {
   'kubernetes.io/ssh-auth': ['ssh-privatekey'],
   'kubernetes.io/tls': ['tls.crt', 'tls.key'],
 };
-/** Required keys by type of secret whose value must be JSON. */
+/** Required keys whose value must be JSON, by type of secret. */
 const JSON_KEYS: Readonly<Record<string, string>> = {
   'kubernetes.io/dockercfg': '.dockercfg',
   'kubernetes.io/dockerconfigjson': '.dockerconfigjson',

@@ -27,7 +27,7 @@ export function validateIngress(ingress: Ingress): FieldError[] {
   return validateSpec(ingress.spec ?? {});
 }
 
-/** A new ingress must not have both the annotation and the field. Stored ones may. */
+/** Rejects a new ingress that has both the annotation and the field. A stored ingress may have both. */
 export function validateNewIngress(ingress: Ingress): FieldError[] {
   const annotation = ingress.metadata?.annotations?.[INGRESS_CLASS_ANNOTATION];
   const name = ingress.spec?.ingressClassName;

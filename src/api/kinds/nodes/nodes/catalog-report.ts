@@ -37,8 +37,8 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
 export const isCatalogName = (name: string): boolean => NAME.test(name);
 
 /**
- * Catalogs of a master. Undefined if the Node is not a master or reports no catalogs. Copies of older releases have no
- * version.
+ * Catalogs of a master. Undefined if the Node is not a master or reports no catalogs. `copy` is undefined if the host's
+ * release does not report versions of catalogs.
  */
 export function reportedCatalogs(
   node: KubeObject,

@@ -22,7 +22,7 @@ export const isHostPort = ({ protocol, port }: ReservedPort): boolean =>
 export const RESERVED_PORTS_ANNOTATION = 'hyperedge.dev/reserved-host-ports';
 
 const ENTRY = /^(TCP|UDP|SCTP)\/([1-9]\d{0,4})$/;
-/** Upper bound when reading the annotation, because it is written by another host. */
+/** Maximum number of ports that are read from the annotation, because another host writes it. */
 const MAX_PORTS = 64;
 
 export function formatReservedPorts(ports: readonly ReservedPort[]): string {

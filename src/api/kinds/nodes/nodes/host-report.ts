@@ -39,7 +39,7 @@ export interface HostReport {
 }
 
 export interface WantedUpdate {
-  /** Unique for each update attempt. */
+  /** ID of the update attempt. Every attempt has its own ID. */
   readonly id: string;
   readonly version: string;
   /** Hex SHA-256 of the release manifest. Empty means a rollback to the version that the host has kept. */
@@ -54,7 +54,7 @@ export interface HostUpdate {
   readonly version: string;
   readonly state: 'Fetching' | 'Restarting' | 'Done' | 'Failed';
   readonly message: string;
-  /** Time at which the host first reported this state. Earlier releases do not report it. */
+  /** Time at which the host first reported this state. Absent for hosts with earlier releases. */
   readonly since?: string;
 }
 

@@ -35,7 +35,7 @@ export const GROUP_BY_POOLS = 'hyperedge.dev/applied-by-pools';
  */
 export const DELETED_NODES = { namespace: 'openshift-node', name: 'hyperedge-left-nodes' } as const;
 
-/** Whether the label isolates workloads from nodes. A node must not add or remove it on itself. */
+/** Whether the label isolates workloads from nodes. A node must not add or remove such a label on its own Node. */
 export function isRestrictedLabel(label: string): boolean {
   const prefix = label.slice(0, Math.max(0, label.indexOf('/')));
   return prefix === RESTRICTED_PREFIX || prefix.endsWith(`.${RESTRICTED_PREFIX}`);

@@ -100,7 +100,7 @@ export const v2beta1: KindAlias<HorizontalPodAutoscaler> = {
   },
 };
 
-/** Whether this is the resource metric `cpu` with a utilization, the only metric that v1 has a field for. */
+/** Whether the metric is the CPU utilization, the only metric that v1 stores in a field. */
 function isCpu(metric: JsonValue): boolean {
   if (!isObject(metric)) return false;
   const { type, resource } = metric;
@@ -136,8 +136,8 @@ export const v1: KindAlias<HorizontalPodAutoscaler> = {
   convertFrom(object) {
     const parts = partsOf(object);
     const { spec, status, annotations } = parts;
-    // Conversion annotations in the stored object are user annotations; remove them, because clients of the older
-    // version would read them as fields.
+    // If the stored object has annotations with these names, users have set them. They are removed, because clients of
+    // the older version would read them as fields.
     for (const name of ANNOTATIONS) delete annotations[name];
     const metrics = Array.isArray(spec['metrics']) ? spec['metrics'] : [];
     delete spec['metrics'];

@@ -79,7 +79,7 @@ export function currentMetrics(metrics: JsonValue | undefined, specs: boolean): 
   });
 }
 
-/** Adds `target.type`, which older versions express by the field that is set. */
+/** Adds `target.type`. Older versions have no type; it follows from the field of the target that is set. */
 function typed(target: JsonValue | undefined): JsonObject {
   const given = isObject(target) ? target : {};
   const type =

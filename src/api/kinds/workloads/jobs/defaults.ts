@@ -19,7 +19,10 @@ export function setJobSpecDefaults(spec: JobSpec): void {
   setTemplateDefaults(spec);
 }
 
-/** Defaults for the job template of a cron job. The remaining defaults are set when a job is created from it. */
+/**
+ * Sets the defaults for the job template of a cron job. A job that is created from the template gets the other
+ * defaults.
+ */
 export function setTemplateDefaults(spec: JobSpec): void {
   spec.template ??= {};
   setPodTemplateDefaults(spec.template);

@@ -187,7 +187,7 @@ const FIXED = [
   'successPolicy',
 ] as const;
 
-/** Validates the changes only. The pipeline also calls `validate` for the new object. */
+/** Validates the changes of an update. The pipeline also calls `validate` for the new object. */
 export function validateJobUpdate(job: Job, old: Job): FieldError[] {
   const labels = old.spec?.template?.metadata?.labels ?? {};
   const prefixed = [...UID_LABELS, ...NAME_LABELS].every((key) => !key.includes('/') || Object.hasOwn(labels, key));

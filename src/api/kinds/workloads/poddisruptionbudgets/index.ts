@@ -44,7 +44,10 @@ function validateBudget(budget: Budget): FieldError[] {
   return errors;
 }
 
-/** Label that no object has. With it, each version can express the other version's meaning of an empty selector. */
+/**
+ * Label that no object has. An empty selector has different meanings in v1 and v1beta1; with this label, a selector in
+ * one version expresses the meaning of the other version.
+ */
 const NOBODYS_LABEL = 'pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match';
 const SELECTS_NONE = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'Exists' }] };
 const SELECTS_ALL = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'DoesNotExist' }] };

@@ -102,7 +102,7 @@ export const pods: KindDefinition<Pod> = {
         const ephemeral = pod.spec?.ephemeralContainers;
         restorePart(pod, old, 'status');
         restoreMetadata(pod, old);
-        // The subresource changes this list only; everything else is copied from the stored pod.
+        // Only the list of ephemeral containers may change, so all other fields are copied from the stored pod.
         const spec = structuredClone(old.spec);
         if (spec !== undefined) {
           if (ephemeral === undefined) delete spec.ephemeralContainers;

@@ -77,7 +77,7 @@ function selects(selector: LabelSelector, template: PodTemplateSpec | undefined)
   try {
     return matchesLabels(labelSelectorOf(selector), template?.metadata?.labels);
   } catch {
-    // An invalid selector is reported elsewhere.
+    // Another check reports an invalid selector.
     return true;
   }
 }
