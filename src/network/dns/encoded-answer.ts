@@ -48,7 +48,16 @@ export interface QueriedName {
 export function encodeAnswer(codec: DnsCodec, question: QueriedName, sections: Sections): EncodedAnswer {
   const encode = (record: DnsRecord): Uint8Array =>
     Buffer.concat([ownerOf(codec, question, record.name), codec.encodeRecord(record)]);
-  const answers = [...sections.answers.map(encode), ...(sections.foreign ?? [])];
+  // A response has at most TCP_BYTES. One more record shows that it is truncated.
+  const answers: Uint8Array[] = [];
+  let bytes = 0;
+  for (const record of sections.answers) {
+    if (bytes > TCP_BYTES) break;
+    const encoded = encode(record);
+    bytes += encoded.length;
+    answers.push(encoded);
+  }
+  answers.push(...(sections.foreign ?? []));
   const authorities = sections.authorities.map(encode);
   const additionals = sections.additionals.map(encode);
   const body = Buffer.concat([...answers, ...authorities, ...additionals]);

@@ -38,10 +38,12 @@ export function serviceRecords(
 }
 
 /**
- * Maximum number of SRV records of a service. Without it, a service with 10,000 ports and 100 endpoints would have two
- * million SRV records on every host.
+ * Maximum number of SRV records of the named ports of a service. Without it, a service with 10,000 ports and 100
+ * endpoints would have a million SRV records on every host.
  */
-const MAX_SRV = 50_000;
+const MAX_SRV = 20_000;
+/** Maximum number of SRV records under the name of a service. A response has space for fewer. */
+const MAX_SRV_OF_NAME = 2_000;
 
 class RecordSet {
   readonly byName = new Map<string, DnsRecord[]>();
@@ -51,17 +53,16 @@ class RecordSet {
    */
   readonly #added = new Set<string>();
   #srv = 0;
+  #srvOfName = 0;
 
-  add(record: DnsRecord): void {
+  /** @param data Text of the data, which is equal only for equal data. */
+  add(record: DnsRecord, data: string): boolean {
     const found = this.exists(record.name);
-    const text = JSON.stringify([record.name, record.type, record.data]);
-    if (this.#added.has(text)) return;
+    const text = `${record.name} ${record.type} ${data}`;
+    if (this.#added.has(text)) return false;
     this.#added.add(text);
-    if (record.type === 'SRV') {
-      if (this.#srv >= MAX_SRV) return;
-      this.#srv += 1;
-    }
     found.push(record);
+    return true;
   }
 
   exists(name: string): DnsRecord[] {
@@ -74,7 +75,7 @@ class RecordSet {
   }
 
   addAddress(name: string, address: string, ttl: number): void {
-    this.add({ name, type: ipFamilyOf(address) === 4 ? 'A' : 'AAAA', ttl, data: address });
+    this.add({ name, type: address.includes(':') ? 'AAAA' : 'A', ttl, data: address }, address);
   }
 
   /**
@@ -82,13 +83,16 @@ class RecordSet {
    * CoreDNS.
    */
   addPort(own: string, port: { name?: string; protocol?: string; port?: number }, target: string, ttl: number): void {
-    if (this.#srv >= MAX_SRV) return;
+    const isNamed = (port.name ?? '') !== '';
+    if (this.#srvOfName >= MAX_SRV_OF_NAME && (!isNamed || this.#srv >= MAX_SRV)) return;
     const data = { priority: PRIORITY, weight: WEIGHT, port: port.port ?? 0, target };
-    this.add({ name: own, type: 'SRV', ttl, data });
-    if ((port.name ?? '') === '') return;
+    const text = `${data.port} ${target}`;
+    if (this.#srvOfName < MAX_SRV_OF_NAME && this.add({ name: own, type: 'SRV', ttl, data }, text))
+      this.#srvOfName += 1;
+    if (!isNamed || this.#srv >= MAX_SRV) return;
     const protocol = `_${(port.protocol ?? 'TCP').toLowerCase()}.${own}`;
     this.exists(protocol);
-    this.add({ name: `_${port.name}.${protocol}`, type: 'SRV', ttl, data });
+    if (this.add({ name: `_${port.name}.${protocol}`, type: 'SRV', ttl, data }, text)) this.#srv += 1;
   }
 }
 
@@ -106,7 +110,7 @@ function addClusterIps(records: RecordSet, own: string, service: Service, ttl: n
   if (addresses.length === 0) return;
   for (const address of addresses) {
     records.addAddress(own, address, ttl);
-    records.add({ name: reverseName(address), type: 'PTR', ttl, data: own });
+    records.add({ name: reverseName(address), type: 'PTR', ttl, data: own }, own);
   }
   for (const port of ports) records.addPort(own, port, own, ttl);
 }
@@ -131,7 +135,7 @@ function addHeadless(
         const target = `${label}.${own}`;
         records.addAddress(own, address, ttl);
         records.addAddress(target, address, ttl);
-        records.add({ name: reverseName(address), type: 'PTR', ttl, data: target });
+        records.add({ name: reverseName(address), type: 'PTR', ttl, data: target }, target);
         for (const port of slice.ports ?? []) records.addPort(own, port, target, ttl);
       }
     }

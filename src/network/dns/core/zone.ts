@@ -236,12 +236,20 @@ const minimalAny = (name: string, ttl: number): DnsRecord => ({
   data: { cpu: 'RFC8482', os: '' },
 });
 
+/** Whether two records of the same name are equal. */
+function isSame(left: DnsRecord, right: DnsRecord | undefined): boolean {
+  if (left.type !== right?.type || left.ttl !== right.ttl) return false;
+  if (left.type === 'SRV' && right.type === 'SRV')
+    return left.data.port === right.data.port && left.data.target === right.data.target;
+  return left.data === right.data;
+}
+
 function sameRecords(left: ServiceRecords, right: ServiceRecords): boolean {
   if (left.size !== right.size) return false;
   for (const [name, records] of left) {
     const other = right.get(name);
     if (other === undefined || other.length !== records.length) return false;
-    if (JSON.stringify(other) !== JSON.stringify(records)) return false;
+    if (!records.every((record, index) => isSame(record, other[index]))) return false;
   }
   return true;
 }
