@@ -96,7 +96,7 @@ export function createAlertEngine(options: AlertEngineOptions): AlertEngine {
     logProblems(problems);
     for (const transition of transitions) {
       const { name, severity, summary, fix } = transition.alert;
-      if (transition.to === 'firing') log.warn('alert fires', { alert: name, severity, summary, fix });
+      if (transition.to === 'firing') log.warn('alert firing', { alert: name, severity, summary, fix });
       else log.info('alert resolved', { alert: name, severity, summary });
       options.onTransition(transition);
     }

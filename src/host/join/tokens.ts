@@ -192,7 +192,7 @@ async function untilSigned(client: ApiClient, { id }: Token): Promise<void> {
     if (clock.monotonicMs() - beganMs > SIGNED_WITHIN_MS) {
       throw new CodedError(
         'not-signed',
-        'kube-public/cluster-info: not signed with the new token in time; look at master-logs controllers controllers',
+        'kube-public/cluster-info: not signed with the new token in time; see hyperedge master-logs controllers controllers',
       );
     }
     await wait(100);

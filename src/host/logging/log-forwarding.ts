@@ -44,7 +44,7 @@ export async function startLogForwarding(
   const receiver = receiverOf(logForward, node);
   const forwarder = createForwarder({ receiver, spool, source, ownLines: () => tap.take(), clock, random, log });
   forwarder.start();
-  log.info('logs are forwarded', { type: logForward.type, url: logForward.url });
+  log.info('log forwarding started', { type: logForward.type, url: logForward.url });
   return { metrics: () => forwarder.metrics(), stop: () => forwarder.stop() };
 }
 

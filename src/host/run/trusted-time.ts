@@ -52,7 +52,7 @@ export async function openTrustedTime(file: string, log: Log): Promise<TrustedTi
     check: async () => {
       const now = problem();
       if (now !== undefined && logged === undefined) log.error('clock is wrong', { problem: now });
-      if (now === undefined && logged !== undefined) log.info('clock is right again');
+      if (now === undefined && logged !== undefined) log.info('clock corrected');
       logged = now;
       floorMs = raisedFloorMs(sources(), RELEASED_MS);
       if (floorMs - persistedMs >= PERSIST_MS) await persist();

@@ -234,7 +234,7 @@ export class ClaimManager {
         else await this.#plugin(driver).unprepare(state.claim);
       }
     } catch (error) {
-      log.warn('claim not unprepared, trying again', { claim: state.claim.name, error: messageOf(error) });
+      log.warn('claim not unprepared; retrying', { claim: state.claim.name, error: messageOf(error) });
       return;
     }
     for (const device of state.devices) this.#own.delete(keyOf(state.claim.uid, device));

@@ -91,7 +91,7 @@ export class FileOperations {
     const { log, onChanged } = this.#options;
     this.#isBlocked = isBlocked;
     if (isBlocked) log.error('file operations blocked', { problem: this.problem() ?? '' });
-    else log.info('file operations finish again');
+    else log.info('file operations unblocked');
     onChanged();
   }
 }

@@ -363,9 +363,9 @@ const POST_START_LIMIT_MS = 600_000;
 const LOG_BETWEEN_CHECKS_BYTES = 16 << 20;
 
 async function orAbandoned<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) throw new Error('abandoned: the pod is being ended');
+  if (signal.aborted) throw new Error('abandoned: the pod is being terminated');
   return new Promise<T>((resolve, reject) => {
-    const onAbort = (): void => reject(new Error('abandoned: the pod is being ended'));
+    const onAbort = (): void => reject(new Error('abandoned: the pod is being terminated'));
     signal.addEventListener('abort', onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });

@@ -43,7 +43,7 @@ export async function makeVolumeRoot({ config, files, volumes, log }: VolumeRoot
 /** Removes the shared mount of the volume directory. Called after the last pod has ended. */
 export async function releaseVolumeRoot({ config, volumes, log }: VolumeRootDeps): Promise<void> {
   await volumes.tools.unshareMounts(config.paths.volumes).catch((error: unknown) => {
-    log.warn('volume directory stays a mount', { error: messageOf(error) });
+    log.warn('volume directory still mounted', { error: messageOf(error) });
   });
 }
 

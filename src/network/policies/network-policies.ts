@@ -137,7 +137,7 @@ export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies 
         complete.resolve();
         return;
       }
-      loop = startApplyLoop({ apply, failure: 'network policies not applied; trying again', clock, log });
+      loop = startApplyLoop({ apply, failure: 'network policies not applied; retrying', clock, log });
       follow(
         policies,
         (policy) => {

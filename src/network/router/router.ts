@@ -160,7 +160,7 @@ export function createRouter(deps: RouterDeps): Router {
   return {
     async start() {
       slices.addIndex(BY_SERVICE, (slice) => [serviceOf(slice)]);
-      loop = startApplyLoop({ apply, failure: 'routing table not replaced; trying again', clock, log });
+      loop = startApplyLoop({ apply, failure: 'routing table not replaced; retrying', clock, log });
       follow(routes);
       follow(ingresses);
       follow(classes);

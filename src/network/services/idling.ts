@@ -100,7 +100,7 @@ export function startIdling(deps: IdlingDeps): Idling {
     isKnown = true;
     arm();
   };
-  const loop = startApplyLoop({ apply, failure: 'rules of idled services not applied; trying again', clock, log });
+  const loop = startApplyLoop({ apply, failure: 'rules of idled services not applied; retrying', clock, log });
   const changed = (service: Service): void => {
     const key = objectKey(service);
     if (isIdled(service)) idled.add(key);

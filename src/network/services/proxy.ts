@@ -137,12 +137,12 @@ export function createProxy(deps: ProxyDeps): Proxy {
       const chosen = mode;
       loop = startApplyLoop({
         apply: () => syncOnce(chosen),
-        failure: 'service rules could not be applied; trying again',
+        failure: 'service rules not applied; retrying',
         clock: deps.clock,
         log: deps.log,
       });
       await syncOnce(chosen).catch((error: unknown) => {
-        deps.log.warn('service rules could not be applied; trying again', { error: messageOf(error) });
+        deps.log.warn('service rules not applied; retrying', { error: messageOf(error) });
         loop?.touch();
       });
     },

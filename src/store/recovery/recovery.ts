@@ -138,7 +138,7 @@ export class RecoveringServer implements EtcdServer {
     if (this.#recoveries.length > MAX_RECOVERIES)
       throw new CodedError(
         'io',
-        `the store was rebuilt ${MAX_RECOVERIES} times within an hour; look at the disk: ${damage.message}`,
+        `the store was rebuilt ${MAX_RECOVERIES} times within an hour; check the disk: ${damage.message}`,
       );
     if (others.length === 0) {
       await this.#restoreSnapshot(

@@ -81,7 +81,7 @@ export async function becomeReplacement(
       warnedMs = clock.monotonicMs();
       log.warn('waiting for the cluster leader to replace this member', {
         causes: reasons.join('; '),
-        fix: 'start the others; where they cannot elect a leader without this one, look at hyperedge members recover --dry-run on each of them',
+        fix: 'start the other members; if they cannot elect a leader without this one, run hyperedge members recover --dry-run on each',
       });
     }
     await new Promise<void>((resolve) => clock.setTimer(RETRY_MS, resolve));
@@ -114,7 +114,8 @@ export async function replaceMember(
     throw new CodedError('refused', `member ${old.id} at ${old.peerUrls.join()} still answers`);
   requireQuorumWithout(engine, old.id);
   const id = hex(memberIdOf(peerUrls, token, clock.nowMs() / 1000));
-  if (cluster.get(id) !== undefined || cluster.wasRemoved(id)) throw new CodedError('refused', 'ask again in a second');
+  if (cluster.get(id) !== undefined || cluster.wasRemoved(id))
+    throw new CodedError('refused', `member ID ${id} is in use; retry in a second`);
   // A learner that an operator has to promote stays a learner.
   const votes = cluster.conf.voters.includes(old.id) || old.replacement === true;
   await engine.changeConf({

@@ -195,7 +195,7 @@ export class HpackDecoder {
   }
 
   #resize(limit: number): void {
-    if (limit > TABLE_BYTES) throw new HpackError('table size above what was announced');
+    if (limit > TABLE_BYTES) throw new HpackError('table size exceeds the announced limit');
     this.#changed = true;
     this.#limit = limit;
     this.#evict();

@@ -289,7 +289,7 @@ export class Http2Connection implements StreamOwner {
   }
 
   #reset(id: number, payload: Buffer): void {
-    if (payload.length !== 4) throw new ConnectionError(ErrorCode.frameSize, 'reset has a wrong size');
+    if (payload.length !== 4) throw new ConnectionError(ErrorCode.frameSize, 'RST_STREAM has a wrong size');
     this.#idle();
     const stream = this.#streams.get(id);
     if (stream === undefined) this.#mustHaveBeen(id);
@@ -297,7 +297,7 @@ export class Http2Connection implements StreamOwner {
   }
 
   #settings(id: number, flags: number, payload: Buffer): void {
-    if (id !== 0) throw new ConnectionError(ErrorCode.protocol, 'settings of a stream');
+    if (id !== 0) throw new ConnectionError(ErrorCode.protocol, 'SETTINGS on a stream');
     this.#greeted.resolve();
     this.#idle();
     if ((flags & Flag.ack) !== 0) return;
@@ -323,8 +323,8 @@ export class Http2Connection implements StreamOwner {
   }
 
   #ping(id: number, flags: number, payload: Buffer): void {
-    if (id !== 0) throw new ConnectionError(ErrorCode.protocol, 'ping of a stream');
-    if (payload.length !== 8) throw new ConnectionError(ErrorCode.frameSize, 'ping has a wrong size');
+    if (id !== 0) throw new ConnectionError(ErrorCode.protocol, 'PING on a stream');
+    if (payload.length !== 8) throw new ConnectionError(ErrorCode.frameSize, 'PING has a wrong size');
     if ((flags & Flag.ack) !== 0) {
       if (this.#pingAnswered) this.#idle();
       this.#pingAnswered = true;
@@ -335,7 +335,7 @@ export class Http2Connection implements StreamOwner {
   }
 
   #onGoAway(payload: Buffer): void {
-    if (payload.length < 8) throw new ConnectionError(ErrorCode.frameSize, 'goodbye has a wrong size');
+    if (payload.length < 8) throw new ConnectionError(ErrorCode.frameSize, 'GOAWAY has a wrong size');
     this.#idle();
     const lastId = payload.readUInt32BE() & 0x7fff_ffff;
     this.#goneAway = true;
@@ -349,10 +349,10 @@ export class Http2Connection implements StreamOwner {
   }
 
   #windowUpdate(id: number, payload: Buffer): void {
-    if (payload.length !== 4) throw new ConnectionError(ErrorCode.frameSize, 'window update has a wrong size');
+    if (payload.length !== 4) throw new ConnectionError(ErrorCode.frameSize, 'WINDOW_UPDATE has a wrong size');
     if (!this.#sender.takeExpectedUpdate()) this.#idle();
     const increment = payload.readUInt32BE() & 0x7fff_ffff;
-    if (increment === 0) throw new ConnectionError(ErrorCode.protocol, 'window update of zero');
+    if (increment === 0) throw new ConnectionError(ErrorCode.protocol, 'WINDOW_UPDATE with an increment of zero');
     if (id === 0) {
       if (!this.#sender.widenWindow(increment)) throw new ConnectionError(ErrorCode.flowControl, 'window is too large');
       return;

@@ -87,7 +87,7 @@ export class FrameReader {
       throw new ConnectionError(ErrorCode.protocol, 'header block is interrupted');
     }
     if (!this.#settingsSeen && type !== FrameType.settings) {
-      throw new ConnectionError(ErrorCode.protocol, 'settings come first');
+      throw new ConnectionError(ErrorCode.protocol, 'the first frame is not SETTINGS');
     }
   }
 
@@ -109,14 +109,14 @@ export class FrameReader {
         this.#handler.control(type, flags, id, payload);
         return;
       case FrameType.pushPromise:
-        throw new ConnectionError(ErrorCode.protocol, 'push was not enabled');
+        throw new ConnectionError(ErrorCode.protocol, 'PUSH_PROMISE although push is disabled');
       default:
         this.#handler.control(type, flags, id, payload);
     }
   }
 
   #beginData(id: number, flags: number, length: number): void {
-    if (id === 0) throw new ConnectionError(ErrorCode.protocol, 'data without a stream');
+    if (id === 0) throw new ConnectionError(ErrorCode.protocol, 'DATA on stream 0');
     this.#dataLeft = length;
     this.#handler.dataBegins(id, length, (flags & Flag.endStream) !== 0);
   }
@@ -134,7 +134,7 @@ export class FrameReader {
   }
 
   #headers(id: number, flags: number, payload: Buffer): void {
-    if (id === 0) throw new ConnectionError(ErrorCode.protocol, 'headers without a stream');
+    if (id === 0) throw new ConnectionError(ErrorCode.protocol, 'HEADERS on stream 0');
     const skip = (flags & Flag.priority) === 0 ? 0 : 5;
     let block = payload;
     if ((flags & Flag.padded) !== 0) block = unpad(payload, skip);
@@ -149,7 +149,7 @@ export class FrameReader {
 
   #continuation(flags: number, payload: Buffer): void {
     const block = this.#headerBlock;
-    if (block === undefined) throw new ConnectionError(ErrorCode.protocol, 'continuation of nothing');
+    if (block === undefined) throw new ConnectionError(ErrorCode.protocol, 'CONTINUATION without HEADERS');
     if (payload.length > 0) block.pieces.push(payload);
     block.bytes += payload.length;
     this.#handler.idle();

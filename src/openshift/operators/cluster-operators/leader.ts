@@ -86,7 +86,7 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
   let unsubscribe: (() => void)[] = [];
   try {
     await informers.startAndSync(signal);
-    log.info('leading');
+    log.info('reporting of cluster operators started');
     operators.start();
     version.start();
     prober.start(changed);

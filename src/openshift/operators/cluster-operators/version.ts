@@ -144,7 +144,7 @@ export class Version {
   }
 
   async #abandonUpdate(object: ClusterVersion, givenUp: GivenUp | undefined): Promise<ClusterVersion> {
-    this.#deps.log.error('update given up', { version: givenUp?.version, reason: givenUp?.message });
+    this.#deps.log.error('update abandoned', { version: givenUp?.version, reason: givenUp?.message });
     const annotations = { [GIVEN_UP]: JSON.stringify(givenUp) };
     const { resourceVersion } = object.metadata ?? {};
     this.#written = await this.#deps.client
