@@ -36,7 +36,7 @@ function main([bundle = '', output = '', evaluate]: readonly string[]): void {
   // V8 rejects a cache that was created with other flags.
   setFlagsFromString('--flush-bytecode');
   writeFileSync(output, script.createCachedData());
-  // Evaluated modules may have started timers or servers.
+  // Evaluated modules may have started timers or servers, which would keep the process alive.
   process.exit(0);
 }
 

@@ -14,7 +14,7 @@ function sections(): string {
   return `${BEGIN}\n\n${tables.join('\n')}\n${END}`;
 }
 
-/** The page with the present overview. */
+/** Returns the page with its overview replaced by the current one. */
 export function withOverview(page: string): string {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`docs/command-line.md: the lines ${BEGIN} and ${END} are missing`);

@@ -24,12 +24,12 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 export interface BundledConsole {
-  /** Paths of the manifest and of the concatenated files. */
+  /** Path of the manifest. `contents` is the path of the concatenated files. */
   readonly manifest: string;
   readonly contents: string;
   /** Bundled source files, relative to the root. */
   readonly modules: readonly string[];
-  /** Compressed bytes of the files that the first view needs, and of all files. */
+  /** Compressed size in bytes of the files that the first view needs. `all` is the compressed size of all files. */
   readonly firstLoad: number;
   readonly all: number;
 }

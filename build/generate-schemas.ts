@@ -123,7 +123,7 @@ function kindClasses(): Map<string, string[]> {
   return classes;
 }
 
-/** Client class of a kind. If several packages have a type of that name, the class is prefixed with the group. */
+/** Client class of a kind. If several packages have a type with this name, the class name begins with the group. */
 function classOf(group: string, version: string, kind: string): string | undefined {
   const plain = `${capitalized(version)}${kind}`;
   return [`${capitalized(group)}${plain}`, plain].find((name) => existsSync(join(modelsDir, `${name}.js`)));

@@ -28,7 +28,7 @@ const PROGRAMS = {
   socat: 'socat',
   setfattr: 'attr',
 } as const;
-/** Increase it when the contents of the bundle change, to invalidate the cache. */
+/** Format of the bundle. Increase the number if the contents change, to invalidate the cache. */
 const FORMAT = 1;
 const DEBIAN: Readonly<Record<Architecture, { readonly name: string; readonly triplet: string }>> = {
   x64: { name: 'amd64', triplet: 'x86_64-linux-gnu' },
@@ -38,7 +38,7 @@ const APT_TIMEOUT_MS = 10 * 60_000;
 const ZSTD_LEVEL = 19;
 
 export interface HelperBundle {
-  /** Paths of the manifest and of the concatenated compressed files. */
+  /** Path of the manifest. `contents` is the path of the concatenated compressed files. */
   readonly manifest: string;
   readonly contents: string;
   readonly notices: readonly Notice[];

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 export interface Notice {
   readonly name: string;
   readonly version: string;
-  /** SPDX expression. */
+  /** License as an SPDX expression. */
   readonly license: string;
   readonly text: string;
 }

@@ -15,7 +15,7 @@ interface LockFile {
 
 const LOCK = join(import.meta.dirname, '..', 'package-lock.json');
 
-/** Throws if the lock file has no version and integrity for a top-level package. */
+/** Reads a top-level package from the lock file. Throws if the package has no version and integrity there. */
 export async function lockedPackage(name: string, lock = LOCK): Promise<LockedPackage> {
   const { packages } = JSON.parse(await readFile(lock, 'utf8')) as LockFile;
   const { version, integrity } = packages[`node_modules/${name}`] ?? {};
@@ -24,7 +24,7 @@ export async function lockedPackage(name: string, lock = LOCK): Promise<LockedPa
   return { version, integrity };
 }
 
-/** Throws if the file does not have the expected digest. */
+/** Verifies the digest of a file. Throws if the file does not have the expected digest. */
 export async function checkIntegrity(file: string, integrity: string): Promise<void> {
   const [, algorithm, expected] = /^(sha512|sha384|sha256)-([A-Za-z0-9+/]+=*)$/.exec(integrity) ?? [];
   if (algorithm === undefined) throw new Error(`integrity ${integrity}: not a SHA-2 digest; run npm install`);

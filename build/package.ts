@@ -157,7 +157,8 @@ async function commandFiles(architecture: Architecture): Promise<Record<string, 
     files[`${name}.cjs`] = file;
     if (architecture !== host) continue;
     const code = file.replace(/\.cjs$/, '.code');
-    // The bundle `others` contains many commands, and most calls need only one of them.
+    // All modules are evaluated, except those of `others`: this bundle contains many commands, and a call needs only
+    // one.
     await writeCodeCache(file, code, { evaluate: name !== 'others' });
     files[`${name}.code`] = code;
   }
@@ -216,7 +217,7 @@ async function makeSysroot(sysroot: string, architecture: Architecture): Promise
   }
 }
 
-/** The pinned Node for an architecture: this process's own, or the package in the lock file. */
+/** The pinned Node for an architecture: the Node that runs this script, or the package in the lock file. */
 async function nodeBinary(architecture: Architecture): Promise<string> {
   if (architecture === host) return process.execPath;
   const name = `node-linux-${architecture}`;
@@ -277,7 +278,7 @@ function addon(architecture: Architecture): string {
 }
 
 interface Manifest {
-  /** Hash of all contents; name of the directory to which they are unpacked. */
+  /** Hash of all contents. It is also the name of the directory to which the files are unpacked. */
   readonly hash: string;
   readonly files: Readonly<Record<string, string>>;
 }

@@ -26,7 +26,7 @@ export async function podLevels(mountinfo = '/proc/self/mountinfo'): Promise<rea
   return candidates.filter((_, index) => isThere[index]);
 }
 
-/** Levels without pods and processes that did not exist `before`, innermost first. */
+/** Directories of levels that did not exist `before` and that have no pods and no processes, innermost first. */
 export async function emptyLevels(before: readonly string[], mountinfo?: string): Promise<readonly string[]> {
   const candidates = (await podLevels(mountinfo)).filter((level) => !before.includes(level));
   const areEmpty = await Promise.all(candidates.map(isEmpty));

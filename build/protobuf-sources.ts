@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface SourceField {
-  /** JSON name; '' if the fields are inlined in JSON. */
+  /** JSON name of the field; '' if the fields of its message are inlined in JSON. */
   readonly name: string;
   readonly number: number;
   readonly repeated: boolean;
@@ -34,7 +34,7 @@ interface Tag {
   readonly omitZero: boolean;
 }
 
-/** Struct tags of a package by `Struct NUMBER`. */
+/** Struct tags of a package. The keys have the form `Struct NUMBER`. */
 function tagsOf(directory: string): ReadonlyMap<string, Tag> {
   const tags = new Map<string, Tag>();
   for (const file of readdirSync(directory)) {

@@ -7,7 +7,7 @@ import { completionScript } from '../src/cli/completion/scripts.ts';
 import { manPages } from './release/manual.ts';
 
 export function shellFiles(version: string): Readonly<Record<string, string>> {
-  // Pages without a date, so that the same sources make the same executable.
+  // The pages have no date, so that the same sources make the same executable.
   const pages = manPages(version, '');
   return {
     'usr/local/share/bash-completion/completions/hyperedge': completionScript('bash'),

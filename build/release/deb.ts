@@ -99,5 +99,5 @@ async function md5(entry: Entry & { readonly type: 'file' | 'copy' }): Promise<s
   return hash.digest('hex');
 }
 
-/** Debian's form of a version: a pre-release sorts before its release. */
+/** Version in Debian's notation, in which a pre-release sorts before its release. */
 export const debianVersion = (version: string): string => version.replace('-', '~');

@@ -13,7 +13,7 @@ interface ManPage {
   readonly text: string;
 }
 
-/** All pages of section 1. `date`: YYYY-MM-DD. Source: man(7). */
+/** Man pages of section 1 for all commands. `date` has the form YYYY-MM-DD. Source: man(7). */
 export function manPages(version: string, date: string): ManPage[] {
   const head = (name: string): string => `.TH ${name.toUpperCase()} 1 "${date}" "hyperedge ${version}" "User Commands"`;
   const page = (name: string, lines: readonly string[]): ManPage => ({

@@ -110,8 +110,9 @@ function debianComponent({ name, version, text }: CarriedPackage, architecture: 
 }
 
 /**
- * Names of the licences in a copyright file: those of its fields `License`, else the common licences that it refers to.
- * Names are those of Debian (dep-team.pages.debian.net/deps/dep5), because many have no SPDX identifier.
+ * Names of the licenses in a copyright file: the values of its fields `License`, or without such fields the common
+ * licenses to which it refers. The names are Debian's (dep-team.pages.debian.net/deps/dep5), because many have no SPDX
+ * identifier.
  */
 export function debianLicenses(text: string): string[] {
   const stated = [...text.matchAll(/^License: *(\S.*)$/gm)].map(([, name = '']) => name.trim());

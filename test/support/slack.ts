@@ -1,6 +1,6 @@
 import { availableParallelism, loadavg } from 'node:os';
 
-/** Factor for time limits on a machine with other load; 1 on an idle machine. */
+/** Factor by which tests extend their time limits because of other load on the machine; 1 on an idle machine. */
 export function slack(): number {
   const [lastMinute = 0] = loadavg();
   return Math.max(1, lastMinute / availableParallelism());

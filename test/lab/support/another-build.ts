@@ -4,7 +4,9 @@ import { copyFile, open } from 'node:fs/promises';
 /** Length of the trailer after the table of files in the executable, see `src/cli/launch.ts`. */
 const TRAILER_BYTES = 8;
 
-/** Copies the executable to `to` with an additional byte before its table of files, which only changes its digest. */
+/**
+ * Copies the executable to `to` with an additional byte before its table of files. The byte only changes the digest.
+ */
 export async function copyAnotherBuild(executable: string, to: string): Promise<void> {
   await copyFile(executable, to);
   const file = await open(to, 'r+');

@@ -165,7 +165,7 @@ export class LabCluster {
     return this.hosts.filter((host) => !hosts.includes(host));
   }
 
-  /** Runs `install` with the downloaded executable. `command`: arguments as `token create` prints them. */
+  /** Installs hyperedge with the downloaded executable. `command`: arguments as `token create` prints them. */
   async install(host: NspawnHost, command: readonly string[] = ['install'], program = DOWNLOAD): Promise<Ran> {
     const ran = await host.inside(program, command, { timeoutMs: INSTALL_MS });
     if (ran.code !== 0)

@@ -5,7 +5,7 @@ import { eventually, run } from '../../e2e/harness.ts';
 import { succeed } from './rootfs.ts';
 
 const BYTES = 6 * 1024 * 1024 * 1024;
-/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: neither data nor journal are written afterwards. */
+/** Shuts the file system down with EXT4_IOC_SHUTDOWN (NOLOGFLUSH): no data and no journal are written afterwards. */
 const SHUT_DOWN =
   'open(my $d, "<", $ARGV[0]) or die $!; my $f = pack("L", 2); ioctl($d, 0x8004587d, $f) or die "ioctl: $!"';
 
@@ -34,7 +34,7 @@ export class LabDisk {
     await succeed('perl', ['-e', SHUT_DOWN, this.mount]);
   }
 
-  /** Replays the journal, as at boot. The disk must be unused. */
+  /** Mounts the file system again, which replays the journal as at boot. The disk must be unused. */
   async replay(): Promise<void> {
     await this.#detach();
     await this.#attach();

@@ -16,7 +16,7 @@ const PACKAGES = [
   ...[...BLANK_PACKAGES, 'ca-certificates', 'curl'],
   ...['runc', 'conmon', 'nftables', 'iproute2', 'socat', 'busybox-static'],
 ];
-/** Virtual machines need a kernel. */
+/** Packages of a virtual machine, which needs a kernel. */
 const KERNEL_PACKAGES = ['linux-image-cloud-amd64', 'initramfs-tools'];
 const LOADER_PACKAGES = ['extlinux', 'syslinux-common', 'grub2-common', 'grub-pc-bin'];
 const BUILD_TIMEOUT_MS = 10 * 60_000;
