@@ -82,11 +82,12 @@ async function campaign(client: LocalClient, name: string, lease: bigint, value:
 function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Log): StreamHandler {
   const controller = new AbortController();
   let started = false;
+  const receiver = { blocked: false, drained: () => {} };
   const run = async (name: string): Promise<void> => {
     const queue = new SessionQueue(local.as(call), name);
     const { signal } = controller;
     const send = (kv: WireKeyValue, revision: number): void => {
-      call.send(leaderResponse(encoder, kv, revision));
+      if (!call.send(leaderResponse(encoder, kv, revision))) receiver.blocked = true;
     };
     for (;;) {
       const first = await queue.first();
@@ -98,7 +99,7 @@ function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Lo
       if (leader === undefined) continue;
       send(leader.kv, leader.revision);
       const from = first.kv === undefined ? leader.kv.modRevision + 1 : leader.revision + 1;
-      await queue.follow(leader.kv.key, from, signal, send);
+      await queue.follow(leader.kv.key, from, signal, send, receiver);
     }
   };
   return {
@@ -117,7 +118,10 @@ function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Lo
     },
     ended: () => {},
     closed: () => controller.abort(new RpcFailed(RpcCode.cancelled, 'context canceled')),
-    drained: () => {},
+    drained: () => {
+      receiver.blocked = false;
+      receiver.drained();
+    },
   };
 }
 

@@ -40,6 +40,13 @@ export interface LocalStreamEvents {
   ended(failure: RpcFailed | undefined): void;
 }
 
+/** Receiver of a watch that can stop the events for a while. The watch sets `drained`. */
+export interface LocalReceiver {
+  readonly blocked: boolean;
+  /** Continues the watch. The receiver calls it when it is not blocked any more. */
+  drained: () => void;
+}
+
 const ANONYMOUS: CallIdentity = { metadata: () => undefined, peerCommonName: () => '' };
 const WATCH = '/etcdserverpb.Watch/Watch';
 
@@ -124,12 +131,13 @@ export class LocalClient {
   /**
    * Passes the responses of a watch to `accept` until `accept` returns true. Also resolves when the revisions that the
    * watch needs were compacted; the caller then has to list again. Throws RpcFailed when the watch ends before that,
-   * and the signal's reason when it is aborted.
+   * and the signal's reason when it is aborted. While `receiver` is blocked, changes stay in the store's history.
    */
   watch(
     create: Partial<WatchCreateRequest> & { readonly key: string },
     signal: AbortSignal,
     accept: (response: WatchResponse) => boolean,
+    receiver?: LocalReceiver,
   ): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (settle: () => void): void => {
@@ -143,11 +151,12 @@ export class LocalClient {
           const response = decodeWatchResponse(bytes);
           if (response.compactRevision > 0 || accept(response)) finish(resolve);
           else if (response.canceled) finish(() => reject(new RpcFailed(RpcCode.cancelled, response.cancelReason)));
-          return true;
+          return receiver?.blocked !== true;
         },
         ended: (failure) => finish(() => reject(failure ?? new RpcFailed(RpcCode.unavailable, 'the watch ended'))),
       });
       signal.addEventListener('abort', aborted);
+      if (receiver !== undefined) receiver.drained = () => stream.drained();
       if (signal.aborted) aborted();
       else stream.send(writeWatchCreate(new Writer(256), create).finish());
     });

@@ -17,7 +17,8 @@ import {
   writePutRequest,
   writeRangeRequest,
 } from '../core/messages/kv.ts';
-import type { LocalClient } from './local-client.ts';
+import type { WatchResponse } from '../core/messages/watch.ts';
+import type { LocalClient, LocalReceiver } from './local-client.ts';
 import { answer, RpcFailed } from './rpc-errors.ts';
 
 /** Session TTL of etcd's client if the caller passes no lease. */
@@ -116,20 +117,25 @@ export class SessionQueue {
     return found;
   }
 
-  /** Calls `put` for every change of `key` from `revision` on. Resolves when the key is deleted. */
+  /**
+   * Calls `put` for every change of `key` from `revision` on, except while `receiver` is blocked. Resolves when the key
+   * is deleted.
+   */
   async follow(
     key: string,
     revision: number,
     signal: AbortSignal,
     put: (kv: WireKeyValue, revision: number) => void,
+    receiver: LocalReceiver,
   ): Promise<void> {
-    await this.#client.watch({ key, startRevision: revision }, signal, (response) => {
-      for (const event of response.events) {
+    const accept = ({ events, revision: reached }: WatchResponse): boolean => {
+      for (const event of events) {
         if (event.type === 1) return true;
-        put(event.kv, response.revision);
+        put(event.kv, reached);
       }
       return false;
-    });
+    };
+    await this.#client.watch({ key, startRevision: revision }, signal, accept, receiver);
   }
 
   async #grant(): Promise<bigint> {
