@@ -76,11 +76,13 @@ function runJournal(journalctl: string, query: JournalQuery, signal: AbortSignal
   const lines = new PassThrough();
   const { NODE_OPTIONS: _, ...env } = process.env;
   const child = spawn(journalctl, journalArguments(query), { stdio: ['ignore', 'pipe', 'pipe'], env, signal });
+  child.on('error', (error) => lines.destroy(new Error(`${journalctl}: ${error.message}`)));
+  // A child that could not be started for lack of file descriptors has no streams.
+  if (child.pid === undefined) return lines;
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     if (stderr.length < MAX_STDERR) stderr += text;
   });
-  child.on('error', (error) => lines.destroy(new Error(`${journalctl}: ${error.message}`)));
   child.stdout.pipe(lines, { end: false });
   child.on('close', (code) => {
     // journalctl exits with 1 if a pattern matches no line.

@@ -99,6 +99,9 @@ async function holdLock(program: string): Promise<ShutdownLock> {
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
   });
   const held = Promise.withResolvers<void>();
+  child.on('error', (error) => held.reject(new CodedError('systemd', `${program}: ${error.message}`)));
+  // A child that could not be started for lack of file descriptors has no streams.
+  if (child.pid === undefined) await held.promise;
   let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     if (output.length < 1_000) output += text;
@@ -107,7 +110,6 @@ async function holdLock(program: string): Promise<ShutdownLock> {
   // The program runs, and echoes, only while it holds the lock.
   child.stdin.write('\n');
   child.stdout.once('data', () => held.resolve());
-  child.on('error', (error) => held.reject(new CodedError('systemd', `${program}: ${error.message}`)));
   child.on('close', () => held.reject(new CodedError('systemd', `${program}: ${output.trim() || 'ended early'}`)));
   held.promise.catch(ignore('awaited below'));
   await held.promise;

@@ -100,6 +100,9 @@ function execute(file: string, call: PluginCall): Promise<Ended> {
         CNI_PATH: call.directories.join(':'),
       },
     });
+    child.on('error', (error) => reject(failure(call, error.message)));
+    // A child that could not be started for lack of file descriptors has no streams.
+    if (child.pid === undefined) return;
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -108,7 +111,6 @@ function execute(file: string, call: PluginCall): Promise<Ended> {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (stderr.length < MAX_OUTPUT) stderr += text;
     });
-    child.on('error', (error) => reject(failure(call, error.message)));
     child.on('exit', () =>
       setTimeout(() => {
         child.stdout.destroy();

@@ -34,6 +34,9 @@ export function output(
 ): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    child.on('error', (error) => reject(new RuntimeError('network', `${file}: ${error.message}`, { cause: error })));
+    // A child that could not be started for lack of file descriptors has no streams.
+    if (child.pid === undefined) return;
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -42,7 +45,6 @@ export function output(
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (stderr.length < MAX_OUTPUT) stderr += text;
     });
-    child.on('error', (error) => reject(new RuntimeError('network', `${file}: ${error.message}`, { cause: error })));
     child.on('close', (code) => resolve({ code, stdout, stderr }));
     // A tool that exits early closes its stdin; its exit code reports the failure.
     child.stdin.on('error', () => {});

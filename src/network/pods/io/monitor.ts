@@ -39,18 +39,6 @@ export function startMonitor(options: MonitorOptions): Monitor {
       setpriv === undefined ? options.command : [setpriv, '--pdeathsig', 'KILL', ...options.command];
     const monitor = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     child = monitor;
-    let rest = '';
-    monitor.on('spawn', () => {
-      running = true;
-    });
-    monitor.stdout.setEncoding('utf8').on('data', (text: string) => {
-      const lines = (rest + text).split('\n');
-      rest = (lines.pop() ?? '').slice(-4096);
-      isReported = false;
-      options.lines(lines);
-    });
-    // The program reports lost events on stderr, for example after a full socket buffer.
-    monitor.stderr.on('data', () => options.missed?.());
     let ended = false;
     const again = (reason: string): void => {
       if (stopped || ended) return;
@@ -69,6 +57,20 @@ export function startMonitor(options: MonitorOptions): Monitor {
       setpriv = undefined;
       start();
     });
+    // A child that could not be started for lack of file descriptors has no streams.
+    if (monitor.pid === undefined) return;
+    let rest = '';
+    monitor.on('spawn', () => {
+      running = true;
+    });
+    monitor.stdout.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = (lines.pop() ?? '').slice(-4096);
+      isReported = false;
+      options.lines(lines);
+    });
+    // The program reports lost events on stderr, for example after a full socket buffer.
+    monitor.stderr.on('data', () => options.missed?.());
     monitor.on('close', (code, signal) => again(`exit ${code ?? signal}`));
   };
   start();

@@ -209,6 +209,13 @@ function launchMonitor(
     env: { ...childEnvironment, _OCI_SYNCPIPE: '3', _OCI_STARTPIPE: '4' },
     stdio: [standard[0] ?? 'ignore', standard[1] ?? 'ignore', standard[2] ?? 'pipe', 'pipe', 'pipe'],
   });
+  const failed = new Promise<never>((_, reject) => {
+    child.on('error', (error) => reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error })));
+  });
+  // Prevents an unhandled rejection while no caller waits for it.
+  failed.catch(ignore('the caller that waits for the end gets the error'));
+  // A child that could not be started for lack of file descriptors has no streams.
+  if (child.pid === undefined) return { begin: () => failed, abandon: () => {} };
   const sync = (child.stdio[3] as Readable).setEncoding('utf8');
   const start = child.stdio[4] as Writable;
   start.on('error', () => {});
@@ -217,11 +224,6 @@ function launchMonitor(
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     if (complaint.length < 4096) complaint += text;
   });
-  const failed = new Promise<never>((_, reject) => {
-    child.on('error', (error) => reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error })));
-  });
-  // Prevents an unhandled rejection while no caller waits for it.
-  failed.catch(ignore('the caller that waits for the end gets the error'));
   const close = (): void => {
     child.stderr?.destroy();
     child.unref();

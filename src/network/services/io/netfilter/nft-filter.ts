@@ -123,6 +123,11 @@ function timedMembersOf(json: string): TimedMembers {
 function run(file: string, args: readonly string[], input: string, maxStdout = MAX_STDOUT): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    child.on('error', (error) =>
+      reject(new CodedError('packet-filter', `${file}: ${error.message}`, { cause: error })),
+    );
+    // A child that could not be started for lack of file descriptors has no streams.
+    if (child.pid === undefined) return;
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -131,9 +136,6 @@ function run(file: string, args: readonly string[], input: string, maxStdout = M
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (stderr.length < MAX_STDERR) stderr += text;
     });
-    child.on('error', (error) =>
-      reject(new CodedError('packet-filter', `${file}: ${error.message}`, { cause: error })),
-    );
     child.on('close', (code) => {
       if (code === 0) resolve(stdout);
       else

@@ -1,0 +1,43 @@
+/** Starts programs while no file descriptor is free, and prints the errors of their callers as JSON. */
+
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { silentLog } from '../../../../src/base/log.ts';
+import { hostLogs } from '../../../../src/kubelet/io/host-facts/logs.ts';
+import { createLoginManager } from '../../../../src/kubelet/io/systemd/index.ts';
+import { output } from '../../../../src/network/pods/io/command.ts';
+import { startMonitor as followKernel } from '../../../../src/network/pods/io/monitor.ts';
+import { startMonitor } from '../../../../src/runtime/oci/streams/conmon.ts';
+
+const errors: Record<string, string> = {};
+const keep = async (name: string, work: () => Promise<unknown>): Promise<void> => {
+  await work().catch((error: Error) => {
+    errors[name] = error.message;
+  });
+};
+const taken: number[] = [];
+try {
+  for (;;) taken.push(openSync('/dev/null', 'r'));
+} catch {
+  // No descriptor is free.
+}
+await keep('container monitor', async () =>
+  startMonitor({
+    ...{ conmon: '/bin/true', runc: { path: '/bin/true', globalArgs: [] } as never, driver: 'cgroupfs' },
+    ...{ id: 'c', bundle: '/', exits: '/', logPath: '/dev/null', logLimitBytes: undefined },
+    ...{ tty: false, stdin: false, leaveStdinOpen: false },
+  }).create(),
+);
+await keep('network tool', () => output('/bin/true', []));
+await keep('lock', () => createLoginManager({ inhibit: '/bin/true' }).lock());
+const restarted = Promise.withResolvers<unknown>();
+const log = { ...silentLog, warn: (_message: string, fields?: unknown) => restarted.resolve(fields) };
+const monitor = followKernel({ command: ['/bin/true'], subject: 'address', lines: () => {}, log });
+errors['kernel monitor'] = JSON.stringify(await restarted.promise);
+monitor.stop();
+await keep('journal', async () => {
+  const lines = hostLogs('/', '/bin/true').journal({ units: [] } as never, new AbortController().signal);
+  await once(lines as never, 'end');
+});
+for (const each of taken) closeSync(each);
+process.stdout.write(JSON.stringify(errors));
