@@ -31,6 +31,7 @@ const DESCRIPTORS: Readonly<Record<string, string>> = {
   '@hourly': '0 * * * *',
 };
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
 
 /** Splits off the time zone that old objects have inside of the schedule. */
@@ -115,7 +116,15 @@ class CronSchedule implements Schedule {
     this.#offsetMs = offsetMs;
   }
 
+  /** Whether a month of the schedule has a day of the schedule. Checked first, because the search covers years. */
+  get #hasDay(): boolean {
+    const { days, months, weekdays } = this.#fields;
+    if (!weekdays.any) return true;
+    return [...months.values].some((month) => [...days.values].some((day) => day <= (DAYS_OF_MONTH[month - 1] ?? 0)));
+  }
+
   next(ms: number): number | undefined {
+    if (!this.#hasDay) return undefined;
     let at = Math.floor(ms / MINUTE) * MINUTE + MINUTE;
     const end = at + HORIZON_DAYS * DAY;
     while (at < end) {

@@ -115,3 +115,17 @@ test('finds the last time of a schedule with long gaps in few steps', () => {
   assert.equal(found?.atMs, at('2025-06-30T23:59:00Z'));
   assert.ok(steps < 200, `${steps} steps`);
 });
+
+test('finds out in little time that a schedule has no times, and rejects long schedules', () => {
+  const from = Date.UTC(2026, 0, 1);
+  const started = performance.now();
+  for (let index = 0; index < 200; index++) {
+    const schedule = parseSchedule(index % 2 === 0 ? '0 0 31 2,4 *' : '0 0 30 2 ?', 'America/New_York');
+    assert.equal(schedule.next(from + index * 60_000), undefined);
+  }
+  // A search through five years takes 50 ms for each.
+  assert.ok(performance.now() - started < 1000, `${performance.now() - started} ms`);
+  assert.ok(parseSchedule('0 0 31 2,5 *', 'America/New_York').next(from) !== undefined);
+  assert.ok(parseSchedule('0 0 30 2 1', 'America/New_York').next(from) !== undefined, 'Mondays in February');
+  assert.throws(() => parseSchedule(`${'1,'.repeat(50_000)}1 * * * *`, 'UTC'), /at most 4096 characters/);
+});

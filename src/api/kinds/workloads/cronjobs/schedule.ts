@@ -21,8 +21,12 @@ const DESCRIPTORS = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@da
 const EVERY = '@every ';
 const DURATION = /^[+-]?(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+$/;
 
+/** Longer schedules are rejected. A list of every value of all fields has 400 characters. */
+const MAX_LENGTH = 4_096;
+
 /** Error text for an invalid schedule, otherwise undefined. */
 export function scheduleError(schedule: string): string | undefined {
+  if (schedule.length > MAX_LENGTH) return `a schedule has at most ${MAX_LENGTH} characters`;
   if (schedule.startsWith('@')) {
     if (DESCRIPTORS.has(schedule)) return undefined;
     if (schedule.startsWith(EVERY)) {
