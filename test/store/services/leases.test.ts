@@ -5,11 +5,14 @@ import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import { Leases } from '../../../src/store/core/mvcc/leases.ts';
+import type { Command } from '../../../src/store/replication/peers/entry-codec.ts';
 import { LeaseService, type LeaseServiceDeps } from '../../../src/store/services/lease-service.ts';
 import { Channel } from '../../../src/wire/grpc/channel.ts';
 import { createRpcListener } from '../../../src/wire/grpc/index.ts';
 import { messagePrefix } from '../../../src/wire/grpc/messages.ts';
 import { Reader, Writer } from '../../../src/wire/protobuf/protobuf.ts';
+import { ManualClock } from '../../client/clocks.ts';
 import { clock, remove, startHere, temporaryDirectory } from '../harness.ts';
 
 const LEASES = 2_100;
@@ -55,6 +58,37 @@ it('keeps the remaining times of more leases than fit into one checkpoint over a
   } finally {
     await remove(data);
   }
+});
+
+it('writes no checkpoint before a new leader has received the renewals of its predecessor', async () => {
+  const manual = new ManualClock();
+  const leases = new Leases();
+  leases.grant(1n, TTL_SECONDS, manual.monotonicMs());
+  const commands: Command[] = [];
+  const learned = Promise.withResolvers<boolean>();
+  const deps = {
+    clock: manual,
+    log: silentLog,
+    checkpointMs: 1_000,
+    engine: {
+      leads: true,
+      replica: { alone: false, term: 1 },
+      machine: { leases },
+      command: async (command: Command) => void commands.push(command),
+    },
+    quorum: { learn: () => learned.promise, remaining: () => [] },
+    send: () => {},
+  };
+  const service = new LeaseService(deps as unknown as LeaseServiceDeps);
+  service.start();
+  service.leadershipChanged();
+  await manual.advance(PASSED_SECONDS * 1000);
+  assert.deepEqual(commands, []);
+  leases.prolong(1n, TTL_SECONDS * 1000, manual.monotonicMs());
+  learned.resolve(true);
+  await manual.advance(1_000);
+  service.stop();
+  assert.deepEqual(commands, [{ type: 'checkpoint', leases: [{ id: 1n, remainingSeconds: TTL_SECONDS - 1 }] }]);
 });
 
 /** Serves LeaseKeepAlive with `respond` as the leader, and opens a stream. */
