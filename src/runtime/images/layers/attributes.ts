@@ -83,6 +83,8 @@ export async function readAttributes(
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const ended = endOf(child, 'tar');
+  // A child that could not be started for lack of file descriptors has no streams.
+  if (child.pid === undefined) await ended;
   child.stdin.on('error', () => {});
   child.stdin.end(list);
   const parser = extract();

@@ -75,12 +75,15 @@ async function withNamespace(
     for (const file of ['uid_map', 'gid_map']) await writeFile(`/proc/${pid}/${file}`, `0 ${hostId} ${length}\n`);
     await work(pid);
   } finally {
-    child.stdin.end();
+    child.stdin?.end();
   }
 }
 
 function echoing(child: ChildProcessWithoutNullStreams): Promise<number> {
   return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    // A child that could not be started for lack of file descriptors has no streams.
+    if (child.pid === undefined) return;
     let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (output.length < 1_000) output += text;
@@ -88,7 +91,6 @@ function echoing(child: ChildProcessWithoutNullStreams): Promise<number> {
     child.stdin.on('error', () => {});
     child.stdin.write('\n');
     child.stdout.once('data', () => resolve(child.pid ?? 0));
-    child.on('error', reject);
     child.on('close', () => reject(new Error(output.trim() || 'unshare: no user namespace could be made')));
   });
 }

@@ -7,6 +7,8 @@ import { hostLogs } from '../../../../src/kubelet/io/host-facts/logs.ts';
 import { createLoginManager } from '../../../../src/kubelet/io/systemd/index.ts';
 import { output } from '../../../../src/network/pods/io/command.ts';
 import { startMonitor as followKernel } from '../../../../src/network/pods/io/monitor.ts';
+import { readAttributes } from '../../../../src/runtime/images/layers/attributes.ts';
+import { pinNamespaces } from '../../../../src/runtime/oci/spec/user-namespace.ts';
 import { startMonitor } from '../../../../src/runtime/oci/streams/conmon.ts';
 
 const errors: Record<string, string> = {};
@@ -30,6 +32,8 @@ await keep('container monitor', async () =>
 );
 await keep('network tool', () => output('/bin/true', []));
 await keep('lock', () => createLoginManager({ inhibit: '/bin/true' }).lock());
+await keep('user namespace', () => pinNamespaces(new Map([['user', '/none']]), { hostId: 65_536, length: 65_536 }));
+await keep('attributes', () => readAttributes('/', ['etc']));
 const restarted = Promise.withResolvers<unknown>();
 const log = { ...silentLog, warn: (_message: string, fields?: unknown) => restarted.resolve(fields) };
 const monitor = followKernel({ command: ['/bin/true'], subject: 'address', lines: () => {}, log });

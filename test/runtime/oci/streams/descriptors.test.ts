@@ -10,7 +10,15 @@ test('reports programs that cannot start for lack of file descriptors, and the p
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const { stdout } = await promisify(execFile)('sh', limited, { env, timeout: 30_000 });
   const errors = JSON.parse(stdout) as Record<string, string>;
-  const names = ['container monitor', 'network tool', 'lock', 'kernel monitor', 'journal'];
+  const names = [
+    'container monitor',
+    'network tool',
+    'lock',
+    'kernel monitor',
+    'journal',
+    'user namespace',
+    'attributes',
+  ];
   assert.deepEqual(Object.keys(errors).sort(), names.sort());
   for (const [name, message] of Object.entries(errors)) assert.match(message, /EMFILE/, name);
 });

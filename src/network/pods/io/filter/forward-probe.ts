@@ -112,11 +112,13 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
   const traced = async (send: () => Promise<void>): Promise<string | undefined> => {
     await command(nft, ['-f', '-'], program(true));
     const child = spawn(nft, ['monitor', 'trace'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    child.on('error', () => {});
+    // A child that could not be started for lack of file descriptors has no streams.
+    if (child.pid === undefined) return undefined;
     let text = '';
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
-    child.on('error', () => {});
     await sleep(TRACE_MS / 2);
     await send();
     await sleep(TRACE_MS);
