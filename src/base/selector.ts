@@ -70,6 +70,33 @@ export function selectorOfLabels(labels: Labels | undefined | null): LabelSelect
   return { requirements: sorted(requirements), nothing: false };
 }
 
+/** Parsed selectors, by the object in which a spec has them. */
+const parsedSelectors = new WeakMap<LabelSelectorObject, LabelSelector>();
+const parsedLabels = new WeakMap<Labels, LabelSelector>();
+
+/**
+ * Like `labelSelectorOf`, for objects that never change, such as those of informers. The result is kept, because
+ * controllers match each changed pod with all selectors of its namespace and one selector can have 100,000 values.
+ */
+export function storedSelectorOf(object: LabelSelectorObject | undefined | null): LabelSelector {
+  if (object === undefined || object === null) return nothing;
+  const known = parsedSelectors.get(object);
+  if (known !== undefined) return known;
+  const parsed = labelSelectorOf(object);
+  parsedSelectors.set(object, parsed);
+  return parsed;
+}
+
+/** Like `selectorOfLabels`, for maps that never change. The result is kept. */
+export function storedSelectorOfLabels(labels: Labels | undefined | null): LabelSelector {
+  if (labels === undefined || labels === null) return selectorOfLabels(labels);
+  const known = parsedLabels.get(labels);
+  if (known !== undefined) return known;
+  const parsed = selectorOfLabels(labels);
+  parsedLabels.set(labels, parsed);
+  return parsed;
+}
+
 export function matchesLabels(selector: LabelSelector, labels: Labels | undefined): boolean {
   if (selector.nothing) return false;
   for (const each of selector.requirements) {

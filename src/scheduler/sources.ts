@@ -15,7 +15,7 @@ import { apiVersionOf, type KubeObject, type ResourceType } from '../api/meta/ob
 import { isApiError } from '../api/meta/status.ts';
 import { safeSelector } from '../api/podspec/scheduling/pod-info.ts';
 import { resources } from '../api/resources.ts';
-import { type LabelSelector, matchesLabels, selectorOfLabels } from '../base/selector.ts';
+import { type LabelSelector, matchesLabels, storedSelectorOfLabels } from '../base/selector.ts';
 import type { ApiClient, Informer } from '../client/types.ts';
 import type { ViewSupport } from './core/cluster.ts';
 import type { PodGroup } from './core/pod-group.ts';
@@ -175,7 +175,7 @@ function peersOf(sources: Sources, pod: Pod): LabelSelector[] {
   const selectors = sources.services
     .list(namespace)
     .filter((service) => Object.keys(service.spec?.selector ?? {}).length > 0)
-    .map((service) => selectorOfLabels(service.spec?.selector))
+    .map((service) => storedSelectorOfLabels(service.spec?.selector))
     .filter((selector) => matchesLabels(selector, pod.metadata?.labels));
   const controller = pod.metadata?.ownerReferences?.find((reference) => reference.controller === true);
   const key = `${namespace}/${controller?.name ?? ''}`;
@@ -184,7 +184,7 @@ function peersOf(sources: Sources, pod: Pod): LabelSelector[] {
     if (set !== undefined) selectors.push(safeSelector(set.spec?.selector));
   } else if (controller?.kind === 'ReplicationController') {
     const owner = sources.replicationControllers.get(key);
-    if (owner !== undefined) selectors.push(selectorOfLabels(owner.spec?.selector));
+    if (owner !== undefined) selectors.push(storedSelectorOfLabels(owner.spec?.selector));
   }
   return selectors;
 }

@@ -11,6 +11,8 @@ import {
   parseLabelSelector,
   requiredFieldValue,
   selectorOfLabels,
+  storedSelectorOf,
+  storedSelectorOfLabels,
 } from '../../src/base/selector.ts';
 
 /** Text, canonical form, matching labels, other labels. Cases of k8s.io/apimachinery/pkg/labels/selector_test.go. */
@@ -119,4 +121,17 @@ test('finds a value among many without comparing all', () => {
   for (let index = 0; index < 20_000; index++) matchesLabels(selector, { a: `x${index}` });
   // A comparison with each value takes more than a second.
   assert.ok(performance.now() - beginMs < 500, `${performance.now() - beginMs} ms`);
+});
+
+test('parses the selector of a stored object once', () => {
+  const object = { matchLabels: { a: 'b' }, matchExpressions: [{ key: 'c', operator: 'In', values: ['d'] }] };
+  assert.equal(storedSelectorOf(object), storedSelectorOf(object));
+  assert.deepEqual(storedSelectorOf(object), labelSelectorOf(object));
+  assert.deepEqual(storedSelectorOf({}), labelSelectorOf({}));
+  assert.deepEqual(storedSelectorOf(undefined), labelSelectorOf(undefined));
+  assert.equal(storedSelectorOfLabels(object.matchLabels), storedSelectorOfLabels(object.matchLabels));
+  assert.deepEqual(storedSelectorOfLabels(object.matchLabels), selectorOfLabels(object.matchLabels));
+  assert.deepEqual(storedSelectorOfLabels(undefined), selectorOfLabels(undefined));
+  const invalid = { matchExpressions: [{ key: 'a', operator: 'Other' }] };
+  for (let round = 0; round < 2; round++) assert.throws(() => storedSelectorOf(invalid), /not a valid label selector/);
 });

@@ -8,7 +8,7 @@ import type { PodDisruptionBudget } from '../../../api/generated/policy/v1.ts';
 import { transitionTime } from '../../../api/meta/conditions.ts';
 import { ApiError, errors, type Status } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import { timestamp } from '../../../base/times.ts';
 import { isPodReady } from '../../../controllers/framework/core/pods.ts';
 import type { DeleteOptions } from '../../pipeline/options.ts';
@@ -105,7 +105,7 @@ async function budgetOf(context: WriteContext, pod: Pod): Promise<PodDisruptionB
 
 function selects(budget: PodDisruptionBudget, labels: Readonly<Record<string, string>>): boolean {
   try {
-    return matchesLabels(labelSelectorOf(budget.spec?.selector), labels);
+    return matchesLabels(storedSelectorOf(budget.spec?.selector), labels);
   } catch {
     // An invalid selector of an old object selects no pods.
     return false;

@@ -1,7 +1,7 @@
 /** Pods behind a service, for the endpoints and endpoint slice controllers. */
 import type { Pod, Service } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
-import { matchesLabels, selectorOfLabels } from '../../../base/selector.ts';
+import { matchesLabels, storedSelectorOfLabels } from '../../../base/selector.ts';
 import type { Informer, WorkQueue } from '../../../client/types.ts';
 import type { RunScope } from '../../framework/framework.ts';
 import { isNamespaceTerminating } from '../../framework/pod-control.ts';
@@ -36,7 +36,7 @@ export function followBackends(
 }
 
 function isSelected(service: Service, pod: Pod): boolean {
-  return matchesLabels(selectorOfLabels(service.spec?.selector), pod.metadata?.labels);
+  return matchesLabels(storedSelectorOfLabels(service.spec?.selector), pod.metadata?.labels);
 }
 
 export function podsBehind(service: Service, pods: Informer<Pod>): Pod[] {

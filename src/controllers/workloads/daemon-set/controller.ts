@@ -9,7 +9,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { matchesNode } from '../../../api/podspec/scheduling/node-affinity.ts';
 import { untoleratedTaint } from '../../../api/podspec/scheduling/tolerations.ts';
 import { resources } from '../../../api/resources.ts';
-import { isEverything, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { isEverything, matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
@@ -140,7 +140,7 @@ class DaemonSetController extends ControllerTerm {
   #wakeAdopters(pod: Pod): void {
     if (controllerOf(pod) !== undefined) return;
     for (const set of this.#access.sets.list(pod.metadata?.namespace)) {
-      if (matchesLabels(labelSelectorOf(set.spec?.selector), pod.metadata?.labels)) this.queue.add(objectKey(set));
+      if (matchesLabels(storedSelectorOf(set.spec?.selector), pod.metadata?.labels)) this.queue.add(objectKey(set));
     }
   }
 
@@ -155,7 +155,7 @@ class DaemonSetController extends ControllerTerm {
       this.#expectations.forget(key);
       return;
     }
-    const selector = labelSelectorOf(set.spec?.selector);
+    const selector = storedSelectorOf(set.spec?.selector);
     if (isEverything(selector)) {
       this.handle.recorder.event(
         set,

@@ -6,7 +6,7 @@ import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { isEverything, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { isEverything, matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
@@ -80,7 +80,7 @@ class DeploymentController extends ControllerTerm {
     const namespace = set.metadata?.namespace;
     if (reference === undefined) {
       for (const deployment of this.#access.deployments.list(namespace)) {
-        const selector = labelSelectorOf(deployment.spec?.selector);
+        const selector = storedSelectorOf(deployment.spec?.selector);
         if (matchesLabels(selector, set.metadata?.labels)) this.queue.add(objectKey(deployment));
       }
     } else if (reference.kind === 'Deployment') this.queue.add(`${namespace ?? ''}/${reference.name}`);
@@ -102,7 +102,7 @@ class DeploymentController extends ControllerTerm {
   protected override async sync(key: string): Promise<void> {
     const deployment = this.#access.deployments.get(key);
     if (deployment === undefined) return;
-    const selector = labelSelectorOf(deployment.spec?.selector);
+    const selector = storedSelectorOf(deployment.spec?.selector);
     if (isEverything(selector)) {
       this.handle.recorder.event(
         deployment,

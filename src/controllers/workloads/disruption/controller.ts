@@ -12,7 +12,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import { timestamp } from '../../../base/times.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
@@ -222,9 +222,9 @@ async function uncountableIfThrown<T>(answer: Promise<T>): Promise<T> {
 }
 
 function podsOf(budget: PodDisruptionBudget, pods: Informer<Pod>): Pod[] {
-  let selector: ReturnType<typeof labelSelectorOf>;
+  let selector: ReturnType<typeof storedSelectorOf>;
   try {
-    selector = labelSelectorOf(budget.spec?.selector);
+    selector = storedSelectorOf(budget.spec?.selector);
   } catch (error) {
     throw new Uncountable(messageOf(error));
   }
@@ -266,7 +266,7 @@ function countedFacts(pod: Pod): object {
 
 function isSelected(budget: PodDisruptionBudget, pod: Pod): boolean {
   try {
-    return matchesLabels(labelSelectorOf(budget.spec?.selector), pod.metadata?.labels);
+    return matchesLabels(storedSelectorOf(budget.spec?.selector), pod.metadata?.labels);
   } catch {
     // The selector is invalid, which the sync after the budget's last change has reported in the budget's status.
     return false;

@@ -3,7 +3,7 @@ import type { Job } from '../../../api/generated/batch/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
-import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
@@ -153,7 +153,7 @@ class JobController extends ControllerTerm {
   #selecting(pod: Pod): Job[] {
     return this.#access.jobs
       .list(pod.metadata?.namespace)
-      .filter((job) => matchesLabels(labelSelectorOf(job.spec?.selector), pod.metadata?.labels));
+      .filter((job) => matchesLabels(storedSelectorOf(job.spec?.selector), pod.metadata?.labels));
   }
 
   #checkOrphan(pod: Pod): void {
@@ -216,7 +216,7 @@ class JobController extends ControllerTerm {
   }
 
   #podsOf(job: Job): Pod[] {
-    const selector = labelSelectorOf(job.spec?.selector);
+    const selector = storedSelectorOf(job.spec?.selector);
     return controlledBy(this.#access.pods, job.metadata?.uid ?? '').filter((pod) =>
       matchesLabels(selector, pod.metadata?.labels),
     );
@@ -228,7 +228,7 @@ class JobController extends ControllerTerm {
    */
   async #claim(job: Job): Promise<boolean> {
     const { namespace = '', uid = '' } = job.metadata ?? {};
-    const selector = labelSelectorOf(job.spec?.selector);
+    const selector = storedSelectorOf(job.spec?.selector);
     const claim = claimObjects(
       job,
       [...controlledBy(this.#access.pods, uid), ...orphansIn(this.#access.pods, namespace)],

@@ -5,7 +5,7 @@ import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { isEverything, labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { isEverything, matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
@@ -89,14 +89,14 @@ class StatefulSetController extends ControllerTerm {
     }
     if (deletionTimestamp !== undefined) return;
     for (const set of this.#access.sets.list(namespace)) {
-      if (matchesLabels(labelSelectorOf(set.spec?.selector), labels)) this.queue.add(objectKey(set));
+      if (matchesLabels(storedSelectorOf(set.spec?.selector), labels)) this.queue.add(objectKey(set));
     }
   };
 
   protected override async sync(key: string): Promise<void> {
     const set = this.#access.sets.get(key);
     if (set === undefined) return;
-    const selector = labelSelectorOf(set.spec?.selector);
+    const selector = storedSelectorOf(set.spec?.selector);
     if (isEverything(selector)) return;
     const { namespace = '' } = splitKey(key);
     const uid = set.metadata?.uid ?? '';
