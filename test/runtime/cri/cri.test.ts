@@ -3,14 +3,14 @@ import { runtimeConformance } from '../../conformance/runtime.ts';
 import { inOwnNetworkNamespace } from '../oci/netns.ts';
 import { createContainerdLab, whyNoContainerd } from './containerd.ts';
 
-/** Cases of the port's test suite that CRI, or containerd 1.6, does not support. */
 const OLD_STREAMS = 'containerd 1.6 serves WebSocket protocol v4, which cannot end the input';
+/** Titles of cases in test/conformance/runtime.ts that CRI, or containerd 1.6, does not support, with the reasons. */
 const LACKS: Readonly<Record<string, string>> = {
-  'leaves out the groups of the image where only those of the pod are wanted':
-    'containerd 1.6 does not know the policy (KEP-3619); such a container is refused',
-  'streams a command: input to its end, large output, separate errors': OLD_STREAMS,
+  "omits the image's groups if only the pod's are requested":
+    'containerd 1.6 does not know the policy (KEP-3619); such a container is rejected',
+  'streams a command: input until its end, large output, separate errors': OLD_STREAMS,
   'attaches to a container: input once, output, end': OLD_STREAMS,
-  'kills a command when its client leaves': 'containerd keeps a command running whose client has left',
+  'kills a command when its client disconnects': 'containerd keeps a command running whose client has disconnected',
 };
 
 const why = whyNoContainerd();
