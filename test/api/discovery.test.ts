@@ -15,7 +15,7 @@ test('shows a short name in one API group only, and not in a removed group', () 
   assert.deepEqual(shortNamesIn('events.k8s.io/v1', 'events'), ['ev']);
 });
 
-test('lists kinds and their subresources', () => {
+test('discovery lists kinds and their subresources', () => {
   const core = documents.resources.get('v1');
   assert.deepEqual(
     core?.resources.find((each) => each.name === 'pods'),
@@ -71,7 +71,7 @@ test('reports the same storage version hash in every group and version', () => {
   assert.equal(hashes('authorization.k8s.io/v1')['subjectaccessreviews'], undefined);
 });
 
-test('lists the subresources that kubectl needs', () => {
+test('discovery lists the subresources that kubectl needs', () => {
   const names = new Set(documents.resources.get('v1')?.resources.map((each) => each.name));
   for (const name of [
     'pods/log',
@@ -94,7 +94,7 @@ test('lists the subresources that kubectl needs', () => {
   assert.ok(csr?.includes('certificatesigningrequests/approval'));
 });
 
-test('orders groups by priority, with all their versions', () => {
+test('discovery orders groups by priority, with all their versions', () => {
   const groups = documents.apiGroups.groups.map((group) => group.name);
   assert.deepEqual(groups.slice(0, 3), ['apiregistration.k8s.io', 'apps', 'events.k8s.io']);
   assert.equal(new Set(groups).size, groups.length);

@@ -11,7 +11,7 @@ test('shows a duplicate error once in the message and twice in the causes', () =
   assert.equal(both.message, 'Pod "p" is invalid: [spec.a: Required value, spec.b: Required value]');
 });
 
-test('quotes the start of a large value once for thousands of errors', () => {
+test('thousands of field errors quote the start of a large value once', () => {
   const list = Array.from({ length: 200_000 }, (_, index) => ({ name: `n${index}`, value: null }));
   const beginMs = performance.now();
   const errors = Array.from({ length: 10_000 }, () => fieldError.invalid('spec.a', list, 'must be short'));
@@ -24,7 +24,7 @@ test('quotes the start of a large value once for thousands of errors', () => {
   assert.ok(fieldError.notSupported('spec.a', 'x', supported).message.length < 5000);
 });
 
-test('quotes values like JSON.stringify', () => {
+test('field errors quote values like JSON.stringify', () => {
   const values = [
     ...['a"\n\u2028', '', 0, -1.5, true, {}, [], [[]], { a: undefined, b: [undefined, null, { 'c"': 'd' }] }],
     ...[new Date(0), { at: new Date(0) }, 'x'.repeat(5000), ['x'.repeat(5000)], { a: { b: ['\ud800'] }, c: 1 }],

@@ -10,7 +10,7 @@ test('a store revision must be a non-negative safe integer', () => {
   for (const value of [-1, 1.5, Number.NaN, 2 ** 53]) assert.throws(() => storeRevision(value), { code: 'bad-value' });
 });
 
-test('accepts keys of the store, and rejects names of objects', () => {
+test('a store key must be a path, not the name of an object', () => {
   assert.equal(toStoreKey('/registry/pods/a/b'), '/registry/pods/a/b');
   for (const key of ['', 'a/b', '/registry']) assert.throws(() => toStoreKey(key), { code: 'bad-value' });
 });

@@ -31,14 +31,14 @@ const faultOf = (value: unknown): string => {
   return '';
 };
 
-test('returns a valid value itself, with its unknown fields', () => {
+test('a decoder returns a valid value itself, with its unknown fields', () => {
   const value = { version: 1, claims: [{ uid: 'a', used: null, later: {} }], later: true };
   const decoded: Decoded<typeof CLAIMS> = decode(CLAIMS, value, 'claims.json');
   assert.equal(decoded, value);
   assert.deepEqual(decodeJson(CLAIMS, JSON.stringify(value), 'claims.json'), value);
 });
 
-test('names the field that is wrong', () => {
+test('a decoder names the field that is wrong', () => {
   const claims = (claim: unknown): unknown => ({ version: 1, claims: [{ uid: 'a', used: false }, claim] });
   assert.equal(faultOf(null), 'claims.json: must be an object');
   assert.equal(faultOf([]), 'claims.json: must be an object');

@@ -45,7 +45,7 @@ test('prints one plain line per transfer if the output is no terminal', () => {
   assert.deepEqual(written, ['saving: 100MiB in 0.5 s\n', 'files are in place after 0.50 s\n']);
 });
 
-test('draws at most ten times a second', () => {
+test('draws progress at most ten times a second', () => {
   const { progress, written, clock } = recorded({ terminal: true });
   const transfer = progress.transfer('copying');
   for (let at = 0; at < 1000; at += 1) {
@@ -82,7 +82,7 @@ test('prints steps and notes above the line of a transfer', () => {
   assert.deepEqual(written.slice(1), [`${ERASE}✔   0.00 s  checked\nimporting: 1B of 2B (50 %)`]);
 });
 
-test('never writes a line that wraps', () => {
+test('never writes a line of progress that wraps', () => {
   const { progress, written } = recorded({ terminal: true, columns: 30 });
   progress.transfer('pulling registry.example/a/very/long/name').update(1, 2);
   assert.equal(written[0], `${ERASE}pulling registry.example/a/v…`);
@@ -98,7 +98,7 @@ test('removes the line of a failed transfer and reports the error', async () => 
   assert.deepEqual(written, [`${ERASE}pulling: 1B of 2B (50 %)`, ERASE]);
 });
 
-test('counts things other than bytes without a rate', async () => {
+test('shows the progress of items other than bytes without a rate', async () => {
   const { progress, written } = recorded({ terminal: false });
   await transferring(progress, 'pushing', async (onProgress) => onProgress(812, 812), 'keys');
   assert.deepEqual(written, ['pushing: 812 keys in 0.0 s\n']);

@@ -58,7 +58,7 @@ test("rejects invalid quantities with upstream's message", () => {
   assert.equal(tryParseQuantity({}), undefined);
 });
 
-test('formats idempotently without changing the value', () => {
+test('formats quantities idempotently without changing the value', () => {
   let seed = 20_26;
   const next = (bound: number): number => {
     seed = (seed * 1103515245 + 12345) % 2147483648;

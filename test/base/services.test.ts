@@ -223,7 +223,7 @@ test('a second stop signal reaches the services and shortens the wait for those 
   assert.equal(time.timers.length, 0);
 });
 
-test('limits the time of a stop', async () => {
+test('limits the time in which services stop', async () => {
   const events: string[] = [];
   const time = new Time();
   const slow = define({

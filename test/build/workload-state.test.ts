@@ -22,7 +22,7 @@ test('waits for the controller to see a changed template', () => {
   assert.equal(notReady(deployment(2, { updatedReplicas: 1 }), []).length, 1);
 });
 
-test('names each pod that is not ready, and the reason', () => {
+test('the state of a workload names each pod that is not ready, and the reason', () => {
   const container = { name: 'hello', ready: false, restartCount: 0 };
   const waiting = { reason: 'ErrImageNeverPull', message: 'no such image' };
   const lines = notReady(deployment(1, { conditions: [late] }), [

@@ -82,7 +82,7 @@ describe('work queue', () => {
     assert.deepEqual([running, queue.length], [3, 1]);
   });
 
-  it('retries failures after 5, 10, 20 … ms and resets the delay after a success', async () => {
+  it('a work queue retries failures after 5, 10, 20 … ms and resets the delay after a success', async () => {
     const at: number[] = [];
     let failing = true;
     const { queue, clock } = make(async () => {
@@ -109,7 +109,7 @@ describe('work queue', () => {
     );
   });
 
-  it('limits delays to 1000 s', async () => {
+  it('a work queue limits delays of retries to 1000 s', async () => {
     const at: number[] = [];
     const { queue, clock } = make(async () => {
       at.push(clock.nowMs());
@@ -174,7 +174,7 @@ describe('work queue', () => {
     assert.match(lines[0] ?? '', /test: reconcile failed key=a failures=2 .*broken/);
   });
 
-  it('stops after the keys in progress and drops the rest', async () => {
+  it('a work queue stops after the keys in progress and drops the rest', async () => {
     const ran: string[] = [];
     let open = (): void => {};
     const { queue, clock } = make(async (key) => {

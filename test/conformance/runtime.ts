@@ -413,7 +413,7 @@ export function runtimeConformance(
         assert.equal(done.exitCode, 137);
       }));
 
-    it('measures and changes resources', () =>
+    it('measures and changes the resources of a container', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
         const stats = await cri().containerStats(id);
@@ -647,7 +647,7 @@ export function runtimeConformance(
       assert.ok(!(await cri().listContainers()).some((each) => each.id === id));
     });
 
-    it('explains why a container cannot be created and leaves nothing behind', () =>
+    it('explains why a container cannot be created and removes the partial container', () =>
       withPod(async (sandboxId) => {
         const bad = containerConfig('true', { command: ['/no/such/program'] });
         await assert.rejects(

@@ -250,7 +250,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(watched.events[3]?.kv.createRevision, third);
     });
 
-    it('delivers the events of one revision together', async () => {
+    it('a watch receives the events of one revision together', async () => {
       const prefix = fresh();
       const start = (await store.get(prefix)).revision + 1;
       const watched = recorder();
@@ -287,7 +287,7 @@ export function storeConformance(suite: StoreSuite): void {
       watch.cancel();
     });
 
-    it('delivers nothing after cancel', async () => {
+    it('a watch delivers no event after its cancellation', async () => {
       const prefix = fresh();
       const start = await put(`${prefix}a`, '1');
       const watched = recorder();
@@ -300,7 +300,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(watched.errors.length, 0);
     });
 
-    it('separates the events of many watches', async () => {
+    it('each of many watches receives only its own events', async () => {
       const prefix = fresh();
       const start = (await store.get(prefix)).revision + 1;
       const all = Array.from({ length: 40 }, (_, i) => {
@@ -399,11 +399,11 @@ export function storeConformance(suite: StoreSuite): void {
       assert.deepEqual(Buffer.compare(Buffer.from(kv?.value ?? []), Buffer.from(value)), 0);
     });
 
-    it('reports its size', async () => {
+    it('the store reports its size', async () => {
       assert.ok((await store.size(5000)) > 0);
     });
 
-    it('responds to a ping', async () => {
+    it('the store responds to a ping', async () => {
       await store.ping(5000);
     });
   });

@@ -83,7 +83,7 @@ describe('manifests and images', () => {
     assert.match(ran.stderr, /no matches for kind "Gadget"/);
   });
 
-  test('rejects malformed YAML and JSON', async () => {
+  test('kubectl rejects malformed YAML and JSON manifests', async () => {
     const token = await appliance.must(['create', 'token', 'default']);
     const server = await appliance.must(['config', 'view', '-o', 'jsonpath={.clusters[0].cluster.server}']);
     const ran = await appliance.inside('curl', [
@@ -141,7 +141,7 @@ describe('manifests and images', () => {
     assert.equal(await appliance.must(['get', '--raw', '/readyz']), 'ok');
   });
 
-  test('names a port that is in use', async () => {
+  test('hyperedge run names a port that is in use', async () => {
     const other = join(appliance.root, 'other');
     await mkdir(other);
     const ran = await appliance.hyperedge(['run', '--root', other], { timeoutMs: 30_000 });

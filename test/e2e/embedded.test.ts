@@ -173,7 +173,7 @@ test('reports ErrImagePull with the reason for a layer that claims 100 GB', asyn
   }
 });
 
-test('imports an image that was exported from another host', async () => {
+test('a host imports an image that was exported from another host', async () => {
   const file = join(appliance.root, 'exported.tar');
   const exported = await appliance.hyperedge([
     'image',

@@ -307,7 +307,10 @@ test('rotates keys on all members, including the stock agent, while events are s
   await settled('all see all', 10_000);
 });
 
-test('leaves and joins by command and announces a regular stop', { skip: missing, timeout: 60_000 }, async () => {
+test('a gossip member leaves and joins by command and announces a regular stop', {
+  skip: missing,
+  timeout: 60_000,
+}, async () => {
   const heard = listen('b');
   assert.equal((await hyperedge('c', 'leave')).stdout, 'this host has left the ring\n');
   await eventually('c has left', 10_000, async () => (/c left/.test(await view('b')) ? true : undefined));

@@ -52,7 +52,7 @@ const atRevision = (revision: number, kind?: string): Promise<Status> =>
     return isReached && node?.currentRevision === now.latestAvailableRevision ? now : undefined;
   });
 
-test('installs and shows a forced revision', { timeout: 240_000 }, async () => {
+test('a forced revision of the control plane is installed and shown', { timeout: 240_000 }, async () => {
   await atRevision(1);
   const patch = ['patch', 'kubeapiserver', 'cluster', '--type=merge', '-p'];
   const { code, stderr } = await appliance.kubectl([...patch, '{"spec":{"forceRedeploymentReason":"x"}}']);

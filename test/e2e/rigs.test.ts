@@ -72,7 +72,7 @@ const allocatable = (amount: string) =>
     return items[0].status.allocatable['rig.hyperedge.dev/board-1'] === amount ? true : undefined;
   });
 
-test('gives a pod its board as an extended resource, lets the second wait, and fails the first if the board is unplugged', {
+test('gives a pod its board as an extended resource, lets a second pod wait, and fails the first pod if the board is unplugged', {
   timeout: 120_000,
 }, async () => {
   await eventually('the board in the Node', GOAL_MS, async () => {

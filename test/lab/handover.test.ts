@@ -35,7 +35,9 @@ before(async () => {
 });
 after(() => lan?.stop());
 
-test('transfers the control plane and deletes the keys of the temporary one', { timeout: 500_000 }, async () => {
+test('transfers the control plane and deletes the keys of the temporary control plane', {
+  timeout: 500_000,
+}, async () => {
   await eventually('offered host', 60_000, async () =>
     (await temporary.kubectl(['get', '-n', NAMESPACE, 'bmh', 'b2'])).code === 0 ? true : undefined,
   );

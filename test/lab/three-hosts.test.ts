@@ -64,7 +64,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
     assert.ok(ms <= READY_MS, `${ms} ms`);
   });
 
-  test('shows the same cluster on each host', async () => {
+  test('kubectl shows the same cluster on each host', async () => {
     for (const host of masters) {
       assert.deepEqual(await cluster.readyNodes(host), cluster.hosts.map(({ name }) => name).sort());
       // Roles are labels, which controllers set shortly after a node joins.

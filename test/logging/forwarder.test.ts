@@ -299,7 +299,7 @@ describe('log forwarding', () => {
     await until('the record', () => received.join('').endsWith('] one'));
   });
 
-  it('reads headers of a private file only, and never shows their values', async () => {
+  it('log forwarding reads headers of a private file only, and never shows their values', async () => {
     const file = join(root, 'headers');
     await writeFile(file, '# token of Loki\nAuthorization: Bearer secret\nX-Scope-OrgID: edge\n', { mode: 0o600 });
     assert.deepEqual(await readHeaders(file), { Authorization: 'Bearer secret', 'X-Scope-OrgID': 'edge' });

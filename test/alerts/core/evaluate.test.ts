@@ -37,7 +37,7 @@ describe('evaluation of rules', () => {
     assert.deepEqual(valuesOf('a{x="1"} == 0', [[0, scrape]]), {});
   });
 
-  it('matches vectors by all labels, on and ignoring', () => {
+  it('matches vectors by all labels, and by the modifiers on and ignoring', () => {
     const scrape = [
       reading('used', { node: 'n', kind: 'u' }, 9),
       reading('all', { node: 'n', kind: 't' }, 10),
@@ -158,7 +158,7 @@ describe('properties of rates', () => {
 });
 
 describe('memory of samples', () => {
-  it('keeps only points within the longest range and at most the given number of series', () => {
+  it('keeps only samples within the longest range and at most the given number of series', () => {
     const samples = new SampleStore([parseExpression('rate(c[1m]) > 0')], 10);
     for (let at = 0; at <= 600; at += 10)
       samples.record(

@@ -72,7 +72,7 @@ for (const kind of storedKinds) {
   });
 }
 
-test('finds kinds by kind and by path in every version', () => {
+test('finds registered kinds by name and by path in every version', () => {
   assert.equal(kindByGvk({ group: 'apps', version: 'v1', kind: 'Deployment' })?.kind.plural, 'deployments');
   assert.equal(kindByPath('', 'v1', 'pods')?.kind.kind, 'Pod');
   assert.equal(kindByPath('events.k8s.io', 'v1', 'events')?.alias?.group, 'events.k8s.io');

@@ -19,7 +19,7 @@ function updateOf(kind: string, change: (document: Document) => void): number {
   return performance.now() - started;
 }
 
-test('validates large lists in linear time', () => {
+test('validates objects with large lists in linear time', () => {
   const cases: [string, (document: Document) => void][] = [
     [
       'Pod',
@@ -61,7 +61,7 @@ test('validates large lists in linear time', () => {
   }
 });
 
-test('limits the response for many invalid items', () => {
+test('limits the size of the response for many invalid items', () => {
   const ownerReferences = many(20_000, (index) => ({
     apiVersion: 'v1',
     kind: 'Pod',

@@ -390,7 +390,7 @@ describe('a request with quotas', () => {
 });
 
 describe('total usage', () => {
-  it('sums the objects in scope, and keeps usage of unknown kinds', () => {
+  it('the total usage of a quota sums the objects in its scope, and keeps the usage of unknown kinds', () => {
     const hard = { pods: '9', 'requests.cpu': '9', secrets: '9', 'count/crontabs.example.com': '9' };
     const of = quota(hard, { 'count/crontabs.example.com': '4' });
     assert.deepEqual(countedKinds(of).map(countName).sort(), [

@@ -97,7 +97,7 @@ test('canonicalizes or rejects quantities, times and base64', () => {
   assert.deepEqual(decode('Secret', '{"data":{"a":"aGk=\\n"}}').object, { data: { a: 'aGk=' } });
 });
 
-test('treats null as absent', () => {
+test('decoding treats null as absent', () => {
   const { object, unknownFields, typeErrors } = decode(
     'Pod',
     '{"metadata":{"creationTimestamp":null,"labels":{"a":null}},"spec":{"containers":[{"args":["x",null]}],"volumes":null}}',
@@ -106,7 +106,7 @@ test('treats null as absent', () => {
   assert.deepEqual([unknownFields, typeErrors], [[], []]);
 });
 
-test('keeps a null time in a map, as Go encodes a zero time', () => {
+test('decoding keeps a null time in a map, as Go encodes a zero time', () => {
   const { object } = decode('PodDisruptionBudget', '{"status":{"disruptedPods":{"a":null}}}', 'policy');
   assert.deepEqual(object, { status: { disruptedPods: { a: null } } });
 });
@@ -122,7 +122,7 @@ test('treats prototype keys as plain data', () => {
   assert.equal(({} as { x?: number }).x, undefined);
 });
 
-test('limits the number of findings', () => {
+test('limits the number of unknown fields that it reports', () => {
   const fields = Array.from({ length: 5000 }, (_, index) => `"f${index}":1`).join(',');
   assert.equal(decode('Pod', `{${fields}}`).unknownFields.length, 64);
 });

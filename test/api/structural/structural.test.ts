@@ -91,7 +91,7 @@ describe('pruning', () => {
     }
   });
 
-  it('treats names of prototype members like other names', () => {
+  it('pruning treats names of prototype members like other names', () => {
     const value = JSON.parse('{"spec":{"__proto__":{"polluted":1},"constructor":{"x":1},"ok":1}}') as JsonObject;
     const dropped = prune(schema(of({ spec: of({ ok: { type: 'integer' } }) })), value);
     assert.deepEqual(dropped, ['spec.__proto__', 'spec.constructor']);
@@ -374,7 +374,7 @@ describe('validation', () => {
     assert.equal(messages(raw, { ...old, plain: [b, a] }, old).length, 1);
   });
 
-  it('finds duplicates in sets and maps', () => {
+  it('validation finds duplicates in sets and maps', () => {
     const raw = of({
       set: { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } },
       map: {

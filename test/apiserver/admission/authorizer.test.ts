@@ -106,7 +106,7 @@ describe('the authorizer of admission', () => {
     while ((await create(bob)).code !== 201) assert.ok(performance.now() < deadline);
   };
 
-  it('returns the decisions of roles and of the webhook for the requester and for service accounts', async () => {
+  it('the authorizer of admission decides by roles and by the webhook, for the requester and for service accounts', async () => {
     await allowed();
     await policy('validating', {
       variables: [

@@ -35,7 +35,7 @@ describe('beta versions', () => {
   const serving = { usages: ['digital signature', 'server auth'] };
   const legacy = 'kubernetes.io/legacy-unknown';
 
-  it('infers the signer of a request that does not name one', async () => {
+  it('v1beta1 infers the signer of a certificate request that names none', async () => {
     const names = { dns: ['a.lab'], ips: [] };
     const cases = [
       [createSigningRequest(privateKey, NODE), client, 'kubernetes.io/kube-apiserver-client-kubelet'],

@@ -130,7 +130,7 @@ describe('resource quotas', () => {
     );
   });
 
-  it('charges updates for the added usage', async () => {
+  it('a resource quota charges updates for the added usage', async () => {
     await newNamespace(server, 'growing');
     await setQuota(server, 'growing', { 'services.nodeports': '2', 'requests.storage': '3Gi', 'requests.cpu': '1' });
     const at = (path: string) => `/api/v1/namespaces/growing/${path}`;

@@ -31,7 +31,7 @@ const post = (text: string, signerName = 'example.com/any', at = AT) =>
     },
   });
 
-test('stores a request signed by its own key', async () => {
+test('stores a certificate request that is signed by its own key', async () => {
   for (const { privateKey } of [
     generateKeyPairSync('ec', { namedCurve: 'P-256' }),
     generateKeyPairSync('rsa', { modulusLength: 2048 }),
@@ -41,7 +41,7 @@ test('stores a request signed by its own key', async () => {
   }
 });
 
-test('rejects invalid requests and requests with unsupported keys', async () => {
+test('rejects invalid certificate requests and requests with unsupported keys', async () => {
   const good = requestFor(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
   const forged = derOf(good);
   forged[forged.length - 1] = (forged.at(-1) ?? 0) ^ 1;

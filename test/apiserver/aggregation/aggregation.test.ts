@@ -359,7 +359,7 @@ describe('registration', () => {
     assert.equal((await main.call('GET', '/apis/lacking.example.com')).code, 404);
   });
 
-  it('publishes the trusted authorities, and restores them after a change', async () => {
+  it('publishes the authorities that aggregated servers trust, and restores them after a change', async () => {
     const path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
     const { body } = await main.call<{ data: Record<string, string> }>('GET', path);
     const { data } = body;

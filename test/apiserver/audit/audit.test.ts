@@ -143,7 +143,7 @@ describe('audit', () => {
     assert.ok(!JSON.stringify(anonymous).includes('made-up'));
   });
 
-  it('records both users of an impersonation', async () => {
+  it('audit records both users of an impersonation', async () => {
     const [event] = await during(() =>
       server.call('GET', '/api/v1/pods', { headers: { 'impersonate-user': 'alice', 'audit-id': 'mine' } }),
     );
@@ -156,7 +156,7 @@ describe('audit', () => {
     assert.equal(event?.auditID, 'mine');
   });
 
-  it('records the start and the end of a watch', async () => {
+  it('audit records the start and the end of a watch', async () => {
     const events = await during(() => server.call('GET', `${MAPS}?watch=true&timeoutSeconds=1`));
     assert.deepEqual(
       events.map(({ stage }) => stage),
@@ -165,7 +165,7 @@ describe('audit', () => {
     assert.equal(new Set(events.map(({ auditID }) => auditID)).size, 1);
   });
 
-  it('records delete options', async () => {
+  it('audit records delete options', async () => {
     await server.call('POST', MAPS, { body: map('gone') });
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 3 };
     const [event] = await during(() => server.call('DELETE', `${MAPS}/gone`, { body }));

@@ -93,7 +93,7 @@ describe('batches of audit events', () => {
     });
   }
 
-  it('drops events beyond the limit, and delivers waiting events on close', async () => {
+  it('a batch queue drops audit events beyond the limit, and delivers waiting events on close', async () => {
     const kept: string[] = [];
     let dropped = 0;
     const sink = batchedSink(

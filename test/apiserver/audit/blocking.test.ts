@@ -76,7 +76,7 @@ describe('blocking audit', () => {
     });
   }
 
-  it('rejects requests that cannot be recorded', async () => {
+  it('rejects requests that the audit log cannot record', async () => {
     holds = (stage) => stage === 'RequestReceived';
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'unseen' } };
     const answer = server.call('POST', `${MAPS}?watched=1`, { body });

@@ -39,7 +39,7 @@ const open = (bufferEvents: number, more: Partial<Parameters<typeof createAuditW
     { backends: createHttp().backends, clock: systemClock, log: silentLog },
   );
 
-it('delivers every event once, even if the server fails temporarily', async () => {
+it('the audit webhook receives every event once, even if it fails temporarily', async () => {
   failing = 2;
   const sink = open(1000);
   for (let at = 0; at < 35; at++) sink.accept(JSON.stringify({ at }));
@@ -58,7 +58,7 @@ it('delivers every event once, even if the server fails temporarily', async () =
   );
 });
 
-it('drops events beyond the limit, and delivers waiting events on close', async () => {
+it('drops audit events beyond the limit, and delivers waiting events on close', async () => {
   lists.length = 0;
   const sink = open(25, { throttle: { perSecond: 0.001, burst: 1 } });
   for (let at = 0; at < 100; at++) sink.accept(JSON.stringify({ at }));
@@ -71,7 +71,7 @@ it('drops events beyond the limit, and delivers waiting events on close', async 
   );
 });
 
-it('limits the bytes of a batch if configured', async () => {
+it('limits the bytes of a batch of audit events if configured', async () => {
   lists.length = 0;
   const sink = open(1000, { truncate: { maxBatchBytes: 30, maxEventBytes: 20 } });
   assert.equal(sink.maxEventBytes, 20);

@@ -223,7 +223,7 @@ describe('identities', () => {
     assert.equal((await whoami(bearer(forged))).code, 401);
   });
 
-  it('signs and verifies with RSA as well', () => {
+  it('signs and verifies service account tokens with RSA as well', () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const key = loadSigningKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
     assert.equal(key.algorithm, 'RS256');

@@ -122,7 +122,7 @@ describe('the chain of authorizers', () => {
     assert.equal((await decide(only("request.user == 'bob'"), { type: 'AlwaysAllow' })).allowed, true);
   });
 
-  it('applies the failure policy', async () => {
+  it('the chain of authorizers applies the failure policy of a webhook', async () => {
     const failing = { conditions: compileAccessConditions(["request.nonResourceAttributes.path == '/'"]) };
     const allow: Authorizer = { type: 'AlwaysAllow' };
     assert.equal((await decide(webhook('/yes', { ...failing, failurePolicy: 'NoOpinion' }), allow)).allowed, true);

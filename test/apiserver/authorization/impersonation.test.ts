@@ -51,7 +51,7 @@ describe('constrained impersonation', () => {
   });
   after(() => server.stop());
 
-  it('requires permission for the request and for the user', async () => {
+  it('constrained impersonation requires permission for the request and for the user', async () => {
     assert.equal(await as(DAVE), refused(on('user-info'), 'selfsubjectreviews', ''));
     await grant('on', 'User', 'carol', [
       [on('user-info'), 'selfsubjectreviews'],

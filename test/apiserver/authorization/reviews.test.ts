@@ -287,7 +287,7 @@ describe('authorization webhooks', () => {
     assert.deepEqual(codes, [403, 500, 403, 404]);
   });
 
-  it('counts decisions in metrics', async () => {
+  it('counts decisions of authorizers in metrics', async () => {
     const { text } = await server.call('GET', '/metrics');
     const counts = new Map(
       text
@@ -307,7 +307,7 @@ describe('authorization webhooks', () => {
       assert.ok(Number(counts.get(series)) >= least, `${series}: ${counts.get(series)}`);
   });
 
-  it('retries after transient errors, and uses the last result', async () => {
+  it('retries an authorization webhook after transient errors, and uses the last result', async () => {
     let left = 2;
     hooks.on('/answer', (_review, response) => {
       if (left > 0) {

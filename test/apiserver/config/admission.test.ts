@@ -85,7 +85,7 @@ describe('admission flags', () => {
     assert.deepEqual(await configured(`- name: PodSecurity\n  configuration:\n${inline}`), expected);
   });
 
-  it('reads the configuration of other plug-ins', async () => {
+  it('reads the configuration of admission plug-ins from files', async () => {
     const settings = await configured(`- name: PodNodeSelector
   configuration: {podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: "a=b,c=d", ns: ""}}
 - name: PodTolerationRestriction

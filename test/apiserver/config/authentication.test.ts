@@ -115,7 +115,7 @@ describe('authentication flags', () => {
     assert.deepEqual([...(issuer?.requiredClaims ?? [])], [['hd', 'lab']]);
   });
 
-  it('reads expressions and rejects invalid and unsafe ones', () => {
+  it('reads expressions of claim mappings and rejects invalid and unsafe expressions', () => {
     const file = (mappings: string, rest = ''): string =>
       `${HEAD}jwt:\n- issuer: {url: "https://a.example.com", audiences: [x]}\n  claimMappings:\n    ${mappings}\n${rest}`;
     const parse = (mappings: string, rest?: string) => parseAuthentication(file(mappings, rest), 'f.yaml').issuers[0];

@@ -17,7 +17,7 @@ const connect = (transport: object, name = 'cluster') => ({
 });
 const files = { clientCert: '/c.crt', clientKey: '/c.key' };
 
-it('reads the networks with a proxy and its address', () => {
+it('reads the networks with a proxy, and the address of the proxy, from the egress configuration', () => {
   assert.deepEqual(
     new Map(
       parse(
@@ -40,7 +40,7 @@ it('reads the networks with a proxy and its address', () => {
   });
 });
 
-it('rejects files that upstream rejects, and unsupported settings', () => {
+it('rejects egress configurations that upstream rejects, and unsupported settings', () => {
   const refused: ReadonlyArray<readonly [object[], RegExp]> = [
     [[connect({}, 'moon')], /egressSelections\[0\]\.name: "moon" is not one of controlplane, cluster, etcd/],
     [[connect({ uds: { udsName: 'x' } }), connect({ uds: { udsName: 'y' } })], /\[1\]\.name: "cluster" is there twice/],

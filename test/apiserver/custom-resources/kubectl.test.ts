@@ -78,7 +78,7 @@ for (const { label, path } of kubectls()) {
       await ok('apply -f -', /unchanged/, JSON.stringify(cronTabs()));
     });
 
-    it('creates, shows and changes resources', async () => {
+    it('kubectl creates, shows and changes custom resources', async () => {
       await ok('apply -f -', /crontab\.stable\.example\.com\/my-cron created/, RESOURCE('a:1'));
       await ok('apply -f -', /unchanged/, RESOURCE('a:1'));
       await ok('apply -f -', /configured/, RESOURCE('a:2'));
@@ -97,7 +97,7 @@ for (const { label, path } of kubectls()) {
       await ok('get ct -l a=b -o name', /my-cron/);
     });
 
-    it('explains and validates by the schema', async () => {
+    it('kubectl explains and validates custom resources by their schema', async () => {
       await ok('explain crontab.spec.cronSpec', /When\./);
       await ok('explain ct.spec', /What is wanted\./);
       await fails('apply -f -', /should match/, RESOURCE('a').replace('* * * * */5', 'often'));
@@ -120,7 +120,7 @@ for (const { label, path } of kubectls()) {
       await ok('get ct my-cron -o jsonpath={.spec.image}', /^a:4$/);
     });
 
-    it('deletes resources and their definition', async () => {
+    it('kubectl deletes custom resources and their definition', async () => {
       await ok('apply -f -', /created/, RESOURCE('b').replace('my-cron', 'other'));
       await ok('delete ct my-cron', /deleted/);
       await ok(`delete crd ${CRONTAB}`, /deleted/);

@@ -37,7 +37,7 @@ test('adds a key as the first, or as the second and then promotes it; keeps comm
   assert.deepEqual(names(next.text), [next.key, prepared.key, rotated.key, key0]);
 });
 
-test('rewrites all covered values once, and no others', async () => {
+test('rewrites all encrypted values once, and no other values', async () => {
   const store = createMemoryStore();
   const put = (key: string, kind: string) =>
     store.commit({ guards: [], puts: [{ key, value: Buffer.from(`{"kind":"${kind}","metadata":{"name":"x"}}`) }] });

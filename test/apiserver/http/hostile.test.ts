@@ -99,7 +99,7 @@ describe('malicious and unusual clients', () => {
     assert.match(text, /^HTTP\/1\.1 413 /);
   });
 
-  it('answers paths with escapes and dot segments', async () => {
+  it('answers request paths with escapes and dot segments', async () => {
     for (const path of [
       '/api/v1/namespaces/a%2fb/pods',
       '/api/v1/namespaces/%2e%2e/secrets',
@@ -201,7 +201,7 @@ describe('malicious and unusual clients', () => {
     }
   });
 
-  it('answers every path that is not a resource', async () => {
+  it('answers every request path that is not a resource', async () => {
     const version = await server.call<{ gitVersion: string }>('GET', '/version');
     assert.match(version.body.gitVersion, /^v1\.\d+\.\d+\+hyperedge/);
     assert.match((await server.call('GET', '/readyz?verbose')).text, /\[\+\]etcd ok\n[\s\S]*readyz check passed/);

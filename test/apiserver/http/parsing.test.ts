@@ -102,7 +102,7 @@ describe('request info', () => {
     }
   });
 
-  it('returns the same object for a repeated path and method', () => {
+  it('request info is the same object for a repeated path and method', () => {
     const path = '/api/v1/namespaces/a/pods/again';
     const first = parseRequestInfo('GET', path);
     assert.equal(parseRequestInfo('GET', path), first);
@@ -116,7 +116,7 @@ describe('request info', () => {
 });
 
 describe('JSON scan', () => {
-  it('finds duplicate fields with their paths', () => {
+  it('the JSON scan finds duplicate fields with their paths', () => {
     const text = '{"a":{"b":1,"c":[{"x":1},{"x":1,"y":{"z":0},"x":2}],"b":2},"k\\u0065y":1,"key":"a\\"b:{,"}';
     assert.deepEqual(duplicateFields(Buffer.from(text)), ['a.c[1].x', 'a.b', 'key']);
   });
@@ -133,7 +133,7 @@ describe('JSON scan', () => {
     ]);
   });
 
-  it('ignores string values that look like fields', () => {
+  it('the JSON scan ignores string values that look like fields', () => {
     assert.deepEqual(duplicateFields(Buffer.from('{"a":"a","b":["a","a",{"a":"a"}],"c":{"a":"b"}}')), []);
   });
 
@@ -193,7 +193,7 @@ describe('bodies', () => {
     assert.equal(({} as Record<string, unknown>)['x'], undefined);
   });
 
-  it('parses YAML', () => {
+  it('parses request bodies in YAML', () => {
     const document = decodeBody(Buffer.from('a: 1\nb: [x, "y"]\nc: &k {d: true}\ne: *k\n'), 'yaml');
     assert.deepEqual(document, { a: 1, b: ['x', 'y'], c: { d: true }, e: { d: true } });
   });
@@ -294,7 +294,7 @@ describe('bodies', () => {
 });
 
 describe('negotiation', () => {
-  it("uses the client's first acceptable form", () => {
+  it('content negotiation uses the first acceptable form of the client', () => {
     const table =
       'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';
     assert.deepEqual(negotiate(table, true), { format: 'json', as: 'Table', version: 'v1' });
@@ -319,7 +319,7 @@ describe('negotiation', () => {
     assert.equal(negotiate(undefined, true).format, 'json');
   });
 
-  it('returns 406 if no form is acceptable', () => {
+  it('content negotiation returns 406 if no form is acceptable', () => {
     assert.throws(() => negotiate('application/vnd.kubernetes.protobuf', false), { httpCode: 406 });
     assert.throws(() => negotiate('text/html', true), { httpCode: 406 });
   });

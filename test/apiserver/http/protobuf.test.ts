@@ -141,7 +141,7 @@ test('zero values are present or absent as in upstream’s JSON', () => {
   }
 });
 
-test('decodes what it has encoded', () => {
+test('protobuf decoding returns what was encoded', () => {
   let compared = 0;
   for (const gvk of gvks) {
     const typeName = schemaNameOf(gvk);
@@ -237,7 +237,7 @@ test('encodes the envelope, a list and a frame', () => {
   assert.equal(list.toString('hex'), `6b3873000a070a02763112014c120a${'0a03120139'}${'120178'}${'1200'}1a002200`);
 });
 
-test('keeps explicit zeros, and omits absent ones', () => {
+test('protobuf encoding keeps explicit zeros, and omits absent fields', () => {
   const deployment = (spec: JsonObject): JsonValue =>
     decodeProtobuf(envelope('apps/v1', 'Deployment', encodeMessage('io.k8s.api.apps.v1.Deployment', { spec })))[
       'spec'

@@ -202,7 +202,7 @@ describe('life cycle of an operator', () => {
     assert.equal((await call('GET', `${at('v1')}/first`)).body.spec['source'], 'db:/var/lib');
   });
 
-  it('continues after a restart of the API server', async () => {
+  it('an operator continues after a restart of the API server', async () => {
     const { port } = server;
     await server.stop(true);
     server = await startServer({ store, config: { port } });

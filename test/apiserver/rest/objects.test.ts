@@ -295,7 +295,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('loses no increment under concurrent patches', async () => {
+  it('concurrent patches of one object lose no increment', async () => {
     await call('POST', DEPLOYMENTS, { body: deployment('race', 0) });
     const keys = Array.from({ length: 24 }, (_, index) => `k${index}`);
     const answers = await Promise.all(

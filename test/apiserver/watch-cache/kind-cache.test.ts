@@ -216,7 +216,7 @@ describe('kind cache', () => {
     }
   });
 
-  it('returns lists that later changes do not affect', () => {
+  it('the kind cache returns lists that later changes do not affect', () => {
     const cache = newCache();
     cache.load([], 0);
     cache.applyPut(toStoreKey(`${PREFIX}a/x`), storedValue('a', 'x', '1'), 1, 1);
@@ -261,7 +261,7 @@ describe('kind cache', () => {
 });
 
 describe('event window', () => {
-  it('limits events and bytes, and reports its first complete revision', () => {
+  it('the event window limits events and bytes, and reports its first complete revision', () => {
     const budget = new WindowBudget();
     const window = new EventWindow(0, budget, 100, 10_000);
     for (let revision = 1; revision <= 5000; revision++) {

@@ -11,7 +11,7 @@ const fieldReaders = { place: (object: { place?: string }) => object.place ?? ''
 const stored = (namespace: string, name: string, place: string): Buffer =>
   Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Thing', metadata: { name, namespace }, place }));
 
-it('delivers to each subscriber exactly its events, in order, over random histories', () => {
+it('each subscriber of the watch cache receives exactly its events, in order, over random histories', () => {
   for (let seed = 1; seed <= 30; seed++) {
     const random = generator(seed);
     const pick = (values: readonly string[]): string => values[Math.floor(random() * values.length)] ?? '';

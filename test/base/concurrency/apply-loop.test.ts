@@ -27,7 +27,7 @@ class Timers {
   }
 }
 
-test('applies a change immediately, later changes together, and settles after the application', async () => {
+test('an apply loop applies a change immediately and later changes together, and settles after the application', async () => {
   const timers = new Timers();
   let applied = 0;
   const loop = startApplyLoop({ apply: async () => void applied++, failure: 'x', clock: timers.clock, log: silentLog });
@@ -50,7 +50,7 @@ test('applies a change immediately, later changes together, and settles after th
   await loop.stop();
 });
 
-test('retries a failure with back-off, and immediately on the next change', async () => {
+test('an apply loop retries a failure with back-off, and immediately on the next change', async () => {
   const timers = new Timers();
   let works = false;
   let attempts = 0;

@@ -112,7 +112,7 @@ it("rejects what RE2 rejects, with Go's messages", () => {
   for (const [source, message] of cases) assert.throws(() => compileRegexp(source), message, source);
 });
 
-it('returns groups and all matches', () => {
+it('a regular expression returns groups and all matches', () => {
   const match = compileRegexp('(a+)(b)?').exec('xaac');
   assert.deepEqual(match, { start: 1, end: 3, groups: ['aa', undefined] });
   assert.deepEqual(

@@ -45,7 +45,7 @@ test('orders versions as semver.org lists them', () => {
       assert.equal(Math.sign(compareSemver(parsed(a), parsed(b))), Math.sign(left - right), `${a} and ${b}`);
 });
 
-test('ignores build metadata', () => {
+test('the order of versions ignores build metadata', () => {
   assert.equal(compareSemver(parsed('1.0.0+a'), parsed('1.0.0+b')), 0);
 });
 

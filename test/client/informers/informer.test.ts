@@ -105,7 +105,7 @@ describe('informer', () => {
     assert.equal(server.seen.filter(({ url }) => url.includes('devicetaintrules')).length, requested);
   });
 
-  it('merges pages into one list', async () => {
+  it('an informer merges pages into one list', async () => {
     for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
     server.maxPage = 5;
     const informer = await open();
@@ -207,7 +207,7 @@ describe('informer', () => {
     assert.equal(lists(), 2);
   });
 
-  it('lists in pages also after 410', async () => {
+  it('an informer lists in pages also after 410', async () => {
     for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
     const informer = await open();
     await eventually('it watches', () => server.watchers === 1);

@@ -82,7 +82,7 @@ test('batches writes: with the pace soon after 1 s and every 5 s, with the pace 
   assert.deepEqual(writes, ['soon', 'calm', 'soon', 'calm']);
 });
 
-test('writes pending sets on stop and ignores later changes', async () => {
+test('writes pending sets of last-known objects on stop and ignores later changes', async () => {
   state.keep('pods', () => named('a'), 'calm');
   await state.stop();
   assert.deepEqual(await open().read('pods'), named('a'));

@@ -341,7 +341,7 @@ describe('leader election', () => {
     }
   });
 
-  it('stops while it waits for the lease', async () => {
+  it('a candidate stops while it waits for the lease', async () => {
     const { server, clock, candidate } = setUp();
     server.cut.set('one', 'fail');
     const one = candidate('one');

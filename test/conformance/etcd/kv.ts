@@ -169,7 +169,7 @@ export function kvConformance(subject: () => Subject): void {
     await refused(client.delete({ key: '' }), 3, 'etcdserver: key is not provided');
   });
 
-  it('stores keys and values of arbitrary bytes', async () => {
+  it('the store accepts keys and values of arbitrary bytes', async () => {
     const key = `${subject().fresh()}\0\xff\x80\n`;
     await subject().client.put({ key, value: '\0\xff\xfe' });
     const [kv] = (await subject().client.range({ key })).kvs;

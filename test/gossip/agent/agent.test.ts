@@ -55,7 +55,7 @@ test('restricts the socket to its user and lists members with their published fa
   assert.equal((await memberOf(b, 'b'))?.self, true);
 });
 
-test('rejects invalid input with the field and a fix, without affecting other clients', async () => {
+test('a gossip agent rejects invalid input with the field and a fix, without affecting other clients', async () => {
   await using dir = await directory();
   await using a = await startAgent('a', { directory: dir.path });
   const client = await raw(a.socket);
@@ -240,7 +240,7 @@ test('returns no gossip hints without an agent, and returns them again after its
   await hints.close();
 });
 
-test('joins and leaves on request', async () => {
+test('a gossip agent joins and leaves on request', async () => {
   await using dir = await directory();
   const keys = join(dir.path, 'keys.json');
   await writeFile(keys, newKeyringText(), { mode: 0o600 });

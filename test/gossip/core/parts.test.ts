@@ -29,7 +29,7 @@ test('starts at the shortest suspicion timeout in rings too small for confirmati
   assert.equal(new Suspicion(suspicionTimes(3, settings), 'a', 0).deadlineMs(), 4000);
 });
 
-test('keeps local health within its bounds', () => {
+test('the local health of a gossip member stays within its bounds', () => {
   const awareness = new Awareness(8);
   awareness.apply(-3);
   assert.equal(awareness.scale(100), 100);
@@ -137,7 +137,7 @@ test('reports an event once, however many queries and events of one Lamport time
   assert.equal(receiver.receive({ ...event, name: 'e0' }).rebroadcast, false, 'the first of many events');
 });
 
-test('rejects a Lamport time in the far future', () => {
+test('a gossip member rejects a Lamport time in the far future', () => {
   const intents = new SerfIntents('me', 100);
   assert.equal(intents.receive({ kind: 'join', ltime: Number.MAX_SAFE_INTEGER, node: 'b' }).rebroadcast, false);
   assert.ok(intents.join().ltime < 10);

@@ -32,7 +32,7 @@ test('creates a private keyring in serf’s format and stores its changes', () =
     assert.deepEqual((await openKeyring(path))?.store.keys(), opened.store.keys());
   }));
 
-test('reverts a change that cannot be written', () =>
+test('a change of the keyring that cannot be written is reverted', () =>
   inDirectory(async (path) => {
     await createKeyring(path);
     const opened = await openKeyring(path);

@@ -80,7 +80,7 @@ test("checks directories of private files: the store's for access, configuration
     await checkPrivateFiles({ root, paths });
   }));
 
-test('reports all accessible files at once', () =>
+test('reports all private files that other users can access at once', () =>
   inRoot(async (root) => {
     for (const name of PRIVATE) await chmod(join(root, name), 0o644);
     await assert.rejects(checkPrivateFiles({ root, paths: pathsBelow(root) }), (error: Error) => {
@@ -99,7 +99,7 @@ test('rejects a private file of another user', { skip: process.getuid?.() === 0 
   }),
 );
 
-test('reads accessible files with a warning if they are tolerated', () =>
+test('reads private files that other users can access with a warning if they are tolerated', () =>
   inRoot(async (root) => {
     const path = join(root, 'etc/etcd/peer.key');
     await chmod(path, 0o640);

@@ -17,7 +17,7 @@ const refusal = (text: string): string => {
   return 'accepted';
 };
 
-test('reads a complete file into typed values', () => {
+test('reads a complete bootstrap file into typed values', () => {
   const file = parse(`${HEAD}roles: [etcd]
 logLevel: 4
 node: {name: edge-1, ip: "fd00::7", labels: {"example.com/rack": a}, maxPods: 30, systemReserved: {cpu: 100m}}
@@ -35,7 +35,7 @@ storage: {endpoints: ["https://10.0.0.5:2379"], caFile: /c, certFile: /d, keyFil
   assert.deepEqual(file.storage?.endpoints, ['https://10.0.0.5:2379']);
 });
 
-test('reports every error in one line with file, line, field and fix', () => {
+test('the bootstrap file is rejected with one line per error, with file, line, field and fix', () => {
   const cases: readonly [string, RegExp][] = [
     [
       `${HEAD}rols: [x]\n`,
@@ -91,7 +91,7 @@ test('reports every error in one line with file, line, field and fix', () => {
   assert.equal((Object.prototype as { polluted?: boolean }).polluted, undefined);
 });
 
-test('rejects an alias bomb and an oversized file immediately', () => {
+test('rejects a bootstrap file with an alias bomb or too many bytes immediately', () => {
   const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefgh'
     .split('')
     .map((name, index) => `${name}: &${name} [${`*${'abcdefgh'[index]},`.repeat(9)}]`)

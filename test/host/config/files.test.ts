@@ -87,7 +87,7 @@ test('generates files that the strict parsers accept', async () => {
   assert.throws(() => withArgument('no'), /kubeletArguments\.seccomp-default: "no" is neither true nor false/);
 });
 
-test('names the writer of a missing file', async () => {
+test('the error of a missing configuration file names the program that writes it', async () => {
   await assert.rejects(
     readMasterConfig(join(directory, 'none.yaml')),
     /none\.yaml does not exist; hyperedge run writes it/,

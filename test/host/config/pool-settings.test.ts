@@ -76,7 +76,7 @@ test('an invalid file prevents a restart of the kubelet, but not the start of th
   });
 });
 
-test('derives reservations from the size of the host', () => {
+test('derives resource reservations from the size of the host', () => {
   const gib = 1024 ** 3;
   assert.deepEqual(systemReservation(4 * gib, 1), { cpu: '60m', memory: '1024Mi' });
   assert.deepEqual(systemReservation(8 * gib, 4), { cpu: '80m', memory: '1843Mi' });

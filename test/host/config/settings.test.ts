@@ -70,7 +70,7 @@ test('enables gossip by default, on serf’s port and with the node’s address'
   assert.equal(of('/', 'node: {ip: "fd00::7"}').gossip.bindAddress, '::');
 });
 
-test('calculates addresses of ranges', () => {
+test('calculates addresses within network ranges', () => {
   assert.equal(nthAddress('172.30.0.0/16', 1), '172.30.0.1');
   assert.equal(nthAddress('172.30.5.9/16', 257), '172.30.1.1');
   assert.equal(nthAddress('fd00:1::/112', 1), 'fd00:1::1');

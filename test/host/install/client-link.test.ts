@@ -28,7 +28,7 @@ test('makes the link kubectl on a host without kubectl', async () => {
   assert.equal(await readlink(join(await installed('bare'), LINK)), 'hyperedge');
 });
 
-test('makes no link on a host with another kubectl', async () => {
+test('makes no link to the client on a host with another kubectl', async () => {
   for (const [index, path] of ['usr/bin/kubectl', 'snap/bin/kubectl', 'opt/bin/kubectl'].entries())
     await assert.rejects(lstat(join(await installed(`other-${index}`, path), LINK)), /ENOENT/, path);
   assert.equal((await lstat(join(await installed('own', LINK), LINK))).isFile(), true);

@@ -5,7 +5,7 @@ import { readDocuments } from '../../../src/host/manifests/documents.ts';
 
 const read = (text: string) => readDocuments(text, async () => {});
 
-test('parses documents, lists, comments and empty documents', async () => {
+test('parses manifests with documents, lists, comments and empty documents', async () => {
   const objects = await read(`# a comment
 ---
 apiVersion: v1
@@ -26,7 +26,7 @@ items:
   );
 });
 
-test('names the invalid document in the error', async () => {
+test('the error of a manifest names the invalid document', async () => {
   const cases: [string, RegExp][] = [
     ['kind: [', /^document 1: /],
     ['a: 1\na: 2', /document 1: Map keys must be unique/],

@@ -39,7 +39,7 @@ test('reads arguments about resources as the flags of the same names', () => {
   });
 });
 
-test('names an invalid argument', () => {
+test('the error of kubelet arguments names the invalid argument', () => {
   const cases: readonly [object, RegExp][] = [
     [{ 'cpu-manager-policy': ['dynamic'] }, /cpu-manager-policy: "dynamic" is not one of none, static/],
     [{ 'reserved-cpus': ['x'] }, /reserved-cpus: "x" is not a list/],

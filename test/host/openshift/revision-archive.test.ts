@@ -79,7 +79,7 @@ test('reports for each component which changed files restart it, reload it or ha
   ]);
 });
 
-test('includes a configuration that is not valid YAML', async () => {
+test('a revision includes a configuration that is not valid YAML', async () => {
   const before = (await api.inputs()).files;
   await writeFile(master('master-config.yaml'), `${CONFIG}a: [`);
   const { files } = await api.inputs();
@@ -101,7 +101,7 @@ test('applies settings of the operator to flags and log level', async () => {
   assert.equal(await readFile(master('master.env'), 'utf8'), 'OPTIONS=--loglevel=2\n');
 });
 
-test('lists, compares and restores revisions', async () => {
+test('lists, compares and restores revisions of the control plane', async () => {
   const revision = { digest: '', restartDigest: '', overlay: '', reason: 'because', atMs: 0, outcome: 'good' } as const;
   await api.keep(1, '{"logLevel":"Debug"}');
   await api.writeState(installed(await api.readState(), { ...revision, revision: 1 }, false));

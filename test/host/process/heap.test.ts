@@ -12,7 +12,7 @@ interface Reported {
   readonly young: number;
 }
 
-it('returns memory when idle, and lets the young generation grow again', async () => {
+it('an idle process returns memory, and its young generation grows again under load', async () => {
   // AbortSignal.timeout requires an integer.
   const signal = AbortSignal.timeout(Math.ceil(60_000 * slack()));
   const child = fork(join(import.meta.dirname, 'heap.child.ts'));

@@ -39,7 +39,7 @@ test('unpacks executable programs for their directory without changing their siz
   assert.deepEqual(await readdir(base), ['helpers-abc']);
 });
 
-test('unpacks a damaged file again, and keeps an intact one', async () => {
+test('unpacks a damaged helper program again, and keeps an intact one', async () => {
   const tool = join(base, 'helpers-abc/bin/tool');
   const { ino } = await stat(tool);
   await openHelpers(carried, base);

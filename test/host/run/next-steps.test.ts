@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { nextSteps } from '../../../src/host/run/next-steps.ts';
 
-test('names only programs that are installed on the host', async () => {
+test('the printed next steps name only programs that are installed on the host', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-path-'));
   try {
     const program = ['/opt/hyperedge-linux-x64'];

@@ -390,7 +390,7 @@ test('serves one port with and without TLS, and the JSON gateway to curl, which 
   await stop(etcd);
 });
 
-test('generates its own certificates once', async () => {
+test('etcd generates its own certificates once', async () => {
   const [port] = await freePorts(1);
   const url = `https://127.0.0.1:${port}`;
   const data = join(directory, 'auto');
@@ -405,7 +405,7 @@ test('generates its own certificates once', async () => {
   assert.equal(await readFile(cert, 'utf8'), made);
 });
 
-test('reports unsupported arguments in one line', async () => {
+test('etcd reports unsupported arguments in one line', async () => {
   const refused = async (args: readonly string[], message: RegExp): Promise<void> => {
     const etcd = launch([
       '--listen-client-urls=http://127.0.0.1:0',

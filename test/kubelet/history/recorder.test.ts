@@ -155,7 +155,7 @@ describe('recorder of the usage history', () => {
     await recorder.stop();
   });
 
-  it('writes at most one file an hour and one at the end', async () => {
+  it('writes at most one history file an hour and one at the end', async () => {
     const clock = new TestClock();
     const files = new MemoryFiles();
     const { recorder } = host(clock, files, () => 1);
@@ -238,7 +238,7 @@ describe('recorder of the usage history', () => {
     await third.recorder.stop();
   });
 
-  it('removes a damaged file, keeps the others, and continues after a failed write', async () => {
+  it('removes a damaged history file, keeps the others, and continues after a failed write', async () => {
     const clock = new TestClock();
     const files = new MemoryFiles();
     const first = host(clock, files, () => 1);
@@ -268,7 +268,7 @@ describe('recorder of the usage history', () => {
     await third.recorder.stop();
   });
 
-  it('removes files that are older than the retention', async () => {
+  it('removes history files that are older than the retention', async () => {
     const clock = new TestClock();
     const files = new MemoryFiles();
     const { recorder } = host(clock, files, () => 1);

@@ -119,7 +119,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     assert.equal(closed, 1);
   });
 
-  it('breaks the connection when the file ends early or the reader stalls', async () => {
+  it('a snapshot download breaks the connection when the file ends early or the reader stalls', async () => {
     for (const failure of ['file', 'reader'] as const) {
       const content = new PassThrough();
       content.write('part');

@@ -30,7 +30,7 @@ async function get(url: string): Promise<string> {
   return body;
 }
 
-test('serves files and directories, and reports missing ones', async () => {
+test('serves files and directories of host logs, and reports missing ones', async () => {
   assert.equal(await get('/logs/'), '<pre>\n<a href="a%3Cb">a&lt;b</a>\n<a href="pods/">pods/</a>\n</pre>\n');
   assert.equal(await get('/logs/messages'), 'line\n');
   await assert.rejects(get('/logs/none'), /404 page not found/);

@@ -103,7 +103,7 @@ describe('status patches', () => {
     assert.deepEqual(statusPatch({}, { qosClass: 'Burstable' }), { qosClass: 'Burstable' });
   });
 
-  it('writes a condition again for a new generation, and keeps it if the new status has no generation', () => {
+  it('a status patch writes a condition again for a new generation, and keeps it without a new generation', () => {
     const of = (observedGeneration?: number): PodStatus => ({
       conditions: [
         { type: 'Ready', status: 'True', ...(observedGeneration === undefined ? {} : { observedGeneration }) },
@@ -294,7 +294,7 @@ describe('environment and files of a container', () => {
     assert.ok(performance.now() - begun < 500);
   });
 
-  it('names services as Docker links did', () => {
+  it('environment variables name services as Docker links did', () => {
     const services = [
       {
         metadata: { name: 'db-main', namespace: 'ns' },

@@ -186,7 +186,7 @@ describe('buffer of log records', () => {
     ...{ namespace: '', pod: '', uid: '', container: '', component: '' },
   });
 
-  it('drops the oldest batches but not the one that is being sent', async () => {
+  it('the buffer of log records drops the oldest batches, but not the batch that is being sent', async () => {
     const spool = await openSpool(directory, 40_960);
     await spool.append([record('first')], {});
     const sending = await spool.oldest();
@@ -198,7 +198,7 @@ describe('buffer of log records', () => {
     assert.equal((await spool.oldest())?.records[0]?.text, 'first');
   });
 
-  it('skips batches that were deleted or damaged', async () => {
+  it('the buffer of log records skips batches that were deleted or damaged', async () => {
     const spool = await openSpool(directory, 40_960);
     await spool.append([record('damaged')], {});
     await spool.append([record('intact')], {});

@@ -32,7 +32,7 @@ const at = (atMs: number, cpuSeconds: number, startedAtMs = 0) => ({
   startedAtMs,
 });
 
-test('computes the rate between two readings', () => {
+test('computes the CPU rate between two readings', () => {
   const usage = usageOf(at(0, 1), at(15_000, 4));
   assert.deepEqual(usage, { atMs: 15_000, windowMs: 15_000, cpuNanoCores: 200_000_000, memoryBytes: 3000 });
   assert.deepEqual(usage && usageQuantities(usage), { cpu: '200000000n', memory: '2Ki' });

@@ -204,7 +204,7 @@ describe('node balancer', () => {
     assert.equal(await get(), 'one');
   });
 
-  it('uses a master again when it is ready', async () => {
+  it('the node balancer uses a master again when it is ready', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     one.kill();
     await health(one, 'dead');
@@ -256,7 +256,7 @@ describe('node balancer', () => {
     assert.equal(one.probes, 0);
   });
 
-  it('resets a client when no server accepts', async () => {
+  it('the node balancer resets a client when no server accepts', async () => {
     const [one] = (await start(['one'])) as [Master];
     one.kill();
     const begin = performance.now();
@@ -394,7 +394,7 @@ describe('node balancer', () => {
     silent.close();
   });
 
-  it('carries large bodies in both directions', async () => {
+  it('the node balancer carries large bodies in both directions', async () => {
     await start(['one']);
     const echo = createTcpServer((socket) => socket.pipe(socket));
     echo.listen(0, '127.0.0.1');

@@ -178,7 +178,7 @@ test('returns a changed endpoint within a second', async () => {
   assert.ok(performance.now() - startMs < 1_000);
 });
 
-test('answers several questions on one connection', async () => {
+test('cluster DNS answers several queries on one connection', async () => {
   const socket = connect(dns.port, '127.0.0.1');
   const framed = (message: Buffer): Buffer =>
     Buffer.concat([Buffer.of(message.length >> 8, message.length & 255), message]);
@@ -202,7 +202,7 @@ test('answers several questions on one connection', async () => {
   assert.equal(count, 3);
 });
 
-test('answers only this host and pods', async () => {
+test('cluster DNS answers only this host and pods', async () => {
   assert.equal(await ask(dns.port, query('kubernetes.default.svc.cluster.local'), 300, '127.0.0.2'), undefined);
   assert.notEqual(await ask(dns.port, query('kubernetes.default.svc.cluster.local'), 300, '127.0.0.1'), undefined);
 });

@@ -166,7 +166,7 @@ test('rejects a missing, wrong or unauthorized token and an unknown pool', async
   assert.equal((await ask('/config/worker', bearer(token), 'POST')).status, 405);
 });
 
-test('serves health without a token, and no connection to pods', async () => {
+test('the machine config server serves health without a token, and no connection to pods', async () => {
   const health = await ask('/healthz');
   assert.deepEqual([health.status, health.body], [200, '']);
   assert.equal(server.admits('10.129.0.7'), false);

@@ -146,7 +146,7 @@ test('repairs the history after a failed write of either status', () => {
   assert.equal(bench.rig.status?.history?.[0]?.node, undefined);
 });
 
-test('keeps 50 uses, and bounds the name of the requester', () => {
+test('the history of a rig keeps 50 uses, and bounds the name of the requester', () => {
   const bench = new Bench();
   for (let index = 0; index < 60; index += 1) {
     const uid = `c${index}`;

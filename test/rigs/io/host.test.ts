@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-test('continues a recording in another file, deletes the oldest files, and keeps them private', async () => {
+test('continues a console recording in another file, deletes the oldest files, and keeps recordings private', async () => {
   const at = join(directory, 'bench');
   let nowMs = Date.parse('2026-01-01T00:00:00Z');
   const recording = await startRecording({ directory: at, nowMs: () => nowMs, maxFileBytes: 4, maxFiles: 3 });

@@ -85,7 +85,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('fails when no more bytes arrive, and the next pull requests the rest', async () => {
+  it('an image pull fails when no more bytes arrive, and the next pull requests the rest', async () => {
     stalls = [200_000, 0];
     await assert.rejects(openStore().pull(`${host}/a:1`, undefined), { code: 'image-pull', message: /timeout/i });
     assert.deepEqual(await readdir(join(scratch, `store${rounds}`, 'partial')), [layerDigest.slice('sha256:'.length)]);
@@ -102,7 +102,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.deepEqual(ranges, []);
   });
 
-  it('queries a mirror with the rewritten name', async () => {
+  it('an image pull queries a mirror with the rewritten name', async () => {
     const rewrites = { 'lab.invalid': [{ pattern: /^team\/(.*)/, replacement: 'copies/team-$1' }] };
     const id = await openStore({ mirrors: { 'lab.invalid': [host] }, rewrites }).pull(
       'lab.invalid/team/a:1',

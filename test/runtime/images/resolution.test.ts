@@ -100,7 +100,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('deletes below links of the same layer', async () => {
+  it('a layer deletes files below links of the same layer', async () => {
     const id = await imported(
       [directory('usr/'), directory('usr/lib/'), file('usr/lib/old', '1'), directory('o/'), file('o/old', '2')],
       [
@@ -217,7 +217,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     });
   });
 
-  it('keeps the times of directories in which it deletes', async () => {
+  it('a layer keeps the times of directories in which it deletes files', async () => {
     const time = new Date(1_200_000_000_000);
     const id = await imported(
       [directory('d/'), file('d/old', '1')],

@@ -348,7 +348,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     });
   });
 
-  it('rejects damaged archives', async () => {
+  it('rejects damaged image archives', async () => {
     const layer = await tarBytes([file('a', 'x'.repeat(5000))]);
     const whole = await dockerArchive({ tags: ['t'], layers: [layer] });
     const cases: Readonly<Record<string, Buffer>> = {
@@ -434,7 +434,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
 
-  it('sees images of other processes, and allows concurrent imports of the same image', async () => {
+  it('the image store shows images of other processes, and allows concurrent imports of the same image', async () => {
     const path = await archive(
       await dockerArchive({
         tags: ['many:1'],

@@ -55,7 +55,7 @@ test('doubles the back-off up to ten seconds', () => {
   assert.deepEqual(waits, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
 });
 
-test('keeps an event that occurs during the attempt', () => {
+test('the scheduling queue keeps an event that occurs during the attempt of a pod', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -76,7 +76,7 @@ test('retries a changed pod at once, also if the change occurs during the attemp
   assert.equal(queue.pop(20 + 2_000)?.uid, 'a');
 });
 
-test('requeues on every event if there was no node', () => {
+test('the scheduling queue requeues a pod on every event if there was no node', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -94,7 +94,7 @@ test('retries a pod after five minutes without an event', () => {
   assert.equal(queue.pop(MAX_WAIT_MS)?.uid, 'a');
 });
 
-test('removes a pod in any state', () => {
+test('the scheduling queue removes a pod in any state', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);

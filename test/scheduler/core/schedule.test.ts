@@ -24,7 +24,7 @@ const near = (term: PodAffinityTerm) => ({
 const web = { app: 'web' };
 const webTerm: PodAffinityTerm = { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: web } };
 
-test("produces upstream's messages", () => {
+test("the scheduler reports failures in upstream's wording", () => {
   const noNode = decide(pod(), cluster([]));
   assert.equal(messageOf(noNode), 'no nodes available to schedule pods');
   const full = decide(pod({ memory: '9Gi', cpu: '5' }), cluster([node('n')]));

@@ -62,7 +62,7 @@ test('a ring converges after random faults', (t) => {
   assert.ok(seeds >= 5);
 });
 
-test('the same seed gives the same run', () => {
+test('the same seed gives the same run of the gossip simulation', () => {
   const scenario = randomScenario(7);
   assert.equal(simulate(7, scenario).hash, simulate(7, scenario).hash);
   assert.notEqual(simulate(7, scenario).hash, simulate(8, scenario).hash);

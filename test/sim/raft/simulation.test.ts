@@ -41,7 +41,7 @@ describe('a simulated cluster', () => {
     for (const what of RARE) assert.ok((seen.get(what) ?? 0) >= perRun(2, 10), `${what}: ${seen.get(what) ?? 0} times`);
   });
 
-  it('replays a seed to the same trace', () => {
+  it('the raft simulation replays a seed to the same trace', () => {
     for (const seed of [3, 77, 2_024]) {
       const first = simulate(seed, { keepTrace: true });
       const second = simulate(seed, { keepTrace: true });

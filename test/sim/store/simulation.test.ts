@@ -74,7 +74,7 @@ describe('a simulated store', () => {
     OFTEN.forEach(atLeast(perRun(1, 10)));
   });
 
-  it('replays a seed to the same trace', async () => {
+  it('the store simulation replays a seed to the same trace', async () => {
     for (const seed of [2, 31, 1_999]) {
       const first = await simulate(seed);
       assert.equal((await simulate(seed)).hash, first.hash);

@@ -45,7 +45,7 @@ pools          worker 3 of 3 updated
   assert.equal(exitCodeOf(report), 0);
 });
 
-test('colours states only, and pads columns as without colours', () => {
+test('the status report colours states only, and pads columns as without colours', () => {
   const coloured = show(gathered(), { wide: true, colours: true });
   const start = String.fromCharCode(27);
   const sequence = new RegExp(`${start}\\[\\d+m`, 'g');
@@ -172,7 +172,7 @@ const alarmsOf = (changed: Parameters<typeof gathered>[0]): string[] =>
     ({ severity, subject, message }) => `${severity} ${subject}: ${message}`,
   );
 
-test('raises an alarm with a command for each fault', () => {
+test('the status report has an alarm with a command for each fault', () => {
   const { process, store, certificates, snapshots, update, nodes, pools } = HEALTHY;
   const [first, second] = store.members;
   const [certificate] = certificates;
@@ -226,7 +226,7 @@ test('raises an alarm with a command for each fault', () => {
   }
 });
 
-test('orders errors before warnings, and repeats no command', () => {
+test('the status report orders errors before warnings, and repeats no command', () => {
   const [first, second] = HEALTHY.store.members;
   assert.ok(first && second);
   const members = [

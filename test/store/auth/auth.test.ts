@@ -315,7 +315,7 @@ describe('the guard', () => {
 });
 
 describe('caller identity', () => {
-  it('prefers the token to the certificate', async () => {
+  it('the identity of a caller is that of the token rather than that of the certificate', async () => {
     const { auth, mood } = await enabled();
     const token = await auth.authenticate('alice', 'pw');
     const { revision } = auth.machine;
@@ -444,7 +444,7 @@ describe('authentication', () => {
     assert.equal(auth.tokenUser(await auth.authenticate('alice', 'new')), 'alice');
   });
 
-  it('takes the same work for an unknown user name', async () => {
+  it('authentication takes the same work for an unknown user name', async () => {
     const seen: string[] = [];
     const counting: PasswordHasher = {
       hash: plainHasher.hash,

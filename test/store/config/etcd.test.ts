@@ -387,7 +387,7 @@ test('accepts the feature gates of etcd 3.6, with a warning for those without ef
   await refused(['--discovery-token=x'], /^--discovery-token=x: discovery is not offered/);
 });
 
-test('rejects inconsistent TLS settings', async () => {
+test('etcd flags with inconsistent TLS settings are rejected', async () => {
   const refused = async (argv: readonly string[], message: RegExp): Promise<void> => {
     const { code, text } = await verdict(argv);
     assert.equal(code, 1);
@@ -494,7 +494,7 @@ test('parses Go’s numbers and durations', () => {
   for (const text of ['', '5', 's', '1 s', '1d', '.s', '1h-2m']) assert.equal(parseDuration(text), undefined, text);
 });
 
-test('parses addresses', () => {
+test('parses listen addresses and URLs of etcd flags', () => {
   for (const text of [
     'foo',
     'ftp://h:1',

@@ -122,7 +122,7 @@ describe('the log of revisions on SQLite', () => {
     await second.log.close();
   });
 
-  it('loads more than fits into one response', async () => {
+  it('the log of revisions loads more than fits into one response', async () => {
     const data = await fresh();
     const first = await opened(data);
     const value = Buffer.alloc(100_000, 'x');
@@ -247,7 +247,7 @@ describe('the log of revisions on SQLite', () => {
     await third.log.close();
   });
 
-  it('migrates a file of version 1', async () => {
+  it('the log of revisions migrates a file of version 1', async () => {
     const data = await fresh();
     const old = new Database(join(data, 'revisions.db'));
     old.exec(`
@@ -306,7 +306,7 @@ describe('the log of revisions on SQLite', () => {
     assert.equal(hashes[1], hashes[5]);
   });
 
-  it('copies itself during writes', async () => {
+  it('the log of revisions copies itself during writes', async () => {
     const data = await fresh();
     const { log } = await opened(data);
     await log.commit({ ...EMPTY, entries: [row(2, 'a')] });

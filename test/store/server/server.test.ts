@@ -543,7 +543,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('splits large responses on request', async () => {
+  it('the watch API splits large responses on request', async () => {
     const watch = rawWatch(endpoint);
     const first = await put(store, 'g/0', 'x'.repeat(1_200_000));
     for (let i = 1; i < 4; i += 1) await put(store, `g/${i}`, 'x'.repeat(1_200_000));
@@ -683,7 +683,7 @@ describe('the watch API', () => {
 
 describe("etcd's own client", async () => {
   const installed = await isInstalled('/usr/bin/etcdctl');
-  it('works with every command of the key-value, lease, watch and maintenance groups', {
+  it('etcdctl works with every command of the key-value, lease, watch and maintenance groups', {
     skip: !installed,
   }, async () => {
     const etcd = await startHere(await fresh(), certificates);

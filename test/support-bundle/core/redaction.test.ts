@@ -55,7 +55,7 @@ for (const [what, text] of LINES)
     assert.ok(result.includes(REMOVED), result);
   });
 
-test('removes tokens by their form', () => {
+test('redaction removes tokens by their form', () => {
   for (const token of [
     'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl',
     'sha256~abcdefghijklmnopqrstuvwxyz0123456789',
@@ -83,7 +83,7 @@ test('removes a private key that extends over lines with prefixes, and continues
   assert.equal(lines.at(-1), 'Jan 1 host x[1]: listening on port 80');
 });
 
-test('keeps what is no secret', () => {
+test('redaction keeps text that is no secret', () => {
   for (const text of [
     'pod evicted namespace=default name=web-1',
     'secretName: tls',

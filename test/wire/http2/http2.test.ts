@@ -199,7 +199,7 @@ describe("interoperates with Node's HTTP/2", () => {
     });
   });
 
-  it('serves bidirectional streams', async () => {
+  it('an HTTP/2 server serves bidirectional streams', async () => {
     const messages = Array.from({ length: 200 }, (_, i) => Buffer.alloc(i * 37, i));
     const answer = await call(session, '/chat', messages);
     assert.equal(answer.status, '0');
@@ -514,7 +514,7 @@ describe('a hostile HTTP/2 client', () => {
 });
 
 describe('HPACK', () => {
-  it('decodes encoded headers', () => {
+  it('HPACK decodes encoded headers', () => {
     const fields = [
       { name: ':method', value: 'POST' },
       { name: ':path', value: `/${'p'.repeat(300)}` },

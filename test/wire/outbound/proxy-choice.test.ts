@@ -10,7 +10,7 @@ const settings = (...noProxy: string[]): OutboundSettings => ({
 const direct = (url: string, ...noProxy: string[]): boolean =>
   proxyFor(new URL(url), settings(...noProxy)) === undefined;
 
-test('uses the proxy of the scheme', () => {
+test('a request uses the proxy of its URL scheme', () => {
   assert.equal(proxyFor(new URL('http://quay.io/'), settings()), 'http://plain.lab:3128');
   assert.equal(proxyFor(new URL('https://quay.io/'), settings()), 'http://secure.lab:3128');
   assert.equal(proxyFor(new URL('https://quay.io/'), { httpProxy: 'http://plain.lab:3128', noProxy: [] }), undefined);
@@ -46,7 +46,7 @@ for (const [url, entry, expected] of [
   });
 }
 
-test('reads the variables in both spellings and ignores empty ones', () => {
+test('reads the proxy variables in both spellings and ignores empty ones', () => {
   assert.deepEqual(
     settingsFromEnvironment({ HTTPS_PROXY: 'http://a:1', https_proxy: 'http://b:1', NO_PROXY: ' x, y z ' }),
     {

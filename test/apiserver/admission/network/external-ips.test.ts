@@ -16,12 +16,12 @@ async function update(now: readonly string[], old: readonly string[]): Promise<v
   } as unknown as AdmissionRequest);
 }
 
-test('keeps and removes external IPs, and rejects new ones', async () => {
+test('an update may keep and remove external IPs of a service, but not add new ones', async () => {
   await update(['192.0.2.2', '192.0.2.1'], ['192.0.2.1', '192.0.2.2', '192.0.2.3']);
   await assert.rejects(update(['192.0.2.4'], ['192.0.2.1']), /Use of external IPs is denied by admission control/);
 });
 
-test('compares a long list in linear time', async () => {
+test('compares long lists of external IPs in linear time', async () => {
   const addresses = Array.from({ length: 60_000 }, (_, index) => `2001:db8::${index.toString(16)}`);
   const beganMs = performance.now();
   await update(addresses.toReversed(), addresses);

@@ -27,7 +27,7 @@ async function admit(hosts: readonly string[], verbs: readonly string[], old?: r
   await plugin.validate?.(request);
 }
 
-test('requires create on routes/custom-host to set a host', async () => {
+test('setting a host of an Ingress requires create on routes/custom-host', async () => {
   await admit([''], []);
   await admit(['a.test'], ['create']);
   await assert.rejects(admit(['', 'a.test'], []), /spec.rules\[1\]: Forbidden: you do not have permission to set host/);

@@ -30,7 +30,7 @@ async function admitted(route: Route, verbs: readonly string[], old?: Route): Pr
 
 const web = (spec: Route['spec'] = {}): Route => ({ metadata: { name: 'web', namespace: 'shop' }, spec });
 
-test('a route without a host gets one in the domain', async () => {
+test('a route without a host gets a host in the domain of the cluster', async () => {
   const route = await admitted(web(), []);
   assert.equal(route.spec?.host, 'web-shop.apps.lab');
   assert.equal(route.metadata?.annotations?.['openshift.io/host.generated'], 'true');

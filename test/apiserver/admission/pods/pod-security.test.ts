@@ -89,7 +89,7 @@ describe('Pod Security admission', () => {
     assert.match(refused.body.message, /violates PodSecurity "restricted:v1\.7": runAsNonRoot != true/);
   });
 
-  it('warns and adds audit annotations in these modes; never rejects workloads', async () => {
+  it('the modes warn and audit add warnings and audit annotations, and workloads are never rejected', async () => {
     await namespace('watched', { [label('warn')]: 'restricted', [label('audit')]: 'baseline' });
     const made = await pod('watched', 'p', { ...plain, hostPID: true });
     assert.equal(made.code, 201, made.text);
@@ -134,7 +134,7 @@ describe('Pod Security admission', () => {
     assert.equal((await pod('strict', 'in-vm', { ...plain, runtimeClassName: 'vm' })).code, 201);
   });
 
-  it('checks only updates that can change the result', async () => {
+  it('Pod Security admission checks only updates that can change the result', async () => {
     await namespace('later');
     assert.equal((await pod('later', 'p', plain)).code, 201);
     const patch = (path: string, body: unknown, type = 'application/merge-patch+json') =>

@@ -225,7 +225,7 @@ describe('RBAC', () => {
     assert.equal(rbac.authorize({ name: 'x', groups: ['system:masters'] }, { verb: 'get', path: '/x' }).allowed, true);
   });
 
-  it('treats prototype names as plain data', () => {
+  it('RBAC treats prototype names as plain data', () => {
     const rbac = createRbacAuthorizer();
     for (const name of ['__proto__', 'constructor', 'toString']) {
       const action: Action = { verb: name, group: name, resource: name, subresource: name, namespace: name, name };
@@ -263,7 +263,7 @@ describe('RBAC', () => {
 });
 
 describe('covers', () => {
-  it('covers never reports permissions that the owner does not have', () => {
+  it('the escalation check never accepts permissions that the owner does not have', () => {
     let coveredOnes = 0;
     for (let seed = 1; seed <= 3000; seed++) {
       const choices = new Choices(seed);
@@ -298,7 +298,7 @@ describe('covers', () => {
     assert.deepEqual(covers(owned, [rule('get watch', 'pods')]).uncovered, [rule('watch', 'pods')]);
   });
 
-  it('distinguishes named objects from all objects, and resources from their subresources', () => {
+  it('the escalation check distinguishes named objects from all objects, and resources from their subresources', () => {
     assert.equal(covers([rule('get', 'pods', ['x'])], [rule('get', 'pods')]).covered, false);
     assert.equal(covers([rule('get', 'pods')], [rule('get', 'pods', ['x'])]).covered, true);
     assert.equal(covers([rule('get', 'pods')], [rule('get', 'pods/log')]).covered, false);
@@ -309,7 +309,7 @@ describe('covers', () => {
     assert.equal(covers(urls('/a'), urls('/a/*')).covered, false);
   });
 
-  it('returns false quickly for an excessive number of permissions', () => {
+  it('the escalation check rejects an excessive number of permissions quickly', () => {
     const many = (prefix: string) => Array.from({ length: 400 }, (_, index) => `${prefix}${index}`);
     const monster: PolicyRule = {
       verbs: many('v'),

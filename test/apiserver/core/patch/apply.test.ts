@@ -196,7 +196,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('lists several conflicts by manager', () => {
+  it('an apply lists several conflicts by manager', () => {
     const session = deployment();
     session.apply('one', { spec: { replicas: 1, paused: true } });
     session.update('two', (object) => {
@@ -247,7 +247,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec'), { replicas: 1 });
   });
 
-  it('keeps an item that another manager also owns', () => {
+  it('an apply keeps a dropped item that another manager also owns', () => {
     const session = deployment();
     session.apply('me', { spec: { template: template({ name: 'a', image: 'i' }) } });
     session.apply('you', { spec: { template: template({ name: 'a', env: [{ name: 'X', value: '1' }] }) } });
@@ -255,7 +255,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec'), { template: template({ name: 'a', env: [{ name: 'X', value: '1' }] }) });
   });
 
-  it('orders items as applied, and keeps the position of other items', () => {
+  it('an apply orders items as applied, and keeps the position of other items', () => {
     const session = deployment();
     session.update('injector', (object) => {
       object['spec'] = { template: template({ name: 'first' }, { name: 'a' }, { name: 'side' }, { name: 'b' }) };
@@ -295,7 +295,7 @@ describe('server-side apply', () => {
     assert.match(conflict(() => session.apply('me', { data: { a: '1' } })).message, /"editor" using v1: \.data\.a$/);
   });
 
-  it('changes nothing, including times, if nothing changes', () => {
+  it('an apply without changes keeps the object, including times, unchanged', () => {
     const session = deployment();
     const config = { spec: { replicas: 1, template: template({ name: 'a' }) } };
     const before = session.apply('me', config);
@@ -407,7 +407,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('owns, compares and replaces items with the same key together', () => {
+  it('items with the same key are owned, compared and replaced together', () => {
     const variable = (name: string, value: string) => ({ name, value });
     const withEnv = (...env: JsonObject[]): JsonObject => ({
       spec: { template: template({ name: 'c', image: 'i', env }) },
@@ -469,7 +469,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('merges the oldest of many update entries', () => {
+  it('merges the oldest of many update entries of managedFields', () => {
     const session = configMap();
     for (let index = 0; index < 15; index++) {
       session.second = index % 10;

@@ -128,7 +128,7 @@ function randomPointer(choices: Choices, document: JsonValue): string {
 }
 
 describe('JSON patch', () => {
-  it('agrees with the oracle, and does not change its arguments', () => {
+  it('a JSON patch has the same result as the oracle, and does not change its arguments', () => {
     let fitting = 0;
     for (let seed = 1; seed <= 4000; seed++) {
       const choices = new Choices(seed);
@@ -217,7 +217,7 @@ describe('JSON patch', () => {
     assert.equal(failure(() => list({ op: 'remove', path: '/list/-' })).httpCode, 422);
   });
 
-  it('names the failed test in the message', () => {
+  it('the error of a JSON patch names the failed test operation', () => {
     const error = failure(() => jsonPatch({ a: 1 }, [{ op: 'test', path: '/a', value: 2 }]));
     assert.equal(error.httpCode, 422);
     assert.match(error.message, /^the server rejected our request due to an error in our request: .*"\/a" failed/);
@@ -258,7 +258,7 @@ describe('JSON merge patch', () => {
     return result;
   };
 
-  it('agrees with the RFC, and does not change its arguments', () => {
+  it('a JSON merge patch has the result of the RFC, and does not change its arguments', () => {
     for (let seed = 1; seed <= 3000; seed++) {
       const choices = new Choices(seed);
       const document = choices.object(3, false);

@@ -91,7 +91,7 @@ const SKELETONS: readonly JsonObject[] = [
 ];
 
 describe('field ownership', () => {
-  it('changes to the writer with every update, and otherwise stays', () => {
+  it('ownership of a changed field moves to the writer of the update; other ownership stays', () => {
     for (let seed = 1; seed <= 400; seed++) {
       const choices = new Choices(seed);
       let live: JsonObject | undefined;

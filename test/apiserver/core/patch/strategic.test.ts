@@ -159,7 +159,7 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('keeps only $retainKeys', () => {
+  it('a strategic merge patch keeps only the keys in $retainKeys', () => {
     const spec = (value: JsonObject, patch: JsonObject): JsonValue | undefined =>
       strategicMergePatch({ spec: { strategy: value } }, { spec: { strategy: patch } }, deployment)['spec'];
     assert.deepEqual(

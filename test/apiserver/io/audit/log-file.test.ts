@@ -14,7 +14,7 @@ import { ManualClock } from '../../../client/clocks.ts';
 
 const run = promisify(execFile);
 
-it('writes lines in order, rotates by size and keeps the configured number of files', async () => {
+it('the audit log has lines in order, is rotated by size and keeps the configured number of files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
   const path = join(directory, 'deeper', 'audit.log');
   const options = {
@@ -89,7 +89,7 @@ it('makes blocking requests wait for their line, and reports a failed write in s
   }
 });
 
-it('compresses rotated files and counts a file and its compressed copy as one', async () => {
+it('compresses rotated audit logs and counts a file and its compressed copy as one', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
   const path = join(directory, 'audit.log');
   try {

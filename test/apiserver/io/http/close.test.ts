@@ -6,7 +6,7 @@ import { connect } from 'node:tls';
 import { createHttp } from '../../../../src/apiserver/io/http/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../../src/pki/index.ts';
 
-test('closing waits only for requests in flight', async () => {
+test('closing the server waits only for requests in flight', async () => {
   const ca = await createAuthority('ca', lifetimeFrom(Date.now(), 10));
   const pair = await issue(ca, {
     subject: { commonName: 's' },

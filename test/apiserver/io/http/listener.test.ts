@@ -125,7 +125,7 @@ describe('listener', () => {
 });
 
 describe('back ends', () => {
-  it('checks the address that a name resolves to', async () => {
+  it('a request to a back end checks the address that its name resolves to', async () => {
     const server = createServer((_request, response) => response.end('reached'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;

@@ -117,7 +117,7 @@ test('keeps a body of unknown length inside its request, with every method', asy
   );
 });
 
-test('rejects a denied address on every connection', async () => {
+test('the connection pool rejects a denied address on every connection', async () => {
   await ask(backendRequest('GET', '/before'));
   await assert.rejects(ask(backendRequest('GET', '/after', { allowAddress: () => false })), {
     code: 'address-refused',

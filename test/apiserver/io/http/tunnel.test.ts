@@ -115,7 +115,7 @@ for (const by of ['TCP', 'a socket', 'TLS']) {
   });
 }
 
-it('connects directly to other networks', async () => {
+it('connects without a proxy to networks that have none', async () => {
   requested.length = 0;
   const answer = await through(proxies.get('TCP') as EgressProxy, { network: 'controlplane', host: '127.0.0.1' });
   assert.equal(await text(answer), 'saw /path');

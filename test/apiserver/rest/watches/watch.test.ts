@@ -101,7 +101,7 @@ describe('watches', () => {
     });
   const summary = (lines: WatchLine[]) => lines.map((each) => `${each.type} ${each.object.metadata.name}`);
 
-  it('continues from a version without gaps or duplicates', async () => {
+  it('a watch continues from a version without gaps or duplicates', async () => {
     const from = await create('w-a');
     await label('w-a', { x: '1' });
     const stream = watch(`${MAPS}?watch=true&resourceVersion=${from}`);
@@ -131,7 +131,7 @@ describe('watches', () => {
     assert.deepEqual(summary(lines), ['ADDED w-c', 'MODIFIED w-c', 'DELETED w-c', 'ADDED w-c', 'DELETED w-c']);
   });
 
-  it('sends the state first, then a bookmark, then events', async () => {
+  it('a watch sends the state first, then a bookmark, then events', async () => {
     await create('w-e', { first: 'yes' });
     const stream = watch(
       `${MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector=first`,
@@ -161,7 +161,7 @@ describe('watches', () => {
     await server.call('DELETE', `${MAPS}?labelSelector=big`);
   });
 
-  it('ends at its timeout, with a last bookmark', async () => {
+  it('a watch ends at its timeout, with a last bookmark', async () => {
     const stream = watch(
       `${MAPS}?watch=true&resourceVersion=${await create('w-g')}&timeoutSeconds=3&allowWatchBookmarks=true`,
     );

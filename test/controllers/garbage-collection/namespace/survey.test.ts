@@ -54,13 +54,13 @@ function startSurvey({ objects, broken = [], errors = [] }: Server) {
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 
-test('lists one namespace by itself, and does not request kinds without namespaces', async () => {
+test('a survey of one namespace lists only its objects, and does not request cluster-scoped kinds', async () => {
   const { kindsIn, calls } = startSurvey({ objects: { maps: ['n0', 'other'], secrets: ['other'] } });
   assert.deepEqual(await kindsIn('n0'), ['maps']);
   assert.deepEqual(calls, ['discover', 'maps n0', 'secrets n0']);
 });
 
-test('lists each kind once for many namespaces', async () => {
+test('a survey lists each kind once for many namespaces', async () => {
   const { kindsIn, calls } = startSurvey({ objects: { maps: ['n3', 'other'], secrets: ['n3', 'n4'] } });
   const found = await Promise.all(names(100).map(kindsIn));
   assert.deepEqual(calls, ['discover', 'maps *', 'secrets *']);
@@ -69,7 +69,7 @@ test('lists each kind once for many namespaces', async () => {
   assert.deepEqual(found[5], []);
 });
 
-test('reads further pages if they cost less than lists of the namespaces', async () => {
+test('a survey reads further pages if they cost less than lists of the namespaces', async () => {
   const objects = { maps: [...Array(999).fill('other'), 'n7', ...Array(20).fill('other')] };
   const many = startSurvey({ objects });
   assert.deepEqual((await Promise.all(names(100).map(many.kindsIn)))[7], ['maps']);
@@ -80,7 +80,7 @@ test('reads further pages if they cost less than lists of the namespaces', async
   assert.equal(few.calls.filter((call) => call.startsWith('maps n')).length, 10);
 });
 
-test('reports a kind as present if its list fails', async () => {
+test('a survey reports a kind as present if its list fails', async () => {
   const { kindsIn, survey } = startSurvey({ objects: {}, broken: ['secrets'], errors: ['example.com/v1: no'] });
   assert.deepEqual(await kindsIn('n0'), ['secrets']);
   for (const found of await Promise.all(names(20).map(kindsIn))) assert.deepEqual(found, ['secrets']);

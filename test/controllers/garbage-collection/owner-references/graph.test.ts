@@ -74,7 +74,7 @@ test('checks the waiting owner when a dependent stops blocking', () => {
   assert.deepEqual(list(graph.observe(object('a', { owners: ['owner'] })).delete), ['owner']);
 });
 
-test('reports an orphaning deletion once', () => {
+test('the owner graph reports an orphaning deletion once', () => {
   const graph = new OwnershipGraph();
   const marked = object('owner', { deleting: true, finalizers: ['orphan'] });
   assert.deepEqual(list(graph.observe(marked).orphan), ['owner']);
@@ -87,7 +87,7 @@ test('checks a dependent whose owner is in another namespace than the reference 
   assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['child']);
 });
 
-test('frees all memory when all objects are deleted', () => {
+test('the owner graph frees all memory when all objects are deleted', () => {
   for (let seed = 1; seed <= 100; seed++) {
     const random = seeded(seed);
     const graph = new OwnershipGraph();

@@ -88,7 +88,7 @@ test('fills existing slices before it creates a new one', () => {
   assert.deepEqual([next.create.length, next.update.length, next.delete.length], [0, 1, 0]);
 });
 
-test('sets zone and node name', () => {
+test('endpoints in slices have zone and node name', () => {
   const { create } = planEndpointSlices({
     service: http,
     pods: [pod({ ip: '10.0.0.1', ready: true, node: 'n' })],
@@ -113,7 +113,7 @@ test('sets hints for zones and nodes of ready endpoints with trafficDistribution
   assert.equal(hints('PreferSameNode', false), undefined);
 });
 
-test('contains every backend once after random changes, and converges', () => {
+test('slices contain every backend once after random changes, and converge', () => {
   for (let seed = 1; seed <= 60; seed++) {
     const random = seeded(seed);
     let pods = backends(Math.floor(random() * 300));

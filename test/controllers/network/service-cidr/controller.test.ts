@@ -50,7 +50,7 @@ const isGone = (read: () => Promise<unknown>) =>
     'it to be gone',
   );
 
-test('allocates from additional ranges, which stay until they are unused', async () => {
+test('allocates service addresses from additional ranges, which stay until they are unused', async () => {
   for (let index = 0; index < 5; index++) assert.match(await newService(`own-${index}`), /^10\.96\.0\.[2-6]$/);
   await assert.rejects(newService('too-many'), /range is full/);
   await assert.rejects(newService('elsewhere', { clusterIP: '10.97.0.5' }), /does not match the current range/);

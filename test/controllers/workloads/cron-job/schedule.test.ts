@@ -13,7 +13,7 @@ function times(schedule: string, zone: string, from: string, count: number): str
   return found;
 }
 
-test('parses fields, names, ranges, steps and descriptors', () => {
+test('parses fields, names, ranges, steps and descriptors of cron schedules', () => {
   const from = '2026-01-01T00:00:00Z';
   assert.deepEqual(times('*/20 * * * *', 'UTC', from, 3), ['2026-01-01T00:20', '2026-01-01T00:40', '2026-01-01T01:00']);
   assert.deepEqual(times('5 4 * * sun', 'UTC', from, 2), ['2026-01-04T04:05', '2026-01-11T04:05']);

@@ -126,7 +126,7 @@ test('keeps the unavailability limit during a rolling update and completes it', 
   }
 });
 
-test('counts the status by node', () => {
+test('the status of a daemon set counts nodes', () => {
   const { status } = planDaemonStatus(
     snapshot(
       [on('a'), on('b', 'old', { ready: false }), on('c')],

@@ -164,7 +164,7 @@ test('applies bounds first and does not change a target scaled to zero', () => {
   assert.deepEqual([capped.rescale?.replicas, conditions(capped)[2]], [3, 'ScalingLimited=True TooManyReplicas']);
 });
 
-test('counts earlier changes of the period against a rate', () => {
+test('counts earlier changes of the scaling period against the rate of a policy', () => {
   const behavior = behaviorOf({ scaleUp: { policies: [{ type: 'Pods', value: 2, periodSeconds: 60 }] } });
   const bounds = { min: 1, max: 100 };
   const memory = rescaled(NO_MEMORY, 5, 6, NOW - 30_000);

@@ -5,7 +5,7 @@ import { expiresInMs } from '../../../../src/controllers/workloads/ttl-after-fin
 import { NOW, seeded } from '../../objects.ts';
 import { job, World } from './objects.ts';
 
-test('matches a set of numbers for text, union and gaps of indexes', () => {
+test('a set of job indexes has the same text, union and gaps as a set of numbers', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
     const draw = (): number[] => Array.from({ length: 12 }, () => Math.floor(random() * 20));
@@ -171,7 +171,7 @@ test('grows and shrinks an elastic job with its completions', () => {
   assert.deepEqual(world.indexes, ['0', '1', '2', '3']);
 });
 
-test('applies limit and back-off per index', () => {
+test('an indexed job applies limit and back-off per index', () => {
   const world = new World({
     completionMode: 'Indexed',
     completions: 2,

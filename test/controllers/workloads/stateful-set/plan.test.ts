@@ -94,7 +94,7 @@ test('creates all pods of a parallel set at once', () => {
   assert.deepEqual(shown(plan(set, [member(set, 1, { ready: false })]).actions), ['create web-0', 'create web-2']);
 });
 
-test('supports another start of the ordinals', () => {
+test('the ordinals of a stateful set may start at another number', () => {
   const set = statefulSet({ replicas: 1, ordinals: { start: 5 } });
   const [action] = plan(set, []).actions;
   assert.ok(action?.type === 'create');

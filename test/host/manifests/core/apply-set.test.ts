@@ -8,13 +8,13 @@ import {
   parseGroupKinds,
 } from '../../../../src/host/manifests/core/apply-set.ts';
 
-test('computes the ID as KEP-3659 specifies', () => {
+test('computes the ID of an ApplySet as KEP-3659 specifies', () => {
   const hash = (text: string): string => createHash('sha256').update(text).digest('base64url');
   const id = applySetId({ name: 'my-set', namespace: 'test', kind: 'Secret', group: '' }, hash);
   assert.equal(id, 'applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1');
 });
 
-test('formats and parses kinds, sorted and without duplicates', () => {
+test('formats and parses the kinds of an ApplySet, sorted and without duplicates', () => {
   const kinds = [
     { group: 'apps', kind: 'Deployment' },
     { group: '', kind: 'ConfigMap' },

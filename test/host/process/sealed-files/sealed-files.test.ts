@@ -42,7 +42,7 @@ test('the next process can read written content, but no process without the key'
   await assert.rejects(open().read('pods'), /state\/pods: its key .*keys\/state\.key is missing/);
 });
 
-test('does not write unchanged content', async () => {
+test('a sealed file with unchanged content is not written', async () => {
   await files.write('pods', Buffer.from('one'));
   const before = await stat(join(root, 'state/pods'));
   assert.equal(await files.write('pods', Buffer.from('one')), false);
@@ -83,14 +83,14 @@ test('files that are first written at the same time share one key', async () => 
   for (const name of names) assert.equal(text(await open().read(name)), name);
 });
 
-test('replaces a lost or damaged key at the next write', async () => {
+test('the next write replaces a lost or damaged key of sealed files', async () => {
   await files.write('pods', Buffer.from('one'));
   await writeFile(join(root, 'keys/state.key'), 'not a key\n');
   assert.equal(await files.write('pods', Buffer.from('two')), true);
   assert.equal(text(await open().read('pods')), 'two');
 });
 
-test('rejects names outside of the directory', async () => {
+test('sealed files have no names outside of their directory', async () => {
   for (const name of ['../x', 'a/b', '', '.', 'A'])
     await assert.rejects(files.write(name, Buffer.from('x')), /is not a name/);
 });

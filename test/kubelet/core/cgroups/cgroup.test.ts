@@ -125,7 +125,7 @@ describe('the tree', () => {
     assert.deepEqual(tree[3]?.limits, { cpuShares: 1280 });
   });
 
-  it('protects the requested memory of static control plane pods from reclaim', () => {
+  it('the cgroup tree protects the requested memory of static control plane pods from reclaim', () => {
     const etcd = pod(container({ cpu: '50m', memory: '48Mi' }));
     etcd.metadata = {
       ...etcd.metadata,

@@ -101,7 +101,7 @@ describe('assessment', () => {
     assert.equal(assess(settings(hard), NO_PRESSURE, new Map(), 0).reclaim.length, 0);
   });
 
-  test('sets a condition at once and keeps it for the transition period', () => {
+  test('node pressure sets a condition at once and keeps it for the transition period', () => {
     const rules = settings(hard, 1_000);
     const first = assess(rules, NO_PRESSURE, low, 0);
     assert.deepEqual(first.pressures, ['DiskPressure']);
@@ -124,7 +124,7 @@ describe('assessment', () => {
     assert.equal(assess(rules, first.state, low, 100).reclaim.length, 1);
   });
 
-  test('reclaims until the minimum is reached, but does not start below it', () => {
+  test('eviction reclaims until the minimum is reached, but does not start below the minimum', () => {
     const rules = settings({ ...hard, minimumReclaim: { 'nodefs.available': '20%' } });
     const between = seen({ 'nodefs.available': [25, 100] });
     assert.equal(assess(rules, NO_PRESSURE, between, 0).reclaim.length, 0);
@@ -133,7 +133,7 @@ describe('assessment', () => {
     assert.equal(assess(rules, met.state, seen({ 'nodefs.available': [30, 100] }), 1).reclaim.length, 0);
   });
 
-  test('reclaims for memory before other signals', () => {
+  test('eviction reclaims for memory before other signals', () => {
     const { reclaim, pressures } = assess(
       settings({ hard: { 'pid.available': '10', 'nodefs.available': '10%', 'memory.available': '100Mi' } }),
       NO_PRESSURE,
@@ -264,7 +264,7 @@ describe('limits on local storage', () => {
     );
   });
 
-  test('limits a container to its own limit', () => {
+  test('local storage of a container is limited to its own limit', () => {
     assert.equal(
       exceededLimit({
         shared: 0,
@@ -278,7 +278,7 @@ describe('limits on local storage', () => {
     );
   });
 
-  test('exceeds no limit if there is none', () => {
+  test('a pod without limits exceeds no limit on local storage', () => {
     assert.equal(
       exceededLimit({
         shared: 0,

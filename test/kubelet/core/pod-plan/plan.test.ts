@@ -140,7 +140,7 @@ describe('restart', () => {
     assert.equal(w.settle().wakeAtMs, undefined);
   });
 
-  it('applies the restart policy', () => {
+  it('the kubelet applies the restart policy of a pod', () => {
     for (const [policy, code, restarted, phase] of [
       ['Always', 0, true, 'Running'],
       ['OnFailure', 0, false, 'Succeeded'],
@@ -179,7 +179,7 @@ describe('restart', () => {
     assert.deepEqual(w.running(), ['other']);
   });
 
-  it('starts again in a new sandbox after the old one is lost', () => {
+  it('a pod starts again in a new sandbox after the old sandbox is lost', () => {
     const w = world({ initContainers: [app('one')] });
     w.settle();
     w.exit('one', 0);

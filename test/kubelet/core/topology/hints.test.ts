@@ -10,7 +10,7 @@ const inNodes =
 const hints = (requested: number, total: readonly number[], free: readonly number[]) =>
   hintsFor(NODES, requested, inNodes(total), inNodes(free));
 
-test('prefers a set of nodes if no smaller one could serve the request', () => {
+test('prefers a set of NUMA nodes if no smaller set could serve the request', () => {
   assert.deepEqual(hints(2, [4, 4], [1, 4]), [
     { nodes: 0b10, preferred: true },
     { nodes: 0b11, preferred: false },
@@ -20,7 +20,7 @@ test('prefers a set of nodes if no smaller one could serve the request', () => {
   assert.equal(nodeMask([0, 2]), 0b101);
 });
 
-test('aligns resources to a common node', () => {
+test('aligns resources of a container to a common NUMA node', () => {
   const cpu = hints(2, [4, 4], [4, 4]);
   const memory = hints(5, [8, 8], [1, 8]);
   for (const policy of ['best-effort', 'restricted', 'single-numa-node'] as const)
@@ -39,7 +39,7 @@ test('admits requests that cannot be aligned only with best-effort', () => {
   assert.equal(decide('single-numa-node', NODES, [cpu, memory]).admitted, false);
 });
 
-test('aligns a request larger than a node with restricted and rejects it with single-numa-node', () => {
+test('the policy restricted aligns a request larger than a NUMA node, and single-numa-node rejects it', () => {
   const cpu = hints(6, [4, 4], [4, 4]);
   assert.equal(decide('restricted', NODES, [cpu]).admitted, true);
   assert.equal(decide('single-numa-node', NODES, [cpu]).admitted, false);

@@ -146,7 +146,7 @@ describe('usage history against plain arrays', () => {
     assertClose(found, expected, 0.02, 'cpu');
   });
 
-  it('forgets samples that are older than the retention of their level', () => {
+  it('usage history removes samples that are older than the retention of their level', () => {
     const history = new UsageHistory();
     const days = 40;
     for (let at = 0; at < days * 96; at++) {
@@ -250,7 +250,7 @@ describe('memory of the usage history', () => {
     assert.ok(history.find(pod('job-9998')));
   });
 
-  it('refuses further series, without a change to others, if all are live', () => {
+  it('usage history refuses further series, without a change to others, if all series are live', () => {
     const history = new UsageHistory({ maxSeries: 3 });
     const list = values('pod', () => 5);
     history.advance(START);
@@ -263,7 +263,7 @@ describe('memory of the usage history', () => {
     assert.equal(history.size, 3);
   });
 
-  it('accepts no value that is not finite and no name that changes an object', () => {
+  it('usage history accepts no value that is not finite and no name that changes an object', () => {
     const history = new UsageHistory();
     history.advance(START);
     for (const name of ['__proto__', 'constructor', 'toString', '']) {

@@ -7,7 +7,7 @@ import { silentLog } from '../../../../src/base/log.ts';
 import { createCredentialProviders } from '../../../../src/kubelet/io/credential-providers/index.ts';
 import { matchesImage, registryImage } from '../../../../src/kubelet/io/credential-providers/match.ts';
 
-test('matches patterns as upstream documents them', () => {
+test('credential providers match image patterns as upstream documents them', () => {
   const image = (name: string): string => registryImage(name);
   assert.ok(matchesImage('*.lab.example', image('registry.lab.example/a:1')));
   assert.ok(!matchesImage('*.lab.example', image('a.registry.lab.example/a:1')));

@@ -55,7 +55,7 @@ test('streams pushed by a pod, and their resets, fail only the gRPC probe', asyn
   }
 });
 
-test('an unrequested 101 ends the probe with that status', async () => {
+test('an unrequested response 101 ends the probe with that status', async () => {
   for (const headers of ['', 'Connection: upgrade\r\nUpgrade: x\r\n']) {
     const port = await podThatSays(Buffer.from(`HTTP/1.1 101 S\r\n${headers}\r\nbytes`), 5_000);
     const got = await probeNetwork.httpGet(new URL(`http://127.0.0.1:${port}/`), {}, AbortSignal.timeout(3_000));

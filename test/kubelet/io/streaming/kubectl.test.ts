@@ -85,7 +85,7 @@ for (const client of here) {
 
     const sha = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-    it('runs a command and returns its exit code and both outputs', async () => {
+    it('kubectl exec runs a command and returns its exit code and both outputs', async () => {
       const result = await kubectl(['exec', 'p', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7']);
       assert.equal(result.code, 7, result.stderr);
       assert.equal(result.stdout.toString(), 'out\n');
@@ -94,7 +94,7 @@ for (const client of here) {
       assert.equal((await kubectl(['exec', 'p', '--', 'true'])).code, 0);
     });
 
-    it('transfers large output and input unchanged', async () => {
+    it('kubectl exec transfers large output and input unchanged', async () => {
       const output = await kubectl(['exec', 'p', '--', 'head', '-c', '6000000', '/dev/zero']);
       assert.equal(output.stdout.length, 6_000_000);
       assert.equal(sha(output.stdout), sha(Buffer.alloc(6_000_000)));
@@ -122,7 +122,7 @@ for (const client of here) {
       assert.ok(process?.closed());
     });
 
-    it('sends the size of a terminal', async () => {
+    it('kubectl exec sends the size of a terminal', async () => {
       const command = `stty rows 33 cols 111; exec ${client.path} --server=${server.url} --insecure-skip-tls-verify --token=any exec -it p -- sh -c 'sleep 0.3; echo done'`;
       const child = spawn('script', ['-qefc', command, '/dev/null'], {
         stdio: ['pipe', 'pipe', 'inherit'],

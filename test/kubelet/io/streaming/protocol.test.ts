@@ -185,7 +185,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     for (const block of blocks) assert.deepEqual(decodeHeaderBlock(encodeHeaderBlock(block)), block);
   });
 
-  it('reports the exit code on the error stream after the outputs have ended', async () => {
+  it('exec reports the exit code on the error stream after the outputs have ended', async () => {
     const client = Client.spdy(port, query(['sh', '-c', 'cat; echo e >&2; exit 9'], 'stdin', 'stdout', 'stderr'));
     await client.open(1, { streamtype: 'error' }, FLAG_FIN);
     await client.open(3, { streamtype: 'stdin' });
@@ -208,7 +208,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     }
   });
 
-  it('supports older versions: plain text on failure and an empty stream on success', async () => {
+  it('exec in older protocol versions reports a failure as plain text and a success as an empty stream', async () => {
     for (const [protocol, wanted] of [
       ['v3.channel.k8s.io', /exit code 3/],
       ['channel.k8s.io', /exit code 3/],
@@ -254,7 +254,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.equal(client.received(3).length, 300_000);
   });
 
-  it('stops reading when the process does not read, and acknowledges consumed data', async () => {
+  it('a stream stops reading when the process does not read, and acknowledges consumed data', async () => {
     const client = Client.spdy(port, query(['sh', '-c', 'sleep 0.7; wc -c'], 'stdin', 'stdout'));
     await client.open(1, { streamtype: 'error' });
     await client.open(3, { streamtype: 'stdin' });

@@ -98,7 +98,7 @@ describe('the login manager', () => {
       },
     });
 
-  it('raises the delay by a drop-in and a reload', async () => {
+  it('raises the inhibitor delay of logind by a drop-in and a reload', async () => {
     const manager = login();
     assert.equal(await manager.maxDelayMs(), 5_000);
     await manager.raiseMaxDelay(30_000);
@@ -125,7 +125,7 @@ describe('the login manager', () => {
     await signals.lost;
   });
 
-  it('holds a lock until it is released', async () => {
+  it('holds an inhibitor lock of the login manager until it is released', async () => {
     const lock = await login().lock();
     const held = await readFile(join(directory, 'lock'), 'utf8');
     assert.match(held, /^--what=shutdown --mode=delay --who=kubelet /);

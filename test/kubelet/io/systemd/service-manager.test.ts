@@ -104,7 +104,7 @@ describe('calls to systemd', () => {
 
   const manager = () => createServiceManager(createManagerBus(path));
 
-  it('waits for the job, also if its end arrives together with the reply', async () => {
+  it('a call to systemd waits for its job, also if the end of the job arrives together with the reply', async () => {
     answer = (socket, _, serial) => socket.write(Buffer.concat([jobReply(serial), jobRemoved('done')]));
     await manager().ensure('x.slice', [{ name: 'CPUShares', value: 100n }]);
     assert.deepEqual(calls, ['StartTransientUnit']);
@@ -180,7 +180,7 @@ describe('calls to systemd', () => {
     });
   });
 
-  it('rejects if there is no server', async () => {
+  it('a call to systemd rejects if there is no server', async () => {
     await assert.rejects(createServiceManager(createManagerBus(join(directory, 'none'))).stop('x.slice'), {
       code: 'systemd',
       message: /none/,
@@ -189,7 +189,7 @@ describe('calls to systemd', () => {
 });
 
 describe('the wire format', () => {
-  it('aligns values as specified', () => {
+  it('D-Bus messages align values as specified', () => {
     const writer = new Writer();
     writer.byte(1);
     writer.uint32(2);
@@ -203,7 +203,7 @@ describe('the wire format', () => {
     assert.deepEqual([reader.byte(), reader.uint32(), reader.string(), reader.uint32()], [1, 2, 'ab', 8]);
   });
 
-  it('reads a message only when it is complete', () => {
+  it('reads a D-Bus message only when it is complete', () => {
     const whole = encodeCall({
       serial: 9,
       destination: 'd.e',

@@ -145,7 +145,7 @@ describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {
     await refuses(join(directory, 'absent'), /content not determined.*No such file/);
   });
 
-  it('rejects a tool that does not exit before its deadline', async () => {
+  it('mounting a disk fails if a tool does not exit before its deadline', async () => {
     await assert.rejects(result('sleep', ['30'], 100), /sleep: no exit within 0.1 s/);
   });
 

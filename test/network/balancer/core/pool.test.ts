@@ -35,7 +35,7 @@ describe('choice of an API server', () => {
     assert.equal(pool.choose(new Set(['a', 'b', 'c']), 0), undefined);
   });
 
-  it('selects randomly among equal servers', () => {
+  it('selects randomly among API servers with equal connections', () => {
     const pool = poolOf('a', 'b', 'c');
     assert.deepEqual(
       [0, 0.34, 0.67].map((random) => pool.choose(NONE, random)),

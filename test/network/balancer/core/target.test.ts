@@ -23,7 +23,7 @@ it('parses addresses and names with a port, and rejects other texts', () => {
     assert.equal(parseTarget(text), undefined, JSON.stringify(text));
 });
 
-it('formats parsed targets unchanged', () => {
+it('formats parsed server addresses unchanged', () => {
   for (const text of ['10.0.0.5:8443', '[fd00::5]:1', 'master-1.lab:443']) {
     const target = parseTarget(text);
     assert.ok(target);
@@ -31,7 +31,7 @@ it('formats parsed targets unchanged', () => {
   }
 });
 
-it('reads the target of a URL', () => {
+it('reads the address and port of a server URL', () => {
   assert.equal(targetOfUrl('https://10.0.0.5:8443'), '10.0.0.5:8443');
   assert.equal(targetOfUrl('https://[fd00::5]:8443/'), '[fd00::5]:8443');
   assert.equal(targetOfUrl('https://master'), 'master:443');

@@ -165,7 +165,7 @@ test('serves records of the zone itself and names of pods, and forwards other na
   assert.deepEqual(summary(zone.lookup('9.9.30.172.in-addr.arpa', 'PTR')), [3], 'not for a server outside');
 });
 
-test('matches a list of all records after random changes', () => {
+test('the DNS zone matches a list of all records after random changes', () => {
   const seed = Number(process.env['SEED'] ?? 20_260_101);
   const random = generator(seed);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;

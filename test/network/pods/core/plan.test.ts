@@ -108,7 +108,7 @@ test('accounts for the larger IPv6 header and sets a source address with IPv6-on
   assert.deepEqual([overlay.links[0]?.local, podMtu], ['2001:db8:1::a', 1430]);
 });
 
-test('reports unreachable nodes and routes to the others', () => {
+test('the plan of pod routes reports unreachable nodes and has routes to the others', () => {
   const { overlay, problems } = planOverlay(
     input({
       peers: [
@@ -214,7 +214,7 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
-test('changes any plan into any other, with an empty second difference', () => {
+test('the difference of two route plans changes one into the other, and a second difference is empty', () => {
   for (let seed = 0; seed < 300; seed++) {
     const random = randomOf(seed);
     const cluster = (): OverlayInput => {

@@ -108,7 +108,7 @@ const toDb: NetworkPolicy = {
   },
 };
 
-test('adds elements and no rules for a new pod', () => {
+test('the planner of network policies adds elements, but no rules, for a new pod', () => {
   const planner = newPlanner();
   planner.setPolicy(toDb);
   for (let index = 0; index < 100; index++) report(planner, pod(`api${index}`, 'api', 'n2', `10.0.1.${index}`));
@@ -205,7 +205,7 @@ const toAddresses = (namespace: string, name: string, count: number): NetworkPol
   },
 });
 
-test('permits many blocks with one rule', () => {
+test('a network policy permits many address blocks with one rule', () => {
   const planner = newPlanner();
   planner.attach('a', 'x', ['10.128.0.9']);
   report(planner, { metadata: { namespace: 'a', name: 'x' }, spec: { containers: [], nodeName: 'n1' } });

@@ -400,7 +400,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test('an upgrade becomes a tunnel, with and without TLS', async () => {
+  test('the router turns an upgraded connection into a tunnel, with and without TLS', async () => {
     const server = createHttp();
     server.on('upgrade', (_request, socket: Socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n');

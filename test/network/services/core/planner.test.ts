@@ -235,7 +235,7 @@ test('replans a service that shares an external address with thousands of others
   assert.deepEqual(owned('ns/s0002'), ['192.0.2.1']);
 });
 
-test('plans a service with thousands of ports in short steps, and again if it changes meanwhile', () => {
+test('plans a service with thousands of ports in short steps, and again if the service changes meanwhile', () => {
   const planner = new ServicePlanner(options);
   const service = (count: number): Service => ({
     metadata: { namespace: 'a', name: 'big', creationTimestamp: '2026-01-01T00:00:00Z' },

@@ -55,7 +55,7 @@ test('keeps the same history of a tag as a plain list of images', () => {
   }
 });
 
-test('imports a tag when it changes, and again after a failure', () => {
+test('an image stream imports a tag when it changes, and again after a failure', () => {
   const stream: ImageStream = { metadata: { name: 's', generation: 1 } };
   const from = { kind: 'DockerImage', name: 'lab.local/app:1' };
   setSpecTag(stream, { name: '1', from });

@@ -243,7 +243,7 @@ test('rolls back a master that loses its address although it can connect to its 
   }),
 );
 
-test('restores the files when a step fails', root, () =>
+test('the machine config daemon restores the files when a step fails', root, () =>
   withWorld(async (world) => {
     const units = [{ name: 'a.service', enabled: true, contents: '[Install]\nWantedBy=x.target\n' }];
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'a' }, { systemd: { units } }));

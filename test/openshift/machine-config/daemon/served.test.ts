@@ -47,7 +47,7 @@ test('applies a served config as the first of a host, on trial at its first star
   }),
 );
 
-test('rejects an invalid response', root, () =>
+test('rejects an invalid response of the machine config server', root, () =>
   withWorld(async (world) => {
     const disk = createDisk(world.root);
     const parts = {

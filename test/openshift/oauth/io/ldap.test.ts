@@ -105,7 +105,7 @@ describe('LDAP', { skip }, () => {
     assert.equal(await authenticate('dev', 'password-dev', '(uid=ops)'), undefined);
   });
 
-  it('treats the name as a value, never as a part of the filter', async () => {
+  it('LDAP treats the user name as a value, never as a part of the filter', async () => {
     for (const name of ['*)(uid=*', '*', 'd*', 'dev)(objectClass=*', '\\2a', 'dev\0'])
       for (const password of ['password-dev', 'password-ops', 'admin-secret'])
         assert.equal(await authenticate(name, password), undefined, name);
@@ -113,7 +113,7 @@ describe('LDAP', { skip }, () => {
 });
 
 describe('LDAP URLs', () => {
-  it('reads all parts and names the invalid one', () => {
+  it('reads all parts of an LDAP URL and names the invalid part', () => {
     assert.deepEqual(parseLdapUrl('ldaps://h:636/ou=a%20b,dc=c?uid?one?(objectClass=person)'), {
       server: 'ldaps://h:636',
       base: 'ou=a b,dc=c',

@@ -143,7 +143,7 @@ test('treats a target as a retry only if the leader has recorded the failure', (
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(3) }))), 'install 3');
 });
 
-test('replaces a trial with a newer target', () => {
+test('replaces a revision on trial with a newer target', () => {
   assert.equal(typeOf(hostStep(onTrial, view({ target: target(3) }))), 'install 3');
 });
 

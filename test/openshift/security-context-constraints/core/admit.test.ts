@@ -467,7 +467,7 @@ describe('selection of constraints', () => {
     assert.ok('errors' in tried(pod(), candidates('restricted-v2'), wrong, 'pod'));
   });
 
-  it('ignores updates of labels', () => {
+  it('admission by constraints ignores updates of pod labels', () => {
     const labelled = { ...pod(), metadata: { name: 'p', labels: { a: 'b' } } };
     assert.equal(isSameToConstraints(labelled, pod()), true);
     assert.equal(isSameToConstraints(pod({}, { image: 'x' }), pod()), false);

@@ -16,7 +16,7 @@ const namespace = (annotations: Record<string, string> = {}): Namespace => ({ me
 const upTo = (count: number): Set<number> => new Set(Array.from({ length: count }, (_, index) => index));
 
 describe('allocation for a namespace', () => {
-  it('uses the first free block and its level', () => {
+  it('allocation for a namespace uses the first free block of user IDs and its SELinux level', () => {
     const cases: readonly [used: number, range: string, level: string][] = [
       [0, '1000000000/10000', 's0:c1,c0'],
       [1, '1000010000/10000', 's0:c3,c2'],
@@ -32,11 +32,11 @@ describe('allocation for a namespace', () => {
     assert.ok(gap.kind === 'annotate' && gap.block === 2);
   });
 
-  it('fails at the end of the range', () => {
+  it('allocation of user IDs for a namespace fails at the end of the range', () => {
     assert.deepEqual(planAllocation(namespace(), upTo(100_000)), { kind: 'full' });
   });
 
-  it('keeps existing values and adds missing ones', () => {
+  it('allocation for a namespace keeps existing annotations and adds missing ones', () => {
     const whole = { [UID]: '1000050000/10000', [GROUPS]: '5/5', [MCS]: 's0:c9,c8' };
     assert.deepEqual(planAllocation(namespace(whole), new Set()), { kind: 'keep' });
     const part = planAllocation(namespace({ [UID]: '1000620000/10000' }), new Set([62]));
@@ -58,7 +58,7 @@ describe('the record of blocks', () => {
     assert.equal(allocationOf(new Set()).data, '');
   });
 
-  it('ignores ranges outside of all blocks', () => {
+  it('the record of blocks ignores ranges outside of all blocks', () => {
     assert.equal(blockOf(namespace({ [UID]: '1000020000/10000' })), 2);
     for (const wrong of ['1000020001/10000', '500/10', '2000000000/10000', 'x'])
       assert.equal(blockOf(namespace({ [UID]: wrong })), undefined, wrong);

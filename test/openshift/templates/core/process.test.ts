@@ -32,7 +32,7 @@ function replaced(object: JsonObject, values: Readonly<Record<string, string>>):
   return JSON.parse(text) as JsonObject;
 }
 
-test('replaces references like a text replacement', () => {
+test('processing a template replaces references like a text replacement', () => {
   const random = sequence(7);
   const values = { A: 'alpha', B_2: '17', C: 'true' };
   const texts = ['${A}', 'x-${B_2}-${A}', '${{B_2}}', '${{C}}', '${UNKNOWN}', 'plain', '$A {A}', '${A}${A}'];
@@ -108,7 +108,7 @@ test('rejects a template with excessive output before allocating it', () => {
   assert.match(refused({ parameters: [{ name: 'V', value }], objects }), /^objects\[0\]: .*at most/);
 });
 
-test('treats a key named __proto__ as data', () => {
+test('processing a template treats a key named __proto__ as data', () => {
   const object = JSON.parse('{"__proto__":{"x":"${P}"}}') as JsonObject;
   const [result] = processed({ parameters: [{ name: 'P', value: '1' }], objects: [object] }).objects;
   assert.equal(JSON.stringify(result), '{"__proto__":{"x":"1"}}');

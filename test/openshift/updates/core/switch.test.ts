@@ -230,7 +230,7 @@ test('restores no snapshot after an update that succeeded, during a trial, or fo
   assert.equal(snapshotAfterRollback(record({ phase: 'rollingBack' }), '0.1.0'), 'store-0.1.0.db');
 });
 
-test('ignores a damaged record', () => {
+test('an update ignores a damaged record of its progress', () => {
   for (const text of [
     '',
     '{',

@@ -195,7 +195,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     await assert.rejects(inspectImage('registry.invalid/none:2', everywhere, own), /127\.0\.0\.1:\d+ answered 404/);
   });
 
-  it('logs in if required', async () => {
+  it('an image pull logs in to a registry if required', async () => {
     await clean();
     await store.pull(`${host}/basic:1`, { username: 'me', password: 'secret' });
     await store.pull(`${host}/token/private:1`, { username: 'me', password: 'secret' });

@@ -144,7 +144,7 @@ describe('the auth machine', () => {
     machine.requireAccess(undefined, 'write', 'a', '\0');
   });
 
-  it('authorizes by the current roles', () => {
+  it('the auth machine authorizes by the current roles', () => {
     const machine = enabled();
     const alice = () => ({ user: 'alice', revision: machine.revision });
     machine.requireAccess(alice(), 'read', 'a', '');
@@ -178,7 +178,7 @@ describe('the auth machine', () => {
     assert.throws(() => machine.requireAccess(undefined, 'read', 'a', ''), refused('user-empty'));
   });
 
-  it('keeps a user without a password', () => {
+  it('the auth machine keeps a user without a password', () => {
     const machine = machineWith({ kind: 'user-add', name: 'cert', passwordHash: '', noPassword: true });
     machine.apply({ kind: 'user-change-password', name: 'cert', passwordHash: 'x' });
     assert.deepEqual(machine.user('cert'), { name: 'cert', passwordHash: '', noPassword: true, roles: [] });

@@ -62,7 +62,7 @@ describe('the ordered map', () => {
     }
   });
 
-  it('ends a walk when the visitor returns false', () => {
+  it('the ordered map ends a walk when the visitor returns false', () => {
     const map = newMap();
     for (let n = 1000; n < 2000; n += 1) map.set(`k${n}`, { key: `k${n}`, n });
     const seen: string[] = [];

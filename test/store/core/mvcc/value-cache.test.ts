@@ -47,7 +47,7 @@ it('drops the oldest readable values beyond its limits, and never values that ca
   }
 });
 
-it('drops values in order of arrival', () => {
+it('the value cache drops values in order of arrival', () => {
   const cache = new ValueCache({ currentBytes: 10, pastBytes: 10 });
   cache.stored = 100;
   const versions = Array.from({ length: 12 }, (_, i) => made(i + 1, 1));

@@ -96,7 +96,7 @@ describe('configurations (thesis §4.1, §4.3)', () => {
     assert.ok(changed > 300);
   });
 
-  it('rejects invalid changes', () => {
+  it('rejects invalid changes of a raft configuration', () => {
     const three = new Membership({ voters: ['a', 'b', 'c'], outgoing: [], learners: ['l'], learnersNext: [] });
     const seven = new Membership({ voters: IDS, outgoing: [], learners: [], learnersNext: [] });
     const refused = (membership: Membership, change: ConfChange): void =>

@@ -34,7 +34,7 @@ const steps = ({ steps: list, drain }: Disruption): string[] => [
   ...list.map((step) => ('unit' in step ? `${step.kind} ${step.unit}` : step.kind)),
 ];
 
-test('selects the least disruptive actions for a change', () => {
+test('selects the least disruptive actions for a change of a machine config', () => {
   assert.deepEqual(steps(needs({}, withFiles('/etc/any'))), []);
   assert.deepEqual(steps(needs(withFiles('/etc/any'), {})), []);
   assert.deepEqual(steps(needs({}, withFiles('/etc/kubernetes/kubelet.conf'))), ['restart-kubelet']);

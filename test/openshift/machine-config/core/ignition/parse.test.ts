@@ -79,7 +79,7 @@ test('rejects sections that a running host cannot change, with their paths', () 
   }
 });
 
-test('rejects hostile paths and names', () => {
+test('an Ignition config with hostile paths or names is rejected', () => {
   assert.match(firstOf(files(file('/etc/../shadow')), 'invalid'), /files\[0\]\.path: .*must be absolute/);
   assert.match(firstOf(files(file('etc/a')), 'invalid'), /must be absolute/);
   assert.match(firstOf(files(file('/etc//a')), 'invalid'), /must be absolute/);
@@ -103,7 +103,7 @@ test('rejects hostile paths and names', () => {
   assert.match(firstOf(key('ssh-rsa A\nssh-rsa B'), 'invalid'), /sshAuthorizedKeys\[0\]: .*one line/);
 });
 
-test('checks modes, owners, unit texts and types', () => {
+test('an Ignition config is rejected for invalid modes, owners, unit texts and types', () => {
   assert.match(firstOf(files(file('/a', 'data:,', { mode: 0o4755 })), 'invalid'), /invalid mode 04755 for \/a/);
   assert.match(firstOf(files(file('/a', 'data:,', { mode: '0644' })), 'invalid'), /files\[0\]\.mode: .*integer/);
   const both = { user: { id: 1, name: 'a' } };

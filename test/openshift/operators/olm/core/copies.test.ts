@@ -56,7 +56,7 @@ test('treats content that returned to an older state as newer', () => {
   assert.equal(lacking(back, A), undefined);
 });
 
-test('merges equal copies of different origin into one version', () => {
+test('merges equal catalog copies of different origin into one version', () => {
   const [left, right] = [editedVersion(editedVersion(A, B.digest), C.digest), editedVersion(A, C.digest)];
   const { status, wanted } = copiesOf(C.digest, [report('m1', left), report('m2', right)]);
   assert.deepEqual([status, wanted.size], ['True', 1]);

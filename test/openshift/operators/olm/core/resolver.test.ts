@@ -135,7 +135,7 @@ function randomProblem(random: () => number): { problem: Problem; pool: Simple[]
   return { pool, fixed, problem: { wanted, fixed, candidates: () => offered } };
 }
 
-test('finds the preferred solution if there is one', () => {
+test('the resolver of operators finds the preferred solution if there is one', () => {
   const counts = { yes: 0, no: 0 };
   for (let seed = 1; seed <= 3000; seed++) {
     const { problem, pool, fixed } = randomProblem(generator(seed));
@@ -161,7 +161,7 @@ test('finds the preferred solution if there is one', () => {
   assert.ok(counts.yes > 500 && counts.no > 300, JSON.stringify(counts));
 });
 
-test('ends a search that exceeds the step limit', () => {
+test('the resolver of operators ends a search that exceeds the step limit', () => {
   // Every version of each package requires another package, and the last one does not exist.
   const pool = Array.from({ length: 12 }, (_, owner) =>
     Array.from({ length: 10 }, (_each, major) =>

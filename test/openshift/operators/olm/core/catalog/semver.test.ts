@@ -45,7 +45,7 @@ test('includes pre-releases in a range by their order, unlike npm', () => {
   assert.equal(parseRange('<1.0.0')?.includes(version('1.0.0-rc.1')), true);
 });
 
-test('matches ranges like positions in a sorted list', () => {
+test('version ranges match like positions in a sorted list', () => {
   const random = generator(17);
   const numbers = [0, 1, 2];
   const suffixes = ['-1', '-2', '-alpha', '-alpha.1', '-alpha.1.0', '-alpha.b', '-rc.2', '-rc.10', ''];
@@ -86,7 +86,7 @@ test('matches ranges like positions in a sorted list', () => {
   }
 });
 
-test('accepts x for any number', () => {
+test('a version range accepts x for any number', () => {
   for (const [text, inside, outside] of [
     ['1.2.x', '1.2.9', '1.3.0'],
     ['1.x', '1.9.0', '2.0.0'],
