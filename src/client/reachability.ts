@@ -1,6 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.ts';
+import { sleep } from '../base/sleep.ts';
 import { isConnectionError } from './errors.ts';
-import { sleep } from './sleep.ts';
 import type { ApiClient } from './types.ts';
 
 /**

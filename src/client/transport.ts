@@ -2,12 +2,12 @@ import type { Dispatcher } from 'undici';
 import { ApiError, type Status } from '../api/meta/status.ts';
 import { messageOf } from '../base/errors.ts';
 import { parseJson } from '../base/json/json.ts';
+import { sleep } from '../base/sleep.ts';
 import { ConnectionError } from './errors.ts';
 import type { StreamAnswer } from './informers/shared-streams.ts';
 import { checkedAtSend } from './leases/fenced-dispatch.ts';
 import type { WriteFence } from './leases/write-fence.ts';
 import { type ServerConnectionOptions, ServerConnections } from './server-connections.ts';
-import { sleep } from './sleep.ts';
 import type { Impersonated } from './types.ts';
 
 /**

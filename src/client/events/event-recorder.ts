@@ -5,9 +5,9 @@ import { resources } from '../../api/resources.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { sleep } from '../../base/sleep.ts';
 import { timestamp } from '../../base/times.ts';
 import { isConnectionError } from '../errors.ts';
-import { sleep } from '../sleep.ts';
 import type { ApiClient, EventRecorder, ResourceClient } from '../types.ts';
 import { type Correlation, EventCorrelator } from './event-correlator.ts';
 

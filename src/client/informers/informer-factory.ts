@@ -1,8 +1,8 @@
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { sleep } from '../../base/sleep.ts';
 import { createReachability } from '../reachability.ts';
-import { sleep } from '../sleep.ts';
 import type { ApiClient, Informer, InformerFactory, InformerOptions } from '../types.ts';
 import { ReflectingInformer } from './informer.ts';
 import type { LastKnown } from './last-known.ts';

@@ -6,7 +6,7 @@ import { whyRenew } from '../../base/certificate-life.ts';
 import type { Clock } from '../../base/clock.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { sleep } from '../../client/sleep.ts';
+import { sleep } from '../../base/sleep.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { CertificateFiles, CertificateNames, CurrentCertificate } from './port.ts';
 import { requestSignature, type SignatureOrder } from './request.ts';

@@ -5,7 +5,7 @@ import { resources } from '../../api/resources.ts';
 import { encodeBase64 } from '../../api/validation/base64.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError, ignore } from '../../base/errors.ts';
-import { sleep } from '../../client/sleep.ts';
+import { sleep } from '../../base/sleep.ts';
 import type { ApiClient } from '../../client/types.ts';
 
 export const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client-kubelet';

@@ -3,7 +3,7 @@ import { ApiError } from '../../../api/meta/status.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { type Decoded, decode, list, object, optional, text } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { sleep } from '../../../client/sleep.ts';
+import { sleep } from '../../../base/sleep.ts';
 import { type Api, hostPath } from '../api/api.ts';
 import { LineSplitter } from '../watch/lines.ts';
 

@@ -6,9 +6,9 @@
  * Kubernetes documentation.
  */
 
-import { isDeepStrictEqual } from 'node:util';
 import type { NetworkPolicy } from '../../../api/generated/networking/v1.ts';
 import { MAX_MEMBERS, MAX_POLICIES, MAX_POLICY_SIZE } from '../../../api/kinds/network/networkpolicies/size.ts';
+import { jsonEqual } from '../../../api/meta/equality.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
 import { type Labels, matchesLabels } from '../../../base/selector.ts';
@@ -149,7 +149,7 @@ export class PolicyPlanner {
 
   setPod(pod: PolicyPod): void {
     // Most updates of a pod change fields that policies do not use.
-    if (isDeepStrictEqual(pod, this.#pods.get(pod.key))) return;
+    if (jsonEqual(pod, this.#pods.get(pod.key))) return;
     this.#pods.set(pod.key, pod);
     this.#podChanged(pod.key, pod.namespace);
   }

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from './clock.ts';
 
 /** Waits for `delayMs` on `clock`. Rejects with the signal's reason if it is aborted. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
