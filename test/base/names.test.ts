@@ -53,7 +53,7 @@ test("errors of names have upstream's messages", () => {
   ]);
 });
 
-test('takes linear time for hostile names', () => {
+test('validates hostile names in linear time', () => {
   const started = performance.now();
   for (const [rule] of RULES) {
     rule(`${'a-'.repeat(200_000)}!`);

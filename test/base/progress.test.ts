@@ -67,7 +67,7 @@ test('the shown transfer rate follows a rate that falls', () => {
   assert.match(written.at(-1) ?? '', /, 1\.0MiB\/s, 11 min 10 s left$/);
 });
 
-test('shows the amount alone while the total is not known', () => {
+test('progress shows the amount alone while the total is not known', () => {
   const { progress, written, clock } = recorded({ terminal: true });
   const transfer = progress.transfer('saving');
   clock.ms += 2000;

@@ -106,7 +106,7 @@ test('starts services after the services that they need and stops them in revers
   assert.deepEqual(events, ['+a', '+c with text 7', '+d', '-d', '-c']);
 });
 
-test('keeps the order of independent services', () => {
+test('independent services start in the order of the list', () => {
   const list = serviceList([simple('d', [], []), number, simple('c', [], [])]);
   assert.deepEqual(
     list.map(({ name }) => name),

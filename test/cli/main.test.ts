@@ -141,7 +141,7 @@ test('prints help for the program and for each command', async () => {
   assert.equal((await hyperedge(['image', '--help'])).code, 0);
 });
 
-test('runs the command of a link to the executable', () =>
+test('a link to the executable runs the command of its name', () =>
   withRoot(async (root) => {
     const directory = join(root, 'var/log/pods/kube-system_master-api-n1_abc/api');
     await mkdir(directory, { recursive: true });
@@ -186,7 +186,7 @@ test('reports a missing configuration in one line, with a stack trace for --verb
     assert.match(verbose.stderr, /\n {4}at /);
   }));
 
-test('formats tables and sizes', () => {
+test('formats tables and sizes of command output', () => {
   assert.equal(printTable(['A', 'LONGER'], [['value', 'x']]), 'A       LONGER\nvalue   x\n');
   assert.deepEqual(
     [0, 1023, 1536, 5 * 1024 ** 3].map((bytes) => bytesText(bytes)),

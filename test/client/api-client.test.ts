@@ -100,7 +100,7 @@ describe('API client', () => {
     );
   });
 
-  it('sets the type of list items', async () => {
+  it('the API client sets apiVersion and kind of list items', async () => {
     server.put('typed', 'one', {});
     const list = await connect().resource(resources.configMaps).list({ namespace: 'typed' });
     assert.deepEqual([list.items[0]?.apiVersion, list.items[0]?.kind], ['v1', 'ConfigMap']);
@@ -282,7 +282,7 @@ describe('API client', () => {
     await eventually('the server saw it go', () => server.watchers === 0);
   });
 
-  it('requires a name, and a namespace for namespaced kinds', async () => {
+  it('the API client requires a name, and a namespace for namespaced kinds', async () => {
     const maps = connect().resource(resources.configMaps);
     await assert.rejects(maps.get('x'), /needs a namespace/);
     await assert.rejects(maps.get('', 'a'), /needs a name/);

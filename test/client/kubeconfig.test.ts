@@ -52,7 +52,7 @@ describe('kubeconfig', () => {
     });
   });
 
-  it('uses the requested context', () => {
+  it('a kubeconfig is read with the requested context', () => {
     assert.deepEqual(parseKubeconfig(parse(config), { context: 'token' }), {
       contextName: 'token',
       server: 'https://example.test/prefix',

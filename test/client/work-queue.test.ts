@@ -141,7 +141,7 @@ describe('work queue', () => {
     assert.notEqual(at.at(-1), last);
   });
 
-  it('adds a key after the shortest requested delay', async () => {
+  it('a work queue adds a key after the shortest requested delay', async () => {
     const at: number[] = [];
     const { queue, clock } = make(async () => void at.push(clock.nowMs()));
     const t0 = clock.nowMs();

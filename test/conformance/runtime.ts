@@ -595,7 +595,7 @@ export function runtimeConformance(
         await cri().stopContainer(id, 0);
       }));
 
-    it('opens a new log file after a rotation', () =>
+    it('a container log continues in a new file after a rotation', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'n=0; while true; do echo line $n; n=$((n+1)); sleep 0.05; done');
         const { logPath } = await status(id);
@@ -615,7 +615,7 @@ export function runtimeConformance(
         assert.deepEqual(numbers, [...numbers.keys()], 'no line was lost or doubled');
       }));
 
-    it('adopts everything after the host process was killed', () =>
+    it('a new host process adopts all containers after the former one was killed', () =>
       withPod(async (sandboxId) => {
         const lives = await run(sandboxId, 'echo alive; sleep 60', { name: 'lives' });
         const ends = await run(sandboxId, 'sleep 0.3; exit 8', { name: 'ends' });

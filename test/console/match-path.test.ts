@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { matchPath } from '../../src/console/shell/match-path.ts';
 
 describe('matchPath', () => {
-  it('returns the decoded values of the named segments', () => {
+  it('matchPath returns the decoded values of the named segments', () => {
     assert.deepEqual(matchPath('/pods/:namespace/:name', '/pods/a%2Fb/c'), { namespace: 'a/b', name: 'c' });
     assert.deepEqual(matchPath('/', '/'), {});
   });
@@ -14,7 +14,7 @@ describe('matchPath', () => {
     assert.deepEqual(matchPath('/any/*', '/any/apps/v1/deployments'), { rest: 'apps/v1/deployments' });
   });
 
-  it('rejects other paths and invalid escapes', () => {
+  it('matchPath rejects other paths and invalid escapes', () => {
     assert.equal(matchPath('/pods/:namespace/:name', '/pods/a'), undefined);
     assert.equal(matchPath('/pods/:namespace', '/pods/a/b'), undefined);
     assert.equal(matchPath('/pods/:namespace', '/nodes/a'), undefined);

@@ -121,7 +121,7 @@ test('reports a kubeconfig with a wrong server', async () => {
   assert.equal((await one('kubeconfig')).result, 'ok');
 });
 
-test('reports a damaged certificate', async () => {
+test('hyperedge doctor reports a damaged certificate', async () => {
   const file = join(host.root, 'etc/origin/master/kube-scheduler.crt');
   const text = await readFile(file, 'utf8');
   await writeFile(file, await readFile(join(host.root, 'etc/origin/master/admin.crt'), 'utf8'));

@@ -106,7 +106,7 @@ describe('routes', { timeout: 400_000 }, () => {
     );
   });
 
-  test('supports passthrough and re-encryption', async () => {
+  test('routes support passthrough and re-encryption', async () => {
     const port = { targetPort: 'https' };
     const reencrypt = { termination: 'reencrypt', destinationCACertificate: ca.certPem };
     await apply(

@@ -42,7 +42,7 @@ test('commits nothing on a leader that was suspended for five seconds', async ()
   await members.equal();
 });
 
-test('loses nothing with a packet loss of thirty percent', async () => {
+test('the store loses no write with a packet loss of thirty percent', async () => {
   await using network = await Network.make(3);
   await using members = await Members.make(3, (host) => ({
     host: network.address(host),

@@ -43,7 +43,7 @@ export const gadgets: KindDefinition = {
 
 const load = async <T>(file: string): Promise<T> => import(pathToFileURL(join(scratch, 'src/api', file)).href);
 
-test('needs one folder and one registry entry for a new kind', async () => {
+test('a new kind needs one folder and one registry entry', async () => {
   for (const room of ['api', 'base', 'network', 'openshift', 'rigs', 'wire'])
     cpSync(join(ROOT, 'src', room), join(scratch, 'src', room), { recursive: true });
   writeFileSync(join(scratch, 'package.json'), '{"type":"module"}');

@@ -5,7 +5,7 @@ import { pullCredentials } from '../../../src/api/kinds/identity/secrets/pull-cr
 const secretOf = (key: string, value: unknown) => ({ data: { [key]: btoa(JSON.stringify(value)) } });
 const user = (username: string) => ({ username, password: 'x' });
 
-test('prefers the longest match of host, port and path segments', () => {
+test('pull credentials are selected by the longest match of host, port and path segments', () => {
   const auths = {
     'reg.example:5000': { auth: btoa('u:p:q') },
     'https://reg.example:5000/team': user('team'),
@@ -37,7 +37,7 @@ test('prefers the longest match of host, port and path segments', () => {
   assert.deepEqual(pullCredentials([secret], 'reg.example:5000/app:1'), { username: 'u', password: 'p:q' });
 });
 
-test('reads both types of secrets and ignores malformed ones', () => {
+test('reads both types of pull secrets and ignores malformed secrets', () => {
   const old = secretOf('.dockercfg', { 'reg.example': user('old') });
   assert.equal(pullCredentials([old], 'reg.example/app')?.username, 'old');
   const bad = [

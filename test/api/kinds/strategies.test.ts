@@ -352,7 +352,7 @@ test('increases the generation for changes of the spec only', () => {
   assert.deepEqual([status.metadata['generation'], status['status']], [1, { replicas: 2 }]);
 });
 
-test('drops the status on create, except for nodes', () => {
+test('drops the status of new objects, except for nodes', () => {
   const pod = created('Pod', (d) => {
     d['status'] = { phase: 'Running', podIP: '10.0.0.1' };
   });

@@ -178,7 +178,7 @@ test('gives a job without labels the labels of its pods, generated ones included
   );
 });
 
-test('keeps all metadata on some status updates', () => {
+test('status updates of some kinds keep all metadata', () => {
   for (const kind of ['CustomResourceDefinition', 'FlowSchema', 'PriorityLevelConfiguration', 'APIService']) {
     const old = created(kind);
     const next = structuredClone(old);

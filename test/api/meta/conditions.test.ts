@@ -42,7 +42,7 @@ test('keeps the time of the last change of each status, in the order of the firs
   }
 });
 
-test('gives conditions without a time the current one', () => {
+test('conditions without a transition time get the current time', () => {
   assert.equal(transitionTime({ status: 'True' }, 'True', 'now'), 'now');
   assert.equal(transitionTime({ status: 'True', lastTransitionTime: null }, 'True', 'now'), 'now');
   assert.equal(findCondition(undefined, 'A'), undefined);

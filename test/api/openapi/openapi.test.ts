@@ -22,7 +22,7 @@ function references(value: unknown, found = new Set<string>()): Set<string> {
   return found;
 }
 
-test('resolves every reference in every document', () => {
+test('every reference in every OpenAPI document exists', () => {
   const v2 = openapiV2(builtinKinds, descriptions);
   for (const reference of references(v2))
     assert.ok(reference.slice('#/definitions/'.length) in v2.definitions, reference);
@@ -81,7 +81,7 @@ test('supports strategic merge patch and dry run for every kind, as clients chec
   assert.ok('application/strategic-merge-patch+json' in item.patch.requestBody.content);
 });
 
-test('includes the merge extensions in the definitions', () => {
+test('OpenAPI definitions include the extensions for strategic merge patches', () => {
   const { definitions } = openapiV2(builtinKinds, descriptions);
   const spec = definitions['io.k8s.api.core.v1.PodSpec'] as { properties: Record<string, Record<string, unknown>> };
   assert.equal(spec.properties['volumes']?.['x-kubernetes-patch-strategy'], 'merge,retainKeys');
@@ -94,7 +94,7 @@ test('includes the merge extensions in the definitions', () => {
   assert.deepEqual(pod['x-kubernetes-group-version-kind'], [{ group: '', kind: 'Pod', version: 'v1' }]);
 });
 
-test('encodes every definition in the protobuf form', () => {
+test('the protobuf form of OpenAPI contains every definition', () => {
   const document = openapiV2(builtinKinds, descriptions);
   const bytes = encodeOpenapiV2(document);
   const reader = new Reader(bytes);

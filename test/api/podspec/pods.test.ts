@@ -87,7 +87,7 @@ test('does not set defaults in templates that are for pods only', () => {
   assert.equal(at(template, 'containers', 0, 'ports', 0)['hostPort'], undefined);
 });
 
-test('derives the pull policy from the tag', () => {
+test('derives the pull policy from the tag of the image', () => {
   const policies: Record<string, string> = {
     ' ': 'IfNotPresent',
     nginx: 'Always',
@@ -100,7 +100,7 @@ test('derives the pull policy from the tag', () => {
   for (const [image, policy] of Object.entries(policies)) assert.equal(pullPolicyOf(image), policy, image);
 });
 
-test('computes the QoS class', () => {
+test('computes the QoS class of a pod', () => {
   const pod = (...resources: object[]): Pod => ({
     spec: { containers: resources.map((each, index) => ({ name: `c${index}`, resources: each })) },
   });

@@ -83,7 +83,7 @@ test('validates security contexts', () => {
   );
 });
 
-test('validates fields by operating system', () => {
+test('validates pod fields that only one operating system supports', () => {
   inPod({ os: { name: 'plan9' } }, 'os: Unsupported value: "plan9": supported values: "linux", "windows"');
   inPod(
     { os: { name: 'linux' }, securityContext: { windowsOptions: {} } },
@@ -380,7 +380,7 @@ test('merges matchLabelKeys into selectors', () => {
   ]);
 });
 
-test('validates special annotations', () => {
+test('validates annotations of pods that have special meanings', () => {
   const annotated = (annotations: Fields, ...errors: string[]): void => {
     assert.deepEqual(
       errorsOf({}, { securityContext: { seccompProfile: { type: 'Unconfined' } } }, { annotations }),
@@ -500,7 +500,7 @@ test('warns about pods', () => {
 const ended = { name: 'c', state: { terminated: { exitCode: 1 } } };
 const running = { name: 'c', state: { running: {} } };
 
-test('validates status updates', () => {
+test('validates updates of the status of a pod', () => {
   const write = (policy: string, before: Fields, now: Fields): string[] => {
     const old = created('Pod');
     at(old, 'spec')['restartPolicy'] = policy;

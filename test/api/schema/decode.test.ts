@@ -111,7 +111,7 @@ test('decoding keeps a null time in a map, as Go encodes a zero time', () => {
   assert.deepEqual(object, { status: { disruptedPods: { a: null } } });
 });
 
-test('treats prototype keys as plain data', () => {
+test('decoding treats prototype keys as plain data', () => {
   const { object, unknownFields } = decode(
     'Pod',
     '{"__proto__":{"x":1},"constructor":{},"metadata":{"labels":{"__proto__":"a","constructor":"b"}}}',

@@ -7,7 +7,7 @@ import { indexOfMessage, messageAt } from '../../../src/apiserver/http/protobuf/
 
 const SCALARS = /^(?:string|boolean|int32|int64)$/;
 
-test("keeps the same empty fields as upstream's tags", () => {
+test("keeps the same empty fields as Go with upstream's struct tags", () => {
   let compared = 0;
   for (const name of typeNames()) {
     const kept = keptWhenEmpty(name);

@@ -79,7 +79,7 @@ test("merges all fields of stable types according to upstream's markers", () => 
   assert.deepEqual([...golden.keys()], []);
 });
 
-test('matches the golden merge rules', () => {
+test('merge rules of all fields equal the golden file', () => {
   const ports = listAt('spec', 'containers', 'ports');
   assert.deepEqual(
     [ports.listType, ports.mapKeys, ports.patchMergeKey],

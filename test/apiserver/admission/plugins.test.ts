@@ -75,7 +75,7 @@ describe('admission plug-ins that are off by default', () => {
     assert.equal(gone.code, 200, gone.text);
   });
 
-  it('sets the pull policy Always', async () => {
+  it('AlwaysPullImages sets the pull policy Always', async () => {
     await newNamespace('images');
     const made = await pod(
       'images',

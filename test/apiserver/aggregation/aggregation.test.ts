@@ -308,7 +308,7 @@ describe('registration', () => {
     assert.equal((await read('v1.apps')).spec?.versionPriority, 7);
   });
 
-  it('accepts manifests in v1beta1', async () => {
+  it('accepts APIService manifests in v1beta1', async () => {
     const name = 'v1.older.example.com';
     const older = { ...apiService('', 'older', name), apiVersion: 'apiregistration.k8s.io/v1beta1' };
     const made = await main.call('POST', API_SERVICES.replace('/v1/', '/v1beta1/'), { body: older });

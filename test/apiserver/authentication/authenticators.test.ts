@@ -162,7 +162,7 @@ describe('credentials verified by other servers', () => {
     assert.deepEqual(body.status.userInfo.groups, ['team:a', 'team:b', 'system:authenticated']);
   });
 
-  it('limits requests for the keys, whatever tokens arrive', async () => {
+  it('limits requests for the keys of an issuer, whatever tokens arrive', async () => {
     const before = peer.requests['/keys'] ?? 0;
     const elliptic = token(claims({ sub: 'late' }), peer.ec.privateKey, { alg: 'ES384', kid: 'ec' });
     assert.equal((await whoami(elliptic)).code, 401);

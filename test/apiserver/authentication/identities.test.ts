@@ -117,7 +117,7 @@ describe('identities', () => {
     assert.equal((await call('GET', '/api', { as: other, headers })).code, 401);
   });
 
-  it('accepts static tokens', async () => {
+  it('accepts tokens of the static token file', async () => {
     const { body } = await whoami(bearer('secret'));
     assert.deepEqual(
       [body.status.userInfo.username, [...body.status.userInfo.groups].sort()],

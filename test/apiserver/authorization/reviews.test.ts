@@ -177,7 +177,7 @@ describe('authorization webhooks', () => {
     assert.equal((await review(of('n2'), 'system:node:n1', 'system:nodes')).status['allowed'], false);
   });
 
-  it('rejects empty and duplicate selectors', async () => {
+  it('rejects access reviews with empty and duplicate selectors', async () => {
     const cases: ReadonlyArray<readonly [object, RegExp]> = [
       [
         { rawSelector: 'a=b', requirements: [field('a', 'In', 'b')] },

@@ -83,7 +83,7 @@ describe('offers of hosts', { concurrency: false }, () => {
       );
   });
 
-  test('rejects an invalid signature, whatever part was changed', async () => {
+  test('rejects an offer with an invalid signature, whatever part was changed', async () => {
     const offer = offerOf(own, {});
     for (const change of [
       { state: 'joined' },
@@ -98,7 +98,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     }
   });
 
-  test('rejects a sealing key of low order', async () => {
+  test('rejects an offer with a sealing key of low order', async () => {
     const zero = Buffer.alloc(32);
     const one = Buffer.alloc(32, 0);
     one[0] = 1;
@@ -133,7 +133,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.equal((await hosts()).length, 1);
   });
 
-  test('rejects oversized and malformed facts', async () => {
+  test('rejects offers of hosts with oversized or malformed facts', async () => {
     const keys = newKeys();
     const base = { name: 'h4', machineID: machineId(9) };
     const cases: readonly [unknown, number, RegExp][] = [
@@ -218,7 +218,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.equal(host?.metadata?.annotations?.[known], 'blank');
   });
 
-  test('limits the offers of an address', async () => {
+  test('limits the offers of hosts from one address', async () => {
     const codes: number[] = [];
     const offer = offerOf(newKeys(), { name: 'often', machineID: machineId(78), state: 'joined' });
     for (let index = 0; index < 400 && !codes.includes(429); index += 1) codes.push((await send(offer)).code);

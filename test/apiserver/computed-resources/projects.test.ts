@@ -76,7 +76,7 @@ describe('projects', { concurrency: false }, () => {
     assert.deepEqual([again.code, again.body['message']], [409, 'project.project.openshift.io "shop" already exists']);
   });
 
-  test('rejects reserved names', async () => {
+  test('rejects project requests with reserved names', async () => {
     for (const name of ['openshift', 'kube', 'kube-x', 'openshift-x']) {
       const { code, text } = await server.call('POST', REQUESTS, { as: ann, body: request(name) });
       assert.equal(code, 403, text);
@@ -195,7 +195,7 @@ describe('projects', { concurrency: false }, () => {
     assert.equal((await server.call('POST', at, { body: more, as: ann })).code, 403);
   });
 
-  test('restrictions limit the subjects of role bindings', async () => {
+  test('RoleBindingRestrictions limit the subjects of role bindings', async () => {
     const restriction = {
       apiVersion: 'authorization.openshift.io/v1',
       kind: 'RoleBindingRestriction',

@@ -132,7 +132,7 @@ describe('admission flags', () => {
     });
   });
 
-  it('reads the client credentials for webhooks', async () => {
+  it('reads the client credentials for admission webhooks', async () => {
     const write = (name: string, text: string) => writeFile(join(directory, name), text, { mode: 0o600 });
     const plugin = (name: string, file: string) => `- name: ${name}
   configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: "${file}"}
@@ -177,7 +177,7 @@ describe('admission flags', () => {
     );
   });
 
-  it('rejects invalid configuration with file, line and field', async () => {
+  it('rejects invalid admission configuration with file, line and field', async () => {
     const cases: [string, RegExp][] = [
       ['- {name: Bogus}\n', /admission\.yaml: plugins\[0\]\.name: "Bogus" takes no configuration here/],
       [

@@ -51,7 +51,7 @@ describe('--feature-gates', () => {
       assert.throws(() => check(given), new ApiUsageProblem(`--feature-gates: ${problem}`), given);
   });
 
-  it('reports every locked gate at once', () => {
+  it('reports every locked feature gate at once', () => {
     assert.throws(() => check('SidecarContainers=false,APIServerTracing=false'), {
       message:
         '--feature-gates: [cannot set feature gate SidecarContainers to false, feature is locked to true, ' +

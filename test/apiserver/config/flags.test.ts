@@ -44,6 +44,6 @@ test('every flag of kube-apiserver is supported, accepted with a warning, or rej
   }
 });
 
-test('rejects an unknown flag', () => {
+test('rejects an unknown flag of kube-apiserver', () => {
   assert.throws(() => given('no-such-flag', '1'), /unknown flag --no-such-flag: see kube-apiserver --help/);
 });

@@ -18,7 +18,7 @@ describe('limits of requests', () => {
     );
   });
 
-  it('rejects a sum of zero and negative limits', () => {
+  it('rejects limits of concurrent requests that are negative or have the sum zero', () => {
     const none = ['--max-requests-inflight=0', '--max-mutating-requests-inflight=0'];
     assert.throws(() => read(...none), ApiUsageProblem);
     assert.throws(() => read(...none), /max-requests-inflight.*must add up to something positive/);

@@ -49,7 +49,7 @@ describe('serving flags', () => {
     assert.equal(curvesOf(valuesOf([])), undefined);
   });
 
-  it('rejects invalid values with the flag', () => {
+  it('rejects invalid values of serving flags with the flag', () => {
     for (const [argument, complaint] of [
       ['--http2-max-streams-per-connection=-1', /http2-max-streams-per-connection: must be 0 to/],
       ['--goaway-chance=0.5', /goaway-chance: must be 0 to 0\.02/],

@@ -104,7 +104,7 @@ for (const { label, path } of kubectls()) {
       await fails('apply -f -', /unknown field/, RESOURCE('a').replace('image:', 'imagine:'));
     });
 
-    it('changes a resource with kubectl edit', async () => {
+    it('kubectl edit changes a custom resource', async () => {
       const edited = await run('/usr/bin/env', [
         'KUBE_EDITOR=sed -i s/a:3/a:4/',
         path,
@@ -130,7 +130,7 @@ for (const { label, path } of kubectls()) {
       );
     });
 
-    it('applies manifests of charts for Kubernetes 1.20', async () => {
+    it('kubectl applies manifests of charts for Kubernetes 1.20', async () => {
       await ok('apply -f -', /toys.example.com created\npodsecuritypolicy.policy\/psp created/, OF_1_20);
       await ok('wait --for condition=established --timeout=10s crd/toys.example.com', /condition met/);
       await ok(

@@ -48,7 +48,7 @@ describe('encryption at rest', () => {
   });
   after(() => server.stop());
 
-  it('writes AES-GCM with the key path as authenticated data', async () => {
+  it('encrypts values with AES-GCM and their store key as authenticated data', async () => {
     assert.equal((await server.call('POST', SECRET, { body: secret('one', 'hunter2') })).code, 201);
     const value = await stored(store, '/registry/secrets/default/one');
     const plain = upstreamOpensGcm(value, 'k8s:enc:aesgcm:v1:key1:', KEY1, '/registry/secrets/default/one');
@@ -125,7 +125,7 @@ describe('encryption at rest', () => {
     }
   });
 
-  it('reports a missing key, and reloads the configuration', async () => {
+  it('reports a missing encryption key, and reloads the encryption configuration', async () => {
     const lines: string[] = [];
     const complete = source.current;
     const late = {

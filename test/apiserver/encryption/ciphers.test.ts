@@ -21,7 +21,7 @@ describe('ciphers', () => {
     assert.equal(plain.length, 131);
   });
 
-  it('writes AES-CBC that openssl decrypts', () => {
+  it('openssl decrypts values that are encrypted with AES-CBC', () => {
     const key = randomBytes(32);
     for (const length of [0, 1, 15, 16, 17, 1000]) {
       const plain = randomBytes(length);

@@ -77,7 +77,7 @@ describe('malicious and unusual clients', () => {
     );
   });
 
-  it('rejects oversized headers', async () => {
+  it('rejects requests with oversized headers', async () => {
     // The response may be lost when the connection is reset with unread bytes; only the rejection matters.
     const text = await raw(`GET /version HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(70_000)}\r\n\r\n`);
     assert.match(text, /^(?:HTTP\/1\.1 431 .*)?$/s);

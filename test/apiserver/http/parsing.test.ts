@@ -176,7 +176,7 @@ describe('JSON scan', () => {
     assert.ok(found > 100, `${found} with duplicates`);
   });
 
-  it('rejects too deep nesting before recursive steps', () => {
+  it('the JSON scan rejects too deep nesting before recursive steps', () => {
     const deep = Buffer.from('['.repeat(100_000) + ']'.repeat(100_000));
     assert.throws(() => decodeJson(deep), { httpCode: 400 });
     assert.throws(() => checkDepth(Buffer.from('{"a":'.repeat(100_000))), { httpCode: 400 });
@@ -185,7 +185,7 @@ describe('JSON scan', () => {
 });
 
 describe('bodies', () => {
-  it('keeps __proto__ as a field like any other', () => {
+  it('request bodies keep __proto__ as a field like any other', () => {
     const document = decodeBody(Buffer.from('{"data":{"__proto__":"x","constructor":"y"}}'), 'json');
     const data = document['data'] as Record<string, unknown>;
     assert.ok(Object.hasOwn(data, '__proto__'));

@@ -210,7 +210,7 @@ test("protoc decodes the bytes with kubectl's descriptors, and encodes the same 
   assert.ok(compared > 30, String(compared));
 });
 
-test('encodes the envelope, a list and a frame', () => {
+test('encodes the protobuf envelope, a list and a watch frame', () => {
   const lease = encodeMessage('io.k8s.api.coordination.v1.Lease', {
     metadata: { name: 'a', creationTimestamp: '1970-01-01T00:00:01Z' },
     spec: { leaseDurationSeconds: 15, renewTime: '1970-01-01T00:00:02.000003Z' },
@@ -248,7 +248,7 @@ test('protobuf encoding keeps explicit zeros, and omits absent fields', () => {
   });
 });
 
-test('treats prototype names as plain data', () => {
+test('protobuf decoding treats prototype names as plain data', () => {
   const object = JSON.parse(
     '{"metadata":{"labels":{"__proto__":"x","constructor":"y"}},"data":{"__proto__":"z"}}',
   ) as JsonObject;

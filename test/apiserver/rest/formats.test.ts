@@ -124,7 +124,7 @@ describe('formats', () => {
     assert.equal(decodeProtobuf(deleted.bytes)['status'], 'Success');
   });
 
-  it('lists in protobuf, as objects and as metadata', async () => {
+  it('returns lists in protobuf, as objects and as metadata', async () => {
     const json = await server.call<{ metadata: JsonObject; items: JsonObject[] }>('GET', MAPS);
     const list = openedList((await server.call('GET', MAPS, { headers: accept })).bytes);
     assert.deepEqual([list.apiVersion, list.kind], ['v1', 'ConfigMapList']);
@@ -143,7 +143,7 @@ describe('formats', () => {
     assert.equal(first?.['data'], undefined);
   });
 
-  it('watches in protobuf', async () => {
+  it('returns watch events in protobuf', async () => {
     const { body } = await server.call<{ metadata: { resourceVersion: string } }>('GET', MAPS);
     await server.call('POST', MAPS, { body: named('seen') });
     await server.call('DELETE', `${MAPS}/seen`);

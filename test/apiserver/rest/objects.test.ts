@@ -312,7 +312,7 @@ describe('objects over HTTPS', () => {
     assert.deepEqual(Object.keys(annotations).sort(), [...keys].sort());
   });
 
-  it('separates spec and status, counts generations, scales', async () => {
+  it('updates of spec, status and scale are separate, and changes of the spec count generations', async () => {
     const created = (await call('POST', DEPLOYMENTS, { body: { ...deployment('parts', 2), status: { replicas: 9 } } }))
       .body;
     assert.equal(created.metadata.generation, 1);
@@ -362,7 +362,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('server-side apply creates, owns, conflicts and forces', async () => {
+  it('server-side apply creates objects, owns fields, reports conflicts and takes fields by force', async () => {
     const apply = (manager: string, replicas: number, query = '') =>
       call('PATCH', `${DEPLOYMENTS}/applied?fieldManager=${manager}${query}`, {
         raw: JSON.stringify(deployment('applied', replicas)),
@@ -491,7 +491,7 @@ describe('objects over HTTPS', () => {
     assert.match(String(patched.headers['warning']), /duplicate entries after mutating admission happens; /);
   });
 
-  it('does not write in a dry run', async () => {
+  it('a dry run writes no object', async () => {
     assert.equal((await call('POST', `${MAPS}?dryRun=All`, { body: configMap('dry') })).code, 201);
     assert.equal((await call('GET', `${MAPS}/dry`)).code, 404);
     await call('POST', MAPS, { body: configMap('dry', { a: '1' }) });
@@ -608,7 +608,7 @@ describe('objects over HTTPS', () => {
     assert.doesNotMatch(ignored.text, /nope/);
   });
 
-  it('reports invalid fields', async () => {
+  it('reports invalid fields of an object with reasons and paths', async () => {
     const bad = await server.call<{ reason: string; details: { causes: { field: string }[] } }>('POST', PODS, {
       body: { ...pod('Bad Name'), metadata: { name: 'Bad Name' } },
     });
@@ -706,7 +706,7 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('waits for finalizers, and deletes with the last one', async () => {
+  it('an object is deleted when its last finalizer is removed', async () => {
     await call('POST', MAPS, { body: { ...configMap('held'), metadata: { name: 'held', finalizers: ['a.b/c'] } } });
     const marked = await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
     assert.deepEqual([marked.code, marked.body.metadata.finalizers], [200, ['a.b/c', 'foregroundDeletion']]);
@@ -854,7 +854,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('PATCH', MAPS, { raw: '{}', type: 'application/merge-patch+json' })).code, 405);
   });
 
-  it('selects by labels and fields', async () => {
+  it('lists select objects by labels and fields', async () => {
     await call('POST', PODS, {
       body: { ...pod('on-n2', { nodeName: 'n2' }), metadata: { name: 'on-n2', labels: { a: 'b' } } },
     });

@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import { it } from 'node:test';
 import { answerHeaders } from '../../../src/apiserver/streaming/forward.ts';
 
-it('removes the content length of a 204 response', () => {
+it('the proxy removes the content length of a 204 response', () => {
   for (const [statusCode, headers] of [
     [204, {}],
     [200, { 'content-length': '0' }],

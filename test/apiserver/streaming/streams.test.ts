@@ -177,7 +177,7 @@ describe('streams to a kubelet', () => {
     assert.ok(!seen.some((each) => each.url.includes('secrets')));
   });
 
-  it('does not follow redirects', async () => {
+  it('proxying to a backend does not follow redirects', async () => {
     const text = await converse(upgrade(`${PODS}/one/portforward`), () => false);
     assert.match(text, /^HTTP\/1\.1 502 /);
   });

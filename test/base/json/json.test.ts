@@ -97,7 +97,7 @@ test('keeps keys with names of prototype members as data next to long integers',
   assert.equal(JSON.stringify(parsed), '{"__proto__":9007199254740993,"constructor":{"prototype":9007199254740993}}');
 });
 
-test('scans a long run of digits once', () => {
+test('the JSON scan reads a long run of digits once', () => {
   // Scanning from each position would take minutes.
   const text = `"${'1'.repeat(3_000_000)}"`;
   assert.equal((parseJson(text) as string).length, 3_000_000);

@@ -173,7 +173,7 @@ describe('informer', () => {
     await eventually('all watch again', () => server.watchers === 8, 1000);
   });
 
-  it('waits for a server that is not started yet', async () => {
+  it('an informer waits for a server that is not started yet', async () => {
     const informer = factory.informer(resources.configMaps);
     note(informer);
     await server.stop();
@@ -285,7 +285,7 @@ describe('informer', () => {
     assert.equal(lines.filter((line) => /I t list interrupted kind=ConfigMap .*forbidden/.test(line)).length, 2);
   });
 
-  it('finds objects by an index, also after changes', async () => {
+  it('an informer finds objects by an index, also after changes', async () => {
     server.put('a', 'x', { owner: 'one' });
     const informer = factory.informer(resources.configMaps);
     informer.addIndex('owner', (object) => (object.data?.['owner'] ?? '').split(',').filter(Boolean));
@@ -333,7 +333,7 @@ describe('informer', () => {
     assert.notEqual(factory.informer<object>(resources.secrets, { namespace: 'a' }), one);
   });
 
-  it('stops immediately while a response is outstanding', async () => {
+  it('an informer stops immediately while a response is outstanding', async () => {
     server.intercept = () => true;
     factory.informer(resources.configMaps).start();
     await eventually('the list was asked for', () => server.seen.length === 1);

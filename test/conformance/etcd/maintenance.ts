@@ -85,7 +85,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     await subject().client.call('etcdserverpb.Maintenance/Defragment', {});
   });
 
-  it('rejects unknown methods', async () => {
+  it('rejects calls of unknown gRPC methods', async () => {
     const { client } = subject();
     await refused(
       client.call('etcdserverpb.KV/NoSuchMethod', {}),

@@ -86,7 +86,7 @@ export function watchConformance(subject: () => Subject): void {
     middle.cancel();
   });
 
-  it('starts at a future revision', async () => {
+  it('a watch starts at a future revision', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const now = revisionOf(await client.put({ key, value: '0' }));

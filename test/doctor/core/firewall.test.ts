@@ -30,7 +30,7 @@ function findings(policy: 'accept' | 'drop', rules: readonly string[], more: Rea
 const BOTH = ['tcp dport 2380 accept', 'udp dport 7946 accept'];
 
 describe('check of the chains of the hook input', () => {
-  it('finds no fault if the ports are accepted', () => {
+  it('the firewall check finds no fault if the ports are accepted', () => {
     const good: readonly string[][] = [
       BOTH,
       ['tcp dport 2379-2380 accept', 'udp dport { 53, 7900-7999 } accept'],
@@ -48,7 +48,7 @@ describe('check of the chains of the hook input', () => {
     assert.deepEqual(findings('accept', ['tcp dport 22 jump ssh'], { ssh: ['drop'] }), []);
   });
 
-  it('names the ports that are not accepted', () => {
+  it('the firewall check names the ports that are not accepted', () => {
     const both = /policy drop and accepts no packets to 2380\/tcp \(the store\), 7946\/udp \(gossip\)$/;
     const bad: readonly string[][] = [
       ['tcp dport 22 counter packets 2380 bytes 7946 accept'],
@@ -66,7 +66,7 @@ describe('check of the chains of the hook input', () => {
     assert.match(findings('accept', [...BOTH.slice(0, 1), 'counter packets 1 bytes 2 drop'])[0] ?? '', /7946\/udp/);
   });
 
-  it('names the rule that drops packets to a port', () => {
+  it('the firewall check names the rule that drops packets to a port', () => {
     const [found = '', ...others] = findings('accept', ['tcp dport { 80, 2000-3000 } drop']);
     assert.match(found, /^the rule "tcp dport .*" in chain inet filter input drops packets to 2380\/tcp/);
     assert.deepEqual(others, []);

@@ -53,7 +53,7 @@ export function admissionTests(lab: () => PodLab): void {
 }
 
 export function statusTests(lab: () => PodLab): void {
-  test('reports complete container statuses', LIMIT, async () => {
+  test('the kubelet reports complete container statuses', LIMIT, async () => {
     await lab().apply(
       configMap('complete', { k: 'v' }),
       pod('complete', {

@@ -124,7 +124,7 @@ test('disconnects a client that does not read, without delaying others', async (
   }
 });
 
-test('limits concurrent connections and requests', async () => {
+test('a gossip agent limits concurrent connections and requests', async () => {
   await using dir = await directory();
   const socket = join(dir.path, 'agent.sock');
   const service: AgentService = { open: () => ({ request: () => new Promise(() => {}), closed: () => {} }) };
@@ -184,7 +184,7 @@ test('publishes a change of leader at once, progress later, and the regular and 
   await ofB.close();
 });
 
-test('combines frequent updates into few messages', async () => {
+test('a gossip agent combines frequent updates into few messages', async () => {
   await using dir = await directory();
   const socket = join(dir.path, 'agent.sock');
   const notified: unknown[] = [];

@@ -70,7 +70,7 @@ test('refutes a spoofed death with a higher incarnation', () => {
     }
 });
 
-test('ignores a replayed accusation', () => {
+test('a gossip member ignores a replayed accusation', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   const accusation: GossipMessage = { kind: 'dead', incarnation: 1, node: 'me', from: 'b' };
@@ -296,7 +296,7 @@ test('broadcasts changed metadata with a higher incarnation and ignores a repeat
   assert.ok(news.length > 0 && news.every((each) => each.kind === 'alive' && each.meta.length === 3));
 });
 
-test('restores metadata from its tags', () => {
+test('the metadata of a gossip member is restored from its tags', () => {
   const metadata = {
     roles: ['etcd', 'api'],
     addresses: new Map([['peer', '10.0.0.1:2380']]),

@@ -49,7 +49,7 @@ const sealings: Sealing[] = [
   { keyring: undefined, label: labelBytes('ring-1') },
 ];
 
-test('decodes messages sealed in every way', () => {
+test('decodes gossip messages that are sealed in every way', () => {
   for (const sealing of sealings)
     for (const protocol of [0, 5]) {
       const parts = messages.map(encodeMessage);
@@ -142,7 +142,7 @@ test('reads compressed datagrams and state exchanges of peers', () => {
   assert.deepEqual(read?.kind === 'push-pull' && read.state.rows, state.rows);
 });
 
-test('stops a decompression bomb at the limit', () => {
+test('gossip messages with a decompression bomb are stopped at the limit', () => {
   const bomb = compressLzw(new Uint8Array(2_000_000));
   assert.ok(bomb.length < 10_000);
   assert.equal(decompressLzw(bomb, 65_536), undefined);

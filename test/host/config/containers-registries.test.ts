@@ -42,7 +42,7 @@ insecure = true
   );
 });
 
-test('rejects unsupported settings with file and line', async () => {
+test('rejects unsupported settings of registries.conf with file and line', async () => {
   const refuses = (name: string, text: string, why: RegExp) => assert.rejects(read({ [name]: text }), why);
   await refuses(
     'registries.conf',

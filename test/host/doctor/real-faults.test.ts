@@ -115,7 +115,7 @@ test('rules that drop packets of pods or to ports are named', () =>
     assert.match(input?.fix ?? '', /^nft delete rule ip foreign sub handle \d+$/);
   }));
 
-test('a host without firewall rules passes', () =>
+test('the checks of a host without firewall rules succeed', () =>
   withRoot(async (root) => {
     const empty = await doctor(root, ['firewall-forward', 'firewall-input']);
     assert.equal(empty.code, 0, JSON.stringify(empty.report));

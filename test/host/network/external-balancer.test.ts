@@ -66,7 +66,7 @@ it('generates a file that keepalived accepts', async (t) => {
   }
 });
 
-it('rejects invalid servers and addresses', async () => {
+it('rejects invalid servers and addresses of an external balancer', async () => {
   await assert.rejects(haproxyConfig({ root, masters: ['a b'], bind: '*:1' }), /--masters a b: not a server/);
   await assert.rejects(haproxyConfig({ root, masters: [], bind: 'x\nglobal' }), /--bind/);
   await assert.rejects(keepalivedConfig({ root, address: 'x { }', link: 'eth0' }), /--address x \{ \}: not an address/);

@@ -49,7 +49,7 @@ test('unpacks a damaged helper program again, and keeps an intact one', async ()
   assert.notEqual(await readFile(tool, 'utf8'), 'damaged');
 });
 
-test('rejects a directory that is too long, with the fix', async () => {
+test('rejects a cache directory whose path is too long, with the fix', async () => {
   const long = join(base, 'x'.repeat(200));
   await assert.rejects(openHelpers(carried, long), { code: 'assets', message: /set HYPEREDGE_CACHE to a shorter one/ });
 });

@@ -90,7 +90,7 @@ test('refuses large archives and those without space, before and while they are 
   await isEmpty();
 });
 
-test('refuses truncated and empty bodies', async () => {
+test('refuses uploads with truncated or empty bodies', async () => {
   const uploads = newUploads();
   await assert.rejects(
     uploads.import(imageOf(Readable.from([Buffer.from('x')]), 2), signal, () => undefined),

@@ -198,7 +198,7 @@ test('mounts the scheduled snapshot directory into the store’s pod unless the 
     assert.deepEqual(await look(), { arg: undefined, mount: undefined });
   }));
 
-test('keeps and reports edited files', () =>
+test('a start keeps and reports edited configuration files', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);
     const path = join(root, 'etc/origin/node/node-config.yaml');

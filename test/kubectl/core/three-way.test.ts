@@ -79,7 +79,7 @@ test('replaces lists without a merge key, and members of a union', () => {
   assert.deepEqual(apply(same, same, { strategy: live.strategy }), { strategy: live.strategy });
 });
 
-test('treats names of prototypes as data', () => {
+test('a three-way patch treats names of prototypes as data', () => {
   const manifest = JSON.parse('{"data":{"__proto__":"x","constructor":"y"}}');
   const result = apply(undefined, manifest, { data: {} }) as { data: object };
   assert.deepEqual(Object.entries(result.data), [

@@ -6,7 +6,7 @@ import { yamlText } from '../../../src/kubectl/core/yaml-writer.ts';
 
 const LONG = 'words that are repeated until the line is longer than eighty columns, then they continue';
 
-test('quotes texts as kubectl does', () => {
+test('the YAML writer quotes texts as kubectl does', () => {
   const cases: readonly (readonly [string, string])[] = [
     ['plain text', 'plain text'],
     ['', '""'],
@@ -41,7 +41,7 @@ test('writes lines as literal text unless a line ends with a space', () => {
   assert.equal(yamlText({ key: 'one \ntwo' }), 'key: "one \\ntwo"\n');
 });
 
-test('folds long lines after eighty columns', () => {
+test('the YAML writer folds long lines after eighty columns', () => {
   const expected = 'key: words that are repeated until the line is longer than eighty columns, then they\n  continue\n';
   assert.equal(yamlText({ key: LONG }), expected);
 });

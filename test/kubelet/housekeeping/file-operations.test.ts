@@ -37,7 +37,7 @@ test('reports a problem while file operations have been hanging for more than te
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('returns the last known facts while a read hangs', async () => {
+test('file operations return the last known facts while a read hangs', async () => {
   const { clock, operations } = lab();
   const readings: PromiseWithResolvers<number>[] = [];
   const facts = operations.latest(() => {

@@ -40,7 +40,7 @@ test('assumes requests of containers without them for scores', () => {
   assert.equal(podRequests({ spec: { containers: [{ name: 'c' }] } }).size, 0);
 });
 
-test('treats an invalid quantity as zero', () => {
+test('resource sums treat an invalid quantity as zero', () => {
   assert.equal(podRequests({ spec: { containers: [asks('lots')] } }).size, 0);
 });
 

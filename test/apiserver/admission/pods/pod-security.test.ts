@@ -82,7 +82,7 @@ describe('Pod Security admission', () => {
     assert.equal((await pod('strict', 'q', RESTRICTED)).code, 201);
   });
 
-  it('uses the version of the profile, not of the server', async () => {
+  it('Pod Security admission uses the version of the profile, not of the server', async () => {
     await namespace('old', { [label('enforce')]: 'restricted', [label('enforce-version')]: 'v1.7' });
     assert.equal((await pod('old', 'p', { ...plain, securityContext: { runAsNonRoot: true } })).code, 201);
     const refused = await pod('old', 'q', plain);
@@ -166,7 +166,7 @@ describe('Pod Security admission', () => {
     assert.equal(status.code, 200, status.text);
   });
 
-  it('rejects invalid labels', async () => {
+  it('rejects invalid Pod Security labels of namespaces', async () => {
     const bad = await namespace('bad', { [label('enforce')]: 'strict', [label('warn-version')]: 'new' });
     assert.equal(bad.code, 422);
     assert.equal(

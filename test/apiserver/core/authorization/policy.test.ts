@@ -155,7 +155,7 @@ describe('default policy', () => {
     });
   }
 
-  it('labels all objects as bootstrapping defaults', () => {
+  it('all default roles and bindings are labelled as bootstrapping defaults', () => {
     const { clusterRoles, clusterRoleBindings, roles, roleBindings } = bootstrapPolicy;
     for (const object of [...clusterRoles, ...clusterRoleBindings, ...roles, ...roleBindings]) {
       assert.equal(object.metadata?.labels?.['kubernetes.io/bootstrapping'], 'rbac-defaults');
@@ -336,7 +336,7 @@ describe('escalation', () => {
     );
   });
 
-  it('requires all permissions for an aggregation rule', () => {
+  it('writing an aggregation rule requires all permissions', () => {
     const aggregating: ClusterRole = {
       metadata: { name: 'c' },
       aggregationRule: { clusterRoleSelectors: [] },

@@ -223,7 +223,7 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'name'), 'x');
   });
 
-  it('removes only fields that the manager no longer applies', () => {
+  it('an apply removes only fields that the manager no longer applies', () => {
     const session = deployment();
     session.apply('me', {
       metadata: { labels: { a: '1', b: '2' } },
@@ -532,7 +532,7 @@ describe('server-side apply', () => {
     });
   }
 
-  it('rejects managed fields', () => {
+  it('an applied configuration with managedFields is rejected', () => {
     assert.throws(() => deployment().apply('me', { metadata: { managedFields: [] } }), {
       reason: 'BadRequest',
       message: 'metadata.managedFields must be nil',
@@ -568,7 +568,7 @@ describe('server-side apply', () => {
     assert.equal(JSON.stringify([live, applied]), before);
   });
 
-  it('treats prototype names as plain data', () => {
+  it('server-side apply treats prototype names as plain data', () => {
     const session = configMap();
     session.apply('me', JSON.parse('{"data":{"__proto__":"a","constructor":"b"}}'));
     session.update('you', (object) => {

@@ -282,7 +282,7 @@ describe('JSON merge patch', () => {
     );
   });
 
-  it('rejects values other than objects, and deep nesting', () => {
+  it('rejects JSON merge patches that are no objects, or deeply nested', () => {
     assert.equal(failure(() => mergePatch({}, [])).httpCode, 400);
     assert.equal(failure(() => mergePatch({}, parse(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`))).httpCode, 400);
   });

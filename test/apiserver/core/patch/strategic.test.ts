@@ -233,7 +233,7 @@ describe('strategic merge patch', () => {
     });
   }
 
-  it('treats prototype names as plain data', () => {
+  it('a strategic merge patch treats prototype names as plain data', () => {
     const data = JSON.parse('{"__proto__":{"x":1},"constructor":"c"}');
     const patched = strategicMergePatch({ metadata: {} }, { metadata: { annotations: data } }, pod);
     assert.equal(JSON.stringify(patched), '{"metadata":{"annotations":{"__proto__":{"x":1},"constructor":"c"}}}');

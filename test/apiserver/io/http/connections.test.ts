@@ -118,7 +118,7 @@ describe('a connection', () => {
     });
   }
 
-  it('receives 401 or health over HTTP/2 and is then closed', async () => {
+  it('a connection without an identity receives 401 or health over HTTP/2 and is then closed', async () => {
     for (const [path, code] of [
       ['/api', 401],
       ['/healthz', 200],

@@ -136,7 +136,7 @@ it("uses the host's proxy for servers that are named by a URL, but not for servi
   assert.equal(requested.length, 1);
 });
 
-it('forwards upgrades, and still rejects denied addresses', async () => {
+it('requests through a proxy may upgrade, and denied addresses are still rejected', async () => {
   const { backends } = createHttp(new Map([['cluster', proxies.get('TCP') as EgressProxy]]));
   const headers = { connection: 'Upgrade', upgrade: 'x' };
   const answer = await backends.upgrade(request({ scheme: 'http', port: portOf(plain), headers }));

@@ -62,7 +62,7 @@ suite('access reviews', () => {
 });
 
 suite('server-side apply', () => {
-  test('sends the manifest without fields of the server', async () => {
+  test('server-side apply sends the manifest without fields that the server sets', async () => {
     const server = new FakeApi();
     server.answer = () => json(manifest);
     const result = await applyManifest(server.api, CONFIG_MAPS, manifest, { dryRun: true });
@@ -102,7 +102,7 @@ suite('server-side apply', () => {
     await assert.rejects(applyManifest(server.api, CONFIG_MAPS, manifest), ApiError);
   });
 
-  test('finds the line of a field', () => {
+  test('finds the line of a field in a manifest', () => {
     const yaml = 'kind: Pod\nspec:\n  containers:\n    - name: a\n      image: x\n    - name: b\n      image: y\n';
     assert.equal(lineOfField(yaml, 'spec.containers[1].image'), 7);
     assert.equal(lineOfField(yaml, 'spec.containers[0].name'), 4);

@@ -32,7 +32,7 @@ test('puts at most a hundred endpoints into a slice', () => {
   assert.equal(slice?.metadata?.ownerReferences?.[0]?.kind, 'Service');
 });
 
-test('sets the conditions ready, serving and terminating', () => {
+test('endpoints in slices have the conditions ready, serving and terminating', () => {
   const cases = [
     [pod({ ip: '10.0.0.1', ready: true }), { ready: true, serving: true, terminating: false }],
     [pod({ ip: '10.0.0.1', ready: false }), { ready: false, serving: false, terminating: false }],
@@ -55,7 +55,7 @@ test('omits finished pods and pods without an address; a service without backend
   assert.equal(writes(plan([], apply([], { create, update: [], delete: [] }))), 0);
 });
 
-test('resolves a named port by pod', () => {
+test('a named port in a slice is resolved for each pod', () => {
   const named = service({ selector: { app: 'a' }, ports: [{ name: 'w', port: 80, targetPort: 'web' }] });
   const withPort = (ip: string, containerPort: number): Pod => {
     const each = pod({ ip, ready: true });

@@ -57,7 +57,7 @@ test('starts only the last of several missed runs, within the deadline', () => {
   assert.deepEqual(reasons(plan(cronJob({ startingDeadlineSeconds: 3600 }), '2026-01-09T00:00:00Z')), []);
 });
 
-test('applies the concurrency policies', () => {
+test('a cron job applies its concurrency policy', () => {
   const running = job('tick-1');
   const at20 = '2026-01-01T00:20:00Z';
   assert.ok(plan(cronJob({}, active(running)), at20, [running]).create);

@@ -264,7 +264,7 @@ test('deletes the oldest revisions beyond the limit', () => {
   assert.equal(maxRevision(world.sets), 5n);
 });
 
-test('counts revisions with 64 bits', () => {
+test('revisions of a deployment have 64 bits', () => {
   const world = new World(deployment(1), 3);
   world.settle();
   const old = world.setOf('v1');

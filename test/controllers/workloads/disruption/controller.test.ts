@@ -92,7 +92,7 @@ describe('disruption controller', () => {
     await evict('b');
   });
 
-  it('uses the replica count of a deployment', async () => {
+  it('a disruption budget uses the replica count of a deployment', async () => {
     const deployments = plane.of(resources.deployments);
     await budgetFor('web', { maxUnavailable: '50%' });
     await deployments.create({
@@ -112,7 +112,7 @@ describe('disruption controller', () => {
     await says('web', { currentHealthy: 3, desiredHealthy: 1, expectedPods: 3, disruptionsAllowed: 2 }, SUFFICIENT);
   });
 
-  it('follows changes of the scale and of pod labels', async () => {
+  it('a disruption budget follows changes of the scale and of pod labels', async () => {
     const sets = plane.of(resources.statefulSets);
     // No controller creates the pods of the set in this test. Only the set itself changes.
     const set = await sets.create({

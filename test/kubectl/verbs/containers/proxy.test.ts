@@ -228,7 +228,7 @@ test('takes the patterns of the flags in the syntax of Go', async () => {
   assert.match(stderr, /--reject-paths: error parsing regexp: /);
 });
 
-test('accepts all with --disable-filter, and warns', async () => {
+test('kubectl proxy accepts all requests with --disable-filter, and warns', async () => {
   const { stderr } = await proxied(['--disable-filter'], async (call) => {
     assert.equal((await call(`${POD}/exec`, { headers: { host: 'any.example' } })).code, 201);
   });
@@ -333,7 +333,7 @@ test('listens on a socket that only its user can open, and takes the place of a 
   assert.equal((await stat(join(directory, 'file'))).size, 4);
 });
 
-test('names the flag that is wrong', async () => {
+test('kubectl proxy names the flag that is invalid', async () => {
   const never = (): Promise<void> => assert.fail('it must not start');
   const both = await proxied([`--unix-socket=${directory}/x`, '--port=1'], never);
   assert.match(both.stderr, /cannot set --unix-socket and --port at the same time/);

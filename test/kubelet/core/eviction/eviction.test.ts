@@ -240,7 +240,7 @@ describe('admission', () => {
 
 describe('limits on local storage', () => {
   const limit = (mi: number) => ({ bytes: mi * MI, text: `${mi}Mi` });
-  test("checks a volume's own limit first", () => {
+  test('the limit of a volume is checked before the limit of its pod', () => {
     assert.equal(
       exceededLimit({
         shared: 0,

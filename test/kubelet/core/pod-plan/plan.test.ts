@@ -120,7 +120,7 @@ describe('restart', () => {
     assert.equal(w.settle().wakeAtMs, undefined);
   });
 
-  it('waits at most ten seconds for a critical static pod', () => {
+  it('the restart of a critical static pod waits at most ten seconds', () => {
     const w = world({ priorityClassName: 'system-node-critical' });
     w.pod = { ...w.pod, metadata: { ...w.pod.metadata, annotations: { 'kubernetes.io/config.source': 'file' } } };
     w.settle();
@@ -266,7 +266,7 @@ describe('readiness', () => {
     }
   });
 
-  it('keeps the transition time of an unchanged condition', () => {
+  it('an unchanged pod condition keeps its transition time', () => {
     const w = world({});
     w.settle();
     const before = condition(w, 'Ready')?.lastTransitionTime;

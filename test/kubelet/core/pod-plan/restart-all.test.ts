@@ -93,7 +93,7 @@ describe('an exit code that restarts all containers', () => {
     assert.equal(world.latest('main').attempt, 1);
   });
 
-  it('triggers no restart while the pod terminates', () => {
+  it('an exit code that restarts all containers has no effect while the pod terminates', () => {
     const world = started();
     world.exit('main', 42);
     world.termination = { startedAtMs: world.nowMs, graceSeconds: 1 };
