@@ -163,7 +163,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     assert.equal(await hello(), before);
   });
 
-  test('refuses to join another cluster while this one exists', async () => {
+  test('an installed host refuses to join another cluster', async () => {
     const hash = `sha256:${'0'.repeat(64)}`;
     const token = 'abcdef.0123456789abcdef';
     const ran = await install(['--join', 'https://10.9.9.9:8443', '--token', token, '--ca-hash', hash]);
@@ -174,7 +174,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     );
   });
 
-  test('starts automatically after a reboot', async () => {
+  test('an installed host starts automatically after a reboot', async () => {
     await host.powerOff();
     await host.boot();
     await eventually('the API server', 60_000, async () =>

@@ -211,7 +211,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
     assert.match(journal, /stopped after/);
   });
 
-  test('starts with all data after a power cut', async () => {
+  test('a host with systemd starts with all data after a power cut', async () => {
     const begun = await restarts('limited');
     await host.mustKubectl(['create', 'configmap', 'just-now', '--from-literal=k=v']);
     await host.cutPower();

@@ -44,7 +44,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
   const underLoad = (what: string, by: NspawnHost, act: () => Promise<unknown>): Promise<RequestReport> =>
     cluster.underLoad(what, { client: node === by ? a : node, by }, act);
 
-  test('installs and joins until all are Ready', async () => {
+  test('three blank hosts are installed and joined until all are Ready', async () => {
     const { line } = cluster;
     const began = performance.now();
     await line.step('A: install', () => cluster.install(a));
@@ -111,7 +111,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
     assert.ok(report.errorWindowMs <= ERROR_WINDOW_MS, JSON.stringify(report.errors.slice(0, 5)));
   });
 
-  test('recovers each host after a power loss', async () => {
+  test('each of three hosts recovers after a power loss', async () => {
     for (const host of cluster.hosts) {
       const by = masters.find((each) => each !== host) ?? a;
       await host.cutPower();

@@ -35,7 +35,7 @@ test('a leaf has its subject, names and usages and chains to its authority', asy
   assert.ok(ca.certificate.ca && ca.certificate.verify(ca.certificate.publicKey));
 });
 
-test('openssl verifies the chain', async () => {
+test('openssl verifies the chain of an issued certificate', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'pki-'));
   try {
     const ca = await createAuthority('etcd-signer', lifetimeFrom(NOW, 3650));

@@ -106,7 +106,7 @@ test("creates OKD's files at the first start, with private keys, and changes not
     assert.deepEqual(await tree(root), first);
   }));
 
-test('uses the identities that the cluster roles are bound to', () =>
+test('client certificates have the identities to which the cluster roles are bound', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const files = masterFiles(root);
@@ -159,7 +159,7 @@ test('renews an authority near its expiry with its own key', () =>
     assert.ok(renewed.validToDate > old.validToDate && old.verify(renewed.publicKey));
   }));
 
-test('never overwrites irreplaceable keys', () =>
+test('an installation never overwrites irreplaceable keys', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const key = await readFile(masterFiles(root).ca.key, 'utf8');

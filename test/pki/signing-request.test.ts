@@ -117,7 +117,7 @@ test('rejects huge, small and unsupported keys without processing them', async (
   await assert.rejects(signer.sign(order(pem(withKey(own, dsaLike)))), { code: 'invalid-request' });
 });
 
-test('rejects a signature by another key or over other bytes', async () => {
+test('rejects a certificate request with a signature by another key or over other bytes', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const own = bytesOf(createSigningRequest(await generateKey(), { commonName: 'system:node:a' }));
   const forged = Buffer.from(own);
@@ -132,7 +132,7 @@ test('rejects unsupported certificate usages', async () => {
   await assert.rejects(signer.sign(order(request, ['cert sign'])), { code: 'invalid-request' });
 });
 
-test('rejects garbage with limited work and without a crash', async () => {
+test('rejects garbage as a certificate request with limited work and without a crash', async () => {
   const good = bytesOf(
     createSigningRequest(
       await generateKey(),

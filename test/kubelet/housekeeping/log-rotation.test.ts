@@ -65,14 +65,14 @@ describe('logs under load', { timeout: 120_000 }, () => {
     assert.deepEqual(await logs(), [...expected, 'done']);
   });
 
-  it('counts --tail across rotated logs', async () => {
+  it('kubectl logs --tail counts lines across rotated logs', async () => {
     for (const count of [0, 1, 1_000, 70_000, LINES + 1, LINES + 5]) {
       const lines = [...numbers(1, LINES), 'done'];
       assert.deepEqual(await logs(`?tailLines=${count}`), count === 0 ? [] : lines.slice(-count), `${count}`);
     }
   });
 
-  it('starts --since with the first line of that time', async () => {
+  it('kubectl logs --since starts with the first line of that time', async () => {
     const stamped = await logs('?timestamps=true');
     const [time = '', number] = (stamped[LINES / HALVES] ?? '').split(' ');
     assert.equal(number, String(LINES / HALVES + 1));

@@ -141,7 +141,7 @@ test('measures a pod with too many files separately and rarely, without delaying
   );
 });
 
-test('limits measuring to a twentieth of the time', async () => {
+test('measurements of volumes take at most a twentieth of the time', async () => {
   const crowded = worker('crowded', '1Gi');
   const { calls, round } = rig([crowded], new Map(), new Set(['crowded']));
   await round(0);

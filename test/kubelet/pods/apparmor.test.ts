@@ -38,7 +38,7 @@ it('blocks a pod that requires a profile on a kernel without AppArmor', () => {
   assert.equal(unsupportedField(pod({ type: 'Unconfined' }, undefined), { selinux: false }), undefined);
 });
 
-it('prefers the container’s profile to the pod’s', () => {
+it('the AppArmor profile of a container overrides that of its pod', () => {
   const local = { type: 'Localhost', localhostProfile: 'own' };
   assert.deepEqual(handed(pod({ type: 'RuntimeDefault' }, local)), { type: 'localhost', profile: 'own' });
   assert.deepEqual(handed(pod({ type: 'RuntimeDefault' }, undefined)), { type: 'runtime/default' });

@@ -29,7 +29,7 @@ test('maps host ports only of containers that admission checks, not of regular i
   assert.deepEqual(portMappings({ spec: { ...spec, hostNetwork: true } }), []);
 });
 
-test('updates the reserved ports of an existing Node', async () => {
+test('the kubelet updates the reserved ports of an existing Node', async () => {
   const api = new MemoryApi();
   const annotations = { 'hyperedge.dev/reserved-host-ports': 'TCP/8443', other: 'kept' };
   api.put(resources.nodes, { metadata: { name: 'n', annotations } });

@@ -110,7 +110,7 @@ const ephemeral = (pod: Pod): EphemeralContainer | undefined => pod.spec?.epheme
 
 const SELINUX = { selinux: true };
 
-test('lists exactly the fields of the schema in the table', () => {
+test('the table of pod fields lists exactly the fields of the schema', () => {
   const { met, missing, paths, refused } = walked();
   assert.deepEqual([...missing], [], 'neither honoured nor refused');
   const listed = [
@@ -139,7 +139,7 @@ test('lists exactly the fields of the schema in the table', () => {
 
 const asObject = (list: readonly string[]): Fields => Object.fromEntries(list.map((each) => [each, true]));
 
-test('finds each honoured field in the listed source file', async () => {
+test('each honoured pod field is read in the source file that the table lists', async () => {
   const texts = new Map<string, string>();
   for (const [type, files] of Object.entries(HONOURED)) {
     for (const [file, fields] of Object.entries(files)) {
@@ -225,7 +225,7 @@ test('rejects fields that ephemeral containers cannot have in validation', () =>
   }
 });
 
-test('accepts defaults and values set by the API server', () => {
+test('the kubelet accepts defaults of pod fields and values set by the API server', () => {
   const pod = podWith('containers[].volumeMounts', [{ name: 'v', mountPath: '/v', mountPropagation: 'None' }], {
     restartPolicy: 'Always',
     restartPolicyRules: [],

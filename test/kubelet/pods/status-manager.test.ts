@@ -107,7 +107,7 @@ test('writes the essential fields of a rejected status once, and the pod can sti
   statuses.stop();
 });
 
-test('keeps the last status while the API is unreachable', async () => {
+test('the status manager keeps the last status of a pod while the API is unreachable', async () => {
   const api = new MemoryApi();
   const stored = api.put(resources.pods, {
     ...pending(),

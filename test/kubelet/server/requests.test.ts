@@ -173,7 +173,7 @@ describe('environment and files of a container', () => {
 
   const budget = (limit = 4096): ExpansionBudget => new ExpansionBudget('a text', limit);
 
-  it('expands references once and leaves unknown ones', () => {
+  it('references in environment variables are expanded once, and unknown references stay', () => {
     const lookup = (name: string): string | undefined => ({ A: '1', B: '$(A)' })[name];
     assert.equal(expand('$(A) $(B) $(C) $$(A) $A $( $$', lookup, budget()), '1 $(A) $(C) $(A) $A $( $');
   });
@@ -322,7 +322,7 @@ describe('environment and files of a container', () => {
     assert.ok(![...env.keys()].some((name) => name.startsWith('ELSEWHERE') || name.startsWith('HEADLESS')));
   });
 
-  it('resolves names according to the DNS policy', () => {
+  it('a pod resolves names according to its DNS policy', () => {
     const host = parseResolvConf('nameserver 9.9.9.9\nsearch corp.example\noptions ndots:2 timeout:1\n');
     const cluster = { servers: ['172.30.0.10'], domain: 'cluster.local' };
     assert.deepEqual(podDns(pod, host, cluster), {

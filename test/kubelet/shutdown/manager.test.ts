@@ -72,7 +72,7 @@ describe('a node that shuts down', { timeout: 90_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('holds a lock that covers its periods', async () => {
+  it('a node holds a shutdown lock that covers its shutdown periods', async () => {
     await eventually('lock', () => login.locks === 1 || undefined);
     assert.equal(login.delaySeconds, 10);
     await eventually('ready', () => ready(api.get(resources.nodes, NODE))?.status === 'True' || undefined);

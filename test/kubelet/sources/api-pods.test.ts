@@ -279,7 +279,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     await eventually('gone', () => pod('sick') === undefined || undefined);
   });
 
-  it('serves only authorized clients', async () => {
+  it('the kubelet server serves only authorized clients', async () => {
     assert.equal((await lab.get('/pods', 'nobody')).code, 401);
     assert.equal((await lab.get('/pods', 'bearer-reader')).code, 200);
     assert.equal(
@@ -301,7 +301,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.match((await lab.get('/metrics/resource')).body, /^node_cpu_usage_seconds_total \d/m);
   });
 
-  it('runs commands over a WebSocket', async () => {
+  it('the kubelet server runs commands over a WebSocket', async () => {
     create('shell', { containers: [container('sleep 1000')] });
     await when('shell', 'Running', (found) => found.status?.phase === 'Running');
     const output = await lab.exec(
@@ -315,7 +315,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal((await lab.execStatus('/exec/default/shell/other?output=1&command=id', 'admin')).code, 404);
   });
 
-  it('rotates logs without losing a line', async () => {
+  it('the kubelet rotates logs without losing a line', async () => {
     create('busy', {
       containers: [container('i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.005; done; sleep 1000')],
     });
@@ -343,7 +343,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal((await rotatedLogs(files.logs, logged)).length, 2);
   });
 
-  it('returns logs with follow, tail and timestamps', async () => {
+  it('the kubelet server returns logs with follow, tail and timestamps', async () => {
     const signals = join(lab.directory, 'signals');
     await mkdir(signals);
     const script =

@@ -61,7 +61,7 @@ test('reports a full volume without removing a condition that another client set
   assert.deepEqual(state.events, ['VolumeConditionAbnormal', 'VolumeConditionNormal']);
 });
 
-test('repeats a report that failed, without a second event', async () => {
+test('the kubelet repeats a failed report of a full volume, without a second event', async () => {
   const { api, usages, state, types } = lab();
   state.used = 10;
   await usages.measure();
@@ -75,7 +75,7 @@ test('repeats a report that failed, without a second event', async () => {
   assert.deepEqual(state.events, ['VolumeConditionAbnormal', 'VolumeConditionNormal']);
 });
 
-test('removes the condition that an earlier process has left', async () => {
+test('the kubelet removes the condition of a full volume that an earlier process has left', async () => {
   const { usages, state, types } = lab(FULL, 'Resizing');
   await usages.measure();
   assert.deepEqual(types(), ['Resizing']);

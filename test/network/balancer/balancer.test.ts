@@ -249,7 +249,7 @@ describe('node balancer', () => {
     }
   });
 
-  it('sends no probes while only one server is known', async () => {
+  it('the node balancer sends no probes while only one API server is known', async () => {
     const [one] = (await start(['one'])) as [Master];
     assert.equal(await get(), 'one');
     await new Promise((resolve) => setTimeout(resolve, 700));

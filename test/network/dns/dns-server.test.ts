@@ -166,7 +166,7 @@ test('keeps the letter case of the question, and rotates addresses', async () =>
   assert.deepEqual([...first].sort(), ['10.128.0.5', '10.128.0.6']);
 });
 
-test('returns a changed endpoint within a second', async () => {
+test('cluster DNS returns a changed endpoint within a second', async () => {
   const name = 'db.default.svc.cluster.local';
   const startMs = performance.now();
   dns.fed.of(resources.endpointSlices).set(endpoints('db', ['10.128.0.9']));
@@ -256,7 +256,7 @@ test('fails external names immediately without a server or with a closed one', a
   assert.deepEqual(alone.bound, []);
 });
 
-test('skips a silent server, and queries it last from then on', async () => {
+test('cluster DNS skips a silent upstream server, and queries it last from then on', async () => {
   const silent = await startNameServer(() => 'silent');
   const good = await startNameServer(({ name }) => ({ answers: [address(name, '192.0.2.7')] }));
   const both = await startDns({ upstreams: [silent, good] });

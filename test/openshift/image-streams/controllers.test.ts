@@ -41,7 +41,7 @@ describe('image streams of registries', () => {
     return status?.tags?.find((each) => each.tag === name)?.items?.[0]?.image;
   };
 
-  it('imports only scheduled tags again', async () => {
+  it('imports only scheduled tags of image streams again', async () => {
     const stream: ImageStream = {
       metadata: { name: 'app', namespace: 'shop' },
       spec: { tags: [tag('moving', true), tag('fixed', false)] },

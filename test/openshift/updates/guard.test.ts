@@ -46,7 +46,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-test('stores executables side by side and links one of them', async () => {
+test('executables of releases are stored side by side and one of them is linked', async () => {
   assert.equal(await executables.link(), undefined);
   assert.equal(await executables.has('0.1.0', undefined), true);
   assert.equal(await executables.has('0.2.0', '0'.repeat(64)), false);

@@ -58,7 +58,7 @@ test('closes the directory of a rig that cannot be inspected', async () => {
   assert.equal(await openAfterFailingStat(join(directory, 'rigs/bench'), refused), 0);
 });
 
-test('reads nothing outside the directory of the rig', async () => {
+test('a recording is never read from outside the directory of the rig', async () => {
   await writeFile(join(directory, 'secret'), 'secret');
   await mkdir(join(directory, 'rigs/other'), { mode: 0o700 });
   await writeFile(join(directory, 'rigs/other', FIRST), 'secret');
@@ -80,7 +80,7 @@ test('reads nothing outside the directory of the rig', async () => {
   }
 });
 
-test('follows no link and opens no pipe, directory or device', async () => {
+test('reading recordings follows no link and opens no pipe, directory or device', async () => {
   await writeFile(join(directory, 'secret'), 'secret');
   await symlink(join(directory, 'secret'), at(FIRST));
   await mkdir(at('2026-01-02T000000-000Z.log'));

@@ -63,7 +63,7 @@ describe('removing trees', () => {
     assert.deepEqual(await readdir(scratch), []);
   });
 
-  it('follows no link, at the top or below', async () => {
+  it('removing trees follows no link, at the top or below', async () => {
     const outside = join(scratch, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'kept'), '');

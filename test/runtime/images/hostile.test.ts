@@ -60,7 +60,7 @@ test('limits the memory, processes and lookups that a layer can cause', async ()
   await unpack(await tarBytes([...many(50, (i) => file(`f${i}`, 'x')), directory('d/'), file('d', 'x')]));
 });
 
-test('leaves inodes for other data', { skip: process.getuid?.() !== 0 }, async (t) => {
+test('an image import leaves inodes for other data', { skip: process.getuid?.() !== 0 }, async (t) => {
   const root = join(scratch, 'roots', 'few-inodes');
   await mkdir(root, { recursive: true });
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=6500', 'few-inodes', root]);
@@ -128,7 +128,7 @@ test('limits extended headers and skipped entries, whether an entry follows or n
   await unpack(signed(whole));
 });
 
-test('fails the import for an entry with an invalid size', { timeout: 5_000 }, async () => {
+test('an image import fails for an entry with an invalid size', { timeout: 5_000 }, async () => {
   for (const first of [0xcc, 0x81, 0xfe]) {
     const bytes = await tarBytes([file('a', 'x')]);
     bytes[124] = first;

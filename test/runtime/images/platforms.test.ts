@@ -37,7 +37,7 @@ describe('platforms', () => {
     assert.equal(chosen('amd64', 1, 'linux/arm64', 'windows/amd64', 'unknown/unknown'), undefined);
   });
 
-  it('selects variants that Arm processors support', () => {
+  it('selects image variants that Arm processors support', () => {
     assert.equal(chosen('arm64', 1, 'linux/arm64/v9', 'linux/arm64/v8', 'linux/amd64'), 'linux/arm64/v8');
     assert.equal(chosen('arm64', 1, 'linux/arm64/v9'), undefined);
     assert.equal(chosen('arm', 1, 'linux/arm/v5', 'linux/arm/v8', 'linux/arm/v7', 'linux/arm/v6'), 'linux/arm/v7');
@@ -54,7 +54,7 @@ describe('platforms', () => {
     assert.equal(level(`${V3} avx512f avx512bw avx512cd avx512dq avx512vl`), 4);
   });
 
-  it('parses platforms given by administrators', () => {
+  it('parses image platforms given by administrators', () => {
     assert.deepEqual(parsePlatform('linux/aarch64'), { architecture: 'arm64', variants: [''] });
     assert.deepEqual(parsePlatform('linux/amd64/v3')?.variants, ['', 'v3', 'v2']);
     for (const text of ['', 'arm64', 'windows/amd64', 'linux/', 'linux/a/b/c', 'linux/../x'])

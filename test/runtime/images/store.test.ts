@@ -222,7 +222,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     );
   });
 
-  it('agrees with a simple oracle on random stacks of layers', async () => {
+  it('unpacked images agree with a simple oracle on random stacks of layers', async () => {
     let seed = 20_261_120;
     const random = (bound: number): number => {
       seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;

@@ -44,7 +44,7 @@ describe('an allocated claim with binding conditions', () => {
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True']), TIMEOUT_MS + 1), { kind: 'ready' });
   });
 
-  it('fails with the name of the failed condition', () => {
+  it('an allocated claim fails with the name of the failed binding condition', () => {
     const why = 'device binding failed: claim=c, reason=R, message="why"';
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True'], ['x', 'True'])), { kind: 'failed', why });
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True'], ['x', 'False'])), { kind: 'ready' });

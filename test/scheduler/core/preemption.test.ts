@@ -24,7 +24,7 @@ test('evicts as few pods as possible, those with the lowest priority first', () 
   assert.deepEqual(victims(decide(pod({ cpu: '3', priority: 10 }), made)), []);
 });
 
-test('selects the node whose victims have the lowest priority', () => {
+test('preemption selects the node whose victims have the lowest priority', () => {
   const made = cluster(
     [node('a', { cpu: '1' }), node('b', { cpu: '1' }), node('c', { cpu: '1' })],
     [named('x', 'a', '1', 5), named('y', 'b', '1', 2), named('z', 'c', '1', 20)],
@@ -32,7 +32,7 @@ test('selects the node whose victims have the lowest priority', () => {
   assert.equal(preemptionOf(decide(pod({ cpu: '1', priority: 10 }), made))?.node, 'b');
 });
 
-test('evicts the pod that started last among equals', () => {
+test('preemption evicts the pod that started last among equals', () => {
   const made = cluster(
     [node('a', { cpu: '1' }), node('b', { cpu: '1' })],
     [
@@ -43,7 +43,7 @@ test('evicts the pod that started last among equals', () => {
   assert.equal(preemptionOf(decide(pod({ cpu: '1', priority: 10 }), made))?.node, 'b');
 });
 
-test('respects a disruption budget if there is a choice', () => {
+test('preemption respects a disruption budget if there is a choice', () => {
   const guarded = pod({ name: 'guarded', node: 'a', cpu: '1', priority: 1, labels: { app: 'db' } });
   const made = cluster([node('a', { cpu: '1' }), node('b', { cpu: '1' })], [guarded, named('free', 'b', '1', 5)]);
   const budget: DisruptionBudget = {

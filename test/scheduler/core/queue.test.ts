@@ -40,7 +40,7 @@ test('holds a rejected pod until a relevant event and the end of its back-off', 
   assert.equal(queue.pop(100)?.uid, 'a');
 });
 
-test('doubles the back-off up to ten seconds', () => {
+test('the scheduling queue doubles the back-off up to ten seconds', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   const waits: number[] = [];

@@ -58,7 +58,7 @@ test('prefers the node with more free resources', () => {
   assert.equal(boundTo(decide(pod({ cpu: '1', memory: '1Gi' }), made)), 'b');
 });
 
-test('rejects a node with too many pods', () => {
+test('the scheduler rejects a node with too many pods', () => {
   const made = cluster([node('a', { pods: '1' })], [pod({ node: 'a' })]);
   assert.match(messageOf(decide(pod(), made)), /1 Too many pods\./);
 });
@@ -86,7 +86,7 @@ test('treats ports of the host as used: those in its annotation and of its kubel
   assert.equal(boundTo(decide(pod({ hostPort: 7946 }), cluster([own], []))), 'a');
 });
 
-test('applies anti-affinity in both directions', () => {
+test('the scheduler applies anti-affinity in both directions', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web })]);
   assert.equal(boundTo(decide(pod({ labels: web, spec: anti(webTerm) }), made)), 'b');
   const guarded = cluster([node('a')], [pod({ node: 'a', labels: web, spec: anti(webTerm) })]);
@@ -256,7 +256,7 @@ test('counts an assumed pod at once, and removes it when the binding fails', () 
   assert.equal(boundTo(decide(pod({ cpu: '1' }), made)), 'a');
 });
 
-test('keeps a binding that the API has confirmed', () => {
+test('the scheduler keeps a binding that the API has confirmed', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const first = pod({ cpu: '1' });
   made.assume(podInfoOf(first), toNodeName('a'));
@@ -271,7 +271,7 @@ test("keeps counting pods after a node's labels change", () => {
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
 });
 
-test('counts a pod once its node is known', () => {
+test('the scheduler counts a pod once its node is known', () => {
   const made = cluster([], [pod({ node: 'late', cpu: '4' })]);
   made.setNode(node('late'));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);

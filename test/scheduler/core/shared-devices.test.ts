@@ -144,7 +144,7 @@ describe('a device that several claims share', () => {
     assert.equal(new Cluster([other, shared('a', 4)]).take(claim({ amount: 1 })), 'a:1');
   });
 
-  it('consumes the counters of its pool once', () => {
+  it('a device that several claims share consumes the counters of its pool once', () => {
     const consumesCounters = [{ counterSet: 'board', counters: { slots: { value: '1' } } }];
     const cluster = new Cluster(
       [

@@ -91,7 +91,7 @@ test('three hosts detect a crash within four seconds at 10 % datagram loss and t
   }
 });
 
-test('a leave is not reported as a failure', () => {
+test('a member that leaves the gossip ring is not reported as failed', () => {
   const scenario: Scenario = { ...calm, faults: [{ atMs: 20_000, kind: 'leave', node: 2 }] };
   const run = simulate(3, scenario);
   assert.deepEqual(disagreements(run, scenario), []);

@@ -12,7 +12,7 @@ function show(facts: GatheredStatus, options = PLAIN, about = ABOUT): string {
   return textOf(reportOf(facts, about), host, about, options);
 }
 
-test('shows a healthy cluster with nothing to do', () => {
+test('the status report shows a healthy cluster with nothing to do', () => {
   assert.equal(
     show(gathered()),
     `node pi-1 (10.0.0.1): Ready

@@ -102,7 +102,7 @@ test('recovers a cluster that lost two of three members, and grows it again', { 
   );
 });
 
-test('requires --user when auth is on', { timeout: 300_000 }, async () => {
+test('hyperedge members recover requires --user when auth is on', { timeout: 300_000 }, async () => {
   const members = [await makeMember('a0'), await makeMember('a1'), await makeMember('a2'), await makeMember('a3')];
   const all = ['--initial-cluster', listOf(members)];
   const stores = await Promise.all(members.map((member) => start('ours', { ...member, args: all })));
@@ -147,7 +147,7 @@ test('requires --user when auth is on', { timeout: 300_000 }, async () => {
   assert.equal(await etcdctl(again.endpoint, '--user', 'root:secret', 'get', 'k'), 'k\nv\n');
 });
 
-test('behaves like etcd for --force-new-cluster', { timeout: 120_000 }, async () => {
+test('--force-new-cluster has the same effect as in etcd', { timeout: 120_000 }, async () => {
   const members = [await makeMember('f0'), await makeMember('f1')];
   const all = ['--initial-cluster', listOf(members)];
   const [one, two] = (await Promise.all(members.map((member) => start('ours', { ...member, args: all })))) as [

@@ -153,14 +153,14 @@ function txn(compared: string | undefined, branch: 2 | 3, operations: readonly O
 }
 
 describe('the guard', () => {
-  it('permits everything while auth is off', () => {
+  it('the guard permits every call while auth is off', () => {
     const off = rig();
     assert.equal(decisionOn(off, '', '/etcdserverpb.KV/Put', put('x')), ALLOWED);
     assert.equal(decisionOn(off, '', '/etcdserverpb.Maintenance/Defragment', NOTHING), ALLOWED);
     assert.equal(off.guard.watchRefusal({ ...identity({ token: 'rubbish' }) } as StreamCall, 'a', '\0'), undefined);
   });
 
-  it('requires an authenticated caller', async () => {
+  it('the guard requires an authenticated caller', async () => {
     const on = await enabled();
     assert.equal(decisionOn(on, '', '/etcdserverpb.KV/Range', range('r')), 'etcdserver: user name is empty');
     assert.equal(decisionOn(on, 'nobody', '/etcdserverpb.KV/Range', range('r')), DENIED);
@@ -259,7 +259,7 @@ describe('the guard', () => {
     assert.equal(decisionOn(on, '', '/etcdserverpb.Auth/UserGet', named('')), 'etcdserver: user name is empty');
   });
 
-  it('rejects requests that it cannot parse', async () => {
+  it('the guard rejects requests that it cannot parse', async () => {
     const on = await enabled();
     assert.match(decisionOn(on, 'alice', '/etcdserverpb.KV/Put', Buffer.of(10, 99)), /malformed request/);
   });

@@ -272,7 +272,7 @@ cipher-suites: [
   ]);
 });
 
-test('reports errors in a file with line and field', () => {
+test('reports errors in an etcd configuration file with line and field', () => {
   const refused = (text: string, message: RegExp): void => {
     assert.throws(() => fromText(text), message);
   };
@@ -466,7 +466,7 @@ test('fails with a usage error for every invalid command line', async () => {
   }
 });
 
-test('parses Go’s numbers and durations', () => {
+test('etcd flags accept the numbers and durations of Go', () => {
   for (const [text, value] of [
     ['0', 0n],
     ['10', 10n],
@@ -651,14 +651,14 @@ describe('accepts and rejects the same arguments as Debian’s etcd', { concurre
   ];
   for (const argv of good) it(`takes ${argv.join(' ')}`, () => compare(argv, undefined));
 
-  it('accepts and rejects the same environment variables', async () => {
+  it('accepts and rejects the same environment variables as etcd', async () => {
     await compare([], 'ETCD_HEARTBEAT_INTERVAL', { ETCD_HEARTBEAT_INTERVAL: 'x' });
     await compare([], 'ETCD_PRE_VOTE', { ETCD_PRE_VOTE: 'maybe' });
     await compare([], undefined, { ETCD_FROB: '1', ETCD_NAME: 'x', ETCD_PRE_VOTE: 'TRUE' });
     await compare(['--heartbeat-interval=10'], 'ETCD_HEARTBEAT_INTERVAL', { ETCD_HEARTBEAT_INTERVAL: 'x' });
   });
 
-  it('accepts and rejects the same configuration files', async () => {
+  it('accepts and rejects the same configuration files as etcd', async () => {
     const file = async (name: string, text: string): Promise<string> => {
       await writeFile(join(directory, name), text);
       return `--config-file=${join(directory, name)}`;

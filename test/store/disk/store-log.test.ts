@@ -387,7 +387,7 @@ describe('the log of revisions on SQLite', () => {
     await assert.rejects(opened(await withLog(flipped(bytes, 17))), coded('corrupt'));
   });
 
-  it('rejects a file that is not a database', async () => {
+  it('the log of revisions rejects a file that is not a database', async () => {
     const data = await fresh();
     await writeFile(join(data, 'revisions.db'), 'this is not a database, whatever its name says'.repeat(100));
     await assert.rejects(opened(data), coded('corrupt'));

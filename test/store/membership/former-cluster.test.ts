@@ -39,7 +39,7 @@ it('does not bootstrap a second cluster with a single member', async () => {
   await one.start();
 });
 
-it('starts a single member with its data', async () => {
+it('a single member of a former cluster starts with its data', async () => {
   members = await cluster(directory, 1);
   const [one] = members as [ClusterMember];
   await one.start();

@@ -56,7 +56,7 @@ it('election timeout increases when leaders are lost repeatedly', () => {
   assert.equal(timeout.adapt(0, 13_000), 4500);
 });
 
-it('ignores periods in which the process itself stalled', () => {
+it('the election timeout ignores periods in which the process itself stalled', () => {
   const timeout = new ElectionTimeout(1000);
   for (let now = 0; now <= 1000; now += 50) {
     timeout.ticked(now);

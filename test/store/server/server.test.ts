@@ -194,7 +194,7 @@ describe('etcd as a process', () => {
     await killed(etcd);
   });
 
-  it('reports the address that is in use', async () => {
+  it('etcd reports the address that is in use', async () => {
     const first = await startHere(await fresh(), certificates);
     const port = Number(new URL(first.endpoint).port);
     await assert.rejects(startHere(await fresh(), certificates, {}, port), (error) => {
@@ -411,7 +411,7 @@ describe('etcd in this process', () => {
     await etcd.server.stop();
   });
 
-  it('rejects requests that are too large', async () => {
+  it('etcd rejects requests that are too large', async () => {
     const etcd = await startHere(await fresh(), certificates);
     const store = connect(etcd.endpoint, certificates);
     for (const size of [1_600_000, 3_000_000]) {

@@ -87,7 +87,7 @@ describe('the JSON gateway', () => {
     body: answer.body.replaceAll(/"(cluster_id|member_id|raft_term)":"\d+"/g, '"$1":"N"'),
   });
 
-  it("returns the same responses as Debian's etcd", async (t) => {
+  it("the JSON gateway returns the same responses as that of Debian's etcd", async (t) => {
     const { endpoint } = peer ?? {};
     if (endpoint === undefined) {
       t.skip('etcd is not installed');
@@ -194,7 +194,7 @@ describe('the JSON gateway', () => {
     await remove(data);
   });
 
-  it('limits concurrent calls and queues the rest', async () => {
+  it('the JSON gateway limits concurrent calls and queues further calls', async () => {
     const data = await temporaryDirectory();
     const narrow = await startHere(data, undefined, { gatewayStreams: 2 });
     const watching = (): Promise<() => void> => {

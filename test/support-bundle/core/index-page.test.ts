@@ -15,7 +15,7 @@ test('escapes all names and reasons in the page and encodes links', () => {
   assert.match(page, /default-src 'none'/);
 });
 
-test('makes relative paths without parents of any name', () => {
+test('any name becomes a relative path without parent directories in the support bundle', () => {
   for (const name of [
     '../../etc/passwd',
     '/abs',

@@ -97,7 +97,7 @@ test('redaction keeps text that is no secret', () => {
     assert.equal(line(text), text);
 });
 
-test('keeps names and removes values of environment files', () => {
+test('redaction keeps names and removes values of environment files', () => {
   const redact = environmentRedactor(none);
   const text = ['# comment', 'LOGLEVEL=2', `export TOKEN="${SECRET}\\`, `${SECRET}"`, ''].map(redact);
   assert.deepEqual(text, ['# comment', `LOGLEVEL=${REMOVED}`, `export TOKEN=${REMOVED}`, REMOVED, '']);
@@ -216,7 +216,7 @@ test('removes the lines of known multi-line values, but not those of certificate
   assert.equal(known.remove(certificate), certificate);
 });
 
-test('handles many values and long lines in linear time', () => {
+test('redaction handles many values and long lines in linear time', () => {
   const values = Array.from({ length: 20_000 }, (_, index) => `value-number-${index}-of-many`);
   const known = createKnownValues(values);
   const text = `${'abcdefgh'.repeat(50_000)}${values[19_999]}${'a.b-c_d:'.repeat(50_000)}`;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readTestOutput } from './go-tests.ts';
 
-test('counts tests without subtests, and failures by name', () => {
+test('counts Go tests without subtests, and failures by name', () => {
   const output = [
     '=== RUN   TestOne',
     '--- PASS: TestOne (0.00s)',

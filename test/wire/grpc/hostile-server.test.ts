@@ -299,7 +299,7 @@ test('rejects messages with millions of fields without blocking the event loop',
   await listed.close();
 });
 
-test('treats every damaged response as an error or a response', async () => {
+test('a gRPC client treats every damaged response as an error or a response', async () => {
   const next = generator(20_2611);
   const below = (most: number): number => Math.floor(next() * most);
   const valid = Buffer.concat([

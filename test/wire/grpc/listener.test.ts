@@ -85,7 +85,7 @@ test('keeps a client that answers pings if the time limit is as long as several 
   await Promise.all(lives);
 });
 
-test('rejects paths and hosts that are not configured', async () => {
+test('a gRPC listener rejects paths and hosts that are not configured', async () => {
   const served = listener({ grpc: false, httpPaths: new Set(['/metrics']) });
   const { port } = await served.listen(service);
   try {
@@ -175,7 +175,7 @@ test('serves plain requests over HTTP/2 with bodies of any length and the rules 
   }
 });
 
-test('serves one port with and without TLS', async () => {
+test('a gRPC listener serves one port with and without TLS', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   const served = listener({ tls: server, alsoInTheClear: true });
@@ -248,7 +248,7 @@ test('increases the retry pause after a rejected certificate', async () => {
   }
 });
 
-test('listens on all of several addresses or on none', async () => {
+test('a gRPC listener uses all of several addresses or none', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
   const used = (blocker.address() as { port: number }).port;

@@ -141,7 +141,7 @@ describe("interoperates with Node's HTTP/2", () => {
     await listener.close(100);
   });
 
-  it('serves concurrent unary calls of every size', async () => {
+  it('an HTTP/2 server serves concurrent unary calls of every size', async () => {
     const sizes = [0, 1, 100, 16_378, 16_379, 16_384, 70_000, 1_900_000];
     const answers = await Promise.all(sizes.map((size) => call(session, '/echo', [Buffer.alloc(size, 'x')])));
     assert.deepEqual(
@@ -524,7 +524,7 @@ describe('HPACK', () => {
     assert.deepEqual(new HpackDecoder().decode(encodeHeaders(fields)), fields);
   });
 
-  it('rejects blocks that expand beyond the limit', () => {
+  it('HPACK rejects header blocks that expand beyond the limit', () => {
     const decoder = new HpackDecoder();
     const big = Buffer.concat([Buffer.from([0x40, 1, 0x61, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'x')]);
     decoder.decode(big);

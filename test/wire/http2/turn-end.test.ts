@@ -19,7 +19,7 @@ test('runs callbacks that are added by callbacks in the same turn, in order', as
   assert.deepEqual(ran, ['propose', 'other', 'flush', 'later']);
 });
 
-test('an error in one callback does not prevent the others', async () => {
+test('an error in one callback at the end of a turn does not prevent the others', async () => {
   const caught: Error[] = [];
   process.setUncaughtExceptionCaptureCallback((error) => caught.push(error));
   try {

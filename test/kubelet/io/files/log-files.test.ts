@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { logFiles } from '../../../../src/kubelet/io/files/log-files.ts';
 import { openAfterFailingStat } from '../../../support/failing-stat.ts';
 
-test('rejects a log that is a pipe or a directory immediately', async () => {
+test('rejects a container log that is a pipe or a directory immediately', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-log-'));
   const pipe = join(directory, 'pipe');
   execFileSync('mkfifo', [pipe]);

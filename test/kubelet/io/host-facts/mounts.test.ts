@@ -29,7 +29,7 @@ describe('tmpfs for secrets', () => {
     assert.deepEqual(await readdir(target), []);
     await mounts.unmountTree(target);
   });
-  it('reports a failed mount', async () => {
+  it('reports a failed mount of a tmpfs for secrets', async () => {
     await assert.rejects(mounts.tmpfs(join(directory, 'absent'), { mode: 0o755 }), {
       code: 'mount',
       message: /absent/,

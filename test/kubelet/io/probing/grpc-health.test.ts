@@ -34,7 +34,7 @@ test('ends a gRPC probe whose response is endless', async () => {
   }
 });
 
-test('sends a service name of any length as a whole', async () => {
+test('a gRPC probe sends a service name of any length as a whole', async () => {
   const names: string[] = [];
   const server = createServer();
   const sessions = new Set<ServerHttp2Session>();

@@ -173,7 +173,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
-  it('survives any damage to a session', async () => {
+  it('the streaming server survives any damage to a session', async () => {
     const next = generator(20_2612);
     const below = (most: number): number => Math.floor(next() * most);
     const session = Buffer.concat([

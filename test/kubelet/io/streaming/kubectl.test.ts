@@ -104,13 +104,13 @@ for (const client of here) {
       assert.equal(back.stdout.toString().split(' ')[0], sha(input));
     });
 
-    it('reports why a command could not be started', async () => {
+    it('kubectl exec reports why a command could not be started', async () => {
       const result = await kubectl(['exec', 'p', '--', 'missing']);
       assert.equal(result.code, 1);
       assert.match(result.stderr, /exec: "missing": not found/);
     });
 
-    it('kills the command when the client is killed', async () => {
+    it('the command of kubectl exec is killed when the client is killed', async () => {
       const child = start('exec', 'p', '--', 'sleep', '60');
       const count = server.processes.length;
       for (const deadline = Date.now() + 10_000; server.processes.length === count && Date.now() < deadline; ) {

@@ -293,7 +293,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
   describe('rejects an invalid stream or session and continues', () => {
     const STREAMS = query(['true'], 'stdout');
 
-    it('rejects an unsupported protocol', async () => {
+    it('rejects an unsupported streaming protocol', async () => {
       const client = Client.spdy(port, STREAMS, 'v9.channel.k8s.io');
       await client.closed();
       assert.match(client.head, /^HTTP\/1\.1 403 /);
@@ -379,7 +379,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       );
     });
 
-    it('rejects invalid port numbers', async () => {
+    it('port forwarding rejects invalid port numbers', async () => {
       const client = Client.spdy(port, '', 'portforward.k8s.io', '/forward');
       for (const [index, bad] of ['0', '70000', '-1', '1e3', '80 ', ''].entries()) {
         await client.open(index * 2 + 1, { streamtype: 'data', port: bad, requestid: String(index) });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { missingTool } from '../../../../src/kubelet/io/volume-tools/run.ts';
 
-test('names the package of a missing tool', () => {
+test('the error of a mount names the package of a missing tool', () => {
   const packages = {
     xfs_quota: 'xfsprogs',
     setquota: 'quota',

@@ -23,7 +23,7 @@ const of = (pool: BackendPool, target: string): Backend => {
 };
 
 describe('choice of an API server', () => {
-  it('selects the ready server with the fewest connections', () => {
+  it('selects the ready API server with the fewest connections', () => {
     const pool = poolOf('a', 'b', 'c');
     for (const target of ['a', 'b']) pool.found(target, 'ready');
     pool.opened('a');
@@ -85,7 +85,7 @@ describe('choice of an API server', () => {
     );
   });
 
-  it('limits the pool to 32 servers, saved ones last', () => {
+  it('the node balancer knows at most 32 API servers, saved ones last', () => {
     const pool = new BackendPool();
     const many = (prefix: string, count: number) => Array.from({ length: count }, (_, at) => `${prefix}${at}`);
     pool.setTargets('saved', many('saved', 40));

@@ -27,7 +27,7 @@ test('uses the first file by name; ignores other files and a missing directory',
   }
 });
 
-test('reports an invalid file in one line with file and field', () => {
+test('reports an invalid CNI configuration in one line with file and field', () => {
   const cases: readonly [string, RegExp][] = [
     ['{', /^f: not valid JSON/],
     ['[]', /^f: is no JSON object/],

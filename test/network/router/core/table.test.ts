@@ -65,7 +65,7 @@ const facts = (host: string, path: string, more: Partial<RequestFacts> = {}): Re
 });
 const idOf = (found: Found): string => (found.kind === 'backend' ? found.backend.id : found.kind);
 
-test('finds the same route as a scan of all routes', () => {
+test('the routing table finds the same route as a scan of all routes', () => {
   const random = generator(11);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const hosts = ['a.test', 'b.test', 'x.b.test', 'c.x.b.test'];

@@ -238,7 +238,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('re-encodes chunked bodies without extensions', async () => {
+  test('the router encodes chunked bodies again without extensions', async () => {
     seen = '';
     await raw(`${CHUNKED}2;a="b"\r\nab\r\n0\r\n\r\n`, /ok$/);
     assert.match(seen, /\r\n2\r\nab\r\n0\r\n\r\n$/);
@@ -351,7 +351,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('combines split cookie headers into one', async () => {
+  test('the router combines split cookie headers into one', async () => {
     seen = '';
     const over = session();
     await ask(over, { cookie: ['a=1', 'b=2'] });

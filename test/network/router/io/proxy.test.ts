@@ -499,7 +499,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     session.destroy();
   });
 
-  test('limits silent connections of one source', async () => {
+  test('the router limits silent connections of one source', async () => {
     use({ routes: [route('web', {})], servers: { web: { port: await echo() } } });
     const slow = await Promise.all(
       Array.from({ length: 300 }, async () => {

@@ -74,7 +74,7 @@ test('an image stream imports a tag when it changes, and again after a failure',
   assert.deepEqual(due(), []);
 });
 
-test('completes image names like registries', () => {
+test('names of images are completed as registries do', () => {
   const digest = `sha256:${'a'.repeat(64)}`;
   const names: readonly [string, string | undefined][] = [
     ['busybox', 'docker.io/library/busybox:latest'],

@@ -55,7 +55,7 @@ const snapshot = (change: Partial<MachineSnapshot> = {}): MachineSnapshot => ({
 const condition = (conditions: readonly MachineCondition[] | undefined, type: string) =>
   conditions?.find((each) => each.type === type);
 
-test('claims a free host, or reports why there is none', () => {
+test('a machine claims a free host, or reports why there is none', () => {
   const free = hostOf();
   const plan = planMachine(snapshot({ hosts: [free] }), NOW);
   assert.deepEqual(plan.step, { do: 'claim', host: free });
@@ -70,7 +70,7 @@ test('claims a free host, or reports why there is none', () => {
   );
 });
 
-test('derives the phase from the host and its Node', () => {
+test('derives the phase of a machine from the host and its Node', () => {
   const host = hostOf();
   const offered = planMachine(snapshot({ host }), NOW);
   assert.deepEqual([offered.status.phase, offered.step?.do], ['Provisioning', 'provision']);

@@ -27,7 +27,7 @@ describe('hashes of passwords', () => {
     assert.equal(matches('password1', hash.replace('$04$', '$31$')), false);
   });
 
-  it('accepts SHA and rejects text that is not a hash', () => {
+  it('accepts SHA password hashes and rejects text that is not a hash', () => {
     const hash = `{SHA}${createHash('sha1').update('password1').digest('base64')}`;
     assert.deepEqual([matches('password1', hash), matches('password2', hash)], [true, false]);
     for (const other of ['', 'password1', '$1$x$y', '{SHA}', '$2b$10$short'])

@@ -117,7 +117,7 @@ describe('LDAP under attack', { timeout: 60_000 }, () => {
     await assert.rejects(login(silent.port, false, { totalMs: 500 }), /no answer within/);
   });
 
-  it('ends a login whose search has no end', async () => {
+  it('an LDAP login whose search has no end is ended', async () => {
     const endless = await listen(({ socket, id, operation }) => {
       if (operation === BIND) return socket.write(result(id, 0x61));
       if (operation !== SEARCH) return undefined;

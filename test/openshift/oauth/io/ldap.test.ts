@@ -93,7 +93,7 @@ describe('LDAP', { skip }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('returns the entry of a user with the right password', async () => {
+  it('LDAP returns the entry of a user with the right password', async () => {
     const entry = await authenticate('dev', 'password-dev');
     assert.equal(entry?.dn, 'uid=dev,ou=people,dc=example,dc=com');
     assert.deepEqual([entry?.values.get('cn'), entry?.values.get('mail')], [['dev Person'], ['dev@example.com']]);

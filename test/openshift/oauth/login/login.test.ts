@@ -171,7 +171,7 @@ describe('oc login', () => {
     assert.ok(body.groups.includes('system:masters'));
   });
 
-  it('applies groups from Group objects immediately', async () => {
+  it('a login applies groups from Group objects immediately', async () => {
     const { token } = await login(server, 'dev', 'password1');
     const groups = async () =>
       (await withToken<{ groups: string[] }>(server, token, 'GET', `${USERS}/~`)).body.groups.includes('devs');
@@ -193,7 +193,7 @@ describe('oc login', () => {
     assert.equal(await whoami(server, other.token), 'sha');
   });
 
-  it('restricts permissions to the scopes of the token', async () => {
+  it('permissions of a token are restricted to its scopes', async () => {
     const { token } = await login(server, 'dev', 'password1', 'user:info');
     assert.equal(await whoami(server, token), 'dev');
     const own = await withToken<{ message: string }>(server, token, 'GET', OWN_TOKENS);
@@ -202,7 +202,7 @@ describe('oc login', () => {
     assert.equal((await withToken(server, token, 'GET', '/apis')).code, 200);
   });
 
-  it('rejects a replayed code and revokes its token', async () => {
+  it('rejects a replayed authorization code and revokes its token', async () => {
     const { token, code, verifier } = await login(server, 'dev', 'password1');
     const again = await exchange(server, code, verifier);
     assert.deepEqual([again.code, again.body.error], [400, 'invalid_grant']);

@@ -144,7 +144,7 @@ describe('identity providers', () => {
     return body.items.map(({ metadata }) => metadata.name);
   };
 
-  it('maps by claim, generate, add and lookup', async () => {
+  it('maps identities to users by the methods claim, generate, add and lookup', async () => {
     assert.equal(await whoami(server, (await login(server, 'one', 'password')).token), 'one');
     for (const name of ['two', 'gen', 'add']) assert.equal((await claimed(name)).code, 201);
     await assert.rejects(login(server, 'two', 'password'), /401/);

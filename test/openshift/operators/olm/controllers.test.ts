@@ -584,7 +584,7 @@ describe('operator lifecycle manager', () => {
     await phaseOf('busy.v1.1.0', 'busy', 'Succeeded');
   });
 
-  it('checks the operator group before it installs', async () => {
+  it('the operator group is checked before an operator is installed', async () => {
     const only = { name: 'only', version: '1.0.0', modes: ['OwnNamespace'] };
     await writeCatalog(join(catalogs, 'only'), packageOf('only', [only]));
     await catalog('only');
@@ -649,7 +649,7 @@ describe('operator lifecycle manager', () => {
     );
   });
 
-  it('rejects hostile catalogs and continues', async () => {
+  it('hostile operator catalogs are rejected without affecting others', async () => {
     const states = async (name: string, address: string, expected: RegExp) => {
       await plane.of(resources.catalogSources).create({
         metadata: { name, namespace: 'openshift-marketplace' },

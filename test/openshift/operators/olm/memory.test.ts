@@ -14,7 +14,7 @@ const PACKAGES = 300;
 const VERSIONS = 8;
 const DESCRIPTION = 'An operator with much to say. '.repeat(600);
 
-test('uses less than 40 MB for a catalog of 300 packages', async (t) => {
+test('a catalog of 300 operator packages needs less than 40 MB of memory', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'he-olm-memory-'));
   t.after(() => rm(directory, { recursive: true, force: true }));
   const file = await open(join(directory, 'catalog.json'), 'w');

@@ -124,7 +124,7 @@ test('replaces a first revision that was never healthy with changed files', () =
   assert.equal(typeOf(hostStep(only, view({ ...down, isStarting: true }))), 'install 2');
 });
 
-test('does not reinstall failed inputs, but installs others', () => {
+test('a host does not install failed files again, but installs other files', () => {
   assert.equal(failed.current, 1);
   assert.equal(failed.failure?.count, 1);
   const bad = { digest: 'b', restartDigest: 'b', apiAwayMs: 60_000 };

@@ -61,7 +61,7 @@ const failedOnFirst = (count = 1, fallbacks = 1, atMs = T0): MasterFacts =>
     failure: { revision: 2, atMs, reason: 'OperandFailedFallback', count, fallbacks, errors: ['down'] },
   });
 
-test('plans no change without a changed input', () => {
+test('plans no new revision without a changed input', () => {
   const plan = planRevisions(state(), T0);
   assert.equal(plan.latest, 1);
   assert.equal(targets(plan), '');
@@ -103,7 +103,7 @@ test('adopts a revision that a host created', () => {
   assert.equal(targets(plan), 'm1:2');
 });
 
-test('updates one master at a time', () => {
+test('revisions are installed on one master at a time', () => {
   let now = state({ overlay: FORCED });
   const order: string[] = [];
   for (let round = 0; round < 10; round++) {

@@ -47,7 +47,7 @@ test('assigns every namespace a separate block, also in the profile kubernetes',
   assert.ok(bits.reduce((sum, each) => sum + each, 0) >= names.length);
 });
 
-test('restores a removed annotation', async () => {
+test('restores a removed annotation with the user IDs of a namespace', async () => {
   const { [UID]: range } = await annotationsOf('shop-3');
   await plane
     .of(resources.namespaces)

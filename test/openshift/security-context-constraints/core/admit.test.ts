@@ -424,7 +424,7 @@ describe('selection of constraints', () => {
     assert.equal(chosen(secured({ runAsUser: 0 }), 'restricted-v2'), undefined);
   });
 
-  it('lists every candidate in a rejection', () => {
+  it('a rejected pod lists every candidate among the constraints', () => {
     const verdict = tried(secured({ privileged: true }), candidates('restricted-v2'), NAMESPACE, 'pod');
     assert.ok('errors' in verdict);
     const text = errorsText(verdict.errors);

@@ -172,7 +172,7 @@ test('updates one host at a time: masters, with the leader of the store last, th
   assert.equal(cluster.condition('Progressing').message, 'Cluster version is 0.2.0');
 });
 
-test('starts no host while another one is not healthy', () => {
+test('starts the update of no host while another host is not healthy', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -222,7 +222,7 @@ test('returns all hosts to the old version if one does not become healthy, and d
   assert.equal(cluster.condition('Failing').status, 'False');
 });
 
-test('fails a host without a final report after ten minutes', () => {
+test('the update of a host without a final report fails after ten minutes', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -240,7 +240,7 @@ test('fails a host without a final report after ten minutes', () => {
   assert.match(cluster.plan().givenUp?.message ?? '', /m2: not healthy after 10 minutes: the host is silent/);
 });
 
-test('keeps the version of hosts in paused pools', () => {
+test('an update keeps the version of hosts in paused pools', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];

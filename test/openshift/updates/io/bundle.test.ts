@@ -83,7 +83,7 @@ async function refusal(path: string, keys: readonly KeyObject[] = [trusted]): Pr
   return error.message.slice(path.length + 2);
 }
 
-test('reads a bundle as it was written', async () => {
+test('a release bundle is read as it was written', async () => {
   const received: Buffer[] = [];
   let accepted = 0;
   const read = await readBundle(
@@ -180,7 +180,7 @@ test('rejects a bundle truncated anywhere, and other files, in one line', async 
   assert.match(await refusal(root), /it is not a file/);
 });
 
-test('rejects a bundle with a size above the limit', async () => {
+test('rejects a release bundle with a size above the limit', async () => {
   const path = join(root, 'huge');
   await writeFile(path, '');
   await truncate(path, 1.5 * 2 ** 30);
@@ -218,7 +218,7 @@ test('rejects 500 damaged bundles or reads them as the original', async () => {
   }
 });
 
-test('accepts keys as PEM and raw bytes and rejects others', () => {
+test('accepts release keys as PEM and raw bytes and rejects others', () => {
   const pem = trusted.export({ type: 'spki', format: 'pem' }).toString();
   const raw = trusted.export({ type: 'spki', format: 'der' }).subarray(-32).toString('base64');
   assert.ok(parseTrustedKey(pem).equals(trusted));

@@ -209,7 +209,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     }
   });
 
-  it('uses the first mirror that responds', async () => {
+  it('an image pull uses the first mirror that responds', async () => {
     const mirrored = createImageStore({
       root: join(scratch, 'mirrored'),
       trees,

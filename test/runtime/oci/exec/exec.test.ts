@@ -177,7 +177,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       process.kill(Number(left[0]?.pid), 'SIGKILL');
     });
 
-    it('discards output beyond the limit at low cost', async () => {
+    it('an exec discards output beyond the limit at low cost', async () => {
       const before = process.cpuUsage();
       const begun = performance.now();
       await assert.rejects(sh('yes', { timeoutMs: 2_000 }), { code: 'timeout' });

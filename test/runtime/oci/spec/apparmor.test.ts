@@ -26,7 +26,7 @@ describe('AppArmor profiles', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  it('requires a localhost profile to be loaded', async () => {
+  it('requires an AppArmor profile of type Localhost to be loaded', async () => {
     assert.equal(await appArmorProfile({ appArmor: { type: 'localhost', profile: 'own' } }, files), 'own');
     await assert.rejects(appArmorProfile({ appArmor: { type: 'localhost', profile: 'ow' } }, files), {
       code: 'create-failed',
@@ -34,7 +34,7 @@ describe('AppArmor profiles', () => {
     });
   });
 
-  it('loads the default profile on first use', async () => {
+  it('loads the default AppArmor profile on first use', async () => {
     const name = await appArmorProfile({ appArmor: { type: 'runtime/default' } }, files);
     assert.equal(name, 'hyperedge-default');
     assert.match(await readFile(join(directory, 'loaded'), 'utf8'), /\nprofile hyperedge-default flags=/);

@@ -85,7 +85,7 @@ describe('mounts over the file systems of the kernel', () => {
     assert.ok(order.includes('/dev/shm'));
   });
 
-  it('recognizes the versions of runc with the fixes', () => {
+  it('recognizes the versions of runc that restrict mounts over /proc', () => {
     const safe = [
       '1.2.8',
       '1.2.9',

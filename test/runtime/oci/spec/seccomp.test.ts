@@ -25,7 +25,7 @@ const conditional = (given: Profile, name: string) =>
   given.syscalls.filter((rule) => rule.names.includes(name) && rule.args !== undefined);
 
 describe('the system-call filter RuntimeDefault', () => {
-  it('rejects unlisted calls with EPERM', () => {
+  it('the seccomp filter rejects unlisted system calls with EPERM', () => {
     const { defaultAction, defaultErrnoRet } = profile();
     assert.deepEqual({ defaultAction, defaultErrnoRet }, { defaultAction: 'SCMP_ACT_ERRNO', defaultErrnoRet: 1 });
   });
@@ -44,7 +44,7 @@ describe('the system-call filter RuntimeDefault', () => {
       assert.ok(!calls.has(call), call);
   });
 
-  it('adds only the calls of a granted capability', () => {
+  it('the seccomp filter adds only the system calls of a granted capability', () => {
     const plain = allowed(profile());
     const added = (...capabilities: string[]): string[] =>
       [...allowed(profile(capabilities)).difference(plain)].toSorted();
@@ -81,7 +81,7 @@ describe('the system-call filter RuntimeDefault', () => {
     assert.deepEqual(values('personality'), [0, 8, 0x20000, 0x20008, 0xffffffff]);
   });
 
-  it('covers the other instruction sets of the processor', () => {
+  it('the seccomp filter covers the other instruction sets of the processor', () => {
     assert.deepEqual(profile().architectures, ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86']);
     assert.deepEqual(profile([], 'arm64').architectures, ['SCMP_ARCH_AARCH64', 'SCMP_ARCH_ARM']);
     assert.ok(allowed(profile()).has('arch_prctl'));

@@ -69,7 +69,7 @@ it('pauses the monitor of a container that fills its log too fast, for at most t
   assert.equal(state.isPaused, false);
 });
 
-it('does not pause a container below the rate', () => {
+it('does not pause a container whose log is written below the limit of the rate', () => {
   const { rate, run, state } = flood(3_000);
   rate.start();
   run(60_000);

@@ -103,7 +103,7 @@ describe('the auth machine', () => {
     assert.deepEqual(Buffer.from(machine.export()), before);
   });
 
-  it('checks valid commands without a change', () => {
+  it('checking a valid auth command does not change the state', () => {
     const machine = enabled();
     const before = Buffer.from(machine.export());
     machine.check(userAdd('bob'));
@@ -137,7 +137,7 @@ describe('the auth machine', () => {
     assert.equal(machine.revision, revision + 1);
   });
 
-  it('permits everything while disabled', () => {
+  it('the auth machine permits every request while auth is disabled', () => {
     const machine = machineWith(userAdd('alice'));
     machine.requireRoot(undefined);
     machine.requireUser(undefined);

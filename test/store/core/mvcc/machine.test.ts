@@ -404,7 +404,7 @@ describe('transaction checks', () => {
     );
   };
 
-  it('rejects two writes of one key at any depth', () => {
+  it('a transaction with two writes of one key at any depth is rejected', () => {
     refusedWith([put('a'), put('a')], 'duplicate-key');
     refusedWith([put('a'), del('a')], 'duplicate-key');
     refusedWith([del('a', 'c'), put('b')], 'duplicate-key');

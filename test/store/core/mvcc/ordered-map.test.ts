@@ -70,7 +70,7 @@ describe('the ordered map', () => {
     assert.deepEqual(seen, ['k1700', 'k1701', 'k1702']);
   });
 
-  it('reads no key of a range that a summary describes', () => {
+  it('the ordered map reads no key of a range that a summary describes', () => {
     const map = newMap();
     for (let n = 100_000; n < 200_000; n += 1) map.set(`k${n}`, { key: `k${n}`, n: 1 });
     let sum = 0;

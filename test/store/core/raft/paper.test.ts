@@ -69,7 +69,7 @@ function accepted(from: string, term: number, index: number): Message {
 }
 
 describe('paper §5.1: terms', () => {
-  it('becomes follower on a later term', () => {
+  it('a raft member becomes a follower on a later term', () => {
     for (const prepare of [() => {}, elect, (raft: Raft) => raft.campaign()]) {
       const raft = machine();
       prepare(raft);
@@ -262,7 +262,7 @@ describe('paper §5.5, figure 2: state is durable before it is acknowledged', ()
     assert.throws(() => raft.advance(entry), /order/);
   });
 
-  it('does not flush for a commit index alone', () => {
+  it('a raft member does not flush the disk for a commit index alone', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2], 1));
     work(raft);

@@ -102,7 +102,7 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(data), [2, 3, 4, 5, 6, 7]);
   });
 
-  it('ignores a torn last record, wherever it is torn', async () => {
+  it('the journal ignores a torn last record, wherever it is torn', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 5; revision += 1) await log.commit(batch(row(revision, 300)));
@@ -121,7 +121,7 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(copy), [2, 3]);
   });
 
-  it('refuses to lose acknowledged commits', async () => {
+  it('opening a damaged journal fails rather than losing acknowledged commits', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 8; revision += 1) await log.commit(batch(row(revision, 300)));

@@ -86,7 +86,7 @@ describe('the plan of a change of host files', () => {
     assert.deepEqual(next.originals['/etc/x/b'], { kind: 'absent' });
   });
 
-  it('edits a shared file without saving an original', () => {
+  it('a shared host file is edited without saving an original', () => {
     const { next, batch } = plan(EMPTY, [wanted('/etc/a', 'new', file('old'), { isShared: true })]);
     assert.deepEqual(
       batch.replacements.map(({ path }) => path),

@@ -88,7 +88,7 @@ test('reports every existing component with the version of its oldest host', () 
   assert.deepEqual(api?.versions[1], { name: 'kube-apiserver', version: '1.36.0' });
 });
 
-test('reports machine-config if pools exist, with their state', () => {
+test('reports the cluster operator machine-config if pools exist, with their state', () => {
   const condition = (type: string) => ({ type, status: 'True', message: 'because' });
   const pool = {
     name: 'worker',
@@ -125,7 +125,7 @@ test('ignores the report of a host without a sign of life for 30 s', () => {
   );
 });
 
-test('requires a quorum of healthy voters of the store', () => {
+test('the cluster operator etcd requires a quorum of healthy voters', () => {
   const etcd = (...states: ('ok' | 'unreachable')[]): ProbeFacts =>
     facts({
       etcd: {
@@ -142,7 +142,7 @@ test('requires a quorum of healthy voters of the store', () => {
   assert.equal(statusOf(etcd('ok', 'unreachable', 'unreachable'), 'etcd')['Available'], 'False');
 });
 
-test('treats a lease that is not renewed as no leader', () => {
+test('a cluster operator without a renewed lease counts as without a leader', () => {
   const late = (renewedMs: number, holder = 'h1_x'): Partial<ProbeFacts> => ({
     schedulerLease: { state: 'value', value: { holder, renewedMs, durationMs: 15_000 }, ageMs: 0 },
   });

@@ -28,7 +28,7 @@ test("describes transitions of conditions and versions with library-go's texts",
   );
 });
 
-test('ignores changed messages and the first report', () => {
+test('events of cluster operators ignore changed messages and the first report', () => {
   const before = { conditions: [condition('Available', 'True', '2 nodes')], versions };
   assert.equal(statusDiff(before, { conditions: [condition('Available', 'True', '3 nodes')], versions }), '');
   assert.equal(statusDiff(undefined, before), '');

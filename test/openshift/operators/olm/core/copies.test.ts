@@ -49,7 +49,7 @@ test('reports a conflict of independently edited copies, and lets no master fetc
   );
 });
 
-test('treats content that returned to an older state as newer', () => {
+test('a catalog copy whose content returned to an older state counts as newer', () => {
   const back = editedVersion(editedVersion(A, B.digest), A.digest);
   assert.equal(lacking(editedVersion(A, B.digest), back), 'content');
   assert.equal(lacking(A, back), 'version');

@@ -180,7 +180,7 @@ test('the resolver of operators ends a search that exceeds the step limit', () =
   assert.match(result.failure, /given up after 20000 steps/);
 });
 
-test('names the missing requirement in a failure', () => {
+test('a failed resolution of operators names the missing requirement', () => {
   const web = member('web', 1, { requires: [{ type: 'package', name: 'db', range: '>=2.0.0' }] });
   const result = resolve({
     wanted: [{ name: 'web', options: [web], reason: '' }],
@@ -194,7 +194,7 @@ test('names the missing requirement in a failure', () => {
   );
 });
 
-test('names the invalid CEL rule in a failure, with its error', () => {
+test('a failed resolution of operators names the invalid CEL rule with its error', () => {
   const failureOf = (message: string): string => {
     const constraint = { type: 'cel', rule: 'properties.exists(', message } as const;
     const web = member('web', 1, { requires: [constraint] });

@@ -36,7 +36,7 @@ const web = (entries: readonly object[], versions: readonly string[], more: read
 
 const namesOf = (bundles: readonly { readonly name: string }[]): string[] => bundles.map(({ name }) => name);
 
-test('splits a stream into documents for any chunk size', () => {
+test('a catalog is split into documents for any chunk size', () => {
   const documents = [{ a: '}"\\' }, { b: { c: ['{', '\n'] } }, { d: 'ü€😀' }];
   const text = ` ${documents.map((each) => JSON.stringify(each, undefined, 2)).join('\n,')}\n`;
   const yaml = 'a: 1\n---\n\nb: |\n  --- no\n--- # comment\n c: 2\n---   \nd: 3\n----\n---';
@@ -87,7 +87,7 @@ test('rejects documents that are too large, unfinished or no objects', () => {
   assert.throws(() => unfinished.end(), /has no end/);
 });
 
-test('finds updates by replaces, skips and skipRange', () => {
+test('updates in a catalog are found by replaces, skips and skipRange', () => {
   const catalog = catalogOf(
     web(
       [
@@ -119,7 +119,7 @@ test('finds updates by replaces, skips and skipRange', () => {
   assert.equal(channelNamed(owner, 'beta'), undefined);
 });
 
-test('excludes invalid packages and keeps the others', () => {
+test('a catalog excludes invalid packages and keeps the others', () => {
   const cases: readonly (readonly [documents: readonly unknown[], problem: RegExp])[] = [
     [web([{ name: 'web.v1.0.0' }], []), /package web: channel stable: bundle web.v1.0.0 does not exist/],
     [
@@ -198,7 +198,7 @@ test('excludes invalid packages and keeps the others', () => {
   }
 });
 
-test('treats names of prototype properties as plain names', () => {
+test('a catalog treats names of prototype properties as plain names', () => {
   const documents = JSON.parse(
     '[{"schema":"olm.package","name":"constructor","defaultChannel":"toString"},{"schema":"olm.channel","package":"constructor","name":"toString","entries":[{"name":"valueOf","__proto__":{"replaces":"x"}}]},{"schema":"olm.bundle","package":"constructor","name":"valueOf","properties":[{"type":"olm.package","value":{"packageName":"constructor","version":"1.0.0"}}]}]',
   ) as unknown[];
