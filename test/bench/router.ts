@@ -182,7 +182,7 @@ try {
   await compare('edge requests', 0.35, edge, [httpsPort, otherHttps]);
   await compare('passthrough bytes', 0.6, (port) => bytesPerSecond(port, hello), [httpsPort, otherHttps]);
 
-  // Each change adds or moves one route among 1,000. It is effective when a request for it is answered.
+  // Each change adds or moves one route among 1,000. The change is effective when a request for the route is answered.
   const many = [...base, ...Array.from({ length: ROUTES }, (_, at) => route(`r${at}`))];
   await swap(many.slice(base.length));
   const tookMs: number[] = [];

@@ -42,7 +42,7 @@ export interface MemoryStoreOptions {
 }
 
 export interface MemoryStore extends Store {
-  /** With true, every write fails as on a full disk, until called with false. */
+  /** `setFull(true)` makes every write fail as on a full disk, until `setFull(false)` is called. */
   setFull(full: boolean): void;
   /** All changes so far, in order. */
   history(): readonly { readonly revision: Revision; readonly event: WatchEvent }[];
@@ -154,7 +154,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
         return { committed: false, revision, current: commit.guards.map((g) => state.get(g.key)?.kv) };
       }
       if (full) throw new StoreError('no-space', 'etcdserver: mvcc: database space exceeded');
-      // Same limit as etcd's --max-request-bytes.
+      // The limit is that of etcd's --max-request-bytes.
       const bytes = (commit.puts ?? []).reduce((sum, { value }) => sum + value.length, 0);
       if (bytes > 1.5 * 1024 * 1024) throw new StoreError('too-large', 'etcdserver: request is too large');
       for (const put of commit.puts ?? []) {

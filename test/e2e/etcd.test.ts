@@ -18,7 +18,7 @@ after(() => rm(directory, { recursive: true }));
 
 test('runs etcd through a link named etcd', async () => {
   const url = 'http://127.0.0.1:23979';
-  // As a shell does: argv0 has no directory.
+  // etcd is started as by a shell, which passes argv[0] without a directory.
   const env = { PATH: `${directory}:${process.env['PATH']}` };
   const args = [
     `--listen-client-urls=${url}`,

@@ -128,7 +128,7 @@ test('keeps the lease of every node without the API server of its host and of th
       (await first.kubectl(['get', '--raw', '/readyz', '--request-timeout=2s'])).code === 0 ? undefined : true,
     );
     const ended = Date.now();
-    // Like a client on h1, through its host's load balancer.
+    // kubectl connects like a client on h1, through the load balancer of that host.
     const args = ['get', 'leases', '-n', 'kube-node-lease', '-o', 'json', '--server', 'https://127.0.0.1:7443'];
     await eventually('four leases renewed since', 60_000, async () => {
       const { items } = JSON.parse((await first.kubectl(args)).stdout) as { items: Lease[] };

@@ -53,7 +53,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
   const fetched = (address: string): Promise<string> =>
     eventually(`answer of ${address}`, 15_000, async () => {
       const ran = await client.inside('curl', ['-s', '-m', '2', `http://${address}/index.html`]);
-      // Before the rules of an address are active, the host's router responds.
+      // Until the rules of an address are active, the router of the host responds at the address.
       return ran.code === 0 && !ran.stdout.includes('No route') ? ran.stdout.trim() : undefined;
     });
   const event = (reason: string, name: string, text: RegExp): Promise<true> =>

@@ -150,7 +150,7 @@ describe('security context constraints with containers', { concurrency: false },
   }, async () => {
     const oc = process.env['HYPEREDGE_OC'];
     if (oc === undefined)
-      // Same request as `oc adm policy add-scc-to-user anyuid -z robot`.
+      // The request is that of `oc adm policy add-scc-to-user anyuid -z robot`.
       await appliance.must([
         ...['-n', 'shop', 'create', 'rolebinding', 'system:openshift:scc:anyuid'],
         ...['--clusterrole=system:openshift:scc:anyuid', '--serviceaccount=shop:robot'],

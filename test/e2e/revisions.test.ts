@@ -127,7 +127,7 @@ test('replaces a damaged file by its last good copy without an API server', { ti
   const text = await readFile(config(), 'utf8');
   await writeFile(config(), `${text}\nkubernetesMasterConfig: [`);
   const began = performance.now();
-  // As an administrator would: the component is restarted with a file that it cannot read.
+  // An administrator restarts the component with a file that it cannot read.
   const restart = await appliance.inside(executable, ['master-restart', 'api', '--root', appliance.root]);
   assert.equal(restart.code, 1, restart.stdout);
   const failure = /api: revision (\d+) failed and revision 4 runs: .+; correct the files in .+ kube-apiserver 4$/m;

@@ -169,7 +169,7 @@ test('places a pod group completely or not at all', async () => {
   });
   await create('small-2', { group: 'small', requests: large });
   for (let index = 0; index < 3; index++) await running(`small-${index}`);
-  // With the small group deleted and one member fewer required, the large group is placed.
+  // After the small group was deleted and one member fewer is required, the large group is placed.
   await appliance.must(['delete', 'pod', 'small-0', 'small-1', 'small-2', '--wait=false']);
   const fewer = JSON.stringify({ spec: { minMember: 5 } });
   await appliance.must(['patch', 'podgroups.scheduling.x-k8s.io', 'gang', '--type=merge', '-p', fewer]);

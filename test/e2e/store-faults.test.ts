@@ -191,7 +191,7 @@ test('detects a damaged file of a running member, keeps it and rebuilds it from 
   const victim = members.all.find((member) => member !== leader) as Member;
   const { id } = await victim.status();
   const store = connect(members.all);
-  // More data than is cached in memory.
+  // The values have more bytes than the member caches in memory.
   for (let i = 0; i < 120; i += 1)
     await store.commit({ guards: [], puts: [{ key: `bulk/${i}`, value: Buffer.alloc(100_000, i) }] });
   const path = join(victim.data, 'revisions.db');

@@ -74,7 +74,7 @@ describe('usage history', { timeout: 900_000 }, () => {
     });
     const pods = await read('scope=pod&namespace=default&since=10m');
     const busy = highest(seriesOf(pods, 'busy')?.['cpu']?.max);
-    // Other tests may use the processors at the same time.
+    // The bound is low, because other tests may use the processors at the same time.
     assert.ok(busy > 0.02, `${busy} cores`);
     assert.ok(highest(seriesOf(pods, 'idle')?.['cpu']?.max) < busy / 5);
     assert.ok(highest(seriesOf(pods, 'busy')?.['memory']?.max) > 4_096);

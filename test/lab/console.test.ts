@@ -127,7 +127,8 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
       await view('YAML');
       await tab.page.click('.cm-content');
       for (const key of ['Control+A', 'Delete']) await tab.page.keyboard.press(key);
-      // With several lines, chromium adds style attributes to the insertion, which the content security policy forbids.
+      // The text is inserted as one line, because chromium adds style attributes to an insertion of several lines,
+      // which the content security policy forbids.
       await tab.page.keyboard.insertText(JSON.stringify(object));
       await view('Apply');
       await eventually(`policy ${name}`, 30_000, async () =>

@@ -44,7 +44,7 @@ describe("Debian's unit for etcd", { skip: missing ?? false }, () => {
     const journal = await host.inside('journalctl', ['-u', 'etcd', '--no-pager']);
     assert.equal(started.code, 0, `${started.stderr}${journal.stdout}`);
     assert.deepEqual([await show('Type'), await show('User'), await show('ActiveState')], ['notify', 'etcd', 'active']);
-    // It responds as soon as the unit is active.
+    // The store responds as soon as the unit is active.
     assert.equal(await host.must('curl', ['-s', 'http://127.0.0.1:2379/health']), '{"health":"true","reason":""}');
     assert.ok(existsSync(join(host.root, 'var/lib/etcd/default/revisions.db')));
   });

@@ -15,7 +15,7 @@ if (path !== undefined && isMainThread) {
   const socket = connect(path);
   await new Promise<void>((admitted) => {
     socket.once('connect', () => socket.write(file)).once('data', () => admitted());
-    // Without a gate there is nothing to wait for.
+    // If the gate is closed or has failed, the file starts.
     socket.once('error', () => admitted()).once('close', () => admitted());
   });
   socket.on('error', () => {});

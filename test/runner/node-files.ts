@@ -43,7 +43,7 @@ export function nodeFiles(
       failed.set(file, list);
     });
     stream.on('test:summary', ({ file: path, counts, duration_ms: durationMs }) => {
-      // The summary without a file is that of all files.
+      // The summary that names no file has the totals of all files.
       if (path === undefined) return;
       const file = gate.sourceOf(path);
       const skipped = counts.skipped + counts.todo;

@@ -85,7 +85,7 @@ test('selects among the nodes where preemption would free resources by the exten
   const first = await create('first', BOARD, 'low', 'n1');
   const second = await create('second', BOARD, 'middle', 'n2');
   assert.deepEqual([await bound('first'), await bound('second')], ['n1', 'n2']);
-  // Without the extender the victim with the lower priority is evicted: the one on n1.
+  // Without the extender, the victim with the lower priority would be evicted, which is on n1.
   answers['preempt'] = () => ({
     NodeNameToMetaVictims: { n2: { Pods: [{ UID: second.metadata?.uid }], NumPDBViolations: 0 } },
   });

@@ -87,7 +87,7 @@ test('uses the resources of a pod that is deleted while it is being bound', asyn
 test('uses the resources of a pod that could not be bound', async () => {
   await create('unbindable', '3', 'low', {}, true);
   const binding = await bindingOf('unbindable');
-  // Both pods may be retried at the same time; the one with the higher priority is then first.
+  // If both pods are retried at the same time, the pod with the higher priority is first.
   await create('waiting', '3', 'patient');
   await refused('waiting');
   binding.end('refused by the extender');

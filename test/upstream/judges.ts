@@ -41,7 +41,7 @@ interface Judge {
   /** Working directory of `go` below the sources. */
   readonly directory?: string;
   readonly packages: readonly string[];
-  /** Only this package and those whose tests import it: the others start no API server. */
+  /** If set, only this package and those whose tests import it are run, because the others start no API server. */
   readonly importing?: string;
   readonly arguments?: readonly string[];
   readonly environment?: (sources: string, assets: string) => Readonly<Record<string, string>>;

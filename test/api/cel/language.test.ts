@@ -405,8 +405,8 @@ describe('CEL', () => {
       const budget = new Budget(1_000_000);
       program.evaluate((name) => fromJson(VARIABLES[name]?.json as never, ANY_READER), budget);
       const spent = 1_000_000 - budget.left;
-      // As upstream, the estimate counts the size of a string as one step, but the actual cost depends on its length.
-      // Comparing the contents of lists and maps is charged while it runs.
+      // As in upstream, the estimate counts the size of a string as one step, but the actual cost depends on its
+      // length. The comparison of lists and maps is charged during the evaluation.
       if (spent > program.cost + CONTENTS && !source.includes('size('))
         if (!DEARER.test(source)) wrong.push(`${source}: ${spent} > ${program.cost}`);
     }

@@ -89,7 +89,7 @@ test('gives each kind its own path, store prefix and short names', () => {
   assert.equal(new Set(prefixes).size, prefixes.length);
   // The watch cache distinguishes kinds by at most two path segments.
   for (const prefix of prefixes) assert.ok(prefix.split('/').length <= 2, prefix);
-  // As upstream, InstallPlan and IPAddress are both `ip`; clients use the first one in discovery.
+  // InstallPlan and IPAddress both have the short name `ip`, as in upstream; clients use the first kind in discovery.
   const short = storedKinds.filter(({ kind }) => kind !== 'IPAddress').flatMap((kind) => kind.shortNames ?? []);
   assert.equal(new Set(short).size, short.length);
   for (const kind of subresourceKinds) assert.ok(kind.virtual);

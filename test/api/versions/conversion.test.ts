@@ -93,7 +93,10 @@ function repair(kind: KindDefinition, object: KubeObject, random: Random): void 
   }
 }
 
-/** v1 of autoscalers has one metric in a field and the others in an annotation, so their order is lost, as upstream. */
+/**
+ * Version v1 of autoscalers has one metric in a field and the other metrics in an annotation, so the order of the
+ * metrics is lost, as in upstream.
+ */
 function comparable(object: KubeObject): unknown {
   const { spec } = object as { spec?: { metrics?: { type: string }[] } };
   if (spec?.metrics === undefined) return object;

@@ -305,7 +305,7 @@ describe('versions with a conversion webhook', () => {
       return good;
     };
     await fails('f1', () => 500, /an error on the server \(""\) has prevented the request from succeeding/);
-    // Like Go's HTTP client, a 302 is followed without the body.
+    // A redirect 302 is followed without the body, as by Go's HTTP client.
     await fails('f2', () => 302, /the server could not find the requested resource/);
     await fails('f3', () => ({}), /not a ConversionReview/);
     await fails(

@@ -77,7 +77,7 @@ it('uses two buffers for a list of any length, even if it is read slowly', async
 it('a streamed body waits for a reader that does not read, and ends on the close event of the reader', async () => {
   for (const goes of ['close', 'failure']) {
     const dones: ((error?: Error) => void)[] = [];
-    // Like an HTTP/2 response, without `destroyed`.
+    // This target is like an HTTP/2 response, which has no `destroyed`.
     const target = Object.assign(new EventEmitter(), {
       write: (_chunk: Buffer, done: (error?: Error) => void) => dones.push(done) === 0,
     });

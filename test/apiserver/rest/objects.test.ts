@@ -710,7 +710,7 @@ describe('objects over HTTPS', () => {
     await call('POST', MAPS, { body: { ...configMap('held'), metadata: { name: 'held', finalizers: ['a.b/c'] } } });
     const marked = await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
     assert.deepEqual([marked.code, marked.body.metadata.finalizers], [200, ['a.b/c', 'foregroundDeletion']]);
-    // With the deprecated option, a pending deletion is reported by 202.
+    // If the deprecated option is given, a pending deletion is reported with status 202.
     assert.equal((await call('DELETE', `${MAPS}/held`, { body: { orphanDependents: false } })).code, 202);
     await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
     const patch = (finalizers: string[]) =>

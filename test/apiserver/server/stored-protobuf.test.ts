@@ -96,7 +96,7 @@ test('reads protobuf values that are written while the server runs', async () =>
 test("reads values in upstream's storage versions", async () => {
   const store = createMemoryStore();
   const metadata = (name: string) => ({ name, uid: 'u', creationTimestamp: '2021-01-01T00:00:00Z' });
-  // As kube-apiserver 1.20 stores it: v1beta1, with the kind first.
+  // The definition as kube-apiserver 1.20 stores it: in v1beta1, with the kind as first field.
   const definition = {
     kind: 'CustomResourceDefinition',
     apiVersion: 'apiextensions.k8s.io/v1beta1',

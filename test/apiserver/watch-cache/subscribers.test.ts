@@ -81,7 +81,8 @@ it('each subscriber of the watch cache receives exactly its events, in order, ov
       const expected = log.slice(from, until).filter(
         (each) =>
           each.key !== '' &&
-          // With a name, namespace and field are not used; with a field, the namespace is not used.
+          // A concern with a name selects by name and namespace, one with a field by the field only, and any other by
+          // namespace.
           (name !== undefined
             ? each.name === name && (namespace ?? each.namespace) === each.namespace
             : field !== undefined

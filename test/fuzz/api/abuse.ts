@@ -166,7 +166,7 @@ const ATTACKS: readonly Attack[] = [
         frame(RST, 0, at * 2 + 1, number(8)),
       ]),
     ),
-  // More streams than allowed.
+  // Opens more streams than the server allows.
   () => repeat(400, (at) => frame(HEADERS, END_HEADERS | END_STREAM, at * 2 + 1, WATCH)),
   // An endless header list.
   (choices) =>

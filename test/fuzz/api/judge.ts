@@ -29,7 +29,7 @@ const CODES: Readonly<Record<string, readonly number[]>> = {
   ServiceUnavailable: [503],
   Timeout: [504],
 };
-/** As in Go's server, a request that the HTTP parser rejects has no Status. */
+/** Codes of requests that the HTTP parser rejects. As in Go's server, such a response has no Status. */
 const PARSER_CODES: ReadonlySet<number> = new Set([400, 408, 431, 505]);
 const PUBLIC_TEXT = /^\/(?:healthz|livez|readyz|metrics|openapi)/;
 /** Errors for which upstream also responds with 500 although the client or a webhook caused them. */
@@ -37,7 +37,7 @@ const LIKE_UPSTREAM =
   /failed calling webhook|conversion webhook|without impersonating a user|^failed to create typed patch object/;
 /** Errors without a reason. */
 const WITHOUT_REASON = /^failed to create typed patch object/;
-/** As upstream, health checks report when the store does not respond in time. */
+/** Paths of health checks, which report when the store does not respond in time, as in upstream. */
 const HEALTH = /^\/(?:healthz|livez|readyz)(?:[/?]|$)/;
 const MAX_MESSAGE = 300;
 

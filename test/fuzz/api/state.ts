@@ -127,7 +127,7 @@ async function checkOne(ask: Ask, path: string, item: Item): Promise<string | un
   return undefined;
 }
 
-/** As upstream, items in lists of built-in kinds have no apiVersion and kind. */
+/** Removes apiVersion and kind, because items in lists of built-in kinds have none, as in upstream. */
 function rid(item: Item): object {
   const { apiVersion: _apiVersion, kind: _kind, ...rest } = item;
   return rest;

@@ -127,7 +127,7 @@ test('sends no response to an address outside the ring', async () => {
 test('estimates the clock offset from the fastest messages and the median of all members', () => {
   const clocks = new ClockOffsets();
   assert.equal(clocks.own(), undefined);
-  // Both other members are 5 s ahead. Their messages take 10 to 400 ms.
+  // The clocks of both other members are 5 s ahead. Messages of these members take 10 to 400 ms.
   for (const delay of [400, 10, 200]) for (const name of ['b', 'c']) clocks.observe(name, 1_005_000, 1_000_000 + delay);
   assert.equal(clocks.own(), -4990);
   clocks.forget('c');

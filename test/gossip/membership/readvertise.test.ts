@@ -47,7 +47,7 @@ test('joins former addresses of hosts only while the ring has no other members',
   await using first = await startAgent('a', { directory: place.path });
   await using second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });
   await untilRing([first, second], ['a', 'b']);
-  // Like the only master after a reboot with another address: its peers are its own former addresses.
+  // This member is like the only master after a reboot with another address: its peers are its own former addresses.
   await using third = await startAgent('c', { directory: place.path, peers: ['127.0.0.1:1'] });
   third.agent.setPeers(['127.0.0.1:2'], ['127.0.0.1:3', `127.0.0.1:${second.address.port}`]);
   await untilRing([first, second, third], ['a', 'b', 'c']);

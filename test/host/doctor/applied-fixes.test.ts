@@ -105,7 +105,7 @@ for (const offsetMs of [-3_600_000, 5_000, 90_000])
     const remaining = offsetMs + (seconds * 1000 - NOW_MS);
     const set = HEALTHY.ring.map((each) => (each.self ? { ...each, clockOffsetMs: remaining } : each));
     assert.equal(diagnose(checks, gathered({ ring: set }))[0]?.result, 'ok', `${remaining} ms remain`);
-    // With a time service, the second command does not run.
+    // If the host has a time service, the second command does not run.
     assert.equal(await paste(fixOf(found), { timedatectl: 'echo "$*"', date: 'echo set' }), 'set-ntp true\n');
   });
 

@@ -111,7 +111,7 @@ test('rejects a host of another cluster and accepts one of the same cluster', as
     await run('openssl', ['req', '-x509', ...subject, '-keyout', key, '-out', clientCa]);
     return readFile(clientCa, 'utf8');
   };
-  // As documented by kubeadm: openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256
+  // Hash as documented by kubeadm: openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256
   const hashOf = (pem: string): string => {
     const spki = new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' });
     return `sha256:${createHash('sha256').update(spki).digest('hex')}`;

@@ -109,7 +109,7 @@ test('requests and upgrades go through the proxy of the kubeconfig', async () =>
   seen = [];
   const exec = await runClient(['--kubeconfig', path, 'exec', 'p', '--', 'true']);
   assert.match(exec.stderr, /^Error from server/);
-  // The connection of the requests and that of the upgrade.
+  // The proxy gets one connection for the requests and one for the upgrade.
   assert.deepEqual(seen, [`CONNECT api.behind-proxy.test:${port}`, `CONNECT api.behind-proxy.test:${port}`]);
 });
 

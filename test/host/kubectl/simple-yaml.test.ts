@@ -10,7 +10,7 @@ const OWN = createKubeconfig({
   user: 'system:admin',
   client: { certFile: '/etc/origin/master/admin.crt', keyFile: '/etc/origin/master/admin.key' },
 });
-/** As `kubectl config` writes it. */
+/** A kubeconfig as `kubectl config` writes it. */
 const KUBECTL = `apiVersion: v1
 clusters:
 - cluster:

@@ -328,7 +328,7 @@ test('replaces and revokes certificates of https with client certificates while 
 
   assert.equal(await shownBy(port ?? 0), 'etcd');
   await copyFile(pki('renewed.key'), pki('served.key'));
-  // Only half of the pair is replaced, so the old one stays in use.
+  // Only the certificate or the key is replaced, so the old pair stays in use.
   await new Promise((resolve) => setTimeout(resolve, 1100));
   assert.equal(await shownBy(port ?? 0), 'etcd');
   await copyFile(pki('renewed.crt'), pki('served.crt'));

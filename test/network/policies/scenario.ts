@@ -157,7 +157,7 @@ result['fromTheHost'] = await import('node:net').then(
       socket.once('connect', () => socket.destroy());
     }),
 );
-// Another program removes elements only.
+// Another program removes elements of the maps, but no rules.
 for (const map of ['ingress4', 'ingress6']) execFileSync('nft', ['flush', 'map', 'inet', 'he-policy', map]);
 const isOpen = await api.reaches(db, 8080);
 await policies.verify(new Set(['inet he-policy']));

@@ -20,7 +20,7 @@ export class MemoryHost implements OperandFiles, OperandProcess {
   running = { config: '', overlay: '' };
   readonly starts: string[] = [];
   readonly #watchers = new Set<() => void>();
-  /** Called at each restart, which waits for it. */
+  /** Called at each restart of the component, which waits until the function resolves. */
   onRestart: () => Promise<void> = async () => {};
 
   constructor(config: string) {

@@ -13,7 +13,7 @@ export interface Setting {
   readonly founders: number;
   /** Files are damaged and disks wiped; otherwise members are added and removed. */
   readonly damaging: boolean;
-  /** With `damaging`: the cluster has a learner from the start. */
+  /** If `damaging` is set, the cluster has a learner from the start. */
   readonly learner: boolean;
   /** Authentication is enabled. */
   readonly auth: boolean;
@@ -126,7 +126,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'a disk reports writes as durable too early',
     checker: 'durability',
-    // With several members the bug more often shows as a gap in a log.
+    // If the store has several members, the bug more often shows as a gap in a log.
     setting: { founders: 1, damaging: false },
     diskLies: true,
   },

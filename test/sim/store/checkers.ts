@@ -170,7 +170,7 @@ export class Checkers {
    */
   abandoned(kept: number): void {
     this.#losses.push({ kept, setAside: Number.POSITIVE_INFINITY, durable: true });
-    // Also covers responses whose changes have not been visible to any watch yet.
+    // The call also covers responses whose changes have not been visible to any watch yet.
     this.onLoss();
     this.#forget(kept);
     this.lost.clear();

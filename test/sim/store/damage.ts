@@ -10,7 +10,10 @@ import { call } from './rpc.ts';
 import type { StoreImage } from './store-image.ts';
 import type { World } from './world.ts';
 
-/** As in the program's own fallback: more than the number of revisions ever written between two snapshots. */
+/**
+ * Distance of revisions after a restore, as in the program's own fallback: more than the number of revisions ever
+ * written between two snapshots.
+ */
 const BUMP = 1_000_000_000;
 const SNAPSHOTS = 3;
 /** The program gives up after more restores than this within an hour. */

@@ -66,7 +66,9 @@ export class Member {
   service: RpcService | undefined;
   /** Restore target of a damaged single member. */
   fallback: Fallback | undefined;
-  /** The member was removed from the cluster and has learned of it, or every other member has. */
+  /**
+   * The member was removed from the cluster, and either this member or every other member has learned of the removal.
+   */
   gone = false;
   timesDamaged = 0;
   /** Highest entry kind that its build supports. An older build may be updated at any restart. */

@@ -73,7 +73,7 @@ describe('a single member', () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     await scene.pass(100);
-    // This write causes revisions to be reserved.
+    // The store reserves revisions for this write.
     assert.equal((await scene.put(alone, 'first', true)).kind, 'ok');
     await scene.pass(1_000);
     alone.disk.stuckUntil = Number.POSITIVE_INFINITY;

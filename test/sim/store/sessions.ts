@@ -232,7 +232,7 @@ export class Sessions {
       if (session.queue === 'election' && proclamations > 0)
         this.#proclaim(session, proclamations, () => this.#hold(session, proclamations - 1, end));
       else {
-        // Most sessions end regularly; the others disappear without a release.
+        // Most sessions end regularly; the other sessions disappear without a release.
         end();
         const { queue, key, leader, lease } = session;
         if (random.chance(0.2)) this.#ask('etcdserverpb.Lease/LeaseRevoke', (out) => out.big(1, lease));

@@ -42,7 +42,7 @@ test('recovers a cluster that lost two of three members, and grows it again', { 
   for (let i = 0; i < 10; i += 1) await etcdctl(one.endpoint, 'put', `k${i}`, `v${i}`);
   const recover = ['members', 'recover', '--data-dir', m0.data, '--endpoints', one.endpoint];
 
-  // With a quorum the command does nothing.
+  // While there is a quorum, the command does nothing.
   await three.kill();
   const early = await hyperedge(...recover, '--dry-run');
   assert.equal(early.code, 1);

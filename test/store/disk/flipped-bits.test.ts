@@ -101,7 +101,7 @@ it(`${SEEDS} seeds of flipped bits are detected or change nothing`, async () => 
     await cp(whole, data, { recursive: true });
     const name = random.pick(FILES) ?? FILES[0];
     const bytes = await readFile(join(data, name));
-    // Only in the used part, because most of the journal is empty.
+    // Bits are flipped only in the used part, because most of the journal is empty.
     const used = bytes.findLastIndex((byte) => byte !== 0);
     for (let flips = 1 + random.below(3); flips > 0; flips -= 1) {
       const at = random.below(used);

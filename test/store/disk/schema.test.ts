@@ -48,7 +48,7 @@ test('changes tables at the level of their change, with and without a journal in
     assert.equal(changeSchema(db, 3, NEXT), 5);
     setJournalInUse(db, !inUse);
     assert.equal(version(db), 5 + (inUse ? 0 : 1));
-    // Opened again by the same program and by the former one.
+    // The same program and the former program open the file again.
     createSchema(db, 'x.db', NEXT);
     assert.throws(() => createSchema(db, 'x.db'), {
       code: 'schema-too-new',

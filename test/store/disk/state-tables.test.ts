@@ -163,7 +163,7 @@ for (const [what, name, written] of [
     const entry = { index: 4, term: 1, kind: EntryKind.command, revision: 0, lease: 0n, body };
     const applied = { ...APPLIED, leasesGranted: [], documents };
     await log.commit({ entries: [entry], discards: [], applied });
-    // More than SQLite's page cache, so that the pages are read from the file again.
+    // The rows are larger than SQLite's page cache, so the pages are read from the file again.
     const rows = Array.from({ length: 8000 }, (_, i) => row(i + 5, Buffer.alloc(700, i % 64)));
     await log.commit({ entries: rows, discards: [] });
     await log.defragment();

@@ -177,7 +177,7 @@ describe('the log of revisions on SQLite', () => {
     assert.deepEqual(await indexes(first.log, 2), [2, 3, 4, 5, 6, 7]);
     assert.deepEqual(await indexes(first.log, 6), [6, 7]);
     assert.equal((await first.log.entries(2, 1)).length, 1);
-    // Another leader's entries from index 5.
+    // Entries of another leader replace those from index 5 on.
     await first.log.commit({ ...EMPTY, entries: [command(5, 'd', 2), entry(3, events(3), 6, 2)] });
     assert.deepEqual(await indexes(first.log, 4), [4, 5, 6]);
     await first.log.close();

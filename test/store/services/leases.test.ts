@@ -18,7 +18,7 @@ import { clock, remove, startHere, temporaryDirectory } from '../harness.ts';
 const LEASES = 2_100;
 const TTL_SECONDS = 3_600;
 const PASSED_SECONDS = 600;
-/** More than the receive window of a stream. */
+/** Number of bytes that exceeds the receive window of a stream. */
 const MANY_BYTES = 8 << 20;
 
 function remainingSeconds(response: Uint8Array): number {

@@ -145,7 +145,7 @@ test('serves plain requests over HTTP/2 with bodies of any length and the rules 
       return { status: 404, contentType: 'text/plain', body: '' };
     },
   };
-  // As etcd's HTTP-only client addresses and its metrics, over TLS, where clients select HTTP/2.
+  // The listener is like that of etcd's HTTP-only client addresses and metrics, with TLS, where clients select HTTP/2.
   const served = listener({ tls: server, grpc: false, httpPaths: new Set(['/echo', '/lines']) });
   const { port } = await served.listen(echo);
   const url = `https://localhost:${port}`;

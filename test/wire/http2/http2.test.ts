@@ -187,7 +187,7 @@ describe("interoperates with Node's HTTP/2", () => {
       requested.writeUInt32BE(size);
       return requested;
     };
-    // Node's windows are small, those of this implementation are large.
+    // The windows of Node are small, and those of this implementation are large.
     const channel = new Channel({ endpoints: [`http://127.0.0.1:${port}`], log: silentLog, clock });
     const theirs = await Promise.all(sizes.map((size) => call(session, '/pieces', [length(size)])));
     const own = await Promise.all(sizes.map((size) => channel.unary('/pieces', length(size), 10_000)));

@@ -44,7 +44,7 @@ test('records the address of the connection, of the inventory or of an administr
   assert.deepEqual(plan({ approved: '', source: '192.0.2.8', inventory: ['192.0.2.7'] }), ['192.0.2.7', undefined]);
   assert.deepEqual(plan({ approved: '', source: '192.0.2.8', declared: '192.0.2.7' }), [undefined, undefined]);
   assert.deepEqual(plan({ approved: 'one,192.0.2.7', source: '192.0.2.8' }), [undefined, undefined]);
-  // The address has changed: the former one is free for other nodes.
+  // The address of the node has changed, so other nodes may use the former address.
   assert.deepEqual(plan({ approved: 'one,192.0.2.6', source: '192.0.2.7' }), ['one,192.0.2.7', undefined]);
 });
 

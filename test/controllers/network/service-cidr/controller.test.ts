@@ -16,7 +16,7 @@ const eventually = <T>(check: () => Promise<T | undefined | false>, what: string
 let api: TestServer;
 let plane: ControlPlane;
 before(async () => {
-  // Capacity for six services, including that of the API servers.
+  // This range has six addresses for services, including that of the API servers.
   api = await startServer({ config: { serviceCidr: '10.96.0.0/29' } });
   plane = await startControlPlane({ kubelets: false, api, controllers: { serviceCidrGraceMs: 50 } });
 });

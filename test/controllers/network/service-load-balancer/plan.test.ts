@@ -67,7 +67,7 @@ test('assigns each pool address to one service and keeps it when a younger servi
     young: '10.0.0.2 is in use by another service',
     outside: '10.9.9.9 is not in serviceLoadBalancer.addresses',
   });
-  // As in the cluster, the next plan uses the result of the last one.
+  // The next plan uses the result of the last plan, as in the cluster.
   assert.equal(plan([service('any', { has: ['10.0.0.3'] })], { ranges })['any'], '10.0.0.3');
   assert.equal(plan([service('any', { has: ['10.0.7.3'] })], { ranges })['any'], '10.0.0.1');
 });

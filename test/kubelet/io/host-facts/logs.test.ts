@@ -42,7 +42,7 @@ test('closes a file that cannot be inspected', async () => {
 test('rejects a socket and a pipe without a writer, and does not block threads', async () => {
   const logs = hostLogs(join(directory, 'log'));
   execFileSync('mkfifo', [join(directory, 'log/pipe')]);
-  // More than the number of libuv threads.
+  // The test opens more pipes than libuv has threads.
   const opened = await Promise.race([
     Promise.all(Array.from({ length: 8 }, () => logs.open('pipe'))),
     sleep(1_000, 'stuck', { ref: false }),

@@ -252,7 +252,7 @@ test('computes the records of thousands of ports in little time, and limits them
   zone.setService(big, [slice('big', endpoints, { ports })]);
   assert.equal(zone.lookup(name, 'A')?.answers.length, 20);
   assert.equal(zone.lookup(`_p0._tcp.${name}`, 'SRV')?.answers.length, 2);
-  // More records do not fit in a response.
+  // A response has no space for more records.
   assert.equal(zone.lookup(name, 'SRV')?.answers.length, 2000);
   // An implementation that serializes each record takes 0.7 s.
   const changed = performance.now();

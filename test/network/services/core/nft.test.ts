@@ -388,6 +388,6 @@ test('takes little memory of the kernel for the affinity of many ports', { skip:
   const script = 'grep Slab: /proc/meminfo; nft -f - || exit 1; grep Slab: /proc/meminfo';
   const shown = execFileSync('unshare', ['--net', 'sh', '-c', script], { input: program, encoding: 'utf8' });
   const [before = 0, after = 0] = [...shown.matchAll(/(\d+) kB/g)].map(([, kilobytes]) => Number(kilobytes));
-  // With a size, the kernel allocates 2 MB for each set.
+  // If a set has a size, the kernel allocates 2 MB for it.
   assert.ok(before > 0 && after - before < 200_000, `${after - before} kB`);
 });

@@ -44,7 +44,7 @@ it('replaces a leader that the gossip ring declared dead long before the electio
   const directory = await temporaryDirectory();
   const members = await cluster(directory, 3);
   const ring = new Ring();
-  // With these times no member would campaign for six seconds.
+  // These times are so long that no member campaigns for six seconds.
   const timing = { heartbeatMs: 100, electionMs: 6000 };
   try {
     await Promise.all(members.map((member) => member.start(false, { timing, gossip: ring.hints })));

@@ -168,7 +168,7 @@ test('sets Degraded two minutes after a fault, and clears it at once', () => {
   assert.equal(degraded()?.status, 'False');
   ({ conditions, degradedSinceMs } = conditionsOf(assessment, conditions, degradedSinceMs, at(DEGRADED_INERTIA_MS)));
   assert.equal(degraded()?.status, 'True');
-  // Another leader does not know the start of the fault.
+  // A new leader does not know when the fault began.
   ({ conditions } = conditionsOf(assessment, conditions, undefined, at(DEGRADED_INERTIA_MS + 1)));
   assert.equal(degraded()?.status, 'True');
   ({ conditions } = conditionsOf({ well: '' }, conditions, degradedSinceMs, at(DEGRADED_INERTIA_MS + 2)));

@@ -113,7 +113,7 @@ test('updates in a catalog are found by replaces, skips and skipRange', () => {
   assert.deepEqual(from('1.1.0'), ['web.v2.0.0', 'web.v1.2.0']);
   assert.deepEqual(from('1.2.0'), ['web.v2.0.0']);
   assert.deepEqual(from('2.0.0'), []);
-  // This version is in no channel, but in the range.
+  // Version 1.3.0 is in no channel, but in the skipRange of the bundle.
   assert.deepEqual(from('1.3.0'), ['web.v2.0.0']);
   assert.deepEqual(from('3.0.0'), []);
   assert.equal(channelNamed(owner, 'beta'), undefined);
