@@ -24,6 +24,8 @@ import type { Upstreams } from './upstream.ts';
 
 /** Maximum number of servers that are tried for one request. */
 const ATTEMPTS = 3;
+/** Maximum number of requests of HTTP/1 that a client may send before their responses; then the connection ends. */
+const MAX_PIPELINED = 64;
 
 export interface ProxyParts {
   readonly balancing: Balancing;
@@ -59,7 +61,9 @@ export class HttpProxy {
     response.on('error', () => {});
     // Errors of an HTTP/2 stream, such as a reset by the client, arrive here.
     request.on('error', () => {});
-    this.#begin(request as IncomingMessage, response);
+    // The parser delivers all requests of a chunk in one turn of the event loop, also after the end of the connection.
+    if (!isHttp2(request) && (request.socket.destroyed || this.#begin(request, response) > MAX_PIPELINED))
+      return void request.socket.destroy();
     const exchange = this.admit(request, secure, (status, headers) => answer(response, status, headers));
     if (exchange === undefined) return;
     const body = framing(request);
@@ -86,11 +90,13 @@ export class HttpProxy {
     return (this.#inFlight.get(socket) ?? 0) > 0;
   }
 
-  #begin(request: IncomingMessage, response: ClientResponse): void {
-    if (isHttp2(request)) return;
+  /** Returns the number of requests in progress on the connection. */
+  #begin(request: IncomingMessage, response: ClientResponse): number {
     const { socket } = request;
-    this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
+    const count = (this.#inFlight.get(socket) ?? 0) + 1;
+    this.#inFlight.set(socket, count);
     response.once('close', () => this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 1) - 1));
+    return count;
   }
 
   /**

@@ -15,6 +15,7 @@ import type { Backend, Balancing, Certificate, RoutingView } from '../core/port.
 import type { ProxyFactory, ProxySettings, RoutingProxy } from '../port.ts';
 import { SecureContexts } from './certificates.ts';
 import { MAX_HELLO_BYTES, readHello } from './client-hello.ts';
+import { isHttp2 } from './exchange.ts';
 import { firstBytes, type Verdict } from './first-bytes.ts';
 import { HttpProxy, type ProxyParts } from './http-proxy.ts';
 import { IdleBackends } from './idle.ts';
@@ -33,6 +34,8 @@ const MAX_HEADER_BYTES = 32 * 1024;
 const CHECK_MS = 2_000;
 const CLUSTER_CA_PERIOD_MS = 30_000;
 const MAX_STREAMS = 100;
+/** Streams that a client may reset at once and per second. Node closes the session of a client that resets more. */
+const STREAM_RESETS = { streamResetBurst: 200, streamResetRate: 33 };
 /** Each connection with TLS takes up to 100 kB of memory. */
 const MAX_CONNECTIONS = 20_000;
 /** The fatal TLS alert unrecognized_name. Source: RFC 8446 §6, RFC 6066 §3. */
@@ -166,6 +169,7 @@ class NodeProxy implements RoutingProxy {
   #secureServer(limits: object): Http2SecureServer {
     const options = {
       ...limits,
+      ...STREAM_RESETS,
       allowHTTP1: true,
       minVersion: 'TLSv1.2' as const,
       handshakeTimeout: HEADER_TIMEOUT_MS,
@@ -180,7 +184,14 @@ class NodeProxy implements RoutingProxy {
     };
     const server = createSecureServer(options, (request, response) => {
       this.#pending.done(this.#rawSocketOf(request.socket as TLSSocket));
-      this.#proxy.handle(request, response, true);
+      if (!isHttp2(request)) return this.#proxy.handle(request, response, true);
+      // Thousands of streams can be opened and reset within one packet. They end before the next turn of the event
+      // loop, so that no server gets a request for them.
+      request.on('error', () => {});
+      setImmediate(() => {
+        const { stream } = request;
+        if (!stream.destroyed && stream.session?.destroyed === false) this.#proxy.handle(request, response, true);
+      });
     });
     server.on('upgrade', (request: IncomingMessage, client: Duplex, head: Buffer) => {
       this.#pending.done(this.#rawSocketOf(request.socket as TLSSocket));

@@ -351,6 +351,14 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
+  test('closes a connection with too many requests before their responses', async () => {
+    const one = 'GET / HTTP/1.1\r\nHost: none.apps.test\r\n\r\n';
+    const count = (text: string): number => text.match(/HTTP\/1\.1 503 /g)?.length ?? 0;
+    const few = await raw(`${one.repeat(20)}${one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')}`, /$^/);
+    assert.equal(count(few), 21);
+    assert.ok(count(await raw(one.repeat(1000), /$^/)) <= 64);
+  });
+
   test('the router combines split cookie headers into one', async () => {
     seen = '';
     const over = session();
