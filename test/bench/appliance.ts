@@ -22,7 +22,7 @@ const GOALS = {
   idleCpuPercent: 1,
   idleWritesKbPerMinute: 10,
 };
-/** Time for garbage of the start to be collected. */
+/** Time in which the garbage of the start is collected. */
 const SETTLE_MS = 60_000;
 const IDLE_MS = 60_000;
 const rounds = Number(process.argv[2] ?? 5);

@@ -75,7 +75,7 @@ interface Pair {
 
 async function compare({ name, host, hostAddress, pod, podAddress }: Pair): Promise<void> {
   const figures = { bareGbit: [] as number[], podGbit: [] as number[], bareUs: [] as number[], podUs: [] as number[] };
-  // Alternating, so that load changes affect both.
+  // Measurements alternate, so that load changes affect both.
   for (let round = 0; round < ROUNDS; round++) {
     figures.bareGbit.push(await measure(host, hostAddress, 'bulk'));
     figures.podGbit.push(await measure(pod, podAddress, 'bulk'));

@@ -10,7 +10,7 @@ import { Lan } from '../e2e/lan.ts';
 
 const GOAL_PSS_MB = 110;
 const GOAL_CPU_SHARE = 0.01;
-/** Time for garbage of the join to be collected. */
+/** Time in which the garbage of the join is collected. */
 const SETTLE_MS = 60_000;
 const TICKS_PER_SECOND = 100;
 const [seconds = 60, pods = 0] = process.argv.slice(2).map(Number);

@@ -29,7 +29,7 @@ export interface TestDriverOptions {
   readonly nodeId: string;
   /** Directory of the volumes and the driver's own socket. */
   readonly directory: string;
-  /** `<kubelet root>/plugins_registry`. */
+  /** Directory `<kubelet root>/plugins_registry`. */
   readonly registry: string;
   readonly capabilities?: readonly number[];
 }

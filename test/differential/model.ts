@@ -34,7 +34,7 @@ export interface Stored {
   readonly tracked: boolean;
   readonly generation: number;
   readonly terminating: boolean;
-  /** Chosen by the server. */
+  /** UID, which the server chooses. */
   readonly uid: string;
   readonly revision: number;
 }

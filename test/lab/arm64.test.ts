@@ -31,7 +31,7 @@ describe('arm64 executable', { skip: missing ?? false }, () => {
   after(async () => {
     if (running !== undefined && running.exitCode === null) {
       const ended = new Promise((resolve) => running?.once('exit', resolve));
-      // Ends the pods too.
+      // SIGTERM ends the pods too.
       running.kill('SIGTERM');
       await ended;
     }

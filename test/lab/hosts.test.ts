@@ -142,7 +142,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     await allWell(60_000);
     for (const host of hosts) {
       await writable(host, `by-${host.name}`);
-      // Writes of one are visible to all.
+      // The write through each host is visible on all hosts.
       for (const each of hosts) await each.mustKubectl(['get', 'configmap', `by-${host.name}`]);
     }
     await eventually('three nodes Ready', 30_000, async () => {

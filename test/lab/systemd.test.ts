@@ -140,7 +140,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
       'CPUShares=102',
       `MemoryLimit=${32 * MiB}`,
     ]);
-    // systemd writes its limits again on a reload.
+    // systemd writes the limits of the slice again on a reload.
     await host.must('systemctl', ['daemon-reload']);
     assert.equal(await at('memory', podPath, 'memory.limit_in_bytes'), String(32 * MiB));
     assert.equal(await at('cpu', podPath, 'cpu.cfs_quota_us'), '25000');

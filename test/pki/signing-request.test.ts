@@ -150,7 +150,7 @@ test('rejects garbage as a certificate request with limited work and without a c
   ]) {
     assert.throws(() => parseSigningRequest(text), { code: 'invalid-request' });
   }
-  // Nested 200 levels deep.
+  // The structure is nested 200 levels deep.
   let deep: Uint8Array = Buffer.from([0x30, 0x00]);
   for (let depth = 0; depth < 200; depth++) deep = toDer(der.sequence([{ ...parseShallow(deep) }]));
   assert.throws(() => parseSigningRequest(pem(deep)), { code: 'invalid-request', message: /deeper/ });

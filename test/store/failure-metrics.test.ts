@@ -71,7 +71,7 @@ test('counts late heartbeats, lost proposals and failed reads when a leader stal
   };
   let leader: ClusterMember | undefined;
   while (leader === undefined) {
-    // Shorter than an election timeout.
+    // The event loop is blocked for less than an election timeout.
     for (const until = performance.now() + 250; performance.now() < until; );
     await new Promise((resolve) => setTimeout(resolve, 300));
     leader = await lateAtSomebody();

@@ -108,7 +108,7 @@ describe('request info', () => {
     assert.equal(parseRequestInfo('GET', path), first);
     assert.equal(parseRequestInfo('DELETE', path).verb, 'delete');
     assert.notEqual(parseRequestInfo('GET', `${path}?watch=1`), parseRequestInfo('GET', `${path}?watch=1`));
-    // The cache is limited.
+    // Other paths evict the first path from the cache, whose size is limited.
     for (let other = 0; other < 5000; other++) parseRequestInfo('GET', `${path}-${other}`);
     assert.notEqual(parseRequestInfo('GET', path), first);
     assert.deepEqual(parseRequestInfo('GET', path), first);

@@ -86,7 +86,7 @@ test('encodes and decodes schemas in items, dependencies and additionalItems', (
 });
 
 test('rejects a truncated double as a bad request', () => {
-  // spec.versions[0].schema.openAPIV3Schema.maximum
+  // A truncated value of spec.versions[0].schema.openAPIV3Schema.maximum.
   const message = Buffer.from('12083a0622040a024900', 'hex');
   assert.throws(() => decoded(message), /not valid protobuf: message is cut short/);
 });

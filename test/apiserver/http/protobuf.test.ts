@@ -121,7 +121,7 @@ test('decodes an empty map value as null for a time and as 0 for a quantity', ()
     )['status'],
     budget.status,
   );
-  // hard: { cpu: no value }
+  // A quota whose map `hard` has the key `cpu` without a value.
   const quota = Buffer.from('12070a050a03637075', 'hex');
   assert.deepEqual(decodeProtobuf(envelope('v1', 'ResourceQuota', quota))['spec'], { hard: { cpu: '0' } });
 });

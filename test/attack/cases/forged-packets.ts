@@ -14,14 +14,14 @@ import type { AttackCase } from '../port.ts';
 const TUNNEL = 4789;
 const OTHER = 4790;
 const NEVER_MS = 2_000;
-/** argv: ports. Prints all datagrams. */
+/** Program that prints all datagrams. argv: ports. */
 const LISTENER = `
 for (const port of process.argv.slice(1)) {
   const socket = require('dgram').createSocket('udp4');
   socket.on('message', (d) => console.log(String(d)));
   socket.bind(Number(port), () => console.log('bound ' + port));
 }`;
-/** argv: source address or '-', destination, port, text. */
+/** Program that sends a datagram. argv: source address or '-', destination, port, text. */
 const SENDER = `
 const [from, to, port, text] = process.argv.slice(1);
 const socket = require('dgram').createSocket('udp4');

@@ -7,7 +7,7 @@ import { dockerArchive } from '../../conformance/busybox-image.ts';
 import { attributedFile, END_OF_ARCHIVE, tarBlocks } from '../../runtime/images/archives.ts';
 import type { AttackCase } from '../port.ts';
 
-/** The extended attribute for cap_setuid=ep. */
+/** Extended attribute `security.capability` for cap_setuid=ep. */
 const CAPABILITY = Buffer.from('0100000280000000000000000000000000000000', 'hex');
 const none = Buffer.alloc(0);
 

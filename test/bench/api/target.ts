@@ -205,7 +205,7 @@ export class Client {
     });
   }
 
-  /** Next line of output. */
+  /** Resolves with the next line of output, parsed as JSON. */
   async next<T>(): Promise<T> {
     while (this.#lines.length === 0) {
       if (this.#ended) throw new Error('the client ended without a result');

@@ -115,7 +115,7 @@ export async function watches(
 async function alternate(rounds: number, run: (kind: Kind) => Promise<Figures>): Promise<Round[]> {
   const results: Round[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    // Alternate the order.
+    // The order of the stores alternates between rounds.
     const order = round % 2 === 0 ? KINDS : [...KINDS].reverse();
     const found: Partial<Record<Kind, Figures>> = {};
     for (const kind of order) found[kind] = await run(kind);

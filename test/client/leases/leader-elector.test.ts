@@ -23,7 +23,7 @@ class LeaseServer {
   /** Whether candidates may watch the lease. */
   watchable = true;
   readonly #watchers = new Set<(lease: Lease) => void>();
-  /** Candidates whose requests fail or hang. */
+  /** Candidates by name whose requests fail or hang. */
   readonly cut = new Map<string, 'fail' | 'hang'>();
 
   clientOf(identity: string): ApiClient {

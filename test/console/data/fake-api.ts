@@ -7,9 +7,9 @@ import { ManualClock, seededRandom } from '../../client/clocks.ts';
 export interface Watch {
   readonly url: URL;
   event(type: string, object: unknown): void;
-  /** The server ends the stream. */
+  /** Simulates that the server ends the stream. */
   end(): void;
-  /** The connection breaks. */
+  /** Simulates that the connection breaks. */
   fail(): void;
   readonly isAborted: boolean;
 }

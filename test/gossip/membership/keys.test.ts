@@ -114,7 +114,7 @@ test('rotates keys between serf and these members in both directions', { skip: m
         [next],
       );
 
-    // The reverse direction.
+    // The keys are now rotated in the reverse direction.
     const third = newKey();
     assert.equal((await keysOf(b, 'install', third)).done, 3);
     assert.equal((await keysOf(b, 'use', third)).done, 3);

@@ -25,7 +25,7 @@ export const random: RandomSource = {
 export interface RingOptions {
   readonly key?: Uint8Array;
   readonly label?: string;
-  /** Default: a free port. */
+  /** Port of the member. Default: a free port. */
   readonly port?: number;
   readonly gossip?: Partial<GossipConfig>;
   readonly log?: Log;

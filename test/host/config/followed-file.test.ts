@@ -19,7 +19,7 @@ describe('a followed file', () => {
       await writeFile(join(directory, 'new'), text);
       await rename(join(directory, 'new'), files[index] ?? '');
     };
-    // Old enough that the files count as unchanged.
+    // The time stamps are so old that the files count as unchanged.
     for (const file of files) {
       await writeFile(file, 'first');
       await utimes(file, 1, 1);

@@ -38,7 +38,7 @@ describe('lines of container logs', () => {
         const end = Math.min(log.length, at + 1 + Math.floor(random() * 60));
         found.push(...textsOf(parser.push(log.subarray(at, end), NOW)));
         at = end;
-        // A restart of the process.
+        // The process restarts.
         if (random() < 0.1) {
           at = parser.safePosition;
           parser = new CriLines(at);

@@ -11,11 +11,11 @@ export interface Bug {
   readonly apply?: (id: string, entry: Entry) => Entry;
   /** Modifies the configuration that a member stores. */
   readonly conf?: (conf: ConfState) => ConfState;
-  /** Writes are reported as durable as soon as they are requested. */
+  /** Whether writes are reported as durable as soon as they are requested. */
   readonly diskLies?: boolean;
-  /** Reads are served from the member's current state without confirmation. */
+  /** Whether reads are served from the member's current state without confirmation. */
   readonly staleReads?: boolean;
-  /** Writes are acknowledged when they are proposed. */
+  /** Whether writes are acknowledged when they are proposed. */
   readonly earlyAnswers?: boolean;
 }
 

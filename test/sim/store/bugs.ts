@@ -11,21 +11,21 @@ import type { World } from './world.ts';
 export interface Setting {
   /** Number of initial members. */
   readonly founders: number;
-  /** Files are damaged and disks wiped; otherwise members are added and removed. */
+  /** Whether files are damaged and disks wiped. Otherwise members are added and removed. */
   readonly damaging: boolean;
-  /** If `damaging` is set, the cluster has a learner from the start. */
+  /** Whether the cluster has a learner from the start. Applies if `damaging` is set. */
   readonly learner: boolean;
-  /** Authentication is enabled. */
+  /** Whether authentication is enabled. */
   readonly auth: boolean;
-  /** The store has a quota that can be exceeded. */
+  /** Whether the store has a quota that can be exceeded. */
   readonly quota: boolean;
-  /** Clients use a lock and an election. */
+  /** Whether clients use a lock and an election. */
   readonly queues: boolean;
-  /** Tokens are simple tokens, which are replicated to every member. */
+  /** Whether tokens are simple tokens, which are replicated to every member. */
   readonly simple: boolean;
-  /** Members start with an older build and are updated one by one. */
+  /** Whether members start with an older build and are updated one by one. */
   readonly rolling: boolean;
-  /** At the end, so many members are lost permanently that no quorum is left. */
+  /** Whether so many members are lost permanently at the end that no quorum is left. */
   readonly losesQuorum: boolean;
 }
 
@@ -150,7 +150,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'guards are ignored',
     checker: 'linearizability',
-    // Removes field 1, the comparisons.
+    // Removes field 1 of the transaction, which has the comparisons.
     request: (path, bytes) => (path.endsWith('/Txn') ? bytes.subarray(2 + (bytes[1] as number)) : bytes),
   },
   {

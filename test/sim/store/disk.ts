@@ -27,12 +27,12 @@ export class Disk {
   /** Factor by which the disk is slower than usual. */
   slowness = 1;
   full = false;
-  /** The reserve for a full disk is used up. */
+  /** Whether the reserve for a full disk is used up. */
   ballastUsed = false;
   stuckUntil = 0;
-  /** Number of writes. */
+  /** Number of writes to the disk. */
   commits = 0;
-  /** The file is damaged, which the next read detects. */
+  /** Whether the file is damaged, which the next read detects. */
   damaged = false;
   /** Highest entry kind that the installed build supports. */
   level = Number.POSITIVE_INFINITY;

@@ -33,7 +33,7 @@ export interface Tuning {
   readonly fragmentBytes?: number;
 }
 
-/** Computes on the main thread. */
+/** Password hasher that computes on the main thread. */
 const plainHasher: PasswordHasher = {
   hash: async (password) => `plain:${password}`,
   verify: async (password, hash) => hash === `plain:${password}`,

@@ -49,7 +49,7 @@ export class Permissions {
   /** Whether auth is enabled, as far as every client knows. */
   #enabled = false;
   #revision = 0;
-  /** Number of restores. */
+  /** Number of restores of the store from a snapshot. */
   #epoch = 0;
   #revisions = true;
 

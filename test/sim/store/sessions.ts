@@ -24,9 +24,9 @@ interface Session {
   readonly key: string;
   /** Time at which the last acknowledged renewal was sent. */
   renewedAt: number;
-  /** The session has been informed that it holds the lock or leads. */
+  /** Whether the session has been informed that it holds the lock or leads. */
   isReported: boolean;
-  /** The session has released the lock or given up. */
+  /** Whether the session has released the lock or given up. */
   over: boolean;
   /** Leader key from the response to a campaign. */
   leader: Uint8Array;

@@ -16,7 +16,7 @@ const REMEMBERED = 3;
 /** Identity of a member's state. What the member knew stays valid while none of this changes. */
 interface State {
   readonly life: Member['life'];
-  /** Replaced when the member installs a snapshot. */
+  /** The image is replaced when the member installs a snapshot. */
   readonly image: unknown;
 }
 
@@ -49,7 +49,7 @@ export class TokenClient {
   readonly #ttlMs: number;
   #tokens: Token[] = [];
   #stopped = false;
-  /** Number of restores. */
+  /** Number of restores of the store from a snapshot. */
   #epoch = 0;
 
   constructor(world: World, members: () => readonly Member[], ttlMs: number) {

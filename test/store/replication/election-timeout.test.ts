@@ -42,7 +42,7 @@ it('election timeout adapts to a leader that was silent and still leads, not to 
   timeout.leaderMessageReceived('b', 2, 2000);
   timeout.leaderMessageReceived('b', 3, 5000);
   assert.equal(timeout.adapt(0, 5000), undefined);
-  // The increase decays.
+  // The timeout decreases again after some time.
   assert.equal(timeout.adapt(0, 120_000), 500);
 });
 

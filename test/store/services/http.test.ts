@@ -111,7 +111,7 @@ describe('plain requests on the client port', () => {
     assert.equal(value(now, handled('Compact')), 0);
     const applied = (op: string, success = true): number =>
       value(now, `etcd_server_apply_duration_seconds_count{op="${op}",success="${success}",version="v3"}`);
-    // Health checks also read.
+    // Health checks also read from the store.
     assert.ok(applied('Range') >= 1);
     for (const op of ['Put', 'Txn']) assert.equal(applied(op), 1, op);
     assert.equal(value(now, 'etcd_server_has_leader'), 1);

@@ -117,7 +117,7 @@ const samples: Part = async (pair, findings) => {
   }
 };
 
-/** Creates with one invalid field. */
+/** Creates objects with one invalid field each. */
 const invalid: Part = async (pair, findings) => {
   await prepare(pair);
   const mutations = await mutationsOf(pair);
@@ -138,7 +138,7 @@ const invalid: Part = async (pair, findings) => {
   }
 };
 
-/** Updates of one field. */
+/** Updates objects in one field each. */
 const updates: Part = async (pair, findings) => {
   await prepare(pair);
   const mutations = await mutationsOf(pair);
@@ -160,7 +160,7 @@ const updates: Part = async (pair, findings) => {
   }
 };
 
-/** Requests with one error each. */
+/** Sends requests with one error each. */
 const wrong: Part = async (pair, findings) => {
   for (const [path, document] of FIXTURES) await both(pair, path, document);
   for (const [topic, requests] of Object.entries(WRONG)) {
@@ -172,7 +172,7 @@ const wrong: Part = async (pair, findings) => {
   }
 };
 
-/** Recorded requests of real clients. */
+/** Sends the recorded requests of real clients. */
 const recorded: Part = async (pair, findings) => {
   const directory = join(import.meta.dirname, '../../differential/recorded/scripts');
   for (const file of readdirSync(directory).filter((name) => name.endsWith('.jsonl'))) {

@@ -115,7 +115,7 @@ export class ForeignCluster {
     for (const mount of mounts.reverse()) if (mount.startsWith(this.#directory)) await run('umount', ['-l', mount]);
     for (const root of await this.#cgroupRoots()) await removeCgroup(root);
     await rm(this.#directory, { recursive: true, force: true });
-    // The kubelet always writes its logs there.
+    // The kubelet always writes its logs below /var/log.
     for (const place of ['pods', 'containers']) await removeLogs(join('/var/log', place));
   }
 

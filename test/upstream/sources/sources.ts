@@ -107,7 +107,7 @@ interface Fetch {
   readonly say: (line: string) => void;
 }
 
-/** `home` only appears when it is complete. */
+/** Fetches the source package. `home` appears only when it is complete. */
 async function fetchSource(
   name: keyof typeof IMPORT_PATHS,
   { apt, home, say }: Fetch & { readonly home: string },

@@ -333,7 +333,7 @@ describe('requests of one turn', () => {
       read: () => {},
       write(chunk: Buffer, _encoding, done) {
         written.push(Buffer.from(chunk));
-        // Completes after the turn, as TLS sockets do.
+        // A write completes after the turn, as on TLS sockets.
         setImmediate(done);
       },
     });

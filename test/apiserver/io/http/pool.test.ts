@@ -13,7 +13,7 @@ import { createAuthority, issue, lifetimeFrom } from '../../../../src/pki/index.
 const { backends } = createHttp();
 let server: Server;
 let tls: BackendTls;
-/** Requests by the connection they arrived on. */
+/** Requests by the connection on which they arrived. */
 const connections = new Map<object, string[]>();
 /** Whether the server closes a connection at its second request. */
 let isForgetful = false;

@@ -26,7 +26,7 @@ describe('the order of a node shutdown', () => {
     assert.deepEqual(periodsOf(0, 0), []);
   });
 
-  // The table of KEP-2712.
+  // The cases are those of the table in KEP-2712.
   it('stops a pod in the period with the highest priority at or below its own, or else in the first', () => {
     const periods = [
       { priority: 100_000, seconds: 10 },

@@ -188,11 +188,11 @@ describe('timeline', () => {
   it('the timeline keeps its pace when the wall clock jumps, and shows the corrected times', () => {
     const timeline = new Timeline(1_000, 0);
     assert.equal(timeline.advance(61_000, 60_000), 60_000);
-    // Time synchronization after a boot in 1970.
+    // The clock, which was in 1970 at the boot, is synchronized.
     assert.equal(timeline.advance(62_000, NOW), 61_000);
     assert.equal(timeline.wallMs, NOW);
     assert.deepEqual(timeline.segments(), [{ fromMs: 0, offsetMs: NOW - 61_000 }]);
-    // A step backwards.
+    // The wall clock is set back by an hour.
     assert.equal(timeline.advance(63_000, NOW - 3_600_000), 62_000);
     assert.ok(timeline.advance(62_500, NOW) === 62_000, 'never decreases');
   });

@@ -24,7 +24,7 @@ export function allowed(cluster: Cluster, packet: Packet): boolean {
 function allowedIn(type: 'Ingress' | 'Egress', cluster: Cluster, packet: Packet): boolean {
   const [own, other] = type === 'Ingress' ? [packet.to, packet.from] : [packet.from, packet.to];
   const pod = podAt(cluster, own);
-  // Pods of another node are filtered there.
+  // Pods of another node are filtered on that node.
   if (pod === undefined || pod.spec?.nodeName !== cluster.node) return true;
   const selecting = cluster.policies.filter(
     ({ metadata, spec }) =>

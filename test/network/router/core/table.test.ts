@@ -128,7 +128,7 @@ test('gives a host to the oldest route, whose namespace shares it by path', () =
     'route/b/below': 'HostAlreadyClaimed',
   });
   assert.equal(idOf(table.request(facts('x.d.test', '/'))), 'route/a/wild');
-  // The claim ends with its object.
+  // The claim of a host ends when its route is deleted.
   assert.equal(planRouting(input({ routes: routes.slice(3) })).rejected.has('route/b/thief'), false);
 });
 

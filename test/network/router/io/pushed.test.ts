@@ -22,7 +22,7 @@ test('the reset of a pushed stream ends only the stream or its session', async (
     socket.on('error', () => {});
     socket.once('data', () => {
       socket.write(settingsFrame([]));
-      // After the request's stream has been opened.
+      // The push is sent after the request's stream has been opened.
       setTimeout(() => {
         socket.write(
           Buffer.concat([frame(PUSH, END_HEADERS, 1, pushed), frame(RESET, 0, 2, Buffer.from([0, 0, 0, 2]))]),

@@ -398,7 +398,7 @@ test('reports drift with path and difference, or repairs it, within a second', r
     const reason = 'unexpected on-disk state validating against rendered-worker-1: content mismatch for file "/etc/a"';
     assert.ok(world.annotation('reason').startsWith(reason), world.annotation('reason'));
     const detected = (): number => world.events.filter((event) => event.includes('ConfigDriftDetected')).length;
-    // The event follows the annotations.
+    // The daemon writes the event after the annotations.
     await world.until(() => detected() > 0);
     assert.equal(detected(), 1);
     await world.write('etc/a', 'right');

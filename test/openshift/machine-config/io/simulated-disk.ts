@@ -38,7 +38,7 @@ export class SimulatedDisk implements Disk {
   /** Bytes that may still be written. */
   space = Number.POSITIVE_INFINITY;
   operations = 0;
-  /** False for a FAT boot partition. */
+  /** Whether the file system supports hard links, unlike a FAT boot partition. */
   hardLinks = true;
   #off = false;
 

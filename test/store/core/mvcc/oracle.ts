@@ -41,7 +41,7 @@ const within = (key: string, start: string, end: string): boolean =>
   end === '' ? key === start : key >= start && (end === '\0' || key < end);
 
 export class Oracle {
-  /** Indexed by revision. */
+  /** States of all keys by revision. */
   readonly states: State[] = [new Map(), new Map()];
   readonly events: OracleEvent[] = [];
 
@@ -83,7 +83,7 @@ export class Oracle {
       request.minCreateRevision,
       request.maxCreateRevision,
     ];
-    // etcd's behaviour for a limit without an order.
+    // etcd applies the limit before it sorts if no order is given.
     if (request.sortOrder === SortOrder.none && filtered.every((revision) => revision === 0) && request.limit > 0) {
       entries = entries.slice(0, request.limit + 1);
     }

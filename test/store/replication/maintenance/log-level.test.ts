@@ -107,6 +107,6 @@ it('treats a missing level in member tables of earlier builds as none', () => {
   const table = { clusterId: 1n, members: [], voters: [], written: true };
   assert.deepEqual(decodeMembers(encodeMembers(table)), table);
   assert.equal(decodeMembers(encodeMembers({ ...table, level: 7 })).level, 7);
-  // Kind and type, which earlier builds can decode.
+  // The first bytes are kind and type, which earlier builds can decode.
   assert.deepEqual([...encodeCommand({ type: 'version', version: '2' })].slice(0, 3), [4, 8, 9]);
 });

@@ -11,7 +11,7 @@ const version = (text: string) => {
 };
 
 test('orders versions as semver.org specifies', () => {
-  // The list in section 11.
+  // The versions are those of the list in section 11 of semver.org.
   const ordered =
     '1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0'.split(' ');
   for (const [index, low] of ordered.entries())
