@@ -123,7 +123,7 @@ test('a selector finds a value among many without comparing all', () => {
   assert.ok(performance.now() - beginMs < 500, `${performance.now() - beginMs} ms`);
 });
 
-test('parses the selector of a stored object once', () => {
+test('the selector of a stored object is parsed once', () => {
   const object = { matchLabels: { a: 'b' }, matchExpressions: [{ key: 'c', operator: 'In', values: ['d'] }] };
   assert.equal(storedSelectorOf(object), storedSelectorOf(object));
   assert.deepEqual(storedSelectorOf(object), labelSelectorOf(object));

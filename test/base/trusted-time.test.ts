@@ -7,13 +7,13 @@ const RELEASED = Date.UTC(2026, 0, 1);
 const NOW = Date.UTC(2026, 10, 20);
 const at = (nowMs: number, floorMs = 0, offsetMs?: number) => ({ nowMs, floorMs, offsetMs });
 
-test('never returns a time before the floor or the release', () => {
+test('the trusted time is never before its floor or the release', () => {
   assert.equal(certificateTimeMs(at(0), RELEASED), RELEASED);
   assert.equal(certificateTimeMs(at(0, NOW), RELEASED), NOW);
   assert.equal(certificateTimeMs(at(NOW + DAY, NOW), RELEASED), NOW + DAY);
 });
 
-test('raises the floor with the clock, also after a year powered off', () => {
+test('the floor of the trusted time rises with the clock, also after a year powered off', () => {
   assert.equal(raisedFloorMs(at(NOW), RELEASED), NOW);
   assert.equal(raisedFloorMs(at(NOW + 370 * DAY, NOW), RELEASED), NOW + 370 * DAY);
   assert.equal(raisedFloorMs(at(0, NOW), RELEASED), NOW);

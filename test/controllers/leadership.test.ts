@@ -57,7 +57,7 @@ test('keeps a standby idle until the leader releases the lease, and then starts 
   }
 });
 
-test('denies a controller undeclared kinds', () => {
+test('a controller has no access to kinds that it does not declare', () => {
   const deps = {
     log: { named: () => undefined },
     client: { resource: () => ({}) },

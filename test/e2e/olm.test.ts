@@ -214,7 +214,7 @@ test("serves a master's catalogs to other masters by digest", async () => {
   assert.match((await appliance.kubectl(['get', '--raw', path, '--as=bob'])).stderr, /[Ff]orbidden/);
 });
 
-test('lets a project administrator subscribe, but not install more than the group allows', async () => {
+test('a project administrator can subscribe to operators, but not install more than the operator group allows', async () => {
   await appliance.must(['create', 'rolebinding', 'dev', '-n', 'shop', '--clusterrole=admin', '--user=dev']);
   const can = async (...args: string[]): Promise<string> =>
     (

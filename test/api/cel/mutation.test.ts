@@ -37,7 +37,7 @@ it('integers beyond the safe range are exact, or strings as in protobuf', () => 
 });
 
 describe('messages', () => {
-  it('messages are converted to JSON', () => {
+  it('CEL messages are converted to JSON', () => {
     const cases: [string, JsonValue][] = [
       ['Object{}', {}],
       ['Object{spec: Object.spec{replicas: object.spec.replicas + 1}}', { spec: { replicas: 3 } }],
@@ -67,7 +67,7 @@ describe('messages', () => {
     for (const [source, expected] of cases) assert.deepEqual(toJson(run(source)), expected, source);
   });
 
-  it('messages have selectable fields, and are equal if type and fields are equal', () => {
+  it('CEL messages have selectable fields, and are equal if type and fields are equal', () => {
     const yes = [
       'Object{a: 1}.a == 1',
       'has(Object{a: 1}.a)',
@@ -98,7 +98,7 @@ describe('messages', () => {
     for (const [source, message] of refused) assert.throws(() => program(source), message, source);
   });
 
-  it('messages must have the type of their path', () => {
+  it('CEL messages must have the type of their path', () => {
     assert.deepEqual(
       misplacedTypes(run('Object{spec: Object.spec{a: [Object.spec.a{}], m: {"k": Object.spec.m{}}}}')),
       [],

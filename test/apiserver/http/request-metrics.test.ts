@@ -125,7 +125,7 @@ test('counts response sizes after compression', async () => {
   }
 });
 
-test('reports reloads of configuration files', async () => {
+test('metrics count reloads of configuration files', async () => {
   const reloads = { text: 'of now', success: { count: 2, lastMs: 1_500 }, failure: undefined };
   const server = await startServer({ identities: { current: {}, reloads } as never });
   try {

@@ -93,7 +93,7 @@ test('reads protobuf values that are written while the server runs', async () =>
   }
 });
 
-test("reads values in upstream's storage versions", async () => {
+test("reads stored objects in upstream's storage versions", async () => {
   const store = createMemoryStore();
   const metadata = (name: string) => ({ name, uid: 'u', creationTimestamp: '2021-01-01T00:00:00Z' });
   // The definition as kube-apiserver 1.20 stores it: in v1beta1, with the kind as first field.

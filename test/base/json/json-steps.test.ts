@@ -20,7 +20,7 @@ function random(choices: Choices, depth: number): unknown {
   return Object.fromEntries(children) as object;
 }
 
-it('writes the same text as JSON.stringify', () => {
+it('formatting JSON in steps returns the same text as JSON.stringify', () => {
   let steps = 0;
   for (let seed = 1; seed <= 60; seed++) {
     const choices = new Choices(seed);

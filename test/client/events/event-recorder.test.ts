@@ -86,7 +86,7 @@ describe('event recorder', () => {
     });
   });
 
-  it('delays events by settleMs and loses none on stop', async () => {
+  it('the event recorder delays events by settleMs and loses none on stop', async () => {
     const clock = new ManualClock();
     const { client, calls } = recordingClient();
     const options = { component: 'kubelet', settleMs: 200, clock, random: seededRandom(3), log: silentLog };
@@ -194,7 +194,7 @@ describe('event recorder', () => {
     assert.equal(calls.length, 1);
   });
 
-  it('writes its queue on stop, but does not wait for an unreachable server', async () => {
+  it('the event recorder writes its queue on stop, but does not wait for an unreachable server', async () => {
     const healthy = make();
     healthy.recorder.event(pod, 'Normal', 'Killing', 'bye');
     await healthy.recorder.stop();
@@ -216,7 +216,7 @@ describe('event recorder', () => {
     await stopping;
   });
 
-  it('drops its queue on stop if there is no time to write it', async () => {
+  it('the event recorder drops its queue on stop if there is no time to write it', async () => {
     const dead = make(() => new ConnectionError('https://x', new Error('refused')));
     dead.recorder.event(pod, 'Normal', 'Killing', 'bye');
     dead.recorder.event(pod, 'Normal', 'Killing', 'bye again');

@@ -117,7 +117,7 @@ export function sessionConformance(subject: () => Subject): void {
     await revoke(second);
   });
 
-  it('elects: removes the candidate of a cancelled campaign', async () => {
+  it('elections: a cancelled campaign removes its candidate', async () => {
     const name = `${subject().fresh()}election`;
     const { client } = subject();
     const [first, second] = [await lease(), await lease()];

@@ -201,7 +201,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('rejects an empty range and treats an empty key as the first one', async () => {
+  it('a watch of an empty range is rejected, and an empty key counts as the first key', async () => {
     const { client } = subject();
     const watch = client.watch();
     const refusal = await watch.send({ create_request: { key: 'b', range_end: 'a' } }).next();

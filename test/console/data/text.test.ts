@@ -61,7 +61,7 @@ suite('kubectl commands', () => {
 });
 
 suite('text of logs', () => {
-  test('text of logs has no escape sequences, also no unterminated ones', () => {
+  test('escape sequences are removed from the text of logs, also unterminated sequences', () => {
     assert.equal(sanitizeText('\u001b[31mred\u001b[0m \u001b]0;title\u0007x \u001b]8;;http://a\u001b\\y'), 'red x y');
     assert.equal(sanitizeText('a\u001b[2J\u001b[H\u009b1mb\u001bc'), 'ab');
     assert.equal(sanitizeText('safe\u001bP1$r hidden'), 'safe');

@@ -41,7 +41,7 @@ function hintsOf(socket: string, output: (readonly GossipMember[])[]): GossipHin
 }
 const idOf = (digit: string): string => digit.repeat(16);
 
-test('restricts the socket to its user and lists members with their published facts', async () => {
+test('a gossip agent restricts its socket to its user and lists members with their published facts', async () => {
   await using dir = await directory();
   await using a = await startAgent('a', { directory: dir.path });
   await using b = await startAgent('b', { directory: dir.path, peers: [address(a)] });

@@ -121,7 +121,7 @@ test('resolves conflicting claims by incarnation and state', () => {
   }
 });
 
-test('reaches the same state for the same claims in any order', () => {
+test('gossip members reach the same state for the same claims in any order', () => {
   const random = seeded(99);
   for (let round = 0; round < 200; round++) {
     const claims: GossipMessage[] = [];
@@ -195,7 +195,7 @@ test('schedules no wake-up in a ring of one, and does not count the next call as
   assert.ok(sent(works).some((each) => each.kind === 'ping' && each.node === 'b'));
 });
 
-test('sends the first broadcast after a silence at once and batches the following ones', () => {
+test('a gossip member sends the first broadcast after a silence at once and batches the following broadcasts', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   bench.run(bench.now + 500);
@@ -211,7 +211,7 @@ test('sends the first broadcast after a silence at once and batches the followin
   assert.ok(bench.gossip.nextTickMs() > bench.now);
 });
 
-test('clears a probe after an ack over a stream or through an intermediary', () => {
+test('an ack over a stream or through another member ends a gossip probe', () => {
   for (const path of ['stream', 'relay'] as const) {
     const bench = new Bench();
     bench.hear(2, alive('b', 2));
@@ -273,7 +273,7 @@ test('bounds the table under a flood of forged members and keeps the living ones
   assert.equal(bench.gossip.member('b')?.state, 'alive');
 });
 
-test('suspects no member for the time in which it was paused itself', () => {
+test('a gossip member suspects no other member for the time in which it was paused itself', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2), { kind: 'suspect', incarnation: 1, node: 'b', from: 'c' });
   bench.now += 60_000;
@@ -285,7 +285,7 @@ test('suspects no member for the time in which it was paused itself', () => {
   assert.deepEqual(again.events, [], 'one sleep is noticed once');
 });
 
-test('broadcasts changed metadata with a higher incarnation and ignores a repeated value', () => {
+test('a gossip member broadcasts changed metadata with a higher incarnation and ignores a repeated value', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   const meta = Uint8Array.of(1, 2, 3);

@@ -11,7 +11,7 @@ const families = (text: string): unknown[] => {
   return [ipFamilies.join(), clusterCidrs.join(), serviceCidrs.join()];
 };
 
-test('takes families from ipFamilies or from the ranges, and default ranges for missing ones', () => {
+test('takes IP families from ipFamilies or from the ranges, and default ranges for missing families', () => {
   assert.deepEqual(families('{}'), ['IPv4', '10.128.0.0/14', '172.30.0.0/16']);
   assert.deepEqual(families('ipFamilies: [IPv6, IPv4]'), [
     'IPv6,IPv4',

@@ -62,7 +62,7 @@ test('removes list elements that only the former manifest had', () => {
   });
 });
 
-test('reorders list elements if the manifest orders them differently', () => {
+test('a three-way patch reorders list elements if the manifest orders them differently', () => {
   const live = { containers: [{ name: 'a' }, { name: 'b' }] };
   const manifest = { containers: [{ name: 'b' }, { name: 'a' }] };
   assert.deepEqual(apply(live, manifest, live), manifest);

@@ -17,7 +17,7 @@ const board: FixtureState = {
   ...{ plugged: true, inUse: false },
 };
 
-test('sets the Node as owner of the slice, and the new Node after it was re-created', async () => {
+test('the Node owns the ResourceSlice of its fixtures, also after the Node was re-created', async () => {
   const api = new MemoryApi();
   let node: Node | undefined;
   let states = [board];

@@ -15,7 +15,7 @@ container_cpu_usage_seconds_total{container="c",namespace="n",pod="bad"} NaN
 nonsense {
 `;
 
-test('parses CPU, memory and start times, and ignores incomplete samples', () => {
+test('parses CPU, memory and start times of usage metrics, and ignores incomplete samples', () => {
   const { node, pods } = readExposition(text, 5000);
   assert.deepEqual(node, { atMs: 1000, cpuSeconds: 12.5, memoryBytes: 2048, startedAtMs: 0 });
   assert.deepEqual([...pods.keys()], ['n/p']);

@@ -147,7 +147,7 @@ function signed(bytes: Buffer): Buffer {
   return bytes;
 }
 
-test('treats any damaged layer as an error or a layer, and writes no file outside', { timeout: 60_000 }, async () => {
+test('a damaged image layer is rejected or imported, and writes no file outside', { timeout: 60_000 }, async () => {
   const next = generator(20_2614);
   const below = (most: number): number => Math.floor(next() * most);
   const whole = await tarBytes([

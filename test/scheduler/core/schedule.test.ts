@@ -247,7 +247,7 @@ test('allows only one pod per ReadWriteOncePod claim', () => {
   assert.notEqual(boundTo(decide(user('second'), made, { volumes })), undefined);
 });
 
-test('counts an assumed pod at once, and removes it when the binding fails', () => {
+test('the scheduler counts an assumed pod at once, and removes it when the binding fails', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const first = podInfoOf(pod({ cpu: '1' }));
   made.assume(first, toNodeName('a'));
@@ -265,7 +265,7 @@ test('the scheduler keeps a binding that the API has confirmed', () => {
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
 });
 
-test("keeps counting pods after a node's labels change", () => {
+test('the scheduler keeps counting pods after the labels of a node change', () => {
   const made = cluster([node('a', { cpu: '1' })], [pod({ node: 'a', cpu: '1' })]);
   made.setNode(node('a', { cpu: '1', labels: { x: 'y' } }));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);

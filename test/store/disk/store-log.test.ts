@@ -157,7 +157,7 @@ describe('the log of revisions on SQLite', () => {
     await again.log.close();
   });
 
-  it('keeps revisions and other entries as one log, and removes overwritten ones', async () => {
+  it('the store keeps revisions and other entries as one log, and removes overwritten entries', async () => {
     const data = await fresh();
     const first = await opened(data);
     const indexes = async (log: StoreLog, from: number): Promise<number[]> =>

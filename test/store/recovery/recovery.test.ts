@@ -237,7 +237,7 @@ it('leaves the damaged file of a single member unchanged and reports what to do'
   await remove(directory);
 });
 
-it('identifies a differing member only when a majority agrees', () => {
+it('identifies a store member with different data only when a majority agrees', () => {
   const from = (...hashes: number[]): ReadonlyMap<string, number> => new Map(hashes.map((hash, i) => [`m${i}`, hash]));
   assert.deepEqual(dissenting(from(7, 7, 7), 2), []);
   assert.deepEqual(dissenting(from(7, 8, 7), 2), ['m1']);

@@ -101,7 +101,7 @@ function changeTables({ directory: data }: ClusterMember): void {
   db.close();
 }
 
-it('raises the level only on request, so that each member can return to the former build', {
+it('the level of a store rises only on request, so that each member can return to the former build', {
   timeout: 120_000,
 }, async () => {
   members = await cluster(directory, 3);
@@ -142,7 +142,7 @@ it('raises the level only on request, so that each member can return to the form
   for (const each of members) await eventually('the level', async () => (await level(each)) === NEWEST_LEVEL + 1);
 });
 
-it('restores the snapshot from before the update on a single member when the level has risen', {
+it('a single member whose level has risen restores the snapshot from before the update', {
   timeout: 60_000,
 }, async () => {
   members = await cluster(directory, 1);

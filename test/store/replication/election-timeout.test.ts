@@ -72,7 +72,7 @@ it('the election timeout ignores periods in which the process itself stalled', (
   assert.equal(timeout.adapt(0, 6020), 500);
 });
 
-it('uses the round trip to a majority and ignores the burst of responses from a returning member', () => {
+it('the election timeout uses the round trip to a majority and ignores the burst of responses from a returning member', () => {
   const timeout = new ElectionTimeout(500);
   for (let round = 1; round <= 40; round++) {
     timeout.ticked(round * 100);

@@ -233,7 +233,7 @@ test('removes variables of units that continue on the next lines', () => {
   assert.deepEqual(lines, [`Environment=${REMOVED}`, REMOVED, REMOVED, 'ExecStart=/bin/true']);
 });
 
-test('removes the end of a key at the beginning of a text that was cut', () => {
+test('redaction removes the end of a private key at the beginning of a text that was cut', () => {
   const body = 'MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC7';
   const redact = logRedactor(none, true);
   assert.deepEqual([`Jan 1 x: ${body}`, body, 'pod started', `digest ${body}`].map(redact), [

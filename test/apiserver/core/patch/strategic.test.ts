@@ -75,7 +75,7 @@ describe('strategic merge patch', () => {
     });
   });
 
-  it('removes fields by null, and drops nulls from new values', () => {
+  it('a strategic merge patch removes fields by null, and drops nulls from new values', () => {
     assert.deepEqual(podPatch({ nodeName: 'n', hostname: 'h' }, { nodeName: null, nothing: null }), { hostname: 'h' });
     assert.deepEqual(podPatch({}, { securityContext: { runAsUser: null, runAsGroup: 1 } }), {
       securityContext: { runAsGroup: 1 },

@@ -147,7 +147,7 @@ describe('watches', () => {
     assert.equal(lines[1]?.object.kind, 'ConfigMap');
   });
 
-  it('sends a state larger than the unread limit of a client', async () => {
+  it('a watch sends a state larger than the unread limit of a client', async () => {
     const data = { text: 'y'.repeat(900_000) };
     for (let index = 0; index < 14; index++) {
       await server.call('POST', MAPS, { body: { metadata: { name: `big-${index}`, labels: { big: 'yes' } }, data } });
@@ -194,7 +194,7 @@ describe('watches', () => {
     while ((await server.call('GET', '/metrics')).text.includes(figure)) assert.ok(performance.now() < end);
   });
 
-  it('sends 410 in the stream for a compacted version', async () => {
+  it('a watch from a compacted version receives 410 in the stream', async () => {
     const stream = watch(`${MAPS}?watch=true&resourceVersion=1`);
     await stream.until(() => stream.ended || stream.lines.length > 0);
     // The cache is loaded at the current revision, so a watch can start only after that revision.
@@ -209,7 +209,7 @@ describe('watches', () => {
     }
   });
 
-  it('sends tables and metadata only, with column definitions once', async () => {
+  it('a watch may return tables, with column definitions once, and metadata only', async () => {
     const table = watch(`${MAPS}?watch=true&labelSelector=form`, 'application/json;as=Table;v=v1;g=meta.k8s.io');
     const partial = watch(
       `${MAPS}?watch=true&labelSelector=form`,

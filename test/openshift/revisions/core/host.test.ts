@@ -49,7 +49,7 @@ const target = (number: number, more: Partial<NonNullable<HostView['target']>> =
 });
 const typeOf = (action: HostAction): string => (action.type === 'install' ? `install ${action.revision}` : action.type);
 
-test('creates the first revision at the first start', () => {
+test('a host creates the first revision of the control plane at the first start', () => {
   assert.deepEqual(hostStep(EMPTY_STATE, view()), {
     type: 'install',
     revision: 1,
@@ -136,7 +136,7 @@ test('a host does not install failed files again, but installs other files', () 
   );
 });
 
-test('treats a target as a retry only if the leader has recorded the failure', () => {
+test('a host retries a failed revision only if the leader has recorded the failure', () => {
   const bad = { digest: 'b', restartDigest: 'b' };
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(2) }))), 'none');
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(2, { knownFailures: 1 }) }))), 'install 2');
@@ -166,7 +166,7 @@ test('never prunes the current, the newest and the last good revision', () => {
   assert.deepEqual(prunedHere(state, { failed: -1, succeeded: -1 }), []);
 });
 
-test('finds files by relative and absolute names in the given sections', () => {
+test('finds the files of a configuration by relative and absolute names in the given sections', () => {
   const document = { a: { f: ['x.crt', './y.key'] }, b: '/etc/m/z.yaml', c: { deep: { deeper: 'w.yaml' } } };
   const names = new Set(['x.crt', 'y.key', 'z.yaml', 'w.yaml', 'other']);
   assert.deepEqual(referredFiles(document, '/etc/m', names), ['w.yaml', 'x.crt', 'y.key', 'z.yaml']);

@@ -71,7 +71,7 @@ test('plans no new revision without a changed input', () => {
   assert.deepEqual(again, plan);
 });
 
-test('creates no revision before a host reports', () => {
+test('plans no revision before a host reports its files', () => {
   const plan = planRevisions(state({ latest: 0, revisions: [], masters: [{ name: 'm1' }] }), T0);
   assert.equal(plan.latest, 0);
 });

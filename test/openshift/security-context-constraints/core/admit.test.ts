@@ -435,7 +435,7 @@ describe('selection of constraints', () => {
     for (const { metadata } of all) assert.ok(text.includes(metadata?.name ?? '?'), metadata?.name);
   });
 
-  it('rejects a pod that is not admitted without changes if changes are not allowed', () => {
+  it('rejects a pod that needs changes if changes are not allowed', () => {
     const usable = candidates('restricted-v2', 'anyuid');
     assert.ok('errors' in tried(pod(), usable, NAMESPACE, 'nothing'));
     const first = tried(pod(), usable, NAMESPACE, 'pod', 'restricted-v2');

@@ -158,7 +158,7 @@ describe('a pod that requests an extended resource of a class', () => {
     assert.equal(judge(wanting('3'), nodeOf({ [GPU]: '2' }), listerOf()), `Insufficient ${GPU}`);
   });
 
-  it('waits until the claim of an earlier attempt is deleted', () => {
+  it('a pod that requests extended resources waits until the claim of an earlier attempt is deleted', () => {
     assert.equal(judge(wanting('1'), nodeOf({}), listerOf({})), 'cannot schedule extended resource claim');
   });
 

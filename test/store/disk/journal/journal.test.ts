@@ -173,7 +173,7 @@ describe('the journal', () => {
     assert.equal(await version(), 3);
   });
 
-  it('loses no commit at any moment while it wraps around with batches of every size and overwritten entries', async () => {
+  it('the journal loses no commit at any moment while it wraps around with batches of every size and overwritten entries', async () => {
     const data = await fresh();
     const log = await begun(data);
     const model = new Map<number, StoredEntry>();

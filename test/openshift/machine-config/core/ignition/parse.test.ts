@@ -15,7 +15,7 @@ function firstOf(value: unknown, kind: 'invalid' | 'refused'): string {
   return error === undefined ? 'none' : `${error.field}: ${error.message}`;
 }
 
-test('decodes plain, percent-encoded, base64 and gzip contents', () => {
+test('decodes plain, percent-encoded, base64 and gzip contents of Ignition files', () => {
   const read = (source: string, compression = ''): string => {
     const decoded = decodeOne(source, compression);
     return 'bytes' in decoded ? new TextDecoder().decode(decoded.bytes) : decoded.error.message;
