@@ -175,7 +175,7 @@ describe('API client', () => {
     });
   });
 
-  it('uses new certificates for new requests and keeps open streams until it is closed', async () => {
+  it('the API client uses new certificates for new requests and keeps open streams until it is closed', async () => {
     let credentials: ClientCredentials = { ca: authority.cert, ...alice };
     const client = connect({ credentials: () => credentials });
     await client.request('GET', '/version');
@@ -211,7 +211,7 @@ describe('API client', () => {
     assert.ok(server.handshakes - before_ <= 2, `${server.handshakes - before_} connections`);
   });
 
-  it('reads its token file every minute and tolerates a missing file', async () => {
+  it('the API client reads its token file every minute and tolerates a missing file', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'client-token-'));
     try {
       const path = join(directory, 'token');

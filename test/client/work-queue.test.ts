@@ -63,7 +63,7 @@ describe('work queue', () => {
     assert.deepEqual([runs, most, queue.length], [2, 1, 0]);
   });
 
-  it('processes as many keys concurrently as it has workers', async () => {
+  it('a work queue processes as many keys concurrently as it has workers', async () => {
     let running = 0;
     const gates: (() => void)[] = [];
     const { queue } = make(

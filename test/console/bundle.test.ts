@@ -33,7 +33,7 @@ describe('bundle of the console', () => {
     assert.ok(bundled.all >= bundled.firstLoad && bundled.all <= 1536 * 1024, `${bundled.all}`);
   });
 
-  it('refers to files of its own only, without inline code', () => {
+  it('the bundle of the console refers only to its own files, without inline code', () => {
     const page = textOf('index.html');
     const references = [...page.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path = '']) => path);
     assert.equal(references.length, 3);

@@ -324,7 +324,7 @@ describe('a request with quotas', () => {
     assert.match(verdict(of, sized('3'), { old: sized('1') }), /^exceeded quota: q, requested: requests.cpu=2, /);
   });
 
-  it('evaluates scopes and their selectors', () => {
+  it('evaluates the scopes of quotas and their selectors', () => {
     const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ namespaces: ['x'] }] } };
     const weighted = {
       podAffinity: {

@@ -79,7 +79,7 @@ describe('tokens of service accounts', () => {
     for (const answer of [jwks, document]) assert.equal(answer.headers['cache-control'], 'public, max-age=3600');
   });
 
-  it('accepts a legacy token as long as its secret contains it', async () => {
+  it('accepts a legacy token as long as its secret contains the token', async () => {
     const key = loadSigningKey(now.private);
     const token = signToken(key, {
       iss: 'kubernetes/serviceaccount',

@@ -77,7 +77,7 @@ describe('identities', () => {
     assert.equal((await call('GET', '/api', { as: proxyAsUser })).code, 401);
   });
 
-  it('rejects an invalid certificate instead of treating it as anonymous; a valid token with it is accepted', async () => {
+  it('a request with an invalid certificate is rejected, not anonymous, unless it has a valid token', async () => {
     const subject = { commonName: 'bob' };
     const past = { notBeforeMs: Date.now() - 7_200_000, notAfterMs: Date.now() - 3_600_000 };
     const bad = {

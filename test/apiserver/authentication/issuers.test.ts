@@ -71,7 +71,7 @@ function issuerWith(
   };
 }
 
-test('verifies every algorithm that can be configured, and requires a key that fits it', async () => {
+test('verifies tokens of every algorithm that can be configured, and requires a key of the algorithm', async () => {
   const pairs: Readonly<Record<string, { publicKey: KeyObject; privateKey: KeyObject }>> = {
     ES256: ec256,
     ES384: ec384,

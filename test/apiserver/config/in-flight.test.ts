@@ -10,7 +10,7 @@ const read = (...argv: string[]) => {
 };
 
 describe('limits of requests', () => {
-  it("uses upstream's limits, with priority and fairness unless it is disabled", () => {
+  it("limits of requests are upstream's, with priority and fairness unless disabled", () => {
     assert.deepEqual(read(), { maxInFlight: { reading: 400, mutating: 200 }, priorityAndFairness: true });
     assert.deepEqual(
       read('--max-requests-inflight=0', '--max-mutating-requests-inflight=7', '--enable-priority-and-fairness=false'),

@@ -21,7 +21,7 @@ const names = (text: string): string[] => {
   return provider !== undefined && 'keys' in provider ? provider.keys.map(({ name }) => name) : [];
 };
 
-test('adds a key as the first, or as the second and then promotes it; keeps comments', () => {
+test('an encryption key is added as the first key, or as the second key and promoted later; comments stay', () => {
   const original = firstEncryptionFile('secretbox', 0);
   const [key0] = names(original);
   const rotated = withNewKey(original, 'f.yaml', false, 1000);

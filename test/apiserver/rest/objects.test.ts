@@ -800,7 +800,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}?resourceVersion=99999999&timeoutSeconds=1`)).code, 504);
   });
 
-  it('continues directly after the previous page, even without its selector', async () => {
+  it('a page of a list continues directly after the previous page, even without its selector', async () => {
     for (const [name, side] of [
       ['s-a', 'left'],
       ['s-b', 'right'],

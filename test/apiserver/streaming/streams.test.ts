@@ -170,7 +170,7 @@ describe('streams to a kubelet', () => {
     assert.equal(last?.headers['authorization'], undefined);
   });
 
-  it('closes both connections after a rejected upgrade, so that no second request follows it', async () => {
+  it('a rejected upgrade closes both connections, so that no second request follows', async () => {
     const smuggled = 'GET /api/v1/secrets HTTP/1.1\r\nHost: x\r\n\r\n';
     const text = await converse(upgrade(`${PODS}/one/attach`) + smuggled, () => false);
     assert.match(text, /^HTTP\/1\.1 403 .*\r\nConnection: close\r\n\r\nnope$/s);

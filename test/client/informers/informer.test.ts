@@ -306,7 +306,7 @@ describe('informer', () => {
     assert.throws(() => informer.byIndex('none', 'x'), /does not exist/);
   });
 
-  it('reports existing objects to late handlers, tolerates their errors and removes them', async () => {
+  it('an informer reports existing objects to late handlers, tolerates errors of handlers and removes handlers', async () => {
     server.put('a', 'x', { v: '1' });
     const informer = await open();
     const late: string[] = [];

@@ -102,7 +102,7 @@ test('ignores a damaged, foreign or older set with one log line', async () => {
   for (const line of lines) assert.match(line, /last known state ignored.*set="?pods/);
 });
 
-test('does not keep a set that is too large, and removes its older state', async () => {
+test('a set of last-known objects that is too large is not kept, and its older state is removed', async () => {
   state.keep('services', () => named('a'), 'soon');
   await clock.advance(1_000);
   state.keep('services', () => Array.from({ length: 50_001 }, () => ({})), 'soon');

@@ -137,7 +137,7 @@ describe('leader election', () => {
     return { server, clock, notified, candidate };
   };
 
-  it("writes client-go's record and renews it", async () => {
+  it('a leader writes the record of client-go to the lease and renews the lease', async () => {
     const { server, clock, candidate } = setUp();
     const one = candidate('one');
     await settle();
@@ -156,7 +156,7 @@ describe('leader election', () => {
     await one.elector.stop();
   });
 
-  it('changes the leader immediately when it stops, because standbys watch the lease', async () => {
+  it('the leader changes immediately when it stops, because standbys watch the lease', async () => {
     const { server, clock, notified, candidate } = setUp();
     const one = candidate('one');
     await settle();
@@ -171,7 +171,7 @@ describe('leader election', () => {
     for (const { elector } of standbys) await elector.stop();
   });
 
-  it('changes the leader within the lease duration after the last renewal when it crashes', async () => {
+  it('the leader changes within the lease duration after the last renewal when it crashes', async () => {
     const { server, clock, notified, candidate } = setUp();
     const one = candidate('one');
     await settle();
@@ -187,7 +187,7 @@ describe('leader election', () => {
     void one;
   });
 
-  it('changes the leader within a retry period if it stops and standbys may not watch', async () => {
+  it('the leader changes within a retry period when it stops and standbys may not watch', async () => {
     const { server, clock, notified, candidate } = setUp();
     server.watchable = false;
     const one = candidate('one');

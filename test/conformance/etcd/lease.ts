@@ -106,7 +106,7 @@ export function leaseConformance(subject: () => Subject): void {
     assert.equal(revisionOf(await revoke(empty.ID)), revisionOf(revoked));
   });
 
-  it('attaches a key to the lease of its newest put only', async () => {
+  it('a key is attached only to the lease of its newest put', async () => {
     const { client } = subject();
     const key = subject().fresh();
     const [first, second] = [unused(), unused()];

@@ -36,7 +36,7 @@ export function watchConformance(subject: () => Subject): void {
     assert.deepEqual([watch.received.length, watch.status], [before, undefined]);
   };
 
-  it('reports events after its creation, with the revision of the delete', async () => {
+  it('a watch reports events after its creation, with the revision of the delete', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     await client.put({ key: `${prefix}a`, value: 'before' });

@@ -33,7 +33,7 @@ test('adds the overhead, and replaces the sum with pod-level requests', () => {
   assert.equal(cpuOf(spec as NonNullable<Pod['spec']>), 2000);
 });
 
-test('assumes requests of containers without them for scores', () => {
+test('scores assume default requests of containers without requests', () => {
   const assumed = assumedRequests({ spec: { containers: [{ name: 'c' }, asks('1')] } });
   assert.equal(assumed.get('cpu'), 1100);
   assert.equal(assumed.get('memory'), 2 * 200 * 1024 * 1024);

@@ -209,7 +209,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('shares a field whose value two managers apply, and prevents each from changing it alone', () => {
+  it('two managers that apply the same value share the field, and neither can change it alone', () => {
     const session = configMap();
     session.apply('one', { data: { k: 'v' } });
     session.apply('two', { data: { k: 'v' } });

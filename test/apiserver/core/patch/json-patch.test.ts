@@ -197,7 +197,7 @@ describe('JSON patch', () => {
     });
   }
 
-  it('reports an unknown operation or a missing path when it is applied', () => {
+  it('a JSON patch with an unknown operation or a missing path fails when the operation is applied', () => {
     assert.equal(failure(() => jsonPatch({}, [{ op: 'delete', path: '/a' }])).httpCode, 422);
     assert.equal(failure(() => jsonPatch({}, [{ path: '/a' }])).httpCode, 422);
     assert.equal(failure(() => jsonPatch({ a: 1 }, [{ op: 'remove', path: 'a' }])).httpCode, 422);

@@ -104,7 +104,7 @@ test('replaces a closed kept connection only for requests that are safe to repea
   }
 });
 
-test('keeps a body of unknown length inside its request, with every method', async () => {
+test('a body of unknown length stays inside its request on a kept connection, with every method', async () => {
   connections.clear();
   const methods = ['DELETE', 'OPTIONS', 'GET', 'PATCH'];
   for (const method of methods) {
