@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { ApiServer, launch, openPage, PATHS, skip } from './page-server.ts';
 
 /** Limit for the growth of the heap of an idle page. After garbage collections the heap varies by less. */
@@ -141,7 +141,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
           await page.clock.fastForward(1_800_000);
           await page.waitForTimeout(150);
         }
-        await page.waitForTimeout(500);
+        await untilSteady(page, () => server.watches.size);
         await devtools.send('HeapProfiler.collectGarbage');
         const { usedSize } = await devtools.send('Runtime.getHeapUsage');
         return { watches: server.watches.size, bytes: usedSize };
@@ -170,3 +170,13 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 });
+
+/** Waits until a number has not changed for a second, because watches are opened again some time after a wake-up. */
+async function untilSteady(page: Page, read: () => number): Promise<void> {
+  let last = read();
+  for (let steady = 0, round = 0; steady < 10 && round < 100; round++) {
+    await page.waitForTimeout(100);
+    steady = read() === last ? steady + 1 : 0;
+    last = read();
+  }
+}

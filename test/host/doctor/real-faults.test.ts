@@ -111,7 +111,10 @@ test('rules that drop packets of pods or to ports are named', () =>
     assert.match(JSON.stringify(forward), /chain ip foreign pass has the policy drop/);
     assert.ok(forward[0]?.fix?.startsWith('nft insert rule ip foreign pass iifname'), JSON.stringify(forward));
     const input = check(answer, 'firewall-input').findings[0];
-    assert.match(input?.evidence ?? '', /"tcp dport 10250 drop" in chain ip foreign sub drops packets to the kubelet/);
+    assert.match(
+      input?.evidence ?? '',
+      /"tcp dport 10250 drop" in chain ip foreign sub drops packets to 10250\/tcp \(the kubelet\)/,
+    );
     assert.match(input?.fix ?? '', /^nft delete rule ip foreign sub handle \d+$/);
   }));
 

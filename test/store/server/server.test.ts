@@ -673,8 +673,14 @@ describe('the watch API', () => {
     const value = 'x'.repeat(200_000);
     for (let i = 0; i < 300; i += 1) await put(store, `s/${i % 3}`, value);
     await all.promise;
-    gc();
-    const grown = process.memoryUsage().arrayBuffers - before;
+    // On a busy machine, buffers of events that were just sent are released some turns later.
+    let grown = 0;
+    for (let round = 0; round < 50; round += 1) {
+      gc();
+      grown = process.memoryUsage().arrayBuffers - before;
+      if (grown < 45 << 20) break;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
     assert.ok(grown < 45 << 20, `${grown} bytes more for 60 MB of unread events`);
     watch.cancel();
     socket.destroy();
