@@ -101,7 +101,7 @@ describe('machine with cgroup v2 only', { skip: missing ?? false }, () => {
     assert.match(await host.must('cat /proc/$(pgrep -o -f "^/usr/local/bin/hyperedge etcd")/oom_score_adj'), /^-99\d$/);
   });
 
-  test('runs an exec in a cgroup of its own, which ends completely with its client', async () => {
+  test('runs an exec in a separate cgroup, and ends all its processes when the client disconnects', async () => {
     const uid = await kubectl('get pod limited -o jsonpath={.metadata.uid}');
     const slice = `kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`;
     const scope = `/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/${slice}/hyperedge-*.scope`;
@@ -155,7 +155,7 @@ describe('machine with cgroup v2 only', { skip: missing ?? false }, () => {
     assert.equal(await pids(), running);
   });
 
-  test('starts with all data after a power cut with a clock that is years behind', async () => {
+  test('starts with all data after a power cut although the clock is years behind', async () => {
     await kubectl('create configmap just-now --from-literal=k=v');
     await host.cutPower();
     await host.boot({ clock: Date.UTC(2001, 0, 1) / 1000 });

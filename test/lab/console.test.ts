@@ -91,7 +91,7 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     await tab.page.waitForSelector(`h1:text-is("Deployment default/${name}")`);
   };
 
-  test('runs an application from the form, and explains one that cannot run', async () => {
+  test('runs an application created with the form, and explains why another application cannot run', async () => {
     await create('greeter', IMAGE, 3);
     await tab.page.waitForSelector('.ready:text-is("3 of 3")');
     await create('broken', 'registry.invalid/missing:1', 1);
@@ -120,7 +120,7 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     await tab.page.waitForSelector('.log >> text=greeter has started');
   });
 
-  test('draws which pods the policies of a namespace let reach each other', async () => {
+  test('draws which pods of a namespace may connect to each other under its network policies', async () => {
     await create('client', IMAGE, 1);
     for (const [name, object] of Object.entries(POLICIES)) {
       await page('Create');
@@ -161,7 +161,7 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     await tab.page.waitForSelector('button:text-is("Cordon")');
   });
 
-  test('shows a host without a link on the overview, in the store and in the ring, and its return', async () => {
+  test('shows a disconnected host in the overview, the store and the gossip ring, and shows when it is back', async () => {
     const cut = cluster.host(2);
     // The first master in the order of the page, because others are queried only if it does not answer.
     await page('Hosts and updates');

@@ -39,7 +39,7 @@ describe("Debian's unit for etcd", { skip: missing ?? false }, () => {
   const show = async (property: string): Promise<string> =>
     (await host.must('systemctl', ['show', 'etcd', '--value', '-p', property])).trim();
 
-  test("the store starts in Debian's unit for etcd and notifies systemd", async () => {
+  test("the store starts in Debian's systemd unit for etcd and notifies systemd that it is ready", async () => {
     const started = await host.inside('systemctl', ['start', 'etcd'], { timeoutMs: 100_000 });
     const journal = await host.inside('journalctl', ['-u', 'etcd', '--no-pager']);
     assert.equal(started.code, 0, `${started.stderr}${journal.stdout}`);
@@ -49,7 +49,7 @@ describe("Debian's unit for etcd", { skip: missing ?? false }, () => {
     assert.ok(existsSync(join(host.root, 'var/lib/etcd/default/revisions.db')));
   });
 
-  test("the store stops cleanly in Debian's unit for etcd", async () => {
+  test("the store stops cleanly when Debian's systemd unit for etcd is stopped", async () => {
     await host.must('systemctl', ['stop', 'etcd']);
     assert.deepEqual(
       [await show('ActiveState'), await show('Result'), await show('ExecMainStatus')],

@@ -54,7 +54,9 @@ test('transfers the control plane and deletes the keys of the temporary control 
     assert.equal(existsSync(join(temporary.root, path)), false, path);
 });
 
-test('the cluster continues with the new master alone', { timeout: 90_000 }, async () => {
+test('the cluster keeps running on the new master after the temporary control plane has been removed', {
+  timeout: 90_000,
+}, async () => {
   const nodes = await eventually('one node', 60_000, async () => {
     const shown = await master.kubectl(['get', 'nodes', '-o', 'name']);
     return shown.code === 0 ? shown.stdout : undefined;

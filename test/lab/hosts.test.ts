@@ -166,7 +166,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     await leadsTo(lost, hosts);
   });
 
-  test('three hosts with systemd serve writes while one host is disconnected, which refuses writes and catches up afterwards', async () => {
+  test('two hosts serve writes while the third one is disconnected, refuses writes and catches up on its return', async () => {
     const cut = await leader();
     const [one] = hosts.filter((host) => host !== cut) as [NspawnHost];
     await lan.cable(cut, false);
@@ -181,7 +181,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     assert.equal(new Set(answers.map(({ code, stdout }) => `${code} ${stdout}`)).size, 1);
   });
 
-  test('three hosts with systemd refuse writes without a majority and continue with it', async () => {
+  test('a cluster of three hosts refuses writes without a majority and accepts them when a majority is back', async () => {
     const [first, second, third] = hosts as [NspawnHost, NspawnHost, NspawnHost];
     await second.cutPower();
     await third.cutPower();
@@ -196,7 +196,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     for (const host of hosts) await sees(first, `again-${host.name}`);
   });
 
-  test('three hosts with systemd transfer leadership when a store is stopped', async () => {
+  test('three hosts with systemd transfer the leadership of the store when the leader is stopped', async () => {
     const leaving = await leader();
     const [one] = hosts.filter((host) => host !== leaving) as [NspawnHost];
     await leaving.powerOff();
@@ -206,7 +206,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     await allWell(60_000);
   });
 
-  test('three hosts with systemd continue when a host is reset, which leaves the store and the cluster', async () => {
+  test('two hosts continue after hyperedge reset has removed the third host from the store and the cluster', async () => {
     const [one, two, leaving] = hosts as [NspawnHost, NspawnHost, NspawnHost];
     const ran = await leaving.inside('hyperedge', ['reset'], { timeoutMs: 150_000 });
     assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);

@@ -68,7 +68,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     cleanLinks = await links();
   });
 
-  test('rejects wrong commands with one line and a fix, and leaves nothing behind', async () => {
+  test('an installation with invalid flags fails with one line that names the fix, and leaves no files', async () => {
     const token = 'abcdef.0123456789abcdef';
     const hash = `sha256:${'0'.repeat(64)}`;
     const cases: readonly [readonly string[], number, RegExp][] = [
@@ -136,7 +136,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     assert.equal(await host.must('hyperedge', ['config', 'check']), '/etc/origin/bootstrap.yaml: ok\n');
   });
 
-  test('runs a pod that reads input', async () => {
+  test('kubectl exec passes standard input to a pod on an installed host', async () => {
     const archive = join(host.root, 'root/hello.tar');
     await writeHelloImage(archive);
     await host.must('hyperedge', ['image', 'import', '/root/hello.tar']);
@@ -146,7 +146,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     assert.equal(output, 'input');
   });
 
-  test('changes nothing at a second install and upgrades to a new executable while the pod keeps running', async () => {
+  test('a second installation changes nothing, and an upgrade replaces the executable while the pod keeps running', async () => {
     const before = await hello();
     const pid = await host.must('systemctl', ['show', 'hyperedge', '-p', 'MainPID']);
     const again = await install(['--node-name', 'blank-1', '--address', host.address], INSTALLED);
@@ -183,7 +183,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     await hello();
   });
 
-  test('uninstall leaves nothing on the host', async () => {
+  test('hyperedge uninstall leaves nothing on the host', async () => {
     const ran = await host.inside('hyperedge', ['uninstall', '--purge'], { timeoutMs: 120_000 });
     assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);
     // There is no message about anything that could not be removed.
@@ -211,7 +211,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     assert.equal(await host.nft(['list', 'ruleset']), '');
   });
 
-  test('creates a new cluster after uninstall, and keeps its data in a backup on reset', async () => {
+  test('hyperedge reset keeps the data in a backup, and the host can be installed again', async () => {
     assert.equal((await install()).code, 0);
     const ran = await host.inside('hyperedge', ['reset'], { timeoutMs: 120_000 });
     console.log(ran.stdout);

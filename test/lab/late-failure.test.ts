@@ -39,7 +39,10 @@ const HIGHER_LEVEL: SourceChange = {
   to: 'NEWEST_LEVEL: number = LogLevel.tokens + 1',
 };
 
-describe('releases that fail after their confirmation', { skip: missing ?? false, timeout: 3_000_000 }, () => {
+describe('rollback of releases that fail after their confirmation', {
+  skip: missing ?? false,
+  timeout: 3_000_000,
+}, () => {
   const releases = new SignedReleases();
   let work = '';
   let same = '';
@@ -55,7 +58,7 @@ describe('releases that fail after their confirmation', { skip: missing ?? false
   });
   after(() => rm(work, { recursive: true, force: true }));
 
-  test('one master keeps a readable store and restores an unreadable one on request', async () => {
+  test('a rollback of a single master keeps a readable store and replaces an unreadable store only on request', async () => {
     const cluster = await LabCluster.formed({ masters: 1, nodes: 0 }, 'late-1');
     try {
       const a = cluster.host(0);
@@ -108,7 +111,7 @@ describe('releases that fail after their confirmation', { skip: missing ?? false
     }
   });
 
-  test('three masters return after the rollback of one', async () => {
+  test('three masters return to the former release after an administrator has rolled back one of them', async () => {
     const cluster = await LabCluster.formed({ masters: 3, nodes: 0 }, 'late-3');
     try {
       const a = cluster.host(0);

@@ -39,7 +39,9 @@ describe('cluster created by machines', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test('makes three offered hosts masters and ends the temporary control plane', { timeout: 400_000 }, async () => {
+  test('Machines turn three offered hosts into masters, and the temporary control plane ends', {
+    timeout: 400_000,
+  }, async () => {
     const { line } = cluster;
     await line.step('temporary control plane', () => cluster.install(temporary, ['install', '--bootstrap']));
     const command = await cluster.joinCommand(temporary, '--roles', 'node', '--ttl', '1h');
@@ -115,7 +117,7 @@ describe('cluster created by machines', { skip: missing ?? false }, () => {
     });
   });
 
-  test('keeps a master whose removal would lose the quorum', { timeout: 120_000 }, async () => {
+  test('does not remove a master if the store would lose its quorum', { timeout: 120_000 }, async () => {
     const [a, b, c] = masters as [NspawnHost, NspawnHost, NspawnHost];
     await c.cutPower();
     const machineOf = async (host: NspawnHost): Promise<string> =>

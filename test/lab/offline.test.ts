@@ -65,7 +65,7 @@ describe('offline bundle', { skip: missing ?? false }, () => {
     host.inside(PROGRAM, ['install', '--from', bundle, '--timeout', '300', ...args], { timeoutMs: 400_000 });
   const key = ['--key', '/root/stick/key.pub'];
 
-  test('installs nothing from a bundle of another key, a damaged or a truncated one', async () => {
+  test('rejects a bundle that is damaged, truncated or signed with an untrusted key, and installs nothing', async () => {
     const bundle = join(host.root, BUNDLE);
     const other = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' });
     await writeFile(join(host.root, 'root/other.pub'), other);
@@ -91,14 +91,14 @@ describe('offline bundle', { skip: missing ?? false }, () => {
     assert.equal(await host.must('find', ['/var/cache/hyperedge', '-name', '.offline*']), '');
   });
 
-  test('compares the bundle with the executable', async () => {
+  test('hyperedge version --check reports that the bundle contains another build of the same version', async () => {
     const ran = await host.inside(PROGRAM, ['version', '--check', BUNDLE, ...key]);
     console.log(ran.stdout);
     assert.equal(ran.code, 1, ran.stderr);
     assert.match(ran.stdout, /another build of the same version/);
   });
 
-  test('runs the application of the bundle without a network', async () => {
+  test('installs from a bundle without a network and runs the application of the bundle', async () => {
     const began = performance.now();
     const ran = await install(BUNDLE, ...key);
     assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);
@@ -115,7 +115,7 @@ describe('offline bundle', { skip: missing ?? false }, () => {
     assert.equal(await host.must('find', ['/var/cache/hyperedge', '-name', '.offline*']), '');
   });
 
-  test('recognizes the executable of the bundle and changes nothing at a second run', async () => {
+  test('a second installation from the same bundle detects the installed executable and changes nothing', async () => {
     const compared = await host.must('hyperedge', ['version', '--check', BUNDLE, ...key]);
     console.log(compared);
     assert.match(compared, /: same$/m);

@@ -103,7 +103,7 @@ describe('oc with three hosts', { skip: missing ?? false, timeout: 900_000 }, ()
     assert.equal(projects.trim(), 'shop');
   });
 
-  test("serves a route at each host's router", async () => {
+  test('serves a route at the router of each host', async () => {
     const command = 'mkdir -p /tmp/w; echo served > /tmp/w/index.html; exec httpd -f -p 8080 -h /tmp/w';
     const user = dev(first);
     const create = ['create', 'deployment', 'web', `--image=${HELLO_IMAGE}`, '--port=8080', '--replicas=3'];
@@ -130,7 +130,7 @@ describe('oc with three hosts', { skip: missing ?? false, timeout: 900_000 }, ()
     await must(first, admin(first), debug);
   });
 
-  test('switches to the profile kubernetes and back to okd without loss', async () => {
+  test('switches from the profile okd to the profile kubernetes and back without data loss', async () => {
     const profile = async (name: string): Promise<void> => {
       for (const host of cluster.hosts) {
         await setProfile(host, name);

@@ -76,7 +76,7 @@ describe('Debian package', { skip: missing ?? false }, () => {
       return ready ? `${metadata.uid} ${status.containerStatuses[0].containerID}` : undefined;
     });
 
-  test('the Debian package starts nothing when it is installed', async () => {
+  test('installing the Debian package starts no unit', async () => {
     console.log(await apt('install', deb(OLD)));
     assert.equal(await units(), '');
     assert.notEqual((await host.inside('systemctl', ['is-enabled', 'hyperedge'])).stdout, 'enabled\n');
@@ -105,7 +105,7 @@ describe('Debian package', { skip: missing ?? false }, () => {
     assert.match(await host.must('cat', [CONFFILE]), /# edited/);
   });
 
-  test('removal of the Debian package stops everything and keeps the data, with which a new installation continues', async () => {
+  test('removing the Debian package stops all pods and keeps the data for a later installation', async () => {
     const before = (await pod()).split(' ')[0];
     console.log(await apt('remove', 'hyperedge'));
     assert.equal(await units(), '');

@@ -81,7 +81,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
       return done && found.length === 3 && config !== '' && wanted(config) ? config : undefined;
     });
 
-  test('hosts of a pool apply a file and a unit one after the other', async () => {
+  test('hosts of a pool apply a file and a unit one host after the other', async () => {
     const before = await rolled(() => true);
     const began = performance.now();
     await apply('50-motd', {
@@ -99,7 +99,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     }
   });
 
-  test('reverts a unit that does not start on the first host and does not try it on others', async () => {
+  test('reverts a unit that fails to start on the first host, and does not apply it to further hosts', async () => {
     const good = await rolled(() => true);
     const units = [{ name: 'pool-bad.service', enabled: true, contents: UNIT('/bin/false') }];
     await apply('70-bad', { systemd: { units } });
@@ -114,7 +114,7 @@ describe('hosts of a pool', { skip: missing ?? false }, () => {
     assert.equal(await rolled(() => true), good);
   });
 
-  test('hosts of a pool have old or new files after a power cut during a change, and recover automatically', async () => {
+  test('a host of a pool has either the old or the new files after a power cut during a change', async () => {
     for (const [index, host] of cluster.hosts.slice(1).entries()) {
       const before = await rolled(() => true);
       const old = await onDisk(host, 'etc/pool/0');

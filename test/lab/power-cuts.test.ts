@@ -193,7 +193,7 @@ else
       cluster.line.note(`${running} runs, all ${writes} acknowledged writes are there`);
     }
 
-    test(`recovers from ${CUTS} cuts with old or new files`, async () => {
+    test(`a host recovers from ${CUTS} power cuts with all files of the old or all files of the new release`, async () => {
       await updateToOther();
       const { ms } = await cluster.line.timed('an update without a cut', () => settled('an update'));
       const began = performance.now();

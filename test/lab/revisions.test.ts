@@ -53,7 +53,7 @@ describe('revisions under load', { skip: missing ?? false }, () => {
     'etcds.operator.openshift.io': 'openshift-etcd',
   } as const;
   for (const [kind, namespace] of Object.entries(NAMESPACES)) {
-    test(`${kind}: rolls a forced revision over the masters without a failed request`, async () => {
+    test(`${kind}: installs a forced revision on all masters without a failed request`, async () => {
       const old = await rolled(kind, 0);
       const report = await cluster.underLoad(`revision of ${kind}`, { client: node, by: a }, () =>
         cluster.line.step(`${kind}: all masters at the next revision`, async () => {

@@ -26,7 +26,7 @@ describe('planned restarts under load', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test("restarts the client's host process without a failed request", async () => {
+  test('restarts the host process that the client uses without a failed request', async () => {
     const report = await cluster.underLoad(
       `host process of ${node.name} restarted`,
       { client: node, by: a },

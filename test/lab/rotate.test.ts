@@ -20,7 +20,7 @@ describe('rotation of authorities', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test('a rotation of authorities runs on one master for all hosts', async () => {
+  test('hyperedge ca rotate on one master replaces the certificate authorities of all hosts', async () => {
     const a = cluster.host(0);
     const masters = cluster.hosts.slice(0, 3);
     const { line } = cluster;

@@ -59,7 +59,7 @@ describe('graceful shutdown of a host', { skip: missing ?? false }, () => {
       return condition?.status === 'True' && Date.parse(condition.lastHeartbeatTime) > begin ? true : undefined;
     });
 
-  test("takes logind's inhibitor lock with sufficient delay", async () => {
+  test('takes an inhibitor lock of systemd-logind and requests a sufficient delay', async () => {
     const lock = await eventually('lock', 20_000, async () => {
       const { stdout } = await host.inside('systemd-inhibit', ['--list', '--no-pager', '--no-legend']);
       return stdout.includes('kubelet') ? stdout : undefined;
@@ -71,7 +71,7 @@ describe('graceful shutdown of a host', { skip: missing ?? false }, () => {
     assert.equal(delay.trim(), 't 12000000');
   });
 
-  test('ends pods by priority within their periods and reports them as Terminated', async () => {
+  test('terminates pods in the order of their priority, within their grace periods, and reports them as Terminated', async () => {
     const trap = (seconds: number): string => `trap 'sleep ${seconds}; exit 0' TERM; while true; do sleep 0.2; done`;
     const input =
       pod('stubborn', '', "trap '' TERM; while true; do sleep 0.2; done") +

@@ -105,7 +105,7 @@ describe('installation over SSH', { skip: missing ?? false }, () => {
   const machine = async (): Promise<Machine | undefined> =>
     (JSON.parse(await master.mustKubectl(['get', 'machines', ...IN, '-o', 'json'])) as { items: Machine[] }).items[0];
 
-  test('an installation over SSH reports and retries a wrong host key and a wrong login', {
+  test('an installation over SSH reports a wrong host key or a failed login, and is retried', {
     timeout: 200_000,
   }, async () => {
     const address = `ssh://root@${blank.address}:22`;
@@ -121,7 +121,7 @@ describe('installation over SSH', { skip: missing ?? false }, () => {
     assert.equal((await blank.inside('test', ['-e', '/usr/local/bin/hyperedge'])).code, 1, 'nothing is installed yet');
   });
 
-  test('an installation over SSH is retried after a lost connection until the host runs', {
+  test('an installation over SSH is retried after a lost connection until it succeeds', {
     timeout: INSTALLED_MS + 60_000,
   }, async () => {
     await apply({

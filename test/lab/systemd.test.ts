@@ -197,7 +197,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
     assert.deepEqual(left, []);
   });
 
-  test('ends the pods in order at poweroff and starts them at the next boot', async () => {
+  test('terminates pods in order at power-off and starts them at the next boot', async () => {
     await host.mustKubectl(['create', 'configmap', 'remembered', '--from-literal=k=v']);
     const ms = await host.powerOff();
     console.log(`powered off in ${(ms / 1000).toFixed(1)} s`);

@@ -64,7 +64,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
     assert.ok(ms <= READY_MS, `${ms} ms`);
   });
 
-  test('kubectl shows the same cluster on each host', async () => {
+  test('kubectl returns the same objects on each of three hosts', async () => {
     for (const host of masters) {
       assert.deepEqual(await cluster.readyNodes(host), cluster.hosts.map(({ name }) => name).sort());
       // Roles are labels, which controllers set shortly after a node joins.
@@ -89,7 +89,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
     assert.match(refused.stderr, /^hyperedge: .*this host has no store/);
   });
 
-  test('serves an application by name and by address from each host', async () => {
+  test('serves an application on each of three hosts by service name and by address', async () => {
     const { line } = cluster;
     await line.step('image imported on each host', () => cluster.importImage());
     await line.step('application Ready', () => cluster.deployWeb(a));
@@ -97,7 +97,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
     assert.equal(served.length, 3, served.join());
   });
 
-  test('cluster of blank hosts has at most a second of errors and loses no write when a master fails', async () => {
+  test('a failed master causes at most one second of errors and no lost write', async () => {
     const leader = await cluster.leader(a);
     const [other] = masters.filter((host) => host !== leader) as [NspawnHost];
     const report = await underLoad(`power of the leader ${leader.name} cut`, other, async () => {
@@ -129,7 +129,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
     });
   });
 
-  test('serves requests while a host is isolated, disconnected or paused, and takes it back', async () => {
+  test('requests succeed while one host is isolated, disconnected or paused, and that host recovers afterwards', async () => {
     const faults: readonly [string, (host: NspawnHost, on: boolean) => Promise<void>][] = [
       ['cut off', (host, on) => cluster.lan.cutOff(host, on)],
       ['unplugged', (host, on) => cluster.lan.cable(host, !on)],

@@ -68,7 +68,7 @@ const FAULTS: readonly UnitFault[] = [
   },
 ];
 
-describe('faults of the unit', { skip: missing ?? false }, () => {
+describe('faults of the unit hyperedge.service', { skip: missing ?? false }, () => {
   let host: NspawnHost;
 
   before(
@@ -91,7 +91,9 @@ describe('faults of the unit', { skip: missing ?? false }, () => {
   };
 
   for (const { what, provoke, evidence, fix, status } of FAULTS)
-    test(`the fix works if the unit is ${what}`, { timeout: FAULT_MS }, async () => {
+    test(`hyperedge doctor suggests a fix that works if hyperedge.service is ${what}`, {
+      timeout: FAULT_MS,
+    }, async () => {
       await host.must('sh', ['-c', provoke], { timeoutMs: 120_000 });
       const found = await findings();
       const finding = found.find((each) => evidence.test(each.evidence));

@@ -119,7 +119,7 @@ describe('rolling update', { skip: missing ?? false, timeout: 1_500_000 }, () =>
     for (const line of operators.trim().split('\n')) assert.match(line, /^\S+ +(0\.2\.0 +)?True +False +False/);
   });
 
-  test('rolls back a release whose executable does not run, on the first host only', async () => {
+  test('rolls back a release with a broken executable on the first host and does not install it on further hosts', async () => {
     const program = join(work, BROKEN);
     await copyFile('/bin/true', program);
     await imported(BROKEN, program);

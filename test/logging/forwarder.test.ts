@@ -109,7 +109,7 @@ describe('log forwarding', () => {
       nowMs: () => 5,
     });
 
-  it('posts OTLP logs with the headers of the file to /v1/logs', async () => {
+  it('posts OTLP logs to /v1/logs with the headers of the headersFile', async () => {
     const { url, requests } = await httpServer([[200, '{"partialSuccess":{"rejectedLogRecords":"1"}}']]);
     const forwarder = await forwarderTo(http('otlp', url, { Authorization: 'Bearer secret' }));
     await writeFile(log, line('one') + line('two'));
@@ -143,7 +143,7 @@ describe('log forwarding', () => {
     assert.equal(streams[0].values[0][1], 'one');
   });
 
-  it('keeps records while the receiver fails, and drops those that it will never accept', async () => {
+  it('keeps records while the receiver is unavailable, and drops records that the receiver rejects permanently', async () => {
     const { url, requests } = await httpServer([
       [503],
       [302, '', { location: 'http://127.0.0.1:1/' }],
@@ -181,7 +181,7 @@ describe('log forwarding', () => {
     assert.equal(warnings.filter((each) => each.startsWith('log records dropped')).length, 1);
   });
 
-  it('leaves a backlog in the files while the receiver accepts records, and loses nothing', async () => {
+  it('reads log files only as fast as the receiver accepts records, and loses none', async () => {
     const { url, requests } = await httpServer([[204]]);
     const forwarder = await forwarderTo(http('loki', url), 1_048_576);
     const count = 6_000;
@@ -246,7 +246,7 @@ describe('log forwarding', () => {
     assert.equal(connections, 2);
   });
 
-  it('sends syslog over UDP as a datagram per record', async () => {
+  it('sends each record as one syslog datagram over UDP', async () => {
     const socket = createSocket('udp4');
     const received: string[] = [];
     socket.on('message', (data) => received.push(data.toString()));
@@ -264,7 +264,7 @@ describe('log forwarding', () => {
     assert.equal(received[1]?.length, 2048);
   });
 
-  it('verifies the certificate of a TLS receiver with the given authorities', async () => {
+  it('verifies the certificate of a TLS receiver with the configured CA file', async () => {
     const [key, cert] = [join(root, 'key.pem'), join(root, 'cert.pem')];
     execFileSync(
       'openssl',
@@ -299,7 +299,7 @@ describe('log forwarding', () => {
     await until('the record', () => received.join('').endsWith('] one'));
   });
 
-  it('log forwarding reads headers of a private file only, and never shows their values', async () => {
+  it('reads HTTP headers only from a file with mode 0600, and omits their values from errors', async () => {
     const file = join(root, 'headers');
     await writeFile(file, '# token of Loki\nAuthorization: Bearer secret\nX-Scope-OrgID: edge\n', { mode: 0o600 });
     assert.deepEqual(await readHeaders(file), { Authorization: 'Bearer secret', 'X-Scope-OrgID': 'edge' });
@@ -316,7 +316,7 @@ describe('log forwarding', () => {
     }
   });
 
-  it('log forwarding is understood by rsyslogd', {
+  it('rsyslogd accepts and parses forwarded log lines', {
     skip: existsSync(RSYSLOGD) ? false : 'needs rsyslogd',
   }, async () => {
     const probe = createTcpServer();

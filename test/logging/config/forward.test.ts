@@ -5,8 +5,8 @@ import { parseConfig } from '../../../src/wire/strict-yaml.ts';
 
 const parse = (text: string) => forwardOf(parseConfig(`forward: ${text}`, 'bootstrap.yaml', loggingField()));
 
-describe('logging of the bootstrap file', () => {
-  it('logging of the bootstrap file has defaults for the size of the buffer and the rate of a container', () => {
+describe('log forwarding section of the bootstrap file', () => {
+  it('log forwarding has default values for the buffer size and the rate limit of a container', () => {
     assert.deepEqual(parse('{type: otlp, url: "https://collector.lab:4318"}'), {
       type: 'otlp',
       url: 'https://collector.lab:4318',
@@ -19,7 +19,8 @@ describe('logging of the bootstrap file', () => {
   });
 
   for (const url of ['tcp://logs:601', 'udp://10.0.0.1', 'tls://[fd00::1]:6514'])
-    it(`accepts ${url} for syslog`, () => assert.equal(parse(`{type: syslog, url: "${url}"}`)?.url, url));
+    it(`accepts ${url} as the receiver of syslog`, () =>
+      assert.equal(parse(`{type: syslog, url: "${url}"}`)?.url, url));
 
   for (const [text, problem] of [
     ['{type: syslog}', /url is missing/],
@@ -33,5 +34,6 @@ describe('logging of the bootstrap file', () => {
     ['{type: loki, url: "https://logs", headersFile: h}', /absolute path/],
     ['{type: loki, url: "https://logs", bufferMiB: 0}', /from 1 to 512/],
   ] as const)
-    it(`rejects ${text}`, () => assert.throws(() => parse(text), { code: 'bad-config', message: problem }));
+    it(`rejects the log receiver ${text}`, () =>
+      assert.throws(() => parse(text), { code: 'bad-config', message: problem }));
 });

@@ -9,8 +9,8 @@ const entry = (text: string, tag = 'F', stream = 'stdout'): string => `${TIME} $
 const bytes = (text: string): Buffer => Buffer.from(text);
 const textsOf = (lines: readonly { text: string }[]): string[] => lines.map(({ text }) => text);
 
-describe('lines of container logs', () => {
-  it('lines of container logs are complete, partial and interleaved by stream', () => {
+describe('parser of container logs in CRI format', () => {
+  it('joins partial CRI log lines, separately for standard output and standard error', () => {
     const lines = new CriLines(0);
     const log = `${entry('one')}${entry('tw', 'P')}${entry('err', 'F', 'stderr')}${entry('o')}${entry('')}`;
     assert.deepEqual(lines.push(bytes(log), NOW), [
@@ -22,7 +22,7 @@ describe('lines of container logs', () => {
     assert.equal(lines.safePosition, log.length);
   });
 
-  it('lines of container logs keep their text whatever the sizes of the reads are, and continue at the safe position', () => {
+  it('parses the same log lines for any read size, and resumes at the safe position without loss', () => {
     const random = generator(4);
     for (let run = 0; run < 100; run += 1) {
       const words = Array.from({ length: 20 }, () => 'ä€x'.repeat(Math.floor(random() * 30)));
@@ -48,7 +48,7 @@ describe('lines of container logs', () => {
     }
   });
 
-  it('lines of container logs do not change when the caller uses its buffer again', () => {
+  it('copies partial log lines, so that the caller can reuse its read buffer', () => {
     const log = bytes(`${entry('begin ', 'P')}${entry('end')}${entry('next')}`);
     for (let size = 1; size < log.length; size += 1) {
       const buffer = Buffer.alloc(size);
@@ -62,7 +62,7 @@ describe('lines of container logs', () => {
     }
   });
 
-  it('lines of container logs of 10 MB become records of a bounded size without loss', () => {
+  it('splits a log line of 10 MB into records of bounded size without loss', () => {
     const lines = new CriLines(0);
     const part = 'x'.repeat(16_384);
     const found: string[] = [];
@@ -72,7 +72,7 @@ describe('lines of container logs', () => {
     assert.equal(found.join(''), `${part.repeat(640)}end`);
   });
 
-  it('lines of container logs over the size of a record keep characters that are divided between two records', () => {
+  it('keeps multi-byte characters intact when a log line is split into several records', () => {
     const lines = new CriLines(0);
     // Runtimes divide lines by bytes: every entry ends within a character.
     const text = Buffer.from(`x${'я'.repeat(100_000)}`);
@@ -89,7 +89,7 @@ describe('lines of container logs', () => {
     assert.deepEqual(textsOf(lines.push(bytes(entry('next')), NOW)), ['next']);
   });
 
-  it('lines of container logs that are binary or have no newline are text with replacement characters, in pieces', () => {
+  it('converts binary log data to text with replacement characters, even without a newline', () => {
     const lines = new CriLines(0);
     const found = textsOf(lines.push(Buffer.alloc(100_000, 0xff), NOW));
     assert.equal(found.length, 3);
@@ -98,7 +98,7 @@ describe('lines of container logs', () => {
     assert.deepEqual(textsOf(new CriLines(0).push(bytes(`no time\n${entry('ok')}`), NOW)), ['no time', 'ok']);
   });
 
-  it('lines of container logs without an end are returned at the end of the file', () => {
+  it('returns incomplete log lines at the end of the file', () => {
     const lines = new CriLines(0);
     assert.deepEqual(lines.push(bytes(`${entry('begin', 'P')}${TIME} stderr F cut`), NOW), []);
     assert.deepEqual(textsOf(lines.finish(NOW)).sort(), ['begin', 'cut']);

@@ -27,7 +27,7 @@ describe('formats of log receivers', () => {
     assert.match(error, /^<131>1 \S+ edge-1 api - - /);
   });
 
-  it('syslog cannot be split or forged by control characters, quotes and spaces', () => {
+  it('escapes control characters, quotes and spaces, so that a log line cannot forge a syslog message', () => {
     const hostile = { ...record, text: 'a\n<0>1 b\0\u001B[31m\tc', pod: 'x"] \\', container: `a b${'c'.repeat(60)}` };
     const message = syslogMessage(hostile, 'edge 1\n');
     assert.doesNotMatch(message, /(?!\t)\p{Cc}/u);
@@ -61,7 +61,7 @@ describe('formats of log receivers', () => {
     assert.deepEqual([log.severityNumber, second.body.stringValue], [9, 'two']);
   });
 
-  it('Loki groups records by labels without empty ones', () => {
+  it('Loki groups records by labels and omits empty labels', () => {
     const body = JSON.parse(lokiBody([record, { ...record, stream: 'stderr' }, record], 'edge-1'));
     assert.deepEqual(body.streams[0], {
       stream: { job: 'hyperedge', node: 'edge-1', namespace: 'shop', pod: 'web-1', container: 'app', stream: 'stdout' },
@@ -73,7 +73,7 @@ describe('formats of log receivers', () => {
     assert.equal(body.streams.length, 2);
   });
 
-  it('times of other zones and without a fraction are converted', () => {
+  it('converts times with a UTC offset or without a fraction to nanoseconds', () => {
     assert.equal(nanoseconds('2026-01-02T03:04:05Z'), '1767323045000000000');
     assert.equal(nanoseconds('2026-01-02T05:04:05.1+02:00'), '1767323045100000000');
     assert.equal(nanoseconds('no time'), '0');
@@ -81,20 +81,20 @@ describe('formats of log receivers', () => {
 });
 
 describe('names of log files', () => {
-  it('names of log files are ordered by attempt and rotation, and others are left out', () => {
+  it('orders log files of a container by attempt and rotation, and ignores other files', () => {
     assert.deepEqual(
       orderedLogs(['1.log', '0.log', '0.log.20260102030405000', '0.log.20260101', 'x.log', '0.log.gz']),
       ['0.log.20260101', '0.log.20260102030405000', '0.log', '1.log'],
     );
   });
 
-  it('names of log files contain namespace, pod and UID', () => {
+  it('parses namespace, pod and UID from the name of a pod log directory', () => {
     assert.deepEqual(podDirectoryOf('shop_web-1.x_0a-1'), { namespace: 'shop', pod: 'web-1.x', uid: '0a-1' });
     for (const name of ['shop_web', 'a_b_c_d', '..', 'A_b_c', '_b_c'])
       assert.equal(podDirectoryOf(name), undefined, name);
   });
 
-  it('names of log files contain a component only for the static pods of the control plane', () => {
+  it("returns a component name only for log files of the control plane's static pods", () => {
     const of = (namespace: string, pod: string, container: string) =>
       componentOf({ namespace, pod, uid: 'u' }, container);
     assert.equal(of('kube-system', 'master-api-edge-1', 'api'), 'api');
@@ -102,7 +102,7 @@ describe('names of log files', () => {
     assert.equal(of('kube-system', 'master-api-edge-1', 'side'), '');
   });
 
-  it('severity comes from the level letter of component log lines, and is info otherwise', () => {
+  it('derives the severity from the level letter of component log lines, with info as the default', () => {
     assert.equal(severityOf('2026-01-02T03:04:05.678Z E api failed'), 'error');
     assert.equal(severityOf('2026-01-02T03:04:05.678Z W api slow'), 'warning');
     assert.equal(severityOf('E api'), 'info');

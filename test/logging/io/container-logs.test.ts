@@ -59,7 +59,7 @@ describe('container logs', () => {
     return path;
   }
 
-  it('container logs are read as they grow, with the names of pod and container', async () => {
+  it('reads container logs as they grow, with the names of the pod and the container', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('one'));
     const logs = open();
@@ -73,7 +73,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), []);
   });
 
-  it('container logs are read across rotations and restarts of the container, once and in order', async () => {
+  it('reads container logs once and in order across rotations and container restarts', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('1'));
     const logs = open();
@@ -88,7 +88,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), ['6']);
   });
 
-  it('container logs of a deleted pod are read to their end', async () => {
+  it('reads the container logs of a deleted pod to their end', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('1'));
     const logs = open();
@@ -99,7 +99,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), []);
   });
 
-  it('container logs are read from their beginning after a truncation', async () => {
+  it('reads a container log from its beginning after it was truncated', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('1') + line('2'));
     const logs = open();
@@ -109,7 +109,7 @@ describe('container logs', () => {
     assert.deepEqual(await texts(logs), ['3']);
   });
 
-  it('container logs of one container do not delay those of others', async () => {
+  it('a container with many logs does not delay the logs of other containers', async () => {
     const noisy = await container('a-noisy');
     const quiet = await container('quiet');
     await writeFile(join(noisy, '0.log'), line('x'.repeat(900)).repeat(5000));
@@ -122,7 +122,7 @@ describe('container logs', () => {
     assert.ok(bytes <= 5 * 10_000 + 64 * 1024, `${bytes} bytes of the noisy container in five seconds`);
   });
 
-  it('container logs behind links, and files that are not regular, are not read', async () => {
+  it('does not read container logs through symbolic links or from files that are not regular', async () => {
     const secret = join(root, 'secret');
     await writeFile(secret, line('secret'));
     const path = await container('web');
@@ -138,7 +138,7 @@ describe('container logs', () => {
     assert.equal(warnings.length, 3, JSON.stringify(warnings));
   });
 
-  it('container logs that are older than the boot are followed from their end', async () => {
+  it('starts at the end of container logs that are older than the boot', async () => {
     const path = await container('web');
     await writeFile(join(path, '0.log'), line('old'));
     const logs = open({ sinceMs: Date.now() + 60_000 });
@@ -186,7 +186,7 @@ describe('buffer of log records', () => {
     ...{ namespace: '', pod: '', uid: '', container: '', component: '' },
   });
 
-  it('the buffer of log records drops the oldest batches, but not the batch that is being sent', async () => {
+  it('a full log buffer drops the oldest batches, except the batch that is being sent', async () => {
     const spool = await openSpool(directory, 40_960);
     await spool.append([record('first')], {});
     const sending = await spool.oldest();
@@ -198,7 +198,7 @@ describe('buffer of log records', () => {
     assert.equal((await spool.oldest())?.records[0]?.text, 'first');
   });
 
-  it('the buffer of log records skips batches that were deleted or damaged', async () => {
+  it('the log buffer skips batches whose files were deleted or damaged', async () => {
     const spool = await openSpool(directory, 40_960);
     await spool.append([record('damaged')], {});
     await spool.append([record('intact')], {});
@@ -206,7 +206,7 @@ describe('buffer of log records', () => {
     assert.equal((await spool.oldest())?.records[0]?.text, 'intact');
   });
 
-  it('keeps read positions of batches that were sent, and forgets those of deleted files', async () => {
+  it('keeps the read positions of sent batches across a restart, and forgets the positions of deleted log files', async () => {
     const spool = await openSpool(directory, 40_960);
     await spool.append([record('a')], { one: 5, two: 6 });
     const next = await spool.oldest();

@@ -39,7 +39,7 @@ test('computes the CPU rate between two readings', () => {
   assert.equal(windowText(15_020), '15.02s');
 });
 
-test('measures a restarted container from its start, and returns no rate without a start time', () => {
+test('computes the CPU rate of a restarted container from its new start, and no rate without a start time', () => {
   assert.equal(usageOf(at(0, 9), at(15_000, 1, 5_000))?.windowMs, 10_000);
   assert.equal(usageOf(at(0, 9), at(15_000, 1)), undefined);
   assert.equal(usageOf(undefined, at(15_000, 1)), undefined);

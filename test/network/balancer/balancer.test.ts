@@ -143,7 +143,7 @@ describe('node balancer', () => {
     for (const { name } of [one, two, three]) assert.equal(answers.filter((each) => each === name).length, 3, name);
   });
 
-  it('connects past a dead master before a probe has detected it', async () => {
+  it('connects to another master when a master is down, before a probe has detected the failure', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     one.kill();
     assert.deepEqual(new Set(await Promise.all(Array.from({ length: 8 }, () => get()))), new Set(['two']));
@@ -151,7 +151,7 @@ describe('node balancer', () => {
     await health(two, 'ready');
   });
 
-  it('resets the connections to a killed master, and connects the next request to another one', async () => {
+  it('resets the connections to a killed master and sends the next request to another master', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     await health(one, 'ready');
     await health(two, 'ready');
@@ -169,7 +169,7 @@ describe('node balancer', () => {
     assert.ok(performance.now() - begin < 1_000);
   });
 
-  it('moves connections away from a master that shuts down, after the response in progress', async () => {
+  it('moves connections away from a master that shuts down once the response in progress is complete', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     await health(one, 'ready');
     await health(two, 'ready');
@@ -193,7 +193,7 @@ describe('node balancer', () => {
     assert.equal(await get('/', busy), 'two');
   });
 
-  it('prefers masters whose checks pass, and uses the other ones if there are none', async () => {
+  it('prefers masters whose readiness checks pass, and uses an unready master if none is ready', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     one.readyz = [500, '[-]etcd failed: reason withheld\n'];
     await health(one, 'unready');
@@ -204,7 +204,7 @@ describe('node balancer', () => {
     assert.equal(await get(), 'one');
   });
 
-  it('the node balancer uses a master again when it is ready', async () => {
+  it('the node balancer uses a restarted master again once it is ready', async () => {
     const [one, two] = (await start(['one', 'two'])) as [Master, Master];
     one.kill();
     await health(one, 'dead');
@@ -215,7 +215,7 @@ describe('node balancer', () => {
     assert.equal(answers.filter((name) => name === 'one').length, 2);
   });
 
-  it('node balancer does not trust a server with a certificate of another CA', async () => {
+  it('the node balancer does not trust a server whose certificate another CA has signed', async () => {
     const other = await new Master('other', createAuthority('other')).start();
     const [one] = (await start(['one'])) as [Master];
     masters.push(other);
@@ -256,7 +256,7 @@ describe('node balancer', () => {
     assert.equal(one.probes, 0);
   });
 
-  it('the node balancer resets a client when no server accepts', async () => {
+  it('the node balancer resets a client connection if no API server is reachable', async () => {
     const [one] = (await start(['one'])) as [Master];
     one.kill();
     const begin = performance.now();
@@ -264,7 +264,7 @@ describe('node balancer', () => {
     assert.ok(performance.now() - begin < 1_000);
   });
 
-  it('starts from saved addresses, saves new ones, and drops addresses of the host itself', async () => {
+  it('starts with the saved server addresses, saves new addresses, and drops addresses of the host itself', async () => {
     await start([], { bootstrap: [], load: ['192.0.2.7:8443', 'not an address', '127.0.0.1:22'] });
     assert.deepEqual(
       balancer?.backends().map(({ target }) => target),
@@ -275,7 +275,7 @@ describe('node balancer', () => {
     assert.deepEqual(saved, [['192.0.2.8:8443', '192.0.2.7:8443']]);
   });
 
-  it('resets the oldest connection without a handshake when it is full', async () => {
+  it('at the connection limit, resets the oldest connection without a completed handshake', async () => {
     await start(['one'], { limits: { maxConnections: 3 } });
     const kept = keptAgent();
     assert.equal(await get('/', kept), 'one');
@@ -302,7 +302,7 @@ describe('node balancer', () => {
   /** Header of a client hello of 512 bytes, and its first byte. */
   const HALF_HELLO = Buffer.from([0x16, 3, 1, 2, 0, 1]);
 
-  it('keeps places for root when another user holds its share of established connections', async (context) => {
+  it('reserves connections for root when another user has reached its share of established connections', async (context) => {
     if (process.getuid?.() !== 0) return context.skip('needs root');
     await start(['one'], { limits: { maxConnections: 16 } });
     const script = `
@@ -333,7 +333,7 @@ describe('node balancer', () => {
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], ['fulfilled']);
   });
 
-  it('finds the users of local clients in the tables of the kernel', () => {
+  it('reads the user of a local client connection from /proc/net/tcp and /proc/net/tcp6', () => {
     const table = [
       '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode',
       '   0: 0100007F:1D13 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0',
@@ -353,7 +353,7 @@ describe('node balancer', () => {
     );
   });
 
-  it('forwards no connection without a client hello, and resets it after a time limit', async () => {
+  it('forwards a connection only after a TLS ClientHello, and resets it if none arrives in time', async () => {
     const [one] = (await start(['one'], { limits: { helloMs: 400 } })) as [Master];
     const kept = keptAgent();
     assert.equal(await get('/', kept), 'one');
@@ -368,7 +368,7 @@ describe('node balancer', () => {
     assert.equal(await get('/', kept), 'one');
   });
 
-  it('limits silent connections, and resets those of the source that has the most of them', async () => {
+  it('limits connections that send nothing, and resets those of the source address with the most', async () => {
     await start(['one'], { limits: { maxSilent: 10 } });
     const few = await anonymousClients(3, '127.0.0.2');
     const many = await anonymousClients(30, '127.0.0.1');
@@ -394,7 +394,7 @@ describe('node balancer', () => {
     silent.close();
   });
 
-  it('the node balancer carries large bodies in both directions', async () => {
+  it('the node balancer forwards large request and response bodies', async () => {
     await start(['one']);
     const echo = createTcpServer((socket) => socket.pipe(socket));
     echo.listen(0, '127.0.0.1');

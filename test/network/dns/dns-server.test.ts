@@ -96,7 +96,7 @@ test('resolves services, endpoints, ports, reverse names and external names for 
   assert.deepEqual(await resolver.resolveCname('www.default.svc.cluster.local'), ['www.example.com']);
 });
 
-test('distinguishes unknown names, missing data and a failing server', async () => {
+test('distinguishes an unknown name, a name without the requested record, and a failing upstream server', async () => {
   await assert.rejects(resolver.resolve4('no.default.svc.cluster.local'), (error) => code(error) === 'ENOTFOUND');
   await assert.rejects(resolver.resolve6('web.default.svc.cluster.local'), (error) => code(error) === 'ENODATA');
   await assert.rejects(resolver.resolve4('nothing.example.com'), (error) => code(error) === 'ENOTFOUND');
@@ -105,7 +105,7 @@ test('distinguishes unknown names, missing data and a failing server', async () 
   await assert.rejects(resolver.resolve4('lost.default.svc.cluster.local'), (error) => code(error) === 'ENOTFOUND');
 });
 
-test('caches positive and negative responses of other servers, with decreasing TTL', async () => {
+test('caches positive and negative responses of upstream servers, with decreasing TTL', async () => {
   const times = (text: string): number => upstream.queries.filter((each) => each === text).length;
   for (let round = 0; round < 3; round++) {
     await resolver.resolve4('kept.example.com');
@@ -123,7 +123,7 @@ test('caches positive and negative responses of other servers, with decreasing T
   assert.equal(times('udp together.example.com A'), 1);
 });
 
-test('truncates a large response over UDP, and returns it completely over TCP and with EDNS', async () => {
+test('truncates a large response over UDP, and returns the complete response over TCP and with EDNS', async () => {
   const name = 'many.default.svc.cluster.local';
   const cut = await ask(dns.port, query(name));
   assert.ok(cut !== undefined && cut.length <= 512);
@@ -148,7 +148,7 @@ test('truncates a large response over UDP, and returns it completely over TCP an
   assert.ok(upstream.queries.includes('tcp big.example.com A'));
 });
 
-test('keeps the letter case of the question, and rotates addresses', async () => {
+test('preserves the letter case of the queried name and rotates the addresses in responses', async () => {
   const spelt = await ask(dns.port, query('wEb.DeFaUlT.sVc.ClUsTeR.lOcAl'));
   assert.equal(decode(spelt ?? Buffer.alloc(0)).questions?.[0]?.name, 'wEb.DeFaUlT.sVc.ClUsTeR.lOcAl');
   assert.equal(decode(spelt ?? Buffer.alloc(0)).answers?.[0]?.name, 'wEb.DeFaUlT.sVc.ClUsTeR.lOcAl');
@@ -202,12 +202,12 @@ test('cluster DNS answers several queries on one connection', async () => {
   assert.equal(count, 3);
 });
 
-test('cluster DNS answers only this host and pods', async () => {
+test('cluster DNS answers only clients on this host and in pods', async () => {
   assert.equal(await ask(dns.port, query('kubernetes.default.svc.cluster.local'), 300, '127.0.0.2'), undefined);
   assert.notEqual(await ask(dns.port, query('kubernetes.default.svc.cluster.local'), 300, '127.0.0.1'), undefined);
 });
 
-test('rejects messages that are not name queries, without amplification', async () => {
+test('rejects DNS messages other than queries, without a response larger than the message', async () => {
   const rcodeOf = async (message: Buffer): Promise<number | undefined> => {
     const response = await ask(dns.port, message, 500);
     return response === undefined ? undefined : response.readUInt16BE(2) & 15;
@@ -229,7 +229,7 @@ test('rejects messages that are not name queries, without amplification', async 
   assert.equal(await rcodeOf(Buffer.alloc(5)), undefined);
 });
 
-test('fails external names immediately without a server or with a closed one', async () => {
+test('fails external names immediately if no upstream server is configured or its port is closed', async () => {
   const alone = await startDns({}, []);
   alone.fed.of(resources.services).sync();
   alone.fed.of(resources.endpointSlices).sync();
@@ -256,7 +256,7 @@ test('fails external names immediately without a server or with a closed one', a
   assert.deepEqual(alone.bound, []);
 });
 
-test('cluster DNS skips a silent upstream server, and queries it last from then on', async () => {
+test('cluster DNS skips an upstream server that does not respond, and queries it last afterwards', async () => {
   const silent = await startNameServer(() => 'silent');
   const good = await startNameServer(({ name }) => ({ answers: [address(name, '192.0.2.7')] }));
   const both = await startDns({ upstreams: [silent, good] });
@@ -275,7 +275,7 @@ test('cluster DNS skips a silent upstream server, and queries it last from then 
   }
 });
 
-test('repeats a lost datagram, so that no name fails because of a few losses', async () => {
+test('retransmits lost upstream queries, so that few lost datagrams cause no failed name', async () => {
   let drop = 2;
   const lossy = await startNameServer(({ name }) =>
     drop-- > 0 ? 'silent' : { answers: [address(name, '192.0.2.8')] },
@@ -306,7 +306,7 @@ test('repeats a lost datagram, so that no name fails because of a few losses', a
   }
 });
 
-test('fails names until the services are known, and uses the servers in the ConfigMap kube-dns', async () => {
+test('returns SERVFAIL until the services are synced, and uses the upstream servers of the ConfigMap kube-dns', async () => {
   const early = await startDns({}, []);
   const asks = new Resolver({ timeout: 5_000, tries: 1 });
   asks.setServers([`127.0.0.1:${early.port}`]);
@@ -337,7 +337,7 @@ test('fails names until the services are known, and uses the servers in the Conf
   }
 });
 
-test('resolves route names to the host’s router unless a name server has them', async () => {
+test('resolves host names of routes to the router of this host unless an upstream server knows them', async () => {
   const routes = { ttlSeconds: 5, addresses: ['192.0.2.80', '2001:db8::80'] };
   const inside = await startDns({ routes: { domain: 'apps.cluster.local', ...routes } }, [upstream]);
   const outside = await startDns({ routes: { domain: 'example.org', ...routes } }, [upstream]);

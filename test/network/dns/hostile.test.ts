@@ -35,7 +35,7 @@ function addressFor(query: Uint8Array): Uint8Array {
   return encode({ type: 'response', id, questions, answers: [{ name, type: 'A', ttl: 1, data: '192.0.2.9' }] });
 }
 
-test('keeps capacity for other clients while the servers of some names are silent', async () => {
+test('resolves names for other clients while some upstream servers do not respond', async () => {
   const silent = Promise.withResolvers<Uint8Array>();
   let silence: () => Promise<Uint8Array> = () => Promise.reject(new Error('no answer in 1500 ms'));
   const forwarder = forwarderWith((name, query) =>
@@ -56,7 +56,7 @@ test('keeps capacity for other clients while the servers of some names are silen
   assert.equal(await outcome('other.example.com', '10.128.0.2'), 1);
 });
 
-test('leaves capacity for clients when other clients have many queries in progress', async () => {
+test('resolves names for a client while other clients have many queries in progress', async () => {
   const forwarder = forwarderWith((name, query) =>
     name.endsWith('silent.example') ? new Promise<Uint8Array>(() => {}) : Promise.resolve(addressFor(query)),
   );
@@ -69,7 +69,7 @@ test('leaves capacity for clients when other clients have many queries in progre
   assert.ok(typeof found !== 'string');
 });
 
-test('fails an ExternalName that leads to thousands of records immediately', async () => {
+test('fails an ExternalName immediately if it resolves to thousands of records', async () => {
   const server = responder((query) => {
     const { id = 0, questions = [] } = decode(Buffer.from(query));
     const header = encode({ type: 'response', id, questions });
@@ -131,7 +131,7 @@ const NAMES = [
   '',
 ];
 
-test('neither throws for damaged and random messages nor amplifies them', async () => {
+test('damaged and random DNS messages cause neither an exception nor an amplified response', async () => {
   const random = generator(SEED);
   const server = responder((query) => {
     const { id = 0, questions = [] } = decode(Buffer.from(query));
@@ -175,7 +175,7 @@ test('neither throws for damaged and random messages nor amplifies them', async 
   }
 });
 
-test('neither throws for damaged upstream responses nor accepts a wrong question', async () => {
+test('damaged upstream responses cause no exception, and a response to another question is rejected', async () => {
   const random = generator(SEED + 1);
   const server = responder((query) => {
     const { id = 0, questions = [] } = decode(Buffer.from(query));

@@ -120,7 +120,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     assert.ok(!heard.includes(what), `${what} arrived: ${heard}`);
   };
 
-  test('two hosts behind a router accept VXLAN frames only from hosts of the cluster, not from pods or other machines', async () => {
+  test('hosts accept VXLAN frames only from hosts of the cluster, not from pods or other machines', async () => {
     const mac = tunnelMac(two.podCidrs[0] ?? '') ?? '';
     const [to = ''] = target.ips;
     const forged = (payload: string): string => frame(mac, '10.128.20.99', to, payload);
@@ -135,7 +135,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
       assert.ok(!heard.includes(each), heard);
   });
 
-  test("two hosts behind a router forward only packets with a pod's own addresses, for IPv4 and IPv6", async () => {
+  test('hosts forward only packets whose source is an address of the sending pod, for IPv4 and IPv6', async () => {
     for (const [index, forged] of ['10.128.24.99', 'fd01:0:0:12::99'].entries()) {
       const to = target.ips[index] ?? '';
       await run('ip', '-n', neighbor.netns, 'addr', 'add', `${forged}/${index === 0 ? 32 : 128}`, 'dev', 'eth0');
@@ -146,7 +146,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     }
   });
 
-  test('two hosts behind a router keep pods from the machine config server, also by link-local addresses', async () => {
+  test('pods cannot connect to the machine config server, not even by link-local addresses', async () => {
     const ports = [22_623, 22_999];
     const server = spawn(
       'ip',
@@ -179,13 +179,13 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     }
   });
 
-  test('two hosts behind a router ignore router advertisements of a pod', async () => {
+  test('hosts ignore router advertisements sent by a pod', async () => {
     const [, link = ''] = /(ve[0-9a-f]{11})@/.exec(await two.ip('link')) ?? [];
     const setting = `/proc/sys/net/ipv6/conf/${link}/accept_ra`;
     assert.equal((await run('ip', 'netns', 'exec', two.netns, 'cat', setting)).trim(), '0');
   });
 
-  test('two hosts behind a router report foreign chains that drop forwarded packets, and pass pods through those of Docker and ufw', async () => {
+  test('reports foreign chains that drop forwarded packets, and pod traffic passes the chains of Docker and ufw', async () => {
     const inside = (...args: string[]): Promise<string> => run('ip', 'netns', 'exec', two.netns, ...args);
     const nft = (...commands: string[]): Promise<string> => inside('nft', commands.join('; '));
     const fault = async (): Promise<string | undefined> =>
@@ -224,7 +224,7 @@ describe('two hosts behind a router', { skip, timeout: 180_000 }, () => {
     assert.equal(await fault(), undefined);
   });
 
-  test('two hosts behind a router restore removed links, addresses, routes and tables', async () => {
+  test('hosts restore links, addresses, routes and tables that another program removed', async () => {
     const inside = (...args: string[]): Promise<string> => run('ip', 'netns', 'exec', two.netns, ...args);
     const linkOf = async (ip: string): Promise<string> =>
       /dev (\S+)/.exec(await two.ip('route', 'show', ip))?.[1] ?? '';

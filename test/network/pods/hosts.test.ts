@@ -18,7 +18,7 @@ async function ownRoutes(host: Host, family: '-4' | '-6' = '-4'): Promise<Route[
   return JSON.parse((await host.ip('-j', '-d', family, 'route', 'show', 'proto', '178')) || '[]') as Route[];
 }
 
-describe('pods of three hosts, two on one link and one behind a router', { skip, timeout: 180_000 }, () => {
+describe('pod network of three hosts, of which one is behind a router', { skip, timeout: 180_000 }, () => {
   let lab: Lab;
   let hosts: readonly [Host, Host, Host];
   let pods: readonly [LabPod, LabPod, LabPod];
@@ -52,7 +52,7 @@ describe('pods of three hosts, two on one link and one behind a router', { skip,
       20_000,
     );
 
-  test('pods of three hosts, two on one link and one behind a router connect to every other pod with their own address, by IPv4 and IPv6', async () => {
+  test('pods on different hosts connect to each other without NAT, by IPv4 and IPv6', async () => {
     for (const from of pods)
       for (const to of pods)
         for (const family of [0, 1]) if (from !== to) await reaches(from, to.ips[family] ?? '', from.ips[family] ?? '');
@@ -62,7 +62,7 @@ describe('pods of three hosts, two on one link and one behind a router', { skip,
     );
   });
 
-  test('pods of three hosts, two on one link and one behind a router use hosts of the same link as next hops, and VXLAN for the others', async () => {
+  test('pod traffic uses a direct route between hosts of the same link, and VXLAN through a router', async () => {
     const shown = async (host: Host, family: '-4' | '-6'): Promise<string[]> =>
       (await ownRoutes(host, family))
         .map(({ dst, dev, gateway, type }) =>
@@ -86,7 +86,7 @@ describe('pods of three hosts, two on one link and one behind a router', { skip,
     ]);
   });
 
-  test('pods of three hosts, two on one link and one behind a router use the MTU of the path: link 1 has 1500, the router allows 1400, VXLAN takes 50', async () => {
+  test('pods use the path MTU minus the VXLAN header, so that no packet is fragmented', async () => {
     for (const pod of pods)
       await eventually(`${pod.netns}: MTU`, async () =>
         (await lab.mtuOf(pod.netns)) === MTU2 - 50 ? true : undefined,
@@ -106,7 +106,7 @@ describe('pods of three hosts, two on one link and one behind a router', { skip,
     assert.deepEqual(await counted(), earlier);
   });
 
-  test('pods of three hosts, two on one link and one behind a router connect to hosts and external networks with an address of their host', async () => {
+  test('pods connect to hosts and external networks with the source address of their host', async () => {
     const outside = await lab.pod(hosts[1], 'extra');
     assert.ok(outside.ips[0]);
     // The server of a host is a process in the namespace of the host.
@@ -125,12 +125,12 @@ describe('pods of three hosts, two on one link and one behind a router', { skip,
     }
   });
 
-  test('pods of three hosts, two on one link and one behind a router cannot reach addresses without a pod, which are not routed to the default gateway', async () => {
+  test('an address of the pod network without a pod is unreachable and not routed to the default gateway', async () => {
     assert.match(await lab.reach(pods[0].netns, '10.131.255.1'), /EHOSTUNREACH|ENETUNREACH/);
     assert.match(await lab.reach(pods[0].netns, 'fd01:0:0:ff::1'), /EHOSTUNREACH|ENETUNREACH|EACCES/);
   });
 
-  test('pods of three hosts, two on one link and one behind a router follow a changed address of a host', async () => {
+  test('pod routes follow a changed address of a host', async () => {
     const [one, , three] = hosts;
     const began = performance.now();
     await three.ip('addr', 'del', '198.51.100.12/24', 'dev', 'eth0');
@@ -146,7 +146,7 @@ describe('pods of three hosts, two on one link and one behind a router', { skip,
     assert.doesNotMatch(await run('ip', 'netns', 'exec', one.netns, 'bridge', 'fdb', 'show'), /198\.51\.100\.12 /);
   });
 
-  test('pods of three hosts, two on one link and one behind a router lose routes of deleted nodes after a crash, and keep foreign routes', async () => {
+  test('removes the pod routes of nodes that were deleted before a crash, and keeps foreign routes', async () => {
     const [one, two, three] = hosts;
     await one.kill();
     await reaches(pods[0], pods[1].ips[0] ?? '', pods[0].ips[0] ?? '');
@@ -165,7 +165,7 @@ describe('pods of three hosts, two on one link and one behind a router', { skip,
     await reaches(pods[0], pods[2].ips[0] ?? '', pods[0].ips[0] ?? '');
   });
 
-  test('pods of three hosts, two on one link and one behind a router lose routes and links when their host stops', async () => {
+  test('a stopping host removes its pod routes and links', async () => {
     const [one] = hosts;
     await one.ask({ verb: 'stop' });
     assert.deepEqual([...(await ownRoutes(one)), ...(await ownRoutes(one, '-6'))], []);

@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/host/process/process.ts';
 import { createNetworkPolicies } from '../../../src/network/policies/network-policies.ts';
 import { localInformers } from '../../client/local-informers.ts';
 
-test('starts no container of a pod that arrives between the steps of a program before its rules are applied', async () => {
+test('starts no container of a new pod before the policy rules of the pod are applied', async () => {
   const programs: string[] = [];
   const informers = localInformers();
   const policies = createNetworkPolicies({

@@ -9,7 +9,7 @@ const scenario = fileURLToPath(new URL('scenario.ts', import.meta.url));
 const root = process.getuid?.() === 0 ? false : 'needs root for network namespaces of its own';
 const ALL = 'tcp4 tcp6 udp4 udp6';
 
-test('enforces policies on real connections of both families within a second of a change', {
+test('enforces policies on IPv4 and IPv6 connections within a second of a change', {
   skip: root,
   timeout: 120_000,
 }, async (context) => {

@@ -16,7 +16,7 @@ const route = (name: string, namespace: string, labels: Record<string, string>) 
   spec: { host: `${name}.test`, wildcardPolicy: 'None', to: { kind: 'Service', name: 'web' } },
 });
 
-test('serves routes that match the selectors of a shard, and follows labels of namespaces', async () => {
+test("serves only routes that match the shard's selectors, and follows changed namespace labels", async () => {
   const local = localInformers();
   let view: RoutingView | undefined;
   const defaults: string[] = [];
@@ -74,7 +74,7 @@ test('serves routes that match the selectors of a shard, and follows labels of n
   await router.stop();
 });
 
-test("follows the host's default certificate, and keeps the former one when a new one is invalid", async () => {
+test('reloads the default certificate of the host, and keeps the former one if the new certificate is invalid', async () => {
   const found = { certificate: 'one', key: 'key' };
   const warnings: string[] = [];
   let due: (() => void) | undefined;

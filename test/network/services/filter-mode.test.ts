@@ -5,7 +5,7 @@ import type { PacketFilter } from '../../../src/network/services/core/port.ts';
 import { createFilterMode } from '../../../src/network/services/filter-mode.ts';
 import { ManualClock } from '../../client/clocks.ts';
 
-test('replaces a table that another program changed although its chains and rules are complete', async () => {
+test('replaces an nftables table that another program changed even if all chains and rules are present', async () => {
   const applied: string[] = [];
   const packetFilter: PacketFilter = {
     probe: async () => undefined,

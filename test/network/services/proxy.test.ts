@@ -9,7 +9,7 @@ const scenario = fileURLToPath(new URL('scenario.ts', import.meta.url));
 const root = process.getuid?.() === 0 ? false : 'needs root for a network namespace of its own';
 
 for (const mode of ['nftables', 'userspace']) {
-  test(`services are forwarded by ${mode}`, { skip: root, timeout: 60_000 }, async () => {
+  test(`forwards connections to service endpoints in mode ${mode}`, { skip: root, timeout: 60_000 }, async () => {
     const isNft = mode === 'nftables';
     const both = ['fd00:128::2', 'fd00:128::3'];
     const six = { cluster: both, nodePort: both, udp: both.map((each) => `${each} q`), sticky: 1 };

@@ -43,7 +43,7 @@ describe('choice of an API server', () => {
     );
   });
 
-  it('marks a server unready after three failures, or at once if it never was ready', () => {
+  it('marks a ready server unready after three failed probes, and a server that was never ready after one', () => {
     const pool = poolOf('a', 'b');
     pool.found('b', 'ready');
     assert.deepEqual(pool.found('a', 'silent'), { before: 'unknown', after: 'unready' });
@@ -55,7 +55,7 @@ describe('choice of an API server', () => {
     assert.equal(of(pool, 'a').treatment, 'drain');
   });
 
-  it('drains a stopping server and resets a lost one, unless no other is ready', () => {
+  it('drains a stopping server and resets an unreachable one only if another server is ready', () => {
     for (const [finding, treatment] of [
       ['stopping', 'drain'],
       ['unreachable', 'reset'],
@@ -71,7 +71,7 @@ describe('choice of an API server', () => {
     }
   });
 
-  it('keeps a server without a source until its connections have ended', () => {
+  it('removes a server that no source lists after its last connection has closed', () => {
     const pool = poolOf('a', 'b');
     pool.found('b', 'ready');
     pool.opened('a');
@@ -85,7 +85,7 @@ describe('choice of an API server', () => {
     );
   });
 
-  it('the node balancer knows at most 32 API servers, saved ones last', () => {
+  it('limits the pool to 32 API servers and removes saved addresses first', () => {
     const pool = new BackendPool();
     const many = (prefix: string, count: number) => Array.from({ length: count }, (_, at) => `${prefix}${at}`);
     pool.setTargets('saved', many('saved', 40));
@@ -95,7 +95,7 @@ describe('choice of an API server', () => {
     assert.equal(pool.list().length, 32);
   });
 
-  it('saves 16 servers: the current ones first, then servers that are down at that time', () => {
+  it('saves 16 servers: the current servers first, then previously saved ones', () => {
     assert.deepEqual(remember(['b', 'c'], ['a', 'b']), ['b', 'c', 'a']);
     const many = Array.from({ length: 20 }, (_, at) => `m${at}`);
     assert.deepEqual(remember(['x'], many), ['x', ...many.slice(0, 15)]);

@@ -67,7 +67,7 @@ test('a service with a cluster IP has addresses of both families, ports by name,
   assert.deepEqual(summary(zone.lookup(reverse('fd00:1::1'), 'PTR')), [0, `PTR ${name}`]);
 });
 
-test('an unknown name is NXDOMAIN, a name without such a record has no data; both with the SOA record', () => {
+test('returns NXDOMAIN for an unknown name and NODATA for a missing record type, with an SOA record', () => {
   const zone = newZone();
   zone.setService(
     service('web', { clusterIP: '172.30.1.1', clusterIPs: ['172.30.1.1'], ports: [{ name: 'a', port: 1 }] }),
@@ -94,7 +94,7 @@ test('an unknown name is NXDOMAIN, a name without such a record has no data; bot
   }
 });
 
-test('a headless service has its ready endpoints with host names, unready ones if published, and is NXDOMAIN without any', () => {
+test('resolves a headless service to its ready endpoints, and to NXDOMAIN without endpoints', () => {
   const zone = newZone();
   const headless = (publish: boolean): Service =>
     service('db', { clusterIP: 'None', clusterIPs: ['None'], publishNotReadyAddresses: publish });
@@ -123,7 +123,7 @@ test('a headless service has its ready endpoints with host names, unready ones i
   assert.deepEqual(summary(zone.lookup('5.0.128.10.in-addr.arpa', 'PTR')), [3]);
 });
 
-test('an external name is a CNAME: resolved in the zone, returned for other zones, and bounded for loops', () => {
+test('an ExternalName is a CNAME that is followed within the zone, with a limit for loops', () => {
   const zone = newZone();
   const alias = (name: string, externalName: string): Service => service(name, { type: 'ExternalName', externalName });
   zone.setService(service('web', { clusterIP: '172.30.1.1', clusterIPs: ['172.30.1.1'] }), []);
@@ -149,7 +149,7 @@ test('an external name is a CNAME: resolved in the zone, returned for other zone
   assert.deepEqual(summary(ask('long', 'A')), [0]);
 });
 
-test('serves records of the zone itself and names of pods, and forwards other names', () => {
+test('serves records of the zone apex and of pod names, and forwards names outside of the zone', () => {
   const zone = newZone();
   assert.deepEqual(summary(zone.lookup(`dns-version.${ZONE}`, 'TXT')), [0, 'TXT 1.1.0']);
   assert.deepEqual(summary(zone.lookup(ZONE, 'NS')), [0, `NS ns.dns.${ZONE}`]);
@@ -165,7 +165,7 @@ test('serves records of the zone itself and names of pods, and forwards other na
   assert.deepEqual(summary(zone.lookup('9.9.30.172.in-addr.arpa', 'PTR')), [3], 'not for a server outside');
 });
 
-test('the DNS zone matches a list of all records after random changes', () => {
+test('the DNS zone returns the same records as a plain list after random changes', () => {
   const seed = Number(process.env['SEED'] ?? 20_260_101);
   const random = generator(seed);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
@@ -238,7 +238,7 @@ test('the DNS zone matches a list of all records after random changes', () => {
   }
 });
 
-test('computes the records of thousands of ports in little time, and limits them for many endpoints', () => {
+test('computes records for thousands of service ports quickly, and limits records of ports with many endpoints', () => {
   const zone = newZone();
   const ports = Array.from({ length: 10_000 }, (_, index) => ({ name: `p${index}`, port: index + 1, protocol: 'TCP' }));
   const big = service('big', { clusterIP: 'None', ports });

@@ -8,7 +8,9 @@ import { createDnsSockets } from '../../../../src/network/dns/io/sockets.ts';
 import { freePort } from '../../../support/ports.ts';
 import { slack } from '../../../support/slack.ts';
 
-test('closes a connection with single bytes and keeps one with complete queries', { timeout: 20_000 }, async () => {
+test('closes a DNS connection that sends single bytes, and keeps a connection with complete queries', {
+  timeout: 20_000,
+}, async () => {
   const port = await freePort();
   const listener = await createDnsSockets({ idleMs: 400 }).listen('127.0.0.1', port, (message) => message);
   const query = encode({ type: 'query', id: 1, questions: [{ name: 'a.example', type: 'A' }] });

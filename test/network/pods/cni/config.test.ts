@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseNetworkConfig, readNetworkConfig } from '../../../../src/network/pods/cni/config.ts';
 
-test('uses the first file by name; ignores other files and a missing directory', async () => {
+test('uses the CNI configuration with the lowest file name, and ignores other files and a missing directory', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-cni-'));
   try {
     assert.equal(await readNetworkConfig(join(directory, 'absent')), undefined);

@@ -36,7 +36,7 @@ async function attach(script: string): Promise<{ ips: readonly string[] }> {
 
 const result = (value: unknown): string => `cat <<'END'\n${JSON.stringify(value)}\nEND`;
 
-test('rejects invalid results, and addresses that a pod cannot have, by name', async () => {
+test("rejects invalid results of CNI plug-ins and addresses that a pod cannot have, with the plug-in's name", async () => {
   const cases: readonly (readonly [script: string, message: RegExp])[] = [
     ['echo nonsense', /not JSON/],
     [result([]), /not JSON/],

@@ -36,7 +36,7 @@ const ways = (plan: Overlay): string[] =>
     via === undefined ? `${destination} unreachable` : `${destination} ${via.gateway}@${via.link} ${mtu}`,
   );
 
-test('auto: uses a host on the same link as next hop, and a tunnel to other hosts', () => {
+test('backend auto routes directly to hosts on the same link and tunnels to other hosts', () => {
   const { overlay, podMtu, problems } = planOverlay(input());
   assert.deepEqual(ways(overlay), [
     '10.128.2.0/23 192.0.2.11@eth0 1500',
@@ -60,7 +60,7 @@ test('auto: uses a host on the same link as next hop, and a tunnel to other host
   assert.deepEqual(problems, []);
 });
 
-test("tunnels to hosts on the same link with backend vxlan, and uses the path's router with backend routes", () => {
+test('backend vxlan tunnels to all hosts, and backend routes uses the router between the hosts', () => {
   assert.deepEqual(ways(planOverlay(input({ backend: 'vxlan' })).overlay).slice(0, 2), [
     '10.128.2.0/23 10.128.2.0@vx4 1450',
     '10.128.4.0/23 10.128.4.0@vx4 1450',
@@ -73,7 +73,7 @@ test("tunnels to hosts on the same link with backend vxlan, and uses the path's 
   assert.deepEqual([overlay.links, podMtu], [[], 1500]);
 });
 
-test('uses the smallest path MTU for pods, limited by configuration and the IPv6 minimum', () => {
+test('sets the pod MTU to the smallest path MTU, within the configured limit and the IPv6 minimum', () => {
   const paths = (mtu: number) =>
     new Map([
       ['192.0.2.11', direct(9000)],
@@ -87,7 +87,7 @@ test('uses the smallest path MTU for pods, limited by configuration and the IPv6
   assert.equal(planOverlay(input({ peers: [], linkMtu: 1492 })).podMtu, 1492);
 });
 
-test('tunnels a pod range of a family that the hosts lack', () => {
+test('tunnels pod ranges of an address family that the hosts do not have', () => {
   const both = (peer: Peer, v6: string): Peer => ({ ...peer, podCidrs: [...peer.podCidrs, v6] });
   const { overlay } = planOverlay(
     input({ own: both(own, 'fd01::/64'), peers: [both(near, 'fd01:0:0:1::/64')], clusterCidrs: [] }),
@@ -96,7 +96,7 @@ test('tunnels a pod range of a family that the hosts lack', () => {
   assert.deepEqual(overlay.links[0]?.addresses, ['10.128.0.0/32', 'fd01::/128']);
 });
 
-test('accounts for the larger IPv6 header and sets a source address with IPv6-only hosts', () => {
+test('between IPv6-only hosts, subtracts the larger IPv6 header from the MTU and sets a source address', () => {
   const { overlay, podMtu } = planOverlay(
     input({
       own: { ...own, addresses: ['2001:db8:1::a'] },
@@ -108,7 +108,7 @@ test('accounts for the larger IPv6 header and sets a source address with IPv6-on
   assert.deepEqual([overlay.links[0]?.local, podMtu], ['2001:db8:1::a', 1430]);
 });
 
-test('the plan of pod routes reports unreachable nodes and has routes to the others', () => {
+test('the plan of pod routes reports nodes with unusable addresses and keeps the routes to other nodes', () => {
   const { overlay, problems } = planOverlay(
     input({
       peers: [
@@ -214,7 +214,7 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
-test('the difference of two route plans changes one into the other, and a second difference is empty', () => {
+test('applying the difference between two route plans yields the second plan', () => {
   for (let seed = 0; seed < 300; seed++) {
     const random = randomOf(seed);
     const cluster = (): OverlayInput => {
@@ -259,7 +259,7 @@ test('the difference of two route plans changes one into the other, and a second
   }
 });
 
-test('uses an address that no record of the Node proves only as next hop of its family, never for a tunnel', () => {
+test('uses an unproven address of a Node only as a next hop, never as a tunnel endpoint', () => {
   const paths = new Map([
     ['192.0.2.11', routed()],
     ['2001:db8::b', direct()],

@@ -29,7 +29,7 @@ test('assigns addresses next-fit, never the network, gateway or broadcast addres
   assert.equal(released.take(range('10.1.2.8/29'), 'pod'), '10.1.2.11');
 });
 
-test('gives a replaced sandbox its address again; other pods get it only if no other is free', () => {
+test('assigns its former address to a replaced sandbox, and to another pod only if no other address is free', () => {
   const book = new AddressBook();
   const pods = range('10.1.2.8/29');
   assert.deepEqual([book.take(pods, 'a'), book.take(pods, 'b')], ['10.1.2.10', '10.1.2.11']);
@@ -88,7 +88,7 @@ test('pods on a bridge reach each other, the host and host ports, across restart
   });
 });
 
-test('clients that keep sending UDP reach a replacing pod, and a service that is added later', {
+test('UDP clients that never stop sending reach a replacement pod and a service created later', {
   skip: root,
   timeout: 60_000,
 }, async () => {

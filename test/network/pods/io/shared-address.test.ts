@@ -51,7 +51,7 @@ describe('shared address', { skip: missing, timeout: 60_000 }, () => {
     inside('n', 'bash', '-c', `echo x >/dev/udp/${address}/9; sleep 1.2`).catch(() => '');
 
   for (const address of ['10.9.0.100', 'fd09::100']) {
-    it(`neighbors follow the shared address ${address} immediately`, async () => {
+    it(`neighbors learn a new holder of the shared address ${address} immediately`, async () => {
       await act('a', address, 'await shared.add();');
       await look(address);
       assert.equal(await knownAs(address), await hardwareOf('a'));
@@ -62,7 +62,7 @@ describe('shared address', { skip: missing, timeout: 60_000 }, () => {
     });
   }
 
-  it('shared address is removed by the kernel if its holder does not extend it', async () => {
+  it('the kernel removes the shared address if its holder does not renew it', async () => {
     await act('a', '10.9.0.101', 'await shared.add();');
     assert.match(await inside('a', 'ip', '-4', 'address', 'show', 'eth0'), /10\.9\.0\.101/);
     await new Promise((resolve) => setTimeout(resolve, 2_500));

@@ -17,7 +17,7 @@ function report(planner: PolicyPlanner, pod: Pod): void {
   else planner.setPod(found);
 }
 
-test('forwards as the API documentation specifies after random changes of policies, pods and namespaces', () => {
+test('allows exactly the connections that the NetworkPolicy documentation specifies, after random changes', () => {
   let decided = 0;
   let denied = 0;
   for (let seed = 1; seed <= 60; seed++) {
@@ -108,7 +108,7 @@ const toDb: NetworkPolicy = {
   },
 };
 
-test('the planner of network policies adds elements, but no rules, for a new pod', () => {
+test('a new pod adds set elements, but no rules, to the network policy program', () => {
   const planner = newPlanner();
   planner.setPolicy(toDb);
   for (let index = 0; index < 100; index++) report(planner, pod(`api${index}`, 'api', 'n2', `10.0.1.${index}`));
@@ -129,7 +129,7 @@ test('the planner of network policies adds elements, but no rules, for a new pod
   assert.equal(planner.program(), '');
 });
 
-test('filters an attached pod before the API reports its address, and drops everything until its labels are known', () => {
+test('filters an attached pod before the API reports its address, and drops its traffic until its labels are known', () => {
   const planner = newPlanner();
   const table = new Table();
   const passes = (from: string, to: string): boolean => {
@@ -153,7 +153,7 @@ test('filters an attached pod before the API reports its address, and drops ever
   assert.equal(planner.isIsolated('b', 'free'), false);
 });
 
-test('follows the attached pod when an address is reassigned', () => {
+test('applies policies to the attached pod when the API still reports a former pod with the same address', () => {
   const planner = newPlanner();
   const table = new Table();
   planner.setPolicy(toDb);
@@ -170,7 +170,7 @@ test('follows the attached pod when an address is reassigned', () => {
   assert.equal(table.passes(packet), false);
 });
 
-test('allows nothing for invalid policies, and writes no user text to programs', () => {
+test('an invalid policy allows nothing, and no text of a user is copied to nftables programs', () => {
   const planner = newPlanner();
   const hostile = '10.0.0.9 }; delete table inet he-policy; #';
   planner.setPolicy({
@@ -205,7 +205,7 @@ const toAddresses = (namespace: string, name: string, count: number): NetworkPol
   },
 });
 
-test('a network policy permits many address blocks with one rule', () => {
+test('creates one rule for a network policy with many address blocks', () => {
   const planner = newPlanner();
   planner.attach('a', 'x', ['10.128.0.9']);
   report(planner, { metadata: { namespace: 'a', name: 'x' }, spec: { containers: [], nodeName: 'n1' } });
@@ -213,7 +213,7 @@ test('a network policy permits many address blocks with one rule', () => {
   assert.equal(planner.program().match(/ ip daddr [{\d].* accept$/gm)?.length, 1);
 });
 
-test('gives policies beyond the maximum size of a namespace no rules, and does not change other namespaces', () => {
+test('adds no rules for policies beyond the size limit of a namespace, and leaves other namespaces unchanged', () => {
   const planner = newPlanner();
   for (const [index, namespace] of ['a', 'b'].entries()) {
     planner.attach(namespace, 'x', [`10.128.0.${index}`]);
@@ -240,7 +240,7 @@ const fromLabel = (name: string): NetworkPolicy => ({
   },
 });
 
-test('plans thousands of policies of a namespace in little time, and a further one', () => {
+test('plans a namespace with thousands of policies quickly, and adds one more policy quickly', () => {
   const planner = newPlanner();
   for (let index = 0; index < 100; index++) report(planner, pod(`p${index}`, 'app', 'n1', `10.0.0.${index}`));
   const start = performance.now();
@@ -255,7 +255,7 @@ test('plans thousands of policies of a namespace in little time, and a further o
   assert.equal(planner.program(), '');
 });
 
-test('limits the rules of pods whose policies differ, and keeps pods isolated by policies beyond the limit', () => {
+test('limits the rules of pods with different policies, and isolates pods whose policies exceed the limit', () => {
   const planner = newPlanner();
   for (let index = 0; index < 2000; index++) planner.setPolicy(fromLabel(`b${String(index).padStart(4, '0')}`));
   const only: NetworkPolicy = {
@@ -288,7 +288,7 @@ const inEveryNamespace = (name: string, namespace: string, count: number, key: s
   },
 });
 
-test('matches many peers of all namespaces in short steps', () => {
+test('matches thousands of policy peers in all namespaces in steps that do not block the event loop', () => {
   const planner = newPlanner();
   planner.setNamespace('a', {});
   for (let index = 0; index < 1000; index++) {
@@ -315,7 +315,7 @@ test('matches many peers of all namespaces in short steps', () => {
   assert.ok(!table.passes({ from: '10.0.3.232', to: '10.0.0.0', protocol: 'tcp', port: 1 }));
 });
 
-test('limits the addresses in the sets of a namespace as pods come and go', () => {
+test('limits the number of addresses in the sets of a namespace as pods are created and deleted', () => {
   const planner = newPlanner();
   const table = new Table();
   for (const name of ['a', 'b']) {

@@ -89,7 +89,7 @@ function served({ table }: ReturnType<typeof plan>, host: string, path = '/', se
   return found.kind === 'backend' ? found.backend.namespace : undefined;
 }
 
-test('does not give a host to an older Ingress that adds it later', async () => {
+test('an old Ingress that adds a host later does not take the host from a route that claimed it earlier', async () => {
   const victim = route('victim', 3, 'shop.test');
   const old = ingress('thief', 1, 'mine.test');
   for (const host of ['shop.test', 'SHOP.test']) {
@@ -104,7 +104,7 @@ test('does not give a host to an older Ingress that adds it later', async () => 
   assert.equal(served(plan({ routes: [victim], ingresses: [wild] }), 'shop.test'), 'victim');
 });
 
-test('moves a claim to the time of a later change of its class, parent or listener', async () => {
+test('a change of class, parent or listener renews the time at which an object claimed its hosts', async () => {
   const victim = route('victim', 3, 'shop.test');
   const waiting = ingress('thief', 1, 'shop.test', { ingressClassName: 'other' });
   const switched = await updated(INGRESSES, waiting, ingress('thief', 1, 'shop.test'), NOON);
@@ -136,7 +136,7 @@ test('moves a claim to the time of a later change of its class, parent or listen
   assert.equal(served(late, 'shop.test'), 'victim');
 });
 
-test('keeps the time of claims over other updates, and rejects times set by users', async () => {
+test('keeps the claim time of a host over unrelated updates, and rejects claim times set by users', async () => {
   const old = ingress('a', 1, 'a.test');
   const added = await updated(
     INGRESSES,
@@ -160,7 +160,7 @@ test('keeps the time of claims over other updates, and rejects times set by user
   assert.equal(plan({ routes: [rival], ingresses: [both] }).rejected.get('route/b/x')?.reason, 'HostAlreadyClaimed');
 });
 
-test('serves no path or plain HTTP of a claimed host from a catch-all', () => {
+test('a catch-all Ingress serves neither unclaimed paths nor plain HTTP of a claimed host', () => {
   const paths = route('victim', 3, 'shop.test', { path: '/api' });
   const secure = route('victim', 3, 'safe.test', { tls: { termination: 'edge' } });
   const invalid = route('victim', 3, 'broken.test', { tls: { termination: 'edge', certificate: 'x', key: 'y' } });
@@ -184,7 +184,7 @@ test('serves no path or plain HTTP of a claimed host from a catch-all', () => {
   assert.equal(served(found, 'free.test', '/'), 'thief');
 });
 
-test('reserves names of the console, OAuth and the domain itself', () => {
+test('rejects routes for host names of the console, OAuth and the apps domain itself', () => {
   const names = [
     'console-openshift-console.apps.lab',
     'oauth-openshift.apps.lab',
@@ -233,7 +233,7 @@ test('rejects routes with wildcardPolicy Subdomain unless the cluster allows the
   assert.equal(served(allowed, 'b.w.test'), 'a');
 });
 
-test('plans an ingress with thousands of hosts, claim times and TLS hosts in little time', () => {
+test('plans an Ingress with thousands of hosts, claim times and TLS hosts quickly', () => {
   const hosts = Array.from({ length: 3000 }, (_, index) => `h${index}.x.lab`);
   const backend = { service: { name: 'web', port: { number: 80 } } };
   const rules = hosts.map((host) => ({ host, http: { paths: [{ path: '/', pathType: 'Prefix' as const, backend }] } }));

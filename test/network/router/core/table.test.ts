@@ -106,7 +106,7 @@ function oracle(routes: readonly Route[], host: string, path: string): string {
   return best === undefined ? 'none' : `route/a/${best.metadata?.name}`;
 }
 
-test('gives a host to the oldest route, whose namespace shares it by path', () => {
+test('admits the oldest route of a host, and other routes of the same namespace with different paths', () => {
   minute = 0;
   const routes = [
     route('first', 'w.test', { path: '/a' }),
@@ -132,7 +132,7 @@ test('gives a host to the oldest route, whose namespace shares it by path', () =
   assert.equal(planRouting(input({ routes: routes.slice(3) })).rejected.has('route/b/thief'), false);
 });
 
-test('rejects only the route with line breaks or invalid values in annotations', () => {
+test('rejects a route with line breaks or invalid values in annotations, and admits the others', () => {
   const values = {
     'haproxy.router.openshift.io/hsts_header': 'max-age=1\r\nX-Evil: 1',
     'haproxy.router.openshift.io/rewrite-target': '/a\n/b',
@@ -187,7 +187,7 @@ test('passes TLS through by server name, redirects or serves insecure requests b
   }
 });
 
-test('handles path types, wildcards and default back ends of Ingresses; headers, redirects and foreign parents of HTTP routes', () => {
+test('supports path types, wildcards and default back ends of Ingresses, and headers and redirects of HTTPRoutes', () => {
   const backend = (name: string) => ({ service: { name, port: { number: 80 } } });
   const ingress: Ingress = {
     metadata: { name: 'i', namespace: 'a', creationTimestamp: '2026-01-01T00:00:00Z' },
@@ -243,7 +243,7 @@ test('handles path types, wildcards and default back ends of Ingresses; headers,
   });
 });
 
-test('handles ports, host names, certificates and cross-namespace grants of Gateway listeners', () => {
+test('supports ports, host names, certificates and cross-namespace grants of Gateway listeners', () => {
   const listener = (name: string, more: object) => ({ name, port: 443, protocol: 'HTTPS', ...more });
   const secret = (name: string, namespace?: string) => ({ certificateRefs: [{ name, namespace }] });
   const gateway = {
@@ -346,7 +346,7 @@ test('handles ports, host names, certificates and cross-namespace grants of Gate
   assert.deepEqual([programmed?.status, programmed?.reason], ['False', 'Invalid']);
 });
 
-test('distributes requests exactly by weight, excludes weight zero, and keeps a cookie on its server', () => {
+test('distributes requests exactly by weight, skips weight zero, and sends a cookie to the same server again', () => {
   const { table } = planRouting(
     input({
       routes: [
@@ -381,7 +381,7 @@ test('distributes requests exactly by weight, excludes weight zero, and keeps a 
   }
 });
 
-test('sets Admitted or a rejection, keeps entries of other routers, and writes only changes', () => {
+test('sets the condition Admitted, keeps status entries of other routers, and writes only changes', () => {
   const given = route('s', 's.test');
   given.status = { ingress: [{ routerName: 'shard', host: 's.test' }] };
   const ingress = planRouteStatus(given, undefined, 'apps.test', '2026-01-01T00:00:00Z');
@@ -398,7 +398,7 @@ test('sets Admitted or a rejection, keeps entries of other routers, and writes o
 const HAPROXY = '/usr/sbin/haproxy';
 const missing = existsSync(HAPROXY) ? false : `${HAPROXY} is missing; apt-get install haproxy`;
 
-test('renders a configuration that haproxy -c accepts', { skip: missing }, async () => {
+test('renders a HAProxy configuration that haproxy -c accepts', { skip: missing }, async () => {
   const rewriting = route('rewriting', 'r.test', { path: '/x' });
   const evil = { path: '/a\nlisten evil\n  bind :9', pathType: 'Exact', backend: { service: { name: 'x' } } };
   const text = printedRoutes(

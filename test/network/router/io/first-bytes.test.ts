@@ -21,7 +21,7 @@ async function helloOf(servername: string): Promise<Buffer> {
   return bytes;
 }
 
-test("reads the server name of Node's own client at every length of the message", async () => {
+test('parses the server name of a ClientHello, and waits for more bytes while it is incomplete', async () => {
   const bytes = await helloOf('Shop.Test');
   for (let length = 0; length < bytes.length; length++)
     assert.equal(readHello(bytes.subarray(0, length)).kind, 'more', String(length));

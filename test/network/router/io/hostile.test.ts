@@ -226,7 +226,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     for (const each of closing) each.close();
   });
 
-  test('rejects requests that another parser could read differently before they reach a server', async () => {
+  test('rejects requests that the router and the server could parse differently', async () => {
     for (const bytes of REFUSED) {
       seen = '';
       const text = await raw(bytes, /^HTTP\/1\.1 \d+/);
@@ -238,13 +238,13 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('the router encodes chunked bodies again without extensions', async () => {
+  test('the router re-encodes chunked bodies and drops chunk extensions', async () => {
     seen = '';
     await raw(`${CHUNKED}2;a="b"\r\nab\r\n0\r\n\r\n`, /ok$/);
     assert.match(seen, /\r\n2\r\nab\r\n0\r\n\r\n$/);
   });
 
-  test("prevents clients from setting or removing the proxy's headers in any spelling", async () => {
+  test('clients cannot set or remove forwarding headers of the router in any spelling', async () => {
     seen = '';
     const lines = ['X_Forwarded_For: 192.0.2.1', 'X-Forwarded_Proto: https', 'Proxy: http://evil.test'];
     lines.push(
@@ -264,7 +264,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     assert.match(await raw('GET / HTTP/1.1\r\nHost: web.apps.test..\r\n\r\n', /<\/html>/), /^HTTP\/1\.1 503 /);
   });
 
-  test('serves an upgrade to HTTP/2 as a plain request, and lets no upgrade overtake a response', async () => {
+  test('treats an upgrade to h2c as a plain request, and starts no upgrade before earlier responses are sent', async () => {
     for (const [upgrade, connection] of [
       ['h2c', 'Upgrade, HTTP2-Settings'],
       ['websocket, H2C', 'Upgrade'],
@@ -284,7 +284,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('converts response heads that cannot be sent to 502, and forwards unusual ones', async () => {
+  test('replaces response heads that cannot be forwarded with 502, and forwards unusual valid ones', async () => {
     const over = session();
     for (const [answers, status] of [
       [BAD_ANSWERS, 502],
@@ -302,7 +302,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('removes headers that are repeated or not allowed in HTTP/2 for a server of HTTP/2', async () => {
+  test('removes repeated and connection-specific headers from requests to an HTTP/2 server', async () => {
     const lines = [
       'Content-Type: a',
       'Content-Type: b',
@@ -316,7 +316,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     assert.doesNotMatch(text, /settings|gzip/);
   });
 
-  test('pseudo-headers and lengths of HTTP/2 cannot forge a request of HTTP/1.1', async () => {
+  test('HTTP/2 pseudo-headers and lengths cannot smuggle a second HTTP/1.1 request', async () => {
     const over = session();
     const path = '/ HTTP/1.1\r\nHost: evil.test\r\n\r\nGET /x';
     const forged: readonly Record<string, string | string[]>[] = [
@@ -351,7 +351,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     await isAlive();
   });
 
-  test('closes a connection with too many requests before their responses', async () => {
+  test('closes a connection that sends too many requests without waiting for responses', async () => {
     const one = 'GET / HTTP/1.1\r\nHost: none.apps.test\r\n\r\n';
     const count = (text: string): number => text.match(/HTTP\/1\.1 503 /g)?.length ?? 0;
     const few = await raw(`${one.repeat(20)}${one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')}`, /$^/);

@@ -197,7 +197,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal(seen.length, 0);
   });
 
-  test('forwards a chunked body, and the next request on the kept connection', async () => {
+  test('forwards a chunked body and the next request on the same connection', async () => {
     use({ routes: [route('web', {})], servers: { web: { port: await echo() } } });
     const post = 'POST / HTTP/1.1\r\nHost: web.apps.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
     const text = await raw(`${post}GET /next HTTP/1.1\r\nHost: web.apps.test\r\n\r\n`, /next/);
@@ -215,7 +215,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('none.apps.test'), /^HTTP\/1\.1 503 /);
   });
 
-  test('requests for idled services report traffic and wait for servers, within limits', async () => {
+  test('holds requests to an idled service until its servers are ready, within limits, and reports the traffic', async () => {
     const routes = [
       route('idle', {}),
       route('through', { tls: { termination: 'passthrough' } }),
@@ -257,7 +257,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal(seen.length, 1 + 1 + 64, 'the client that left has no request');
   });
 
-  test("edge: default certificate, the route's own, redirect, HSTS", async () => {
+  test('edge termination uses the certificate of the route or the default one, redirects HTTP and sends HSTS', async () => {
     const own = await leaf('own.apps.test');
     const port = await echo();
     const hsts = { 'haproxy.router.openshift.io/hsts_header': 'max-age=31536000;includeSubDomains' };
@@ -288,7 +288,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal((await getSecure('x.apps.test')).status, 503, 'other names have the default certificate');
   });
 
-  test("passthrough forwards the client's TLS to the server", async () => {
+  test('passthrough forwards TLS from the client to the server without decryption', async () => {
     const pair = await leaf('pass.apps.test');
     const server = createHttps({ cert: pair.certPem, key: pair.keyPem }, (_request, response) =>
       response.end('by server'),
@@ -316,7 +316,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal((await getSecure('bad.apps.test')).status, 503);
   });
 
-  test("re-encryption without a CA of the route uses the cluster's, and the name of the service", async () => {
+  test('re-encryption without a CA in the route verifies the service name with the cluster CA', async () => {
     const next = await createAuthority('next', lifetimeFrom(Date.now(), 10));
     const pair = await issue(next, {
       subject: { commonName: 'own' },
@@ -335,7 +335,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal((await getSecure('foreign.apps.test')).status, 503, 'the certificate of another service');
   });
 
-  test('applies allow-lists by both names, and limits of connections and requests', async () => {
+  test('applies ip_whitelist and ip_allowlist annotations and the limits of connections and requests', async () => {
     const port = await echo();
     const prefix = 'haproxy.router.openshift.io/';
     const limited = `${prefix}rate-limit-connections`;
@@ -400,7 +400,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test('the router turns an upgraded connection into a tunnel, with and without TLS', async () => {
+  test('the router tunnels an upgraded connection, with and without TLS', async () => {
     const server = createHttp();
     server.on('upgrade', (_request, socket: Socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n');
@@ -450,7 +450,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.ok(tookMs > 1_000 && tookMs < 5_000, `${tookMs} ms`);
   });
 
-  test('serves HTTP/2 to clients: gRPC with trailers; rejects smuggled headers', async () => {
+  test('serves gRPC with trailers to HTTP/2 clients and rejects smuggled headers', async () => {
     const server = createHttp2();
     server.on('stream', (stream) => {
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
@@ -499,7 +499,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     session.destroy();
   });
 
-  test('the router limits silent connections of one source', async () => {
+  test('the router limits connections of one source address that have not sent a complete request', async () => {
     use({ routes: [route('web', {})], servers: { web: { port: await echo() } } });
     const slow = await Promise.all(
       Array.from({ length: 300 }, async () => {
@@ -519,7 +519,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('web.apps.test'), /^HTTP\/1\.1 200 /);
   });
 
-  test('limits connections in total and of one source, and requests of one namespace', async () => {
+  test('limits connections in total and per source address, and requests per namespace', async () => {
     let held = 0;
     const slow = createHttp(() => held++);
     use({

@@ -13,7 +13,7 @@ const field = (name: string, value: string): Buffer =>
   Buffer.from(`\0${String.fromCharCode(name.length)}${name}${String.fromCharCode(value.length)}${value}`);
 const [PUSH, RESET, END_HEADERS] = [5, 3, 4];
 
-test('the reset of a pushed stream ends only the stream or its session', async () => {
+test('an error on a stream pushed by an HTTP/2 server ends at most the session with that server', async () => {
   const pushed = Buffer.concat([
     Buffer.from([0, 0, 0, 2]),
     ...[field(':method', 'GET'), field(':scheme', 'http'), field(':path', '/'), field(':authority', 'x')],

@@ -99,7 +99,7 @@ test('rejects external addresses that conflict with host ports, cluster IPs, pod
   }
 });
 
-test('forwards other ports, protocols and addresses of a host', () => {
+test('forwards external IPs of a host for ports and protocols that the host does not use', () => {
   for (const [ip, number, protocol] of [
     [OWN, 443, 'TCP'],
     [OWN, 9443, 'UDP'],
@@ -114,7 +114,7 @@ test('forwards other ports, protocols and addresses of a host', () => {
   assert.deepEqual(portsOf({ ports: [port(80)] }, proxied as Partial<Service>).ports[0]?.externalIps, []);
 });
 
-test("rejects another service's cluster IP of another range as external address", () => {
+test('rejects an external IP that is the cluster IP of another service, also outside of the service range', () => {
   const victim: Service = {
     metadata: { namespace: 'victim', name: 'db' },
     spec: { clusterIP: '10.99.0.4', ports: [{ port: 5432 }] },
@@ -124,7 +124,7 @@ test("rejects another service's cluster IP of another range as external address"
   assert.deepEqual(all.find(({ id }) => id.startsWith('victim/'))?.clusterIps, ['10.99.0.4']);
 });
 
-test('gives a shared external address and port to the older service, regardless of names', () => {
+test('assigns an external IP and port to the oldest service that requests it, regardless of names', () => {
   const older: Service = {
     metadata: { namespace: 'ns', name: 'z-older', creationTimestamp: '2026-01-01T00:00:00Z' },
     spec: { clusterIP: '172.30.0.10', ports: [port(80)], externalIPs: ['192.0.2.1'] },
@@ -135,7 +135,7 @@ test('gives a shared external address and port to the older service, regardless 
   assert.equal(refused[0]?.why, 'taken by ns/z-older:https/TCP');
 });
 
-test('accepts a cluster IP outside of the range unless it is a host or special address, and a node port unless the host uses it', () => {
+test('rejects cluster IPs that are host or special addresses, and node ports that the host uses', () => {
   for (const clusterIP of [OWN, OTHER, '127.0.0.1', '169.254.1.1'])
     assert.deepEqual(portsOf({ clusterIP, ports: [port(80)] }).ports[0]?.clusterIps, [], clusterIP);
   assert.deepEqual(portsOf({ clusterIP: '172.30.0.77', ports: [port(9443)] }).ports[0]?.clusterIps, ['172.30.0.77']);
@@ -170,7 +170,7 @@ test('rejects endpoints with special addresses, and control plane endpoints of o
   assert.equal(to('ns/thief', OWN, 80), 1);
 });
 
-test('writes no own address with an own port to any map', () => {
+test('does not forward traffic for a host address and a port that the host itself uses', () => {
   const { all } = portsOf({
     type: 'NodePort',
     ports: [port(9443, { nodePort: 9443 })],
@@ -223,7 +223,7 @@ test('rejects host ports at addresses of hosts and at external addresses set by 
   assert.deepEqual(balanced(OWN, 4789, 'TCP'), [OWN]);
 });
 
-test('protects ports of listening sockets, for one address or for all', () => {
+test('does not forward external IPs for ports on which a host process listens', () => {
   const planner = new ServicePlanner(cluster);
   planner.setHostAddresses(cluster.hostAddresses);
   planner.setService({
@@ -245,7 +245,7 @@ test('protects ports of listening sockets, for one address or for all', () => {
   assert.deepEqual(ips(), ['10.0.0.5,10.128.0.1', '10.0.0.5,10.128.0.1']);
 });
 
-test('ignores a false node report: it leads no traffic to pods and takes no addresses', () => {
+test('false addresses and ports in a Node status neither redirect traffic to pods nor block service addresses', () => {
   const liar: Node = {
     metadata: { name: 'liar', annotations: { 'hyperedge.dev/reserved-host-ports': 'TCP/80,TCP/8080' } },
     status: {

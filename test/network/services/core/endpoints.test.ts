@@ -41,7 +41,7 @@ const hint = (last: number, nodeName: string, hints: object): Endpoint =>
 const zone = (name: string): object => ({ forZones: [{ name }] });
 const node = (name: string): object => ({ forNodes: [{ name }], forZones: [{ name: 'z1' }] });
 
-test('prefers endpoints by zone and node hints, only if all endpoints have them', () => {
+test('prefers endpoints by zone and node hints only if all endpoints have hints', () => {
   const internal = (endpoints: Endpoint[], spec: Service['spec'] = {}): string[] =>
     ips(desired(spec, endpoints).ports[0]?.endpoints);
   assert.deepEqual(internal([hint(1, 'n2', zone('z1')), hint(2, 'n3', zone('z2'))]), ['10.128.0.1']);
@@ -53,7 +53,7 @@ test('prefers endpoints by zone and node hints, only if all endpoints have them'
   assert.deepEqual(internal([hint(1, 'n1', zone('z9')), hint(2, 'n2', zone('z1'))], local), ['10.128.0.1']);
 });
 
-test('gives each of 5,000 ports a share of 100 endpoints, with those of this node first for Local policies', () => {
+test('limits the endpoints of each of 5,000 ports, and lists endpoints of this node first for policy Local', () => {
   const ports = Array.from({ length: 5000 }, (_, index) => ({ name: `p${index}`, port: index + 1, protocol: 'TCP' }));
   const service: Service = {
     metadata: { namespace: 'ns', name: 'wide' },
@@ -82,7 +82,7 @@ test('gives each of 5,000 ports a share of 100 endpoints, with those of this nod
   assert.ok(local.every((port) => ips(port.endpoints).join() === '10.128.0.100'));
 });
 
-test('excludes endpoints on failed nodes while others remain', () => {
+test('excludes endpoints on failed nodes while endpoints on other nodes remain', () => {
   const planner = new ServicePlanner({
     ...{ nodeName: 'n1', reservedPorts: [], serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
   });
@@ -112,7 +112,7 @@ test('excludes endpoints on failed nodes while others remain', () => {
   assert.deepEqual(after('n3'), ['3'], 'the last resort');
 });
 
-test('uses a terminating local endpoint with the policy Local if the ready ones are elsewhere', () => {
+test('with policy Local, uses a terminating local endpoint if no local endpoint is ready', () => {
   const last = {
     addresses: ['10.128.0.3'],
     nodeName: 'n1',
@@ -142,7 +142,7 @@ test('applies source ranges only to load balancer addresses, and ignores invalid
   assert.deepEqual(state.get('chains')?.get('fw/ns/web/http/TCP'), 'ip saddr 198.51.100.0/24 return\ndrop');
 });
 
-test("counts ready local endpoints for health checks, whose port must not be the host's", () => {
+test('counts ready local endpoints for the health check, and rejects a health check port that the host uses', () => {
   const spec: Service['spec'] = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 30_999 };
   const endpoints = [hint(1, 'n1', {}), hint(2, 'n2', {})];
   assert.deepEqual(desired(spec, endpoints).healthChecks, [
@@ -152,7 +152,7 @@ test("counts ready local endpoints for health checks, whose port must not be the
   assert.deepEqual(desired({ ...spec, externalTrafficPolicy: 'Cluster' }, endpoints).healthChecks, []);
 });
 
-test('moves a UDP port to another zone only when it loses an endpoint or gets its first', () => {
+test('moves a UDP port to another conntrack zone only when it loses an endpoint or gets its first one', () => {
   let zones = new UdpZones();
   const next = (...lasts: number[]): number => {
     const spec: Service['spec'] = { ports: [{ name: 'http', port: 53, protocol: 'UDP' }] };
@@ -176,7 +176,7 @@ test('moves a UDP port to another zone only when it loses an endpoint or gets it
   for (const zone of [two, lost, other, none]) assert.ok(zone !== undefined && zone >= 1 && zone <= 65_535);
 });
 
-test('reaches every endpoint from pods and this host at an external address with the policy Local', () => {
+test('pods and this host reach every endpoint through an external IP with policy Local', () => {
   const spec: Service['spec'] = {
     type: 'NodePort',
     externalTrafficPolicy: 'Local',

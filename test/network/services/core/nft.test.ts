@@ -151,7 +151,7 @@ function randomSource(): () => number {
   };
 }
 
-test('any sequence of differences leads to the same state as a new table, without broken references', () => {
+test('incremental updates of the nftables table lead to the same state as a new table', () => {
   const random = randomSource();
   const table = new Table();
   let current = emptyNftState;
@@ -165,7 +165,7 @@ test('any sequence of differences leads to the same state as a new table, withou
   }
 });
 
-test('changes of single services lead to the same state as a new table, with all endpoints of each address', () => {
+test('incremental updates of single services lead to the same state as a new table', () => {
   const random = randomSource();
   const [kernel, table] = [new Table(), new NftTable(options)];
   table.program();
@@ -201,7 +201,7 @@ test('changes of single services lead to the same state as a new table, with all
   }
 });
 
-test('gives a shared address to the last service in order until it is deleted', () => {
+test('maps an address that two services share to the last service by name until it is deleted', () => {
   const table = new NftTable(options);
   const [port] = randomPorts(() => 0.99).map((each) => ({ ...each, clusterIps: ['172.30.0.1'], affinitySeconds: 0 }));
   assert.ok(port);
@@ -219,7 +219,7 @@ test('gives a shared address to the last service in order until it is deleted', 
   assert.deepEqual(table.state(), new NftTable(options).state());
 });
 
-test('replaces the table for another affinity timeout, and a table with unknown contents', () => {
+test('replaces the nftables table when the affinity timeout changes or its contents are unknown', () => {
   const table = new NftTable(options);
   const [port] = randomPorts(() => 0.99);
   assert.ok(port);
@@ -234,7 +234,7 @@ test('replaces the table for another affinity timeout, and a table with unknown 
   assert.match(next(90), /^delete table/m);
 });
 
-test('changes only the items of a service for one changed endpoint', () => {
+test('one changed endpoint changes only the nftables items of its service', () => {
   const port = (index: number, ips: string[]): ServicePort => ({
     id: `ns/s${index}:/TCP`,
     family: 4,
@@ -276,7 +276,7 @@ const slice = (endpoints: NonNullable<EndpointSlice['endpoints']>): EndpointSlic
 });
 const http = { name: 'http', port: 80, protocol: 'TCP' as const };
 
-test('does not forward headless, ExternalName and foreign-proxy services', () => {
+test('does not forward services that are headless, of type ExternalName, or of another service proxy', () => {
   const slices = [slice([{ addresses: ['10.128.0.2'] }])];
   const cases: Service[] = [
     service({ clusterIP: 'None', ports: [http] }),
@@ -303,7 +303,7 @@ test('uses serving terminating endpoints only if no ready one is left', () => {
   assert.deepEqual(ips([{ addresses: ['10.128.0.4'], conditions: { ready: false } }]), []);
 });
 
-test('keeps Local traffic on this node, and writes no hostile address to rules', () => {
+test('keeps traffic of policy Local on this node, and writes no invalid address to nftables rules', () => {
   const web = service({
     clusterIP: '172.30.0.9',
     clusterIPs: ['172.30.0.9', 'fd00::1'],
@@ -333,7 +333,7 @@ test('keeps Local traffic on this node, and writes no hostile address to rules',
   assert.deepEqual(port?.clusterIps, ['172.30.0.9']);
 });
 
-test('neither forwards nor rejects a cluster IP that the host serves itself', () => {
+test('adds neither a forward nor a reject rule for a cluster IP that the host serves itself', () => {
   const dns = service({ clusterIP: '172.30.0.10', clusterIPs: ['172.30.0.10'], ports: [http] });
   const { ports } = desiredServicePorts({ ...cluster, services: [dns], slices: [], hostServices: ['172.30.0.10'] });
   const maps = (of: readonly ServicePort[]): string[] =>
@@ -342,7 +342,7 @@ test('neither forwards nor rejects a cluster IP that the host serves itself', ()
   assert.deepEqual(maps(portsOf([dns], [])), ['172.30.0.10 . tcp . 80']);
 });
 
-test('produces programs that nft accepts for every change of the number of endpoints', { skip: root }, () => {
+test('nft accepts the program for every change of the number of endpoints', { skip: root }, () => {
   const table = new NftTable(options);
   const [port] = randomPorts(() => 0.99).map((each) => ({ ...each, affinitySeconds: 0, externalLocal: false }));
   assert.ok(port);
@@ -373,7 +373,7 @@ test('produces programs that nft accepts for every change of the number of endpo
   }
 });
 
-test('takes little memory of the kernel for the affinity of many ports', { skip: root }, () => {
+test('session affinity of many ports takes little kernel memory', { skip: root }, () => {
   const [first] = randomPorts(() => 0.99);
   assert.ok(first);
   const endpoints = [{ ip: '10.128.0.9', port: 80, local: false, hairpin: false }];

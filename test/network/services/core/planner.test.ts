@@ -128,7 +128,7 @@ class Cluster {
 const addressesOf = (refused: readonly RefusedAddress[]): string[] =>
   [...new Set(refused.map(({ service, address }) => `${service} ${address}`))].sort();
 
-test('a planner has the same ports and health checks as a fresh one after any sequence of changes', () => {
+test('incremental planning leads to the same service ports and health checks as planning from scratch', () => {
   let seed = 4_711;
   const random = (): number => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
@@ -174,7 +174,7 @@ test('a planner has the same ports and health checks as a fresh one after any se
   assert.ok(forwarded > 1_000 && refusals > 1_000, 'the sequence is of no use');
 });
 
-test("replans no service for a status report, and only affected services for a node with an endpoint's address", () => {
+test('a Node status report replans no service, and a changed Node address only services with that address', () => {
   const planner = new ServicePlanner(options);
   for (const index of [1, 2]) {
     const name = `s${index}`;
@@ -209,7 +209,7 @@ test("replans no service for a status report, and only affected services for a n
   assert.deepEqual(changed(), []);
 });
 
-test('replans a service that shares an external address with thousands of others without them', () => {
+test('replans one service without the thousands of services that share its external IP', () => {
   const planner = new ServicePlanner(options);
   const service = (index: number, port = index): Service => ({
     metadata: { namespace: 'ns', name: `s${String(index).padStart(4, '0')}` },
@@ -235,7 +235,7 @@ test('replans a service that shares an external address with thousands of others
   assert.deepEqual(owned('ns/s0002'), ['192.0.2.1']);
 });
 
-test('plans a service with thousands of ports in short steps, and again if the service changes meanwhile', () => {
+test('plans a service with thousands of ports in short steps, and restarts if the service changes meanwhile', () => {
   const planner = new ServicePlanner(options);
   const service = (count: number): Service => ({
     metadata: { namespace: 'a', name: 'big', creationTimestamp: '2026-01-01T00:00:00Z' },

@@ -47,7 +47,7 @@ test('the address monitor ends when its process is killed', async () => {
   }
 });
 
-test('the address monitor runs without setpriv too', async () => {
+test('the address monitor runs on hosts without setpriv', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-monitor-'));
   const changed = Promise.withResolvers<void>();
   const stop = watchAddresses({
@@ -62,7 +62,7 @@ test('the address monitor runs without setpriv too', async () => {
   }
 });
 
-test('the address monitor reports deletions and links that are down as losses', () => {
+test('the address monitor treats a deleted route and a link that is down as a loss of connectivity', () => {
   assert.equal(isLoss('Deleted 10.1.0.0/16 dev eth0 proto kernel'), true);
   assert.equal(isLoss('2: d0: <BROADCAST,MULTICAST> mtu 1500 qdisc noqueue state DOWN group default'), true);
   assert.equal(isLoss('2: d0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP'), false);

@@ -12,7 +12,9 @@ const execute = promisify(execFile);
 const scenario = fileURLToPath(new URL('removal.scenario.ts', import.meta.url));
 const skip = process.getuid?.() === 0 ? false : 'needs root for a network namespace of its own';
 
-test('removes only the objects in the record and keeps the other instance of the host', { skip }, async () => {
+test("removes only the network objects in the host's record, and keeps objects of another instance", {
+  skip,
+}, async () => {
   const { stdout } = await execute('unshare', ['--net', process.execPath, scenario]);
   assert.deepEqual(JSON.parse(stdout), {
     absent: true,
@@ -26,7 +28,7 @@ test('removes only the objects in the record and keeps the other instance of the
   });
 });
 
-test('treats a record that cannot be parsed as an error, not as an empty record', async () => {
+test('reports an invalid host network record as an error instead of treating it as empty', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-record-'));
   try {
     const file = join(directory, 'host-network.json');

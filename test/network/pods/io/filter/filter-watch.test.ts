@@ -52,7 +52,9 @@ process.stdout.write(JSON.stringify(found));
 
 const skip = process.getuid?.() === 0 ? false : 'needs root for a network namespace of its own';
 
-test('reports which own tables another program has changed, also by single elements and rules', { skip }, async () => {
+test("detects which of the host's own nftables tables another program has changed, down to single elements", {
+  skip,
+}, async () => {
   const args = ['--net', process.execPath, '--input-type=module', '-e', SCRIPT];
   const { stdout } = await promisify(execFile)('unshare', args, { timeout: 30_000 });
   assert.deepEqual(JSON.parse(stdout), {

@@ -10,7 +10,7 @@ const mapping = (protocol: 'TCP' | 'UDP', hostPort: number, hostIp = '') => ({
   ...{ protocol, hostPort, hostIp, containerPort: 80 },
 });
 
-test('counts listeners on all addresses, on the wanted one and on IPv6, but no connections and loopback', () => {
+test('detects a listening socket on a host port for any address or the given one, but not on loopback', () => {
   const judged = (local: string, state: string, hostIp = ''): boolean =>
     listens(HEAD + line(local, state), mapping('TCP', 22, hostIp), [SERVICES]);
   assert.equal(judged('00000000:0016', '0A'), true);
